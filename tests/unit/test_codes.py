@@ -34,7 +34,7 @@ def test_a_code_is_raised_by_some_test(code: str) -> None:
     assert code in RAISED
 
 
-def test_the_codes_of_the_page_are_those_of_the_code() -> None:
+def test_the_page_has_all_codes_in_order() -> None:
     """The page has a heading for each code, in the order of `CODES`, followed by its sentence."""
     described = re.findall(r"(?m)^### (\S+)\n\n(.+)$", PAGE)
 
@@ -65,7 +65,7 @@ def test_the_examples_of_the_page_are_up_to_date() -> None:
     assert fill_examples(PAGE) == PAGE
 
 
-def test_an_example_follows_its_finding() -> None:
+def test_an_example_is_matched_by_location() -> None:
     """An example is matched to its finding by location, so that changed wording reaches the page."""
     heading, example = "### unknown-ref\n\n", next(text for text in EXAMPLES if "[unknown-ref] " in text)
     old = re.sub(r"(?m)^(\S+ \[unknown-ref\]) .+\n  why: .+", r"\1 old words\n  why: an old reason", example)

@@ -40,14 +40,14 @@ def target(master: str) -> Target:
     return Target("local", master, ".sqlstream/local", {}, ("a:b:1",), Location("project.yml"))
 
 
-def test_the_tables_of_keys_are_those_that_the_code_makes() -> None:
+def test_the_tables_of_keys_are_up_to_date() -> None:
     """The tables of keys are up to date; otherwise run tests/tools/make_configuration.py."""
     code = f"import runpy; m = runpy.run_path({str(TOOL)!r}); page = m['PAGE'].read_text(); assert m['fill_tables'](page) == page"
 
     assert subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=False).returncode == 0
 
 
-def test_the_page_of_rules_is_the_one_that_the_rules_make() -> None:
+def test_the_page_of_rules_is_up_to_date() -> None:
     """The page of rules is up to date; otherwise run tests/tools/make_rules.py."""
     tool = TOOL.with_name("make_rules.py")
     code = f"import runpy; m = runpy.run_path({str(tool)!r}); assert m['PAGE'].read_text() == m['make_page']()"
@@ -68,7 +68,7 @@ def test_every_document_has_its_table(name: str) -> None:
     assert f"<!-- keys of {name} -->\n| key |" in PAGE
 
 
-def test_every_name_of_templates_is_described() -> None:
+def test_every_template_name_is_described() -> None:
     """Every function and value that templates can use is described."""
     options = RenderOptions({}, {}, target("local"), "shop", datetime.now(UTC), "id", lambda *_: None)
     model = ModelFile("m", "models/m.sql", "", (), "", (), (), None)
@@ -79,7 +79,7 @@ def test_every_name_of_templates_is_described() -> None:
     assert set(names) - described == set()
 
 
-def test_every_limit_is_there_with_its_value() -> None:
+def test_every_limit_is_listed() -> None:
     """Every limit of templates is listed with its value."""
     limits = RenderLimits()
 
@@ -88,7 +88,7 @@ def test_every_limit_is_there_with_its_value() -> None:
     ] == []
 
 
-def test_every_setting_of_spark_is_there() -> None:
+def test_every_spark_setting_is_listed() -> None:
     """All Spark settings are listed: those of local and other masters, the frozen ones and source evolution."""
     given = {**spark_settings(target("local[2]"), "a", "w"), **spark_settings(target("yarn"), "a", "w")}
 
@@ -98,6 +98,6 @@ def test_every_setting_of_spark_is_there() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_selection_method_is_there(method: str) -> None:
+def test_every_selection_method_is_listed(method: str) -> None:
     """Every method of --select and --exclude is listed."""
     assert f"`{method}{'.' if method == 'config' else ':'}" in section("Selection")

@@ -21,7 +21,7 @@ PLACED = Finding("unknown-ref", "no model `a`", "why", "fix", Location("models/b
 UNPLACED = Finding("java-missing", "none was found", "why", "fix", severity=Severity.WARNING)
 
 
-def test_an_error_says_each_finding_on_its_own() -> None:
+def test_an_error_lists_its_findings() -> None:
     """The text of an error has code, location and message of each finding, for callers of the Python API."""
     error = FindingsError(iter([PLACED, UNPLACED]))
 
@@ -29,7 +29,7 @@ def test_an_error_says_each_finding_on_its_own() -> None:
     assert str(error) == ("models/b.sql:3:2: [unknown-ref] no model `a`; warning: [java-missing] none was found")
 
 
-def test_whatever_a_finding_quotes_it_is_three_lines() -> None:
+def test_a_finding_always_has_three_lines() -> None:
     """A finding always has three lines, without line ends, terminal codes or overlong names from quoted text."""
     finding = Finding("unknown-ref", "no `a\r\nb`", "\x1b[31m\u202e", "x" * 5000, Location("a\nb.sql"))
 
@@ -61,7 +61,7 @@ def test_a_finding_is_plain_json() -> None:
 
 
 @pytest.mark.parametrize("error", [FindingsError([PLACED]), UsageError("--vars is no mapping")])
-def test_everything_raised_is_of_one_tree(error: Exception) -> None:
+def test_exceptions_have_one_base_class(error: Exception) -> None:
     """All deliberate exceptions have one base class, so one `except` catches them."""
     assert isinstance(error, SqlstreamError)
 

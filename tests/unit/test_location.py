@@ -17,7 +17,7 @@ SOURCE_MAP = SourceMap(
 )
 
 
-def test_a_location_reads_as_editors_take_it() -> None:
+def test_a_location_is_printed_as_editors_accept_it() -> None:
     """A location is printed as file, line and column with colons, as editors accept it."""
     assert str(Location(MODEL, 7, 14)) == "models/orders.sql:7:14"
     assert str(Location(MODEL)) == "models/orders.sql:1:1"
@@ -58,7 +58,7 @@ def test_the_outermost_place_is_in_the_model() -> None:
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
-def test_a_line_ends_as_editors_have_it(line_end: str) -> None:
+def test_lines_end_as_in_editors(line_end: str) -> None:
     """A newline, a carriage return or both end a line; an offset within the pair is the end of the line."""
     text = line_end.join(("ab", "", "cd"))
     assert location_at("a.csv", text, text.index("d")) == Location("a.csv", 3, 2)
@@ -79,7 +79,7 @@ def test_an_offset_in_a_file_has_a_line_and_a_column(offset: int, line: int, col
     assert location_at("a.yml", "ab\n\ncd", offset) == Location("a.yml", line, column)
 
 
-def test_many_places_of_one_text_are_found_alike() -> None:
+def test_many_locations_of_one_text() -> None:
     """Many locations of one text are the same as single ones, with all kinds of line ends."""
     text = "ab\r\n\rc\n\nd\r\ne"
     locate = locator("a.csv", text)

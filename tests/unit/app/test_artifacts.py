@@ -50,7 +50,7 @@ def loaded(tmp_path: Path) -> Loaded:
     return load(ProjectRequest(tmp_path))
 
 
-def test_the_compiled_sql_is_the_very_text_that_runs(loaded: Loaded) -> None:
+def test_the_compiled_sql_is_the_text_that_runs(loaded: Loaded) -> None:
     """Each given model has one file at its path under models/, with exactly the SQL that runs."""
     models = tuple(loaded.compiled.models.values())
 
@@ -64,7 +64,7 @@ def test_the_compiled_sql_is_the_very_text_that_runs(loaded: Loaded) -> None:
         assert (loaded.target_folder / model.compiled_path).read_text(encoding="utf-8") == model.sql
 
 
-def test_the_manifest_is_of_the_whole_project(loaded: Loaded) -> None:
+def test_the_manifest_has_the_whole_project(loaded: Loaded) -> None:
     """The manifest has the whole project, even if only some models are compiled."""
     write_compiled(loaded, ())
 
@@ -74,7 +74,7 @@ def test_the_manifest_is_of_the_whole_project(loaded: Loaded) -> None:
     assert not (loaded.target_folder / "compiled").exists()
 
 
-def test_run_results_tell_of_each_query(loaded: Loaded) -> None:
+def test_run_results_have_each_query(loaded: Loaded) -> None:
     """run_results.json has the invocation, and the status, findings and UTC time of each query."""
     record = RunRecord(loaded.invocation, "local", False, (WARNING,), (RESULT.as_json(),), 12.34567, {"pid": 7})
 

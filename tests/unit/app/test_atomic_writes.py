@@ -11,7 +11,7 @@ from sqlstream.app.loading.atomic_writes import FILES_WORTH_A_PROCESS, write_fil
 from sqlstream.errors import UsageError
 
 
-def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
+def test_a_file_is_replaced_atomically(tmp_path: Path) -> None:
     """A file is replaced as a whole; folders are created, and no temporary file is left."""
     path = tmp_path / "a" / "b.sql"
 
@@ -22,7 +22,7 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     assert [entry.name for entry in path.parent.iterdir()] == ["b.sql"]
 
 
-def test_a_file_that_cannot_be_replaced_stays_as_it_was(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_replaced_keeps_its_content(tmp_path: Path) -> None:
     """A file that cannot be replaced keeps its content, and no temporary file is left."""
     (tmp_path / "b.sql" / "kept").mkdir(parents=True)
 
@@ -32,7 +32,7 @@ def test_a_file_that_cannot_be_replaced_stays_as_it_was(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.rglob("*")] == ["b.sql", "kept"]
 
 
-def test_a_file_that_holds_the_content_stays(tmp_path: Path) -> None:
+def test_an_unchanged_file_is_not_written(tmp_path: Path) -> None:
     """A file that already has the content is not written, so that its time shows the last real change."""
     path = tmp_path / "b.sql"
     write_file(str(path), b"same")
@@ -43,7 +43,7 @@ def test_a_file_that_holds_the_content_stays(tmp_path: Path) -> None:
     assert path.stat().st_mtime == 1
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_an_unwritable_path_is_named(tmp_path: Path) -> None:
     """A target/ that is a file, or is not writable, gives a finding that names it instead of a crash."""
     (tmp_path / "target").write_text("")
 
@@ -64,7 +64,7 @@ def test_many_files_are_all_written(tmp_path: Path, count: int) -> None:
 
 
 @pytest.mark.parametrize("bad", [0, -1], ids=["in this process", "in another one"])
-def test_one_of_many_that_cannot_be_written_is_named(tmp_path: Path, bad: int) -> None:
+def test_one_unwritable_file_of_many_is_named(tmp_path: Path, bad: int) -> None:
     """If one of many files cannot be written, it is named, whichever process wrote it."""
     contents = [(f"{tmp_path}/{number:04}.sql", b"x") for number in range(FILES_WORTH_A_PROCESS)]
     path = Path(contents[bad][0])

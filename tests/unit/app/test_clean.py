@@ -37,7 +37,7 @@ def test_only_target_is_removed(project: Path) -> None:
     assert (project / ".sqlstream/local/queries/a/v1/ledger.json").exists()
 
 
-def test_without_a_target_there_is_nothing_to_do(project: Path) -> None:
+def test_a_second_clean_has_nothing_to_do(project: Path) -> None:
     """A second `clean` reports that there is nothing to remove."""
     clean_project(project)
 
@@ -47,7 +47,7 @@ def test_without_a_target_there_is_nothing_to_do(project: Path) -> None:
 @pytest.mark.parametrize(
     "stored", ["local/queries/a/v1/ledger.json", "data/a/_spark_metadata/0"], ids=["checkpoint", "output"]
 )
-def test_a_target_folder_that_holds_storage_is_refused(project: Path, stored: str) -> None:
+def test_a_target_folder_with_storage_is_refused(project: Path, stored: str) -> None:
     """A target/ folder that contains storage is refused, and nothing is removed."""
     path = project / "target" / stored
     path.parent.mkdir(parents=True)
@@ -71,7 +71,7 @@ def test_a_link_is_not_followed(project: Path, tmp_path: Path) -> None:
     assert (tmp_path / "elsewhere/manifest.json").exists()
 
 
-def test_a_link_inside_target_goes_and_what_it_leads_to_stays(project: Path) -> None:
+def test_a_link_inside_target_is_removed_without_its_destination(project: Path) -> None:
     """A link inside target/ is removed, but not the checkpoint or other files that it points to."""
     (project / "target/link").symlink_to(project / ".sqlstream")
 

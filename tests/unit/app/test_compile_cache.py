@@ -59,13 +59,13 @@ def in_process(folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def test_an_unchanged_project_is_neither_rendered_nor_parsed(request_: ProjectRequest) -> None:
+def test_an_unchanged_project_is_not_rendered_or_parsed(request_: ProjectRequest) -> None:
     """Compiling an unchanged project loads neither Jinja nor sqlglot."""
     output, errors = in_process(request_.folder).communicate()
     assert (output.strip(), errors) == ("", "")
 
 
-def test_a_change_is_worked_out_again_with_what_depends_on_it(request_: ProjectRequest) -> None:
+def test_a_changed_model_and_its_readers_are_compiled_again(request_: ProjectRequest) -> None:
     """After a change only the changed model is rendered; it and all its downstream models are parsed."""
     rendered, flow = keys(request_, "render"), keys(request_, "flow")
     path = request_.folder / "models" / "m3.sql"
@@ -98,7 +98,7 @@ def test_a_yaml_file_is_parsed_once(request_: ProjectRequest, monkeypatch: pytes
     assert "models/more.yml" not in keys(request_, "yaml")
 
 
-def test_what_changes_no_query_leaves_the_parsed_models_alone(request_: ProjectRequest) -> None:
+def test_a_changed_comment_causes_no_parsing(request_: ProjectRequest) -> None:
     """A changed comment in a template causes one rendering and no parsing."""
     rendered, flow = keys(request_, "render"), keys(request_, "flow")
     path = request_.folder / "models" / "m1.sql"
@@ -108,7 +108,7 @@ def test_what_changes_no_query_leaves_the_parsed_models_alone(request_: ProjectR
     assert changed(flow, keys(request_, "flow")) == set()
 
 
-def test_models_that_are_gone_leave_the_cache(request_: ProjectRequest) -> None:
+def test_deleted_models_leave_the_cache(request_: ProjectRequest) -> None:
     """A deleted model has no cache entry of any kind."""
     (request_.folder / "models" / "late" / "m5.sql").unlink()
     outcome(request_, partial=True)
@@ -176,7 +176,7 @@ MORE = {
 
 
 @pytest.mark.parametrize("name", EDITS)
-def test_an_edit_that_changes_the_result_is_noticed(tmp_path: Path, name: str) -> None:
+def test_an_edit_changes_the_result(tmp_path: Path, name: str) -> None:
     """After an edit, the old cache gives the same new result as compiling without a cache."""
     write_files(tmp_path, {**FILES, **MORE})
     request = ProjectRequest(tmp_path, env={})
@@ -252,9 +252,7 @@ def linked(path: Path) -> None:
         linked,
     ],
 )
-def test_another_file_in_its_place_is_replaced(
-    request_: ProjectRequest, replace_file: Callable[[Path], object]
-) -> None:
+def test_a_foreign_cache_file_is_replaced(request_: ProjectRequest, replace_file: Callable[[Path], object]) -> None:
     """A file of another program is not read, but replaced; a link is removed and its target stays."""
     path = request_.folder / "target" / CACHE_FILE
     expected, whole = outcome(request_, partial=False), keys(request_, "render")
@@ -266,7 +264,7 @@ def test_another_file_in_its_place_is_replaced(
     assert not outside.exists() or outside.read_text() == "mine"
 
 
-def test_a_folder_in_its_place_is_left_alone(request_: ProjectRequest) -> None:
+def test_a_folder_in_place_of_the_cache_stays(request_: ProjectRequest) -> None:
     """If a folder is in the way of the cache file, compiling works without a cache."""
     path = request_.folder / "target" / CACHE_FILE
     expected = outcome(request_, partial=False)
@@ -285,7 +283,7 @@ def test_entries_of_other_versions_are_not_used(request_: ProjectRequest) -> Non
     assert outcome(request_, partial=True) == outcome(request_, partial=False)
 
 
-def test_a_file_that_another_command_writes_is_left_alone(request_: ProjectRequest) -> None:
+def test_a_locked_cache_is_not_used(request_: ProjectRequest) -> None:
     """While another command has locked the cache, compiling works without it."""
     expected = outcome(request_, partial=False)
     with closing(sqlite3.connect(request_.folder / "target" / CACHE_FILE, isolation_level=None)) as connection:
@@ -293,7 +291,7 @@ def test_a_file_that_another_command_writes_is_left_alone(request_: ProjectReque
         assert outcome(request_, partial=True) == expected
 
 
-def test_commands_at_once_do_not_disturb_each_other(request_: ProjectRequest) -> None:
+def test_parallel_commands_share_the_cache(request_: ProjectRequest) -> None:
     """Several commands that start at once without a cache all succeed and leave an intact file."""
     whole = keys(request_, "render")
     (request_.folder / "target" / CACHE_FILE).unlink()
@@ -302,7 +300,7 @@ def test_commands_at_once_do_not_disturb_each_other(request_: ProjectRequest) ->
     assert keys(request_, "render") == whole
 
 
-def test_no_value_of_the_environment_is_kept(tmp_path: Path) -> None:
+def test_no_environment_value_is_cached(tmp_path: Path) -> None:
     """The cache contains no values of environment variables: neither secrets nor variables that a template reads."""
     sink = "version: 2\nsinks:\n  - {name: files, format: parquet, path: '{{ model.name }}', options: {key: \"%s\"}}\n"
     secret = "{{ env_var('SQLSTREAM_SECRET_KEY') }}"

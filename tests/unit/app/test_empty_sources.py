@@ -54,6 +54,6 @@ def test_each_empty_source_is_named_once(tmp_path: Path, files: list[str], expec
     assert lines(tmp_path, *files) == expected
 
 
-def test_paths_of_a_cluster_are_not_looked_at(tmp_path: Path) -> None:
+def test_paths_of_a_cluster_are_not_checked(tmp_path: Path) -> None:
     """On a cluster target the paths are not checked, because they may be on another machine."""
     assert lines(tmp_path, target="cluster") == []

@@ -20,7 +20,7 @@ def test_every_code_is_explained(code: str) -> None:
     assert "\n## " not in page
 
 
-def test_a_code_that_is_none_is_answered_with_the_nearest() -> None:
+def test_an_unknown_code_suggests_the_nearest() -> None:
     """An unknown code is a usage error that suggests the nearest code."""
     with pytest.raises(UsageError, match="unknown-ref"):
         page_of("unknown-reff")

@@ -53,7 +53,7 @@ def test_a_seed_always_gives_the_same_project() -> None:
         ("seed == 8 and sys.exit(3)", "exit code 3"),
     ],
 )
-def test_a_worker_that_ends_is_an_outcome(body: str, expected: str) -> None:
+def test_a_crashed_worker_is_an_outcome(body: str, expected: str) -> None:
     """A hang or crash, in Python or in native code, is attributed to the project that caused it."""
     seven, eight = watch([sys.executable, "-c", WORKER.format(body=body)])
     assert (seven.seed, list(seven.faults)) == (7, [])
@@ -62,7 +62,7 @@ def test_a_worker_that_ends_is_an_outcome(body: str, expected: str) -> None:
     assert "1 broke" in figures([seven, eight])
 
 
-def test_every_fault_of_a_finding_is_seen(tmp_path: Path) -> None:
+def test_faults_of_findings_are_detected(tmp_path: Path) -> None:
     """The checks detect an unknown code, an empty line and a location that the file does not have."""
     (tmp_path / "a.sql").write_text("select 1\n")
     sound = Finding("sql-syntax", "a", "b", "c", Location("a.sql", 1, 9))
@@ -72,7 +72,7 @@ def test_every_fault_of_a_finding_is_seen(tmp_path: Path) -> None:
     assert check_project(tmp_path).codes == {"project-not-found"}
 
 
-def test_the_peak_is_that_of_the_process_alone() -> None:
+def test_the_peak_memory_excludes_the_parent() -> None:
     """A child of a large process reports only its own peak memory."""
     script = "import sys; sys.path[:] = {!r}; from peak_memory import peak_megabytes; print(peak_megabytes())"
     large = bytearray(200 << 20)

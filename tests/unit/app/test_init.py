@@ -66,7 +66,7 @@ def schema_of(path: Path) -> tuple[Path, Draft7Validator]:
     return schema, Draft7Validator(json.loads(schema.read_text()))
 
 
-def test_writes_the_files_and_says_which(tmp_path: Path) -> None:
+def test_writes_and_lists_the_files(tmp_path: Path) -> None:
     """The result lists the files on disk, which are the complete scaffold."""
     made = init_project("shop", tmp_path)
     assert made.root == tmp_path / "shop"
@@ -74,14 +74,14 @@ def test_writes_the_files_and_says_which(tmp_path: Path) -> None:
     assert files_of(made.root) == FILES
 
 
-def test_the_name_is_put_in_everywhere(project: Path) -> None:
+def test_the_name_replaces_every_placeholder(project: Path) -> None:
     """The project name replaces every placeholder, and project.yml contains it."""
     assert not [name for name in FILES if PLACEHOLDER in (project / name).read_text()]
     assert 'name: "shop"' in (project / "project.yml").read_text()
 
 
 @pytest.mark.parametrize("name", ["my-shop", "_x", "No", "null", "orders", "models", "A1-b_2-"])
-def test_a_fresh_project_compiles_without_a_finding(tmp_path: Path, name: str) -> None:
+def test_a_new_project_compiles_without_findings(tmp_path: Path, name: str) -> None:
     """A new project compiles without findings, even if its name is a YAML keyword or the name of one of its folders."""
     root = init_project(name, tmp_path).root
     compiled = compile_models(ProjectRequest(root))
@@ -92,7 +92,7 @@ def test_a_fresh_project_compiles_without_a_finding(tmp_path: Path, name: str) -
     assert all(model.config.trigger.kind == "available_now" for model in compiled.models)
 
 
-def test_what_git_ignores_is_what_sqlstream_writes(project: Path) -> None:
+def test_gitignore_lists_what_sqlstream_writes(project: Path) -> None:
     """Compiling creates only files that .gitignore lists; a models folder named logs is not ignored."""
     ignored = {line for line in (project / ".gitignore").read_text().splitlines() if not line.startswith("#")}
     assert ignored == {"/target/", "/logs/", "/.sqlstream/"}
@@ -104,7 +104,7 @@ def test_what_git_ignores_is_what_sqlstream_writes(project: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["", "1shop", "-shop", "my shop", "shop!", "bücher", "shop\n", ".", "..", "a/b", "/", "a\\b"]
 )
-def test_refuses_a_name_that_no_project_can_have(tmp_path: Path, name: str) -> None:
+def test_refuses_an_invalid_name(tmp_path: Path, name: str) -> None:
     """A name may have letters, digits, _ and -. Any other name is refused in one line, and nothing is written."""
     with pytest.raises(UsageError) as caught:
         init_project(name, tmp_path)
@@ -113,7 +113,7 @@ def test_refuses_a_name_that_no_project_can_have(tmp_path: Path, name: str) -> N
 
 
 @pytest.mark.parametrize(("name", "better"), [("my shop!", "`my_shop`"), ("1shop", "`shop`"), ("!!", "`my_project`")])
-def test_a_refused_name_is_answered_with_one_that_works(tmp_path: Path, name: str, better: str) -> None:
+def test_a_refused_name_suggests_a_valid_one(tmp_path: Path, name: str, better: str) -> None:
     """The refusal suggests a valid name that can be typed as shown."""
     with pytest.raises(UsageError, match=better):
         init_project(name, tmp_path)
@@ -154,7 +154,7 @@ def test_fills_an_empty_folder(tmp_path: Path) -> None:
     assert files_of(init_project("shop", tmp_path).root) == FILES
 
 
-def test_refuses_a_parent_that_is_not_there(tmp_path: Path) -> None:
+def test_refuses_a_missing_parent_folder(tmp_path: Path) -> None:
     """A missing parent folder is refused, so that a typo in --project-dir creates no folders."""
     with pytest.raises(UsageError):
         init_project("shop", tmp_path / "missing")
@@ -162,7 +162,7 @@ def test_refuses_a_parent_that_is_not_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("trouble", ["too long", "dangling link"])
-def test_what_the_file_system_refuses_is_a_usage_error(tmp_path: Path, trouble: str) -> None:
+def test_file_system_errors_are_usage_errors(tmp_path: Path, trouble: str) -> None:
     """An operating system error becomes one sentence, not a traceback."""
     name = "x" * 300 if trouble == "too long" else "shop"
     if trouble == "dangling link":
@@ -177,7 +177,7 @@ SCHEMAS = ("project.schema.json", "resources.schema.json", "selectors.schema.jso
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_schemas_are_valid_and_those_of_the_installed_version(project: Path, name: str) -> None:
+def test_schemas_are_those_of_the_installed_version(project: Path, name: str) -> None:
     """Each file in schemas/ is a JSON Schema of the installed pydantic models."""
     schema = json.loads((project / "schemas" / name).read_text())
     Draft7Validator.check_schema(schema)
@@ -185,7 +185,7 @@ def test_schemas_are_valid_and_those_of_the_installed_version(project: Path, nam
 
 
 @pytest.mark.parametrize("name", YAML_FILES)
-def test_every_yaml_file_names_a_schema_that_accepts_it(project: Path, name: str) -> None:
+def test_every_yaml_file_names_its_schema(project: Path, name: str) -> None:
     """The first line of each YAML file points to the right schema, which accepts the file."""
     schema, validator = schema_of(project / name)
     own = {"project.yml": "project.schema.json", "tests/models/orders.yml": "unit_tests.schema.json"}
@@ -228,7 +228,7 @@ def test_schemas_find_mistakes(project: Path, name: str, change: dict[str, Any])
 
 
 @pytest.mark.parametrize("name", ["tests/models/orders.yml", "models/orders/_orders.yml"])
-def test_the_schemas_take_all_that_unit_tests_hold(project: Path, name: str) -> None:
+def test_the_schemas_accept_all_unit_tests(project: Path, name: str) -> None:
     """The schemas accept everything that unit tests can contain, and the unit tests of this repository's examples."""
     _, validator = schema_of(project / name)
     given = {"batches": [{"rows": [{"id": 1}], "at": "2024-01-01 00:00"}, "restart", {"fixture": "more"}, "upgrade"]}
@@ -246,7 +246,7 @@ def test_editor_settings_point_to_the_schemas(project: Path) -> None:
     assert all((project / name).is_file() for name in settings["yaml.schemas"])
 
 
-def test_the_wheel_holds_every_template() -> None:
+def test_the_wheel_contains_every_template() -> None:
     """The wheel contains every file of the scaffold."""
     scaffold = REPOSITORY / "sqlstream/app/scaffold"
     packed = {Path(file.distribution_path) for file in WheelBuilder(str(REPOSITORY)).recurse_included_files()}

@@ -25,7 +25,7 @@ def test_lines_are_appended(tmp_path: Path) -> None:
     assert [json.loads(line) for line in lines(tmp_path / "logs")] == [{"a": 1}, {"größe": "\udcff"}]
 
 
-def test_old_lines_go_when_the_newest_files_are_full(tmp_path: Path) -> None:
+def test_old_lines_are_removed(tmp_path: Path) -> None:
     """Old lines are removed: only a few files stay, each within its size limit."""
     journal = Journal(tmp_path, max_bytes=100)
     for number in range(200):
@@ -46,7 +46,7 @@ def append_many(folder: Path, name: str) -> None:
     os._exit(0 if journal.problem is None else 1)
 
 
-def test_processes_write_side_by_side(tmp_path: Path) -> None:
+def test_processes_write_in_parallel(tmp_path: Path) -> None:
     """Several processes write at once without torn or lost lines, also while files are rotated."""
     context = multiprocessing.get_context("spawn")
     workers = [context.Process(target=append_many, args=(tmp_path, name)) for name in "abc"]
@@ -61,7 +61,7 @@ def test_processes_write_side_by_side(tmp_path: Path) -> None:
         assert sorted(each["number"] for each in found if each["name"] == name) == list(range(1_000))
 
 
-def test_a_folder_that_cannot_be_made_is_a_problem_and_no_error(tmp_path: Path) -> None:
+def test_a_missing_log_folder_is_no_error(tmp_path: Path) -> None:
     """A folder that cannot be created is recorded as a problem, and the next line tries again."""
     (tmp_path / "logs").write_text("in the way")
     journal = Journal(tmp_path / "logs")
@@ -74,7 +74,7 @@ def test_a_folder_that_cannot_be_made_is_a_problem_and_no_error(tmp_path: Path) 
     assert lines(tmp_path / "logs") == ["{}"]
 
 
-def test_a_full_disk_leaves_the_lines_after_it_whole(tmp_path: Path) -> None:
+def test_lines_after_a_full_disk_are_complete(tmp_path: Path) -> None:
     """After a full disk, later lines are complete and the torn line stands alone."""
     limits, ignored = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     journal = Journal(tmp_path)

@@ -36,7 +36,7 @@ def read_log(root: Path) -> str:
     return (root / "logs/sqlstream.log").read_text(encoding="utf-8")
 
 
-def test_what_the_loggers_say_is_written(tmp_path: Path) -> None:
+def test_messages_of_loggers_are_written(tmp_path: Path) -> None:
     """Loggers below `sqlstream` write to the log, also debug messages; the root logger and terminal get nothing."""
     open_log(tmp_path, ENV)
 
@@ -47,7 +47,7 @@ def test_what_the_loggers_say_is_written(tmp_path: Path) -> None:
     assert not LOGGER.propagate
 
 
-def test_a_secret_is_struck_out_wherever_it_stands(tmp_path: Path) -> None:
+def test_a_secret_is_masked_everywhere(tmp_path: Path) -> None:
     """A secret is masked in the message, in its arguments and in the text of an exception."""
     open_log(tmp_path, ENV)
     logger = logging.getLogger("sqlstream.hunter22")
@@ -62,7 +62,7 @@ def test_a_secret_is_struck_out_wherever_it_stands(tmp_path: Path) -> None:
     assert "ValueError: invalid literal for int() with base 10: '*****'" in text
 
 
-def test_the_log_is_added_to_and_opened_once(tmp_path: Path) -> None:
+def test_the_log_is_opened_once(tmp_path: Path) -> None:
     """A second call in one process appends to the log and neither repeats nor loses lines."""
     for number in range(2):
         open_log(tmp_path, ENV)
@@ -71,7 +71,7 @@ def test_the_log_is_added_to_and_opened_once(tmp_path: Path) -> None:
     assert [line[-6:] for line in read_log(tmp_path).splitlines()] == ["call 0", "call 1"]
 
 
-def test_another_project_has_a_log_of_its_own(tmp_path: Path) -> None:
+def test_another_project_has_its_own_log(tmp_path: Path) -> None:
     """Lines go to the log of the project that was opened last."""
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
@@ -113,7 +113,7 @@ def test_each_thread_has_the_log_of_its_project(tmp_path: Path) -> None:
         assert [line.split(": ")[1] for line in read_log(tmp_path / name).splitlines()] == [f"in {name} with *****"]
 
 
-def test_a_thread_without_a_project_has_the_log_that_takes_it(tmp_path: Path) -> None:
+def test_a_thread_without_a_project_uses_the_adopting_log(tmp_path: Path) -> None:
     """A thread without a project, such as the reader of the JVM's output, writes to the log that adopts it."""
     open_log(tmp_path, ENV)
     PROJECT_LOG.adopt_other_threads()
@@ -141,9 +141,7 @@ def test_a_programs_own_handler_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("blocked", ["logs", "logs/sqlstream.log/x"], ids=["folder", "file"])
-def test_a_log_that_cannot_be_written_is_no_error(
-    tmp_path: Path, blocked: str, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unwritable_log_is_no_error(tmp_path: Path, blocked: str, capfd: pytest.CaptureFixture[str]) -> None:
     """A log that cannot be written raises and prints nothing; `sqlstream debug` reports it."""
     path = tmp_path / blocked
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -155,7 +153,7 @@ def test_a_log_that_cannot_be_written_is_no_error(
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_the_jvm_logs_has_no_secret_for_a_programs_own_handler(caplog: pytest.LogCaptureFixture) -> None:
+def test_secrets_in_jvm_output_are_masked_for_other_handlers(caplog: pytest.LogCaptureFixture) -> None:
     """Secrets in the JVM's output are masked before any handler of the program receives the line."""
     propagates, LOGGER.propagate = LOGGER.propagate, True
     try:

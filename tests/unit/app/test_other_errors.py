@@ -68,7 +68,7 @@ def test_the_errors_of_other_models_are_counted(tmp_path: Path) -> None:
         ("lake", ["sinks.yml"]),
     ],
 )
-def test_what_a_selected_model_is_made_of_must_be_right(tmp_path: Path, selected: str, files: list[str]) -> None:
+def test_errors_upstream_of_a_selected_model_count(tmp_path: Path, selected: str, files: list[str]) -> None:
     """An error in a selected model, in any upstream node or in its sink refuses the selection."""
     assert refused(project(tmp_path), selected) == files
 
@@ -83,7 +83,7 @@ def test_an_error_in_a_template_still_blocks(tmp_path: Path) -> None:
     assert refused(project(tmp_path, broken="{{ nothing( }}"), "good") == ["models/broken.sql"]
 
 
-def test_sql_that_cannot_be_read_still_blocks(tmp_path: Path) -> None:
+def test_unreadable_sql_still_blocks(tmp_path: Path) -> None:
     """Unreadable SQL blocks every command, as in `sqlstream test`."""
     torn = "select id from {{ source('shop', 'orders') }} wher id > 1"
 
@@ -98,7 +98,7 @@ def test_sql_that_cannot_be_read_still_blocks(tmp_path: Path) -> None:
     ],
     ids=["an unknown sink", "a misplaced watermark"],
 )
-def test_what_only_one_model_lacks_keeps_no_rule_from_the_others(tmp_path: Path, lost: str) -> None:
+def test_an_error_in_one_model_does_not_hide_others(tmp_path: Path, lost: str) -> None:
     """A model's error counts for it and its readers; rules still check the other models."""
     root = project(tmp_path, lost=lost, child="{{ config(sink='out') }} select id from {{ ref('lost') }}")
 
@@ -116,7 +116,7 @@ def test_an_error_of_the_project_blocks(tmp_path: Path) -> None:
     assert refused(root, "good") == ["project.yml"]
 
 
-def test_the_tests_of_a_model_are_selected_beside_errors_elsewhere(tmp_path: Path) -> None:
+def test_tests_are_selected_despite_errors_elsewhere(tmp_path: Path) -> None:
     """A model's tests can be selected despite errors elsewhere, which are counted but are no findings of the tests."""
     told: list[str] = []
     opened = open_tests(ProjectRequest(project(tmp_path), notify=told.append))

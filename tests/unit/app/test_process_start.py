@@ -9,7 +9,7 @@ import sys
 from sqlstream.app.running.process_start import process_start
 
 
-def test_a_process_keeps_its_start_and_shares_it_with_none() -> None:
+def test_the_start_identifies_a_process() -> None:
     """The start identifies a process: it does not change, and two processes have different ones."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
         assert process_start(os.getpid()) == process_start(os.getpid()) is not None
@@ -17,7 +17,7 @@ def test_a_process_keeps_its_start_and_shares_it_with_none() -> None:
         other.communicate(b"\n")
 
 
-def test_a_process_that_has_ended_is_none() -> None:
+def test_an_ended_process_has_no_start() -> None:
     """A process that has ended has no start, even before its parent has waited for it."""
     other = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE)
     assert other.stdout is not None

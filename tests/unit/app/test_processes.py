@@ -68,7 +68,7 @@ def test_workers_change_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit, ValueError])
-def test_what_runs_beside_ends_with_the_body(end: type[BaseException]) -> None:
+def test_background_work_ends_with_the_body(end: type[BaseException]) -> None:
     """Background work ends with the body, for whatever reason, even if nobody waits; failed work gives nothing."""
     before = children()
     with pytest.raises(end), Processes(2).beside(lambda: signal.pause()):
@@ -129,7 +129,7 @@ def test_no_process_outlives_the_work() -> None:
     assert children() == before
 
 
-def test_parts_of_a_graph_hold_all_that_they_read() -> None:
+def test_parts_of_a_graph_contain_their_inputs() -> None:
     """Each part has everything that its models read. The rest is split into ever smaller parts, so that all workers end
     together; a graph in which most models are connected gives one part.
     """
@@ -149,7 +149,7 @@ def test_parts_of_a_graph_hold_all_that_they_read() -> None:
     assert len(share_graph(line, list(line), Processes(2))) == 1
 
 
-def test_parts_count_what_is_new() -> None:
+def test_parts_count_only_new_models() -> None:
     """Each part contains everything that its models read; a shared input does not give each reader its own part."""
     count = 2 * MODELS_IN_A_PART
     hub: dict[str, set[str]] = {"hub": set()}

@@ -48,7 +48,7 @@ def chosen(root: Path, select_: str, exclude: str = "") -> tuple[CompiledModel, 
         ("direct behind", "s__b__corrupt", {"direct", "behind", "s__a__corrupt"}),
     ],
 )
-def test_what_reads_a_table_takes_its_quarantine_along(
+def test_a_run_includes_quarantines_of_its_sources(
     selected: str, excluded: str, expected: set[str], tmp_path: Path
 ) -> None:
     """A run includes the quarantines of the sources that it reads, also through views, unless they are excluded."""
@@ -77,7 +77,7 @@ SELECTORS = """selectors:
         (Selection(("selector:of_direct", "s__b__corrupt")), {"direct", "s__b__corrupt"}),
     ],
 )
-def test_an_exclude_in_selectors_keeps_a_quarantine_out(
+def test_an_exclude_in_selectors_excludes_a_quarantine(
     selection: Selection, expected: set[str], tmp_path: Path
 ) -> None:
     """An `exclude` works like --exclude in the used selector, in one that it refers to, and in the default."""
@@ -92,12 +92,12 @@ def test_an_exclude_in_selectors_keeps_a_quarantine_out(
 @pytest.mark.parametrize(
     ("selected", "ending"), [("direct behind", 2), ("direct other", 0), ("s__a__corrupt", 0), ("other", 0)]
 )
-def test_a_quarantine_ends_where_all_others_do(selected: str, ending: int, tmp_path: Path) -> None:
+def test_a_quarantine_ends_with_the_other_queries(selected: str, ending: int, tmp_path: Path) -> None:
     """A quarantine ends with the other queries, so that the run can end; on its own it follows its trigger."""
     assert len(quarantines_to_end(chosen(tmp_path, selected))) == ending
 
 
-def test_a_sink_that_is_not_declared_is_found_where_it_is_named(tmp_path: Path) -> None:
+def test_an_undeclared_sink_of_a_quarantine_is_located(tmp_path: Path) -> None:
     """An undeclared sink of a quarantine is reported where it is named, as for any model."""
     write_files(
         tmp_path,
@@ -111,7 +111,7 @@ def test_a_sink_that_is_not_declared_is_found_where_it_is_named(tmp_path: Path) 
     assert (finding.code, str(finding.location)) == ("unknown-sink", "sources.yml:4:100")
 
 
-def test_the_sql_of_a_quarantine_is_written_like_that_of_a_model(tmp_path: Path) -> None:
+def test_the_sql_of_a_quarantine_is_written(tmp_path: Path) -> None:
     """The compiled SQL of a quarantine is below the YAML file that declares it; its table is not a source."""
     write_files(tmp_path, FILES)
 

@@ -32,7 +32,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['select']} without {row.get('exclude')}")
-def test_selection_is_dbts(loaded: Loaded, row: dict[str, Any]) -> None:
+def test_selection_is_that_of_dbt(loaded: Loaded, row: dict[str, Any]) -> None:
     """Each selector gives dbt's nodes; it is an error if dbt refuses it or finds nothing."""
     selection = Selection(words(row["select"]), words(row.get("exclude")))
     expected = [] if row.get("error") else row["expect"]
@@ -88,7 +88,7 @@ def test_views_alone_start_nothing(loaded: Loaded) -> None:
 
 
 @pytest.mark.parametrize("types", [(), ("seed",)])
-def test_an_empty_selection_names_all_that_made_it(loaded: Loaded, types: tuple[str, ...]) -> None:
+def test_an_empty_selection_names_its_parts(loaded: Loaded, types: tuple[str, ...]) -> None:
     """The error of an empty selection names selectors, exclusions and types that match nodes, but none together."""
     name = next(iter(loaded.compiled.models.values())).name
     exclude = () if types else (name,)
@@ -101,7 +101,7 @@ def test_an_empty_selection_names_all_that_made_it(loaded: Loaded, types: tuple[
     assert f"`{name} {rest}`" in finding.message
 
 
-def test_an_empty_project_is_not_taken_for_an_empty_selection(tmp_path: Path) -> None:
+def test_an_empty_project_lacks_models(tmp_path: Path) -> None:
     """In an empty project, the error says that a model is missing."""
     (tmp_path / "project.yml").write_text("name: shop\n")
 

@@ -34,7 +34,7 @@ def chosen(project: Path, selection: Selection, **request: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["definition"]))
-def test_a_definition_gives_what_dbt_gives(project: Path, row: dict[str, Any]) -> None:
+def test_a_definition_gives_dbts_nodes(project: Path, row: dict[str, Any]) -> None:
     """Each definition gives dbt's nodes; it is an error if dbt refuses it or finds nothing."""
     selectors = [OTHER, {"name": "s", "definition": row["definition"]}]
     (project / "selectors.yml").write_text(yaml.safe_dump({"selectors": selectors}))
@@ -108,7 +108,7 @@ def test_selectors_build_on_selectors_with_graph_operators(named: Path) -> None:
     assert set(found) > {*CORE, "seed.regions_2", "model.customer_regions"}
 
 
-def test_the_exclusion_of_one_criterion_of_a_union_is_its_own(named: Path) -> None:
+def test_an_exclusion_in_a_union_applies_to_its_criterion(named: Path) -> None:
     """An exclusion within one criterion of a union applies to that criterion only, unlike in dbt 1.11."""
     assert chosen(named, Selection(selector="less")) == [
         "model.flows",
@@ -118,7 +118,7 @@ def test_the_exclusion_of_one_criterion_of_a_union_is_its_own(named: Path) -> No
     ]
 
 
-def test_the_default_holds_where_nothing_else_is_selected(named: Path) -> None:
+def test_the_default_applies_without_a_selection(named: Path) -> None:
     """The default selector applies if nothing else is selected, and resource types filter it."""
     default = chosen(named, Selection())
 
@@ -128,7 +128,7 @@ def test_the_default_holds_where_nothing_else_is_selected(named: Path) -> None:
     assert len(chosen(named, Selection(exclude=("flows",)))) > len(default)
 
 
-def test_what_a_selector_does_not_find_is_a_warning_at_its_place(named: Path) -> None:
+def test_a_part_without_matches_is_a_located_warning(named: Path) -> None:
     """A part of a selector that matches nothing gives a warning on its line, however the selector is named."""
     compiled = load(ProjectRequest(named)).compiled
 
@@ -138,7 +138,7 @@ def test_what_a_selector_does_not_find_is_a_warning_at_its_place(named: Path) ->
 
 
 @pytest.mark.parametrize("selection", [Selection(selector="cor"), Selection(("selector:cor",))])
-def test_a_name_that_is_none_is_an_error_with_the_nearest(named: Path, selection: Selection) -> None:
+def test_an_unknown_selector_suggests_the_nearest(named: Path, selection: Selection) -> None:
     """An unknown selector name is an error with the nearest name, for --selector and as a criterion."""
     with pytest.raises(FindingsError) as caught:
         chosen(named, selection)
@@ -198,7 +198,7 @@ def test_a_name_that_is_none_is_an_error_with_the_nearest(named: Path, selection
         ("selectors: [{name: a, definition: '{{ var(\"x\") }}'}]", ["missing-var 1:35"]),
     ],
 )
-def test_every_mistake_is_found_at_its_place(tmp_path: Path, text: str, expected: list[str]) -> None:
+def test_every_mistake_is_located(tmp_path: Path, text: str, expected: list[str]) -> None:
     """Each mistake in selectors.yml is found at its place, whatever is selected."""
     (tmp_path / "project.yml").write_text("name: shop\n")
     (tmp_path / "models").mkdir()

@@ -50,7 +50,7 @@ def test_a_second_signal_ends_the_preparation_at_once() -> None:
             os.kill(os.getpid(), signal.SIGTERM)
 
 
-def test_the_handlers_before_come_back() -> None:
+def test_previous_handlers_are_restored() -> None:
     """The previous handlers are restored, including PySpark's; ignored signals stay ignored, as under nohup."""
     before = handlers()
 
@@ -60,7 +60,7 @@ def test_the_handlers_before_come_back() -> None:
     assert handlers() == before
 
 
-def test_the_handlers_come_back_after_an_error() -> None:
+def test_previous_handlers_are_restored_after_an_error() -> None:
     """The previous handlers are restored after an error."""
     before = handlers()
 
@@ -70,7 +70,7 @@ def test_the_handlers_come_back_after_an_error() -> None:
     assert handlers() == before
 
 
-def test_outside_the_main_thread_signals_stay_with_whoever_has_them() -> None:
+def test_handlers_stay_outside_the_main_thread() -> None:
     """Outside the main thread the handlers stay unchanged, because Python allows no other thread to set them."""
     before = handlers()
     seen: list[HANDLERS] = []

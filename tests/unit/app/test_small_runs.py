@@ -58,7 +58,7 @@ def test_few_small_files_are_a_small_run(tmp_path: Path, files: dict[str, int], 
     assert small(tmp_path) is expected
 
 
-def test_a_pattern_is_followed(tmp_path: Path) -> None:
+def test_only_files_of_the_pattern_count(tmp_path: Path) -> None:
     """Only files that match the path's pattern count."""
     write(tmp_path, "day=1/a.json", 10)
     write(tmp_path, "week=1/a.json", 2 * SMALL_RUN_BYTES)
@@ -68,7 +68,7 @@ def test_a_pattern_is_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["path: 's3a://bucket/in'", "path: 'in/{a,b}'"])
-def test_what_python_cannot_look_at_is_not_small(tmp_path: Path, path: str) -> None:
+def test_remote_paths_are_not_small(tmp_path: Path, path: str) -> None:
     """Remote storage and patterns that Python does not support are not small."""
     assert not small(tmp_path, path=path)
 
@@ -78,7 +78,7 @@ def test_a_run_without_an_end_is_not_small(tmp_path: Path) -> None:
     assert not small(tmp_path, trigger="10 seconds")
 
 
-def test_what_cannot_be_looked_at_is_not_small(tmp_path: Path) -> None:
+def test_paths_with_links_are_not_small(tmp_path: Path) -> None:
     """A path with a link to a folder is not small, because the link may lead anywhere."""
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "in").mkdir()

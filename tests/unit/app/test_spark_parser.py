@@ -22,7 +22,7 @@ def target(root: Path, settings: str) -> Target:
 
 
 @pytest.mark.parametrize("settings", ["spark: {spark.sql.extensions: a.B}", "remote: 'sc://elsewhere'"])
-def test_a_spark_that_may_read_other_sql_is_not_asked(tmp_path: Path, settings: str) -> None:
+def test_a_target_with_other_sql_does_not_use_the_parser(tmp_path: Path, settings: str) -> None:
     """If the target's Spark may accept other SQL, because of extensions or Spark Connect, the parser is not asked."""
     parser = InstalledParser(target(tmp_path, settings), {}, silent)
 
@@ -30,7 +30,7 @@ def test_a_spark_that_may_read_other_sql_is_not_asked(tmp_path: Path, settings: 
         pass
 
 
-def test_an_answer_holds_for_the_same_sql_settings(tmp_path: Path) -> None:
+def test_an_answer_applies_to_the_same_sql_settings(tmp_path: Path) -> None:
     """A cached answer applies while the SQL settings are the same; other settings of the target do not matter."""
     plain = InstalledParser(target(tmp_path, "master: 'local[1]'"), {}, silent).identity
     more_memory = InstalledParser(target(tmp_path, "spark: {spark.driver.memory: 2g}"), {}, silent).identity

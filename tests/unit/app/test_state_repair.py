@@ -41,7 +41,7 @@ class LateCommit:
         return found
 
 
-def test_a_file_that_is_committed_meanwhile_goes_back(tmp_path: Path) -> None:
+def test_a_file_committed_during_the_repair_moves_back(tmp_path: Path) -> None:
     """A file that is committed during the repair moves back; files in no batch stay aside, with their checksums."""
     output = tmp_path / "orders"
     (output / "_spark_metadata").mkdir(parents=True)

@@ -85,7 +85,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("row", TABLE["changes"], ids=lambda row: str(row["change"]))
-def test_what_has_changed_is_what_dbt_says(base: Path, tmp_path: Path, row: dict[str, Any]) -> None:
+def test_changed_nodes_are_those_of_dbt(base: Path, tmp_path: Path, row: dict[str, Any]) -> None:
     """New and modified nodes are dbt's, except for documented differences; old and unmodified are the rest."""
     project = tmp_path / "project"
     shutil.copytree(base, project, ignore=shutil.ignore_patterns("target"))
@@ -158,9 +158,7 @@ def test_another_environment_is_no_modification(shop: Path) -> None:
         ("models/large.sql", "{{ var('least') }}", '{{var("least")}}', set()),
     ],
 )
-def test_what_is_written_differently_is_a_modification(
-    shop: Path, file: str, before: str, after: str, expected: set[str]
-) -> None:
+def test_a_changed_text_is_a_modification(shop: Path, file: str, before: str, after: str, expected: set[str]) -> None:
     """A changed text modifies the nodes that it concerns and no others; formatting makes no difference."""
     change(shop, {file: [before, after]})
 
@@ -174,7 +172,7 @@ def test_what_is_written_differently_is_a_modification(
         ("sinks.yml", "parquet", "orc", "configs"),
     ],
 )
-def test_a_modification_is_of_its_part(shop: Path, file: str, before: str, after: str, part: str) -> None:
+def test_a_modification_belongs_to_its_part(shop: Path, file: str, before: str, after: str, part: str) -> None:
     """A variable modifies the template that reads it, and a sink the configuration that names it."""
     change(shop, {file: [before, after]})
 
@@ -207,7 +205,7 @@ def test_a_function_of_python_modifies_the_models_that_call_it(tmp_path: Path) -
     assert modified(project, "state:modified.macros") == {"large", "small"}
 
 
-def test_a_schema_may_move_into_a_file(shop: Path) -> None:
+def test_a_schema_can_move_into_a_file(shop: Path) -> None:
     """Moving a schema into a file without changing its text is no modification."""
     change(shop, {"schemas/orders.ddl": "id int,\nat timestamp\n"})
     change(shop, {"sources.yml": ["schema: 'id int, at timestamp'", "schema_file: schemas/orders.ddl"]})
@@ -225,7 +223,7 @@ def test_nothing_modified_is_a_warning_and_no_error(shop: Path) -> None:
         modified(shop, "state:modified,tag:nothing")
 
 
-def test_the_last_compilation_itself_can_be_compared_with(shop: Path) -> None:
+def test_the_last_compilation_can_be_the_state(shop: Path) -> None:
     """`compile --state target` reads the manifest before it overwrites it."""
     compile_models(ProjectRequest(shop))
     change(shop, {"models/new.sql": "select 1 as one\n"})
@@ -255,7 +253,7 @@ def test_a_state_is_needed(shop: Path) -> None:
         "\ud800",
     ],
 )
-def test_a_state_that_is_none_is_refused(shop: Path, text: str | None) -> None:
+def test_an_invalid_state_is_refused(shop: Path, text: str | None) -> None:
     """A state file that is missing, invalid JSON, no manifest or of another version is refused."""
     path = shop.parent / "saved" / "manifest.json"
     path.unlink()

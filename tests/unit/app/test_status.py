@@ -55,13 +55,13 @@ def code(*arguments: str) -> int:
     return int(ended.value.code or 0)
 
 
-def test_there_is_nothing_to_read_before_the_first_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_needs_a_first_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Before the first run status has nothing to read and exits with code 2."""
     assert code("status", "--project-dir", str(project)) == 2
     assert "no events of a run in logs/events.jsonl and target/run_results.json" in capsys.readouterr().err
 
 
-def test_a_living_run_is_well(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_running_process_is_running(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A run is alive if its process exists and has the recorded start time."""
     note(project, "r1", os.getpid(), process_start(os.getpid()), a="running")
 
@@ -69,7 +69,7 @@ def test_a_living_run_is_well(project: Path, capsys: pytest.CaptureFixture[str])
     assert f"as process {os.getpid()}" in capsys.readouterr().out
 
 
-def test_a_process_that_has_its_number_by_chance_is_another_one(project: Path) -> None:
+def test_a_reused_process_id_is_another_process(project: Path) -> None:
     """A run is killed if another process has reused its process id."""
     start = str(process_start(os.getpid()))
     note(project, "r1", os.getpid(), start.rpartition("/")[0] + "/1", a="running")
@@ -79,14 +79,14 @@ def test_a_process_that_has_its_number_by_chance_is_another_one(project: Path) -
     assert code("status", "--project-dir", str(project)) == 1
 
 
-def test_a_run_of_another_machine_is_not_looked_for(project: Path) -> None:
+def test_a_run_of_another_machine_is_unknown(project: Path) -> None:
     """The process of a run on another machine is not checked, so its status is unknown."""
     note(project, "r1", os.getpid(), "another/machine/1", a="running")
 
     assert read_status(ProjectRequest(project)).queries[0].status == "unknown"
 
 
-def test_a_selection_takes_its_queries(project: Path) -> None:
+def test_a_selection_filters_queries(project: Path) -> None:
     """A selection in dbt's grammar filters the queries; unknown names and queries without runs are errors."""
     note(project, "r1", os.getpid(), process_start(os.getpid()), a="running")
     request = ProjectRequest(project)
@@ -98,7 +98,7 @@ def test_a_selection_takes_its_queries(project: Path) -> None:
         read_status(request, Selection(("nothing_such",)))
 
 
-def test_a_model_that_is_gone_is_not_told_of(project: Path) -> None:
+def test_a_deleted_model_is_not_shown(project: Path) -> None:
     """A model that the last compilation no longer has is not shown."""
     note(project, "r1", os.getpid(), process_start(os.getpid()), a="running", gone="error")
     assert code("status", "--project-dir", str(project)) == 1
@@ -109,7 +109,7 @@ def test_a_model_that_is_gone_is_not_told_of(project: Path) -> None:
     assert code("status", "--project-dir", str(project), "--output", "json") == 0
 
 
-def test_only_runs_of_the_target_count_where_one_is_named(project: Path) -> None:
+def test_a_target_filters_runs(project: Path) -> None:
     """With a target, only runs of that target count."""
     note(project, "r1", os.getpid(), process_start(os.getpid()), a="running")
 
@@ -118,7 +118,7 @@ def test_only_runs_of_the_target_count_where_one_is_named(project: Path) -> None
         read_status(ProjectRequest(project, target="prod"))
 
 
-def test_files_that_cannot_be_read_as_such_are_none(project: Path) -> None:
+def test_unreadable_results_are_ignored(project: Path) -> None:
     """A torn run_results.json or an invalid manifest.json is ignored."""
     (project / "target").mkdir()
     (project / "target/run_results.json").write_text('{"metadata": ')

@@ -23,7 +23,7 @@ MODELS = 30
 
 
 @pytest.fixture(autouse=True)
-def _threads_take_turns_often() -> Iterator[None]:
+def _switch_threads_often() -> Iterator[None]:
     """Makes threads switch often, so that shared state would show."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
@@ -61,7 +61,7 @@ def in_threads(roots: Sequence[Path]) -> list[object]:
         return list(pool.map(compiled, roots))
 
 
-def test_projects_compile_at_once_as_one_after_the_other(tmp_path: Path) -> None:
+def test_projects_compile_in_parallel_as_in_sequence(tmp_path: Path) -> None:
     """Projects compile in parallel as one by one; logging and garbage collection of the process stay unchanged."""
     for name in ("alone", "at_once"):
         (tmp_path / name).mkdir()

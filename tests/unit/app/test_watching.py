@@ -30,14 +30,14 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_files_of_the_project_are_looked_at(root: Path) -> None:
+def test_project_files_are_watched(root: Path) -> None:
     """Project files and explicitly named files are watched, but no data, artifacts or editor backups."""
     assert set(take_snapshot(root, ("schemas/x.ddl", "no/such.ddl"))) == {
         "macros/m.sql", "models/a/b.sql", "project.yml", "python/p.py", "schemas/x.ddl", "seeds/s.csv",
     }  # fmt: skip
 
 
-def test_a_file_of_the_same_size_and_time_is_another_where_it_was_replaced(root: Path) -> None:
+def test_a_replaced_file_of_the_same_size_and_time_is_changed(root: Path) -> None:
     """A replaced file counts as changed even if size and time are equal, and so do new and deleted files."""
     before = take_snapshot(root)
     model = root / "models" / "a" / "b.sql"
@@ -52,7 +52,7 @@ def test_a_file_of_the_same_size_and_time_is_another_where_it_was_replaced(root:
     assert changed_paths(before, take_snapshot(root)) == ("macros/m.sql", "models/a/b.sql", "sources.yml")
 
 
-def test_a_change_is_waited_for(root: Path) -> None:
+def test_the_watcher_waits_for_a_change(root: Path) -> None:
     """The watcher waits until a file changes."""
     before = take_snapshot(root)
     writer = threading.Timer(0, (root / "models" / "c.sql").write_text, ["select 1"])

@@ -15,7 +15,7 @@ COMMANDS: dict[str, click.Command] = dict(TOOL["commands"]())
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_its_page_with_all_options(name: str) -> None:
+def test_every_command_has_a_page_with_all_options(name: str) -> None:
     """Each page is up to date with all options; otherwise run tests/tools/make_commands.py."""
     page = TOOL["page_of"](name).read_text(encoding="utf-8")
 
@@ -29,6 +29,6 @@ def test_every_command_has_its_page_with_all_options(name: str) -> None:
     assert all(any(f"`{option.opts[-1]}`" in row for row in rows) for option in options)
 
 
-def test_no_page_is_left_of_a_command_that_is_gone() -> None:
+def test_every_page_belongs_to_a_command() -> None:
     """Every page belongs to an existing command."""
     assert {path.name for path in TOOL["FOLDER"].glob("*.md")} == {TOOL["page_of"](name).name for name in COMMANDS}

@@ -77,7 +77,7 @@ def test_compile_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.parametrize("command", ["compile", "ls"])
-def test_what_is_wrong_is_json_too(project: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+def test_errors_are_json_too(project: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
     """With JSON output, errors are one object on stdout with exit code 1; --debug prints the traceback on stderr."""
     (project / "models/wrong.sql").write_text("select * from {{ ref('word_count') }}")
 
@@ -97,7 +97,7 @@ def test_what_is_wrong_is_json_too(project: Path, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("command", ["compile", "ls"])
-def test_warnings_of_a_text_are_on_stderr(project: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+def test_warnings_in_text_go_to_stderr(project: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
     """Warnings in text form go to stderr, so that stdout has only the result and can be piped."""
     assert exit_code(command, "--select", "wordcount", "nothing_such") == 0
 
@@ -208,7 +208,7 @@ def test_exit_codes(
         ((), {"SQLSTREAM_TARGET": "prod"}, "SQLSTREAM_TARGET names it"),
     ],
 )
-def test_an_unknown_target_says_who_named_it(
+def test_an_unknown_target_names_its_origin(
     project: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -224,7 +224,7 @@ def test_an_unknown_target_says_who_named_it(
     assert f"why: {why}; the targets of project.yml are `local`" in capsys.readouterr().err
 
 
-def test_a_refused_run_replaces_the_results_of_the_run_before(project: Path) -> None:
+def test_a_refused_run_replaces_the_previous_results(project: Path) -> None:
     """A refused run replaces run_results.json with its findings, whether or not the project loaded."""
     results = project / "target/run_results.json"
     results.parent.mkdir()
@@ -239,7 +239,7 @@ def test_a_refused_run_replaces_the_results_of_the_run_before(project: Path) -> 
     assert seen == [("prod", ["unknown-target"]), ("local", ["empty-selection"]), ("local", ["no-terminal-model"])]
 
 
-def test_the_help_lists_the_commands_in_the_order_of_work(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_lists_commands_in_working_order(capsys: pytest.CaptureFixture[str]) -> None:
     """The help lists each command in working order, on one full line."""
     assert exit_code("--help") == 0
 
@@ -263,7 +263,7 @@ def test_the_help_lists_the_commands_in_the_order_of_work(capsys: pytest.Capture
     assert all(line.endswith(".") and not line.endswith("...") for line in lines)
 
 
-def test_a_template_may_print_and_log(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_template_can_print_and_log(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """log(info=True) prints and logs, log() only logs, as in dbt."""
     (project / "models/said.sql").write_text("{{ log('loud', info=True) }}{{ log('quiet') }}select 1 as one")
 
@@ -276,7 +276,7 @@ def test_a_template_may_print_and_log(project: Path, capsys: pytest.CaptureFixtu
     assert "quiet" in log
 
 
-def test_two_inputs_with_one_view_name_are_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_with_the_view_name_of_a_source_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A model with the view name of a source is refused, because it would silently replace the source."""
     (project / "models/iot__signals.sql").write_text("select 1 as device")
     (project / "models/both.sql").write_text(
@@ -320,7 +320,7 @@ def saved(project: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     return path
 
 
-def test_what_has_changed_is_listed_by_option_and_by_environment(
+def test_changed_nodes_are_listed(
     saved: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """--state or SQLSTREAM_STATE sets the saved state; `ls` prints one changed name per line, or none."""
@@ -335,9 +335,7 @@ def test_what_has_changed_is_listed_by_option_and_by_environment(
     assert "warning: [empty-selection]" in printed.err
 
 
-def test_a_run_of_what_has_changed_ends_well_where_nothing_has(
-    saved: Path, project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_without_changed_nodes_succeeds(saved: Path, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A run of changed models succeeds without starting Spark if nothing has changed."""
     assert exit_code("run", "-s", "state:new+", "--state", str(saved)) == 0
 
@@ -345,7 +343,7 @@ def test_a_run_of_what_has_changed_ends_well_where_nothing_has(
     assert json.loads((project / "target/run_results.json").read_text())["status"] == "success"
 
 
-def test_types_are_chosen_and_left_out(
+def test_resource_types_are_excluded(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Resource types can be excluded with both spellings of the option and with the environment variable."""
@@ -358,7 +356,7 @@ def test_types_are_chosen_and_left_out(
     assert seeds.count("\n") == 1
 
 
-def test_unit_tests_are_listed_where_they_are_asked_for(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unit_tests_are_listed_on_request(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`ls` lists unit tests on request, as selectors that other commands accept, with their locations."""
     shutil.copytree(ROOT / "tests" / "models", project / "tests/models")
 
@@ -372,7 +370,7 @@ def test_unit_tests_are_listed_where_they_are_asked_for(project: Path, capsys: p
     assert entry["depends_on"] == {"nodes": ["model.examples.device_sessions"]}
 
 
-def test_a_selector_is_taken_by_its_name(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_accept_a_selector(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every command that selects nodes accepts --selector."""
     (project / "selectors.yml").write_text("selectors: [{name: small, definition: device_windows}]\n")
 
@@ -394,6 +392,6 @@ def test_a_selector_is_taken_by_its_name(project: Path, capsys: pytest.CaptureFi
         ("ls", "--state", "nowhere"),
     ],
 )
-def test_a_selection_that_contradicts_itself_is_bad_usage(project: Path, arguments: tuple[str, ...]) -> None:
+def test_contradictory_selections_are_usage_errors(project: Path, arguments: tuple[str, ...]) -> None:
     """Two selections at once, an empty selector name and a missing state are usage errors."""
     assert exit_code(*arguments) == 2

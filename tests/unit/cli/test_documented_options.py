@@ -37,6 +37,6 @@ def test_every_shared_option_has_one_row(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_a_row_that_leads_to_its_page(name: str) -> None:
+def test_every_command_is_linked_to_its_page(name: str) -> None:
     """The first table links to the page of every command."""
     assert len([row for row in ROWS if row.startswith(f"| [`{name}`](commands/{name.replace(' ', '-')}.md)")]) == 1

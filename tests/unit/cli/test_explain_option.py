@@ -30,7 +30,7 @@ def test_a_query_is_explained_in_times(capsys: pytest.CaptureFixture[str]) -> No
     )
 
 
-def test_machines_get_the_same_facts(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_the_same_facts(capsys: pytest.CaptureFixture[str]) -> None:
     """JSON output has the same facts, with times in ISO 8601 and UTC and delays in seconds."""
     assert explain("device_sliding_windows", "--output", "json") == 0
 
@@ -68,7 +68,7 @@ def test_a_query_that_cannot_run_shows_its_findings(
     "arguments",
     [["cloudtrail_hurly"], ["cloudtrail_in_order"], ["cloudtrail_hourly", "--check"], ["a", "--select", "b"]],
 )
-def test_what_cannot_be_explained_is_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_unexplainable_models_are_usage_errors(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """An unknown name, a view, and options about other models are usage errors."""
     assert explain(*arguments) == 2
 

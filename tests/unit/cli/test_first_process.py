@@ -45,6 +45,6 @@ def test_process_1_ends_by_sigterm_before_its_commands_are_loaded() -> None:
     assert (ended.returncode, ended.stdout) == (128 + signal.SIGTERM, ""), ended.stderr
 
 
-def test_any_other_process_keeps_what_the_system_does() -> None:
+def test_other_processes_keep_the_default_handlers() -> None:
     """Any other process keeps the default handlers, because it may only use sqlstream as a library."""
     assert run().returncode == -signal.SIGTERM

@@ -10,7 +10,7 @@ from sqlstream.cli.main import main
 from sqlstream.cli.output import DONE, UNUSABLE
 
 
-def test_makes_a_project_in_the_current_folder(
+def test_creates_a_project_in_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without --project-dir the project is created below the current folder, whatever the environment says."""
@@ -23,7 +23,7 @@ def test_makes_a_project_in_the_current_folder(
     assert "cd shop " in capsys.readouterr().out
 
 
-def test_makes_a_project_in_a_given_folder(tmp_path: Path) -> None:
+def test_creates_a_project_in_a_given_folder(tmp_path: Path) -> None:
     """With --project-dir the project's folder is created below the given folder."""
     with pytest.raises(SystemExit) as ended:
         main(["init", "shop", "--project-dir", str(tmp_path)])
@@ -31,7 +31,7 @@ def test_makes_a_project_in_a_given_folder(tmp_path: Path) -> None:
     assert (tmp_path / "shop/project.yml").is_file()
 
 
-def test_a_refusal_is_bad_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refusal_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An invalid name exits with code 2 and one line on stderr."""
     with pytest.raises(SystemExit) as ended:
         main(["init", "my shop", "--project-dir", str(tmp_path)])

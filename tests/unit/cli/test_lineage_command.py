@@ -39,7 +39,7 @@ def test_a_column_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["cloudtrail_hurly", "cloudtrail_hourly.erors"])
-def test_a_name_that_is_none_is_answered_with_the_nearest(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_name_suggests_the_nearest(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """An unknown name is a usage error (exit code 2) that suggests the nearest name."""
     assert lineage(name) == 2
 
@@ -54,7 +54,7 @@ def test_a_name_that_is_none_is_answered_with_the_nearest(name: str, capsys: pyt
         ("mapped", "sqlstream cannot analyze the SQL of `mapped`, although Spark may accept it"),
     ],
 )
-def test_columns_that_are_not_known_say_why(
+def test_unknown_columns_have_a_reason(
     tmp_path: Path, model: str, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """For unknown columns, the output names the source or model that hides them, despite errors elsewhere."""
@@ -78,7 +78,7 @@ def test_columns_that_are_not_known_say_why(
     assert why in capsys.readouterr().err
 
 
-def test_a_star_in_a_function_stands_for_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_star_in_a_function_has_all_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`max_by(struct(*), ...)`, which keeps the latest row of each key, has all columns and their types."""
     with pytest.raises(SystemExit):
         main(["init", "shop", "--project-dir", str(tmp_path)])
@@ -120,9 +120,7 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_each_column_leads_to_its_source_whatever_the_format(
-    tmp_path: Path, source: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_column_is_traced_to_its_source(tmp_path: Path, source: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each column is traced to its source in every format, through a view of all columns, an alias and a filter."""
     named = ", ".join(f"s.`{name}` as c_{name.lower()}" for name in COLUMNS[source])
     files = {

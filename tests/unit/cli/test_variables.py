@@ -23,7 +23,7 @@ from sqlstream.errors import UsageError
         ("{a: , b: 1}", {"a": None, "b": 1}),
     ],
 )
-def test_a_mapping_of_names_to_values_is_taken(text: str | None, variables: dict[str, object]) -> None:
+def test_a_mapping_of_names_to_values_is_accepted(text: str | None, variables: dict[str, object]) -> None:
     """YAML with or without braces and JSON are accepted, with values of any type; an empty text means no variables."""
     assert read_variables(text) == variables
 
@@ -45,7 +45,7 @@ def test_a_mapping_of_names_to_values_is_taken(text: str | None, variables: dict
         ("{{a: 1}}", "for example"),
     ],
 )
-def test_anything_else_is_refused_with_the_right_way(text: str, right: str) -> None:
+def test_other_text_is_refused_with_a_correction(text: str, right: str) -> None:
     """Any other text, such as `a:3`, which YAML reads as a key without a value, is refused with the right spelling."""
     with pytest.raises(UsageError) as refused:
         read_variables(text)

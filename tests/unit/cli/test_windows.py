@@ -94,7 +94,7 @@ def run(project: Path, *arguments: str, windows: bool) -> tuple[int, str, str]:
     ],
     ids=" ".join,
 )
-def test_what_needs_no_spark_works(project: Path, arguments: tuple[str, ...]) -> None:
+def test_commands_without_spark_work(project: Path, arguments: tuple[str, ...]) -> None:
     """Commands that need no Spark work with the same output as on this machine."""
     here = run(project, *arguments, windows=False)
 
@@ -102,7 +102,7 @@ def test_what_needs_no_spark_works(project: Path, arguments: tuple[str, ...]) ->
     assert here[0] == 0
 
 
-def test_a_wrong_model_is_refused_at_its_place(project: Path) -> None:
+def test_a_wrong_model_is_located(project: Path) -> None:
     """Paths in findings have slashes; SQL that only Spark can check is not checked, as without Java."""
     (project / "models" / "wordcount" / "wrong.sql").write_text("select nothing from {{ ref('word_counts') }}\n")
     (project / "models" / "wordcount" / "unread.sql").write_text("select 1 as x y\n")
@@ -118,7 +118,7 @@ def test_a_wrong_model_is_refused_at_its_place(project: Path) -> None:
     "command",
     ["run", "test", "show --select word_counts", "dev --select word_counts", "debug", "compile --check"],
 )
-def test_what_needs_spark_says_in_one_line_where_it_works(project: Path, command: str) -> None:
+def test_commands_with_spark_say_where_they_work(project: Path, command: str) -> None:
     """Commands that need Spark are a usage error in one line that says where they work, before any file is touched."""
     code, out, err = run(project, *command.split(), windows=True)
 

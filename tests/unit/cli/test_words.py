@@ -31,11 +31,11 @@ def test_words_after_a_selector_flag_are_its_value(given: str, joined: list[str]
     assert join_selectors(given.split()) == joined
 
 
-def test_a_quoted_list_may_go_on() -> None:
+def test_words_can_follow_a_quoted_list() -> None:
     """More words can follow a quoted list: the shell passes `--select 'a b' c` as two words."""
     assert join_selectors(["ls", "--select", "a b", "tag:x,c"]) == ["ls", "--select", "a b tag:x,c"]
 
 
-def test_nothing_stays_nothing() -> None:
+def test_no_arguments_stay_no_arguments() -> None:
     """No arguments stay no arguments, so that the bare command shows its help."""
     assert join_selectors([]) == []

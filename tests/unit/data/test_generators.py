@@ -127,7 +127,7 @@ def test_cloudtrail_has_a_burst_of_failed_logins() -> None:
     assert len(failures) > len(burst) + 15
 
 
-def test_cloudtrail_files_in_order_of_path_are_in_order_of_time() -> None:
+def test_cloudtrail_files_are_in_order_of_time() -> None:
     """Each file's records are later than those of earlier files, so oldest first drops no rows behind a watermark."""
     files = uncompressed(committed())
     times = [[r["eventTime"] for r in json.loads(files[name])["Records"]] for name in sorted(files)]
@@ -143,7 +143,7 @@ def test_the_extra_file_is_later_than_all_others(tmp_path: Path) -> None:
     assert min(r["eventTime"] for r in extra) > max(r["eventTime"] for r in events(committed()))
 
 
-def test_further_extra_files_follow_each_other(tmp_path: Path) -> None:
+def test_more_extra_files_are_later(tmp_path: Path) -> None:
     """`--extra 2` adds a second file with later events."""
     run("make_cloudtrail.py", "--extra", "--out", str(tmp_path))
     first = events(contents(tmp_path))
@@ -154,7 +154,7 @@ def test_further_extra_files_follow_each_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("script", ORDERED_SCRIPTS)
-def test_modification_times_rise_in_order_of_path(script: str, tmp_path: Path) -> None:
+def test_modification_times_increase_with_paths(script: str, tmp_path: Path) -> None:
     """Modification times increase with the order of time, by which a file stream reads the files."""
     run(script, "--out", str(tmp_path))
     times = [(tmp_path / name).stat().st_mtime for name in sorted(contents(tmp_path))]

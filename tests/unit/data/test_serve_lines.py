@@ -39,7 +39,7 @@ def test_the_line_server_sends_all_lines_and_ends() -> None:
         assert server.wait(timeout=30) == 0
 
 
-def test_the_line_server_outlives_a_client_that_only_looks_in() -> None:
+def test_the_line_server_survives_an_early_disconnect() -> None:
     """With `--once`, a client that leaves before the last line does not end the server."""
     with line_server("--rate", "1000", "--once") as (server, port):
         connect(port).close()

@@ -35,7 +35,7 @@ def named(kinds: list[Block]) -> list[object]:
 
 
 @pytest.mark.parametrize("block", named(blocks()))
-def test_every_block_is_of_a_known_kind(block: Block) -> None:
+def test_every_block_has_a_known_kind(block: Block) -> None:
     """Every block has a known kind, which decides how it is tested; no block stays untested."""
     assert block.kind in KINDS
 
@@ -54,7 +54,7 @@ def lines_with_commands() -> list[object]:
 
 
 @pytest.mark.parametrize("line", lines_with_commands())
-def test_every_command_can_be_given(line: str) -> None:
+def test_every_command_is_valid(line: str) -> None:
     """The options of each command exist and accept the values shown."""
     arguments = sqlstream_arguments(line.replace('", "', " ").replace('"]', ""))
     assert arguments is not None
@@ -133,7 +133,7 @@ def test_sql_compiles(block: Block, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 @pytest.mark.parametrize("block", named(blocks("ini")))
-def test_units_are_what_systemd_takes(block: Block, tmp_path: Path) -> None:
+def test_systemd_units_are_valid(block: Block, tmp_path: Path) -> None:
     """Units for systemd are valid and run an existing program."""
     unit = tmp_path / "sqlstream-shop.service"
     unit.write_text(re.sub(r"ExecStart=\S+", f"ExecStart={shutil.which('true')}", block.text))
@@ -144,7 +144,7 @@ def test_units_are_what_systemd_takes(block: Block, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("block", named([block for block in blocks("console") if not needs_spark(block)]))
-def test_commands_without_spark_print_what_is_shown(block: Block, tmp_path: Path) -> None:
+def test_commands_without_spark_print_what_the_page_shows(block: Block, tmp_path: Path) -> None:
     """Commands that need no Spark print what the page shows, in a new project or in the worked examples."""
     folder = copied_examples(tmp_path) if block.of_examples else fresh_shop(tmp_path)
     if block.commands[0].startswith("sqlstream init"):
@@ -155,7 +155,7 @@ def test_commands_without_spark_print_what_is_shown(block: Block, tmp_path: Path
 
 
 @pytest.mark.parametrize("block", named(blocks("text", "console")))
-def test_findings_that_are_shown_have_their_three_lines(block: Block) -> None:
+def test_shown_findings_have_three_lines(block: Block) -> None:
     """Findings on the pages have codes of docs/errors.md, and why and fix lines unless they are brief."""
     lines = [line for line in block.text.splitlines() if not line.startswith("  called from: ")]
     for number, line in enumerate(lines):

@@ -47,7 +47,7 @@ def is_sent(name: str) -> bool:
     return sent
 
 
-def test_what_is_copied_is_there_and_sent() -> None:
+def test_copied_files_exist_and_are_sent() -> None:
     """Everything that COPY needs exists and is sent, and nothing else of the repository, such as data or history."""
     sources = [source for *names, _ in copied() for source in names]
 
@@ -57,7 +57,7 @@ def test_what_is_copied_is_there_and_sent() -> None:
     assert not is_sent(".git")
 
 
-def test_python_and_java_fit() -> None:
+def test_python_and_java_versions_match() -> None:
     """Both stages have the Python version of the package and the lock file, and Java is new enough."""
     (image,) = {value.split(" ")[0] for value in values("FROM")}
     python = re.fullmatch(r"python:(\d+\.\d+)-slim-\w+", image)
@@ -81,7 +81,7 @@ def test_every_dependency_is_locked() -> None:
     assert all("--constraint requirements.lock" in value for value in installs)
 
 
-def test_the_process_is_no_root_and_gets_its_signal() -> None:
+def test_the_process_is_not_root_and_gets_signals() -> None:
     """The user is set before the entry point, which runs the package's script under an init and gets its signals."""
     words = [word for word, _ in LINES]
 
@@ -98,7 +98,7 @@ def test_the_process_is_no_root_and_gets_its_signal() -> None:
     assert loaded.make_context(name, arguments).params["class_archive"] == "build"
 
 
-def test_the_wheel_is_made_of_what_is_copied(tmp_path: Path) -> None:
+def test_the_wheel_is_built_from_the_copied_files(tmp_path: Path) -> None:
     """The image's own build command makes a complete wheel from only the copied files."""
     for *sources, destination in copied():
         for source in sources:

@@ -25,7 +25,7 @@ def anchors(page: str) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_link_leads_somewhere(page: str) -> None:
+def test_every_link_is_valid(page: str) -> None:
     """Each link leads to an existing file or folder, and to an existing heading."""
     text = re.sub(r"(?ms)^```.*?^```$", "", (ROOT / page).read_text(encoding="utf-8"))
     lost = []
@@ -41,7 +41,7 @@ def test_every_link_leads_somewhere(page: str) -> None:
     assert lost == []
 
 
-def test_every_page_of_docs_is_reached_from_the_readme() -> None:
+def test_every_page_can_be_reached_from_the_readme() -> None:
     """Each page of docs/ can be reached from the README, directly or through other pages."""
     reached, ahead = set(), ["README.md"]
     while ahead:

@@ -37,7 +37,7 @@ def test_every_key_of_config_is_in_the_table(model: type[ModelConfig | SeedConfi
     assert [key for key in below if f"`{key}`" not in table] == []
 
 
-def test_every_rule_leads_to_its_page() -> None:
+def test_every_rule_is_linked_to_its_code() -> None:
     """Each code that docs/rules.md links has a section in docs/errors.md."""
     codes = set(re.findall(r"\[([a-z-]+)\]\(errors\.md#\1\)", RULES))
 

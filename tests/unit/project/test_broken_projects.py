@@ -237,7 +237,7 @@ def test_folder_without_a_project(tmp_path: Path) -> None:
     assert [finding.code for finding in result.findings] == ["project-not-found"]
 
 
-def test_link_out_of_the_project_is_found_once(tmp_path: Path) -> None:
+def test_link_out_of_the_project_is_one_finding(tmp_path: Path) -> None:
     """A folder in models/ that links out of the project gives one finding, although several file kinds are searched."""
     root = tmp_path / "project"
     (tmp_path / "beside").mkdir()
@@ -246,7 +246,7 @@ def test_link_out_of_the_project_is_found_once(tmp_path: Path) -> None:
     assert found(load(root, {})) == ["models/linked:1:1 file-outside-project"]
 
 
-def test_unknown_key_names_the_nearest_and_the_place(tmp_path: Path) -> None:
+def test_unknown_key_suggests_the_nearest(tmp_path: Path) -> None:
     """For an unknown key, the fix names the nearest key at that level, and the reason lists the keys there."""
     result = load(tmp_path, {"sources.yml": TABLE + "        shcema: a int\n"})
     assert result.findings[0].fix.startswith("did you mean `schema`")
@@ -254,7 +254,7 @@ def test_unknown_key_names_the_nearest_and_the_place(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["on", "error"])
-def test_a_wrong_value_in_a_mapping_is_told_what_the_mapping_is_for(tmp_path: Path, value: str) -> None:
+def test_a_wrong_value_in_a_mapping_shows_its_description(tmp_path: Path, value: str) -> None:
     """A wrong value in a mapping with user-defined keys shows the description of the mapping."""
     result = load(tmp_path, {"project.yml": f"name: a\nrules:\n  unused-source: {value}\n"})
 
@@ -274,7 +274,7 @@ def test_a_wrong_value_in_a_mapping_is_told_what_the_mapping_is_for(tmp_path: Pa
         ({"sinks.yml": "sinks: [{name: lake, format: json, options: 5}]\n"}, "sinks.yml:1:45"),
     ],
 )
-def test_a_sink_of_the_wrong_form_is_the_finding(tmp_path: Path, files: dict[str, str | bytes], expected: str) -> None:
+def test_a_sink_with_an_invalid_form_is_a_finding(tmp_path: Path, files: dict[str, str | bytes], expected: str) -> None:
     """A sink with an invalid form is a finding, even if its form is Jinja that is rendered later."""
     assert found(load(tmp_path, files)) == [f"{expected} invalid-value"]
 
@@ -294,9 +294,7 @@ def test_a_module_that_cannot_be_parsed_is_one_finding(tmp_path: Path) -> None:
         ({"models/a.yml": "models: [{name: a, sink: lake}]\n"}, "below `config`"),
     ],
 )
-def test_a_key_at_the_wrong_level_says_where_it_belongs(
-    tmp_path: Path, files: dict[str, str | bytes], fix: str
-) -> None:
+def test_a_key_at_the_wrong_level_has_a_fix(tmp_path: Path, files: dict[str, str | bytes], fix: str) -> None:
     """The finding for a key at the wrong level names the level above or below where it belongs."""
     (finding,) = load(tmp_path, files).findings[:1]
 
@@ -325,7 +323,7 @@ def test_a_key_at_the_wrong_level_says_where_it_belongs(
         ({"project.yml": "name: a\nsinks: []\n"}, "project.yml:2:1 unknown-key", "in sinks.yml"),
     ],
 )
-def test_what_newcomers_write_has_its_fix(tmp_path: Path, files: dict[str, str | bytes], place: str, fix: str) -> None:
+def test_mistakes_of_new_users_have_a_fix(tmp_path: Path, files: dict[str, str | bytes], place: str, fix: str) -> None:
     """Typical mistakes of new users give one finding with a fix: names as keys, short columns, text for a mapping."""
     result = load(tmp_path, files)
 

@@ -24,7 +24,7 @@ def read(text: str, delimiter: str = ",") -> list[list[str]]:
 
 
 @given(TABLES, st.sampled_from([",", ";", "\t", " ", "|", "]", "^"]), st.sampled_from(["\n", "\r\n"]))
-def test_what_python_writes_is_read_back(table: list[list[str]], delimiter: str, line_end: str) -> None:
+def test_csv_of_python_is_read_back(table: list[list[str]], delimiter: str, line_end: str) -> None:
     """CSV that Python writes is read back with any values, delimiter and line ends, and no row has an odd width."""
     table = [["header"] * len(table[0]), *table]  # the first line end decides, so it must not be part of a value
     stream = io.StringIO()
@@ -36,7 +36,7 @@ def test_what_python_writes_is_read_back(table: list[list[str]], delimiter: str,
 
 
 @given(st.text(alphabet='ab"\n\r, ', max_size=30), st.integers(1, 3))
-def test_odd_rows_are_those_of_another_width(text: str, width: int) -> None:
+def test_rows_of_another_width_are_found(text: str, width: int) -> None:
     """The fast search for rows of another width finds the same rows as reading row by row."""
     parsed = CsvText(text, ",")
     assert list(parsed.odd_rows(width)) == [row for row in parsed.rows() if row.fault or row.width != width]
@@ -52,7 +52,7 @@ def test_odd_rows_are_those_of_another_width(text: str, width: int) -> None:
         ('a,5" pipe\n', None),
     ],
 )
-def test_faults_of_quotes(text: str, fault: tuple[str, int] | None) -> None:
+def test_quoting_errors(text: str, fault: tuple[str, int] | None) -> None:
     """A quoting error is located at the wrong quote or text; unusual but valid quoting is accepted."""
     (row, *_) = CsvText(text, ",").rows()
     assert row.fault == fault

@@ -18,6 +18,6 @@ from sqlstream.project.files.paths import plain_path
         ("s3a://bucket//a/", "s3a:/bucket/a"),
     ],
 )
-def test_one_place_has_one_spelling(path: str, expected: str) -> None:
+def test_paths_have_one_spelling(path: str, expected: str) -> None:
     """Different spellings of a location become one, so that two paths can be compared."""
     assert plain_path("/store", path) == expected

@@ -37,7 +37,7 @@ DOCUMENTS = (
 )
 
 
-def test_hints_are_for_keys_that_do_not_exist() -> None:
+def test_hints_exist_only_for_unknown_keys() -> None:
     """Hints exist only for keys that sqlstream does not have, at levels that its files have."""
     keys = {document.label: set(allowed_keys(document)) for document in DOCUMENTS}
 
@@ -56,7 +56,7 @@ def test_the_hint_for_materialized_depends_on_its_value(value: str, word: str) -
     assert word in str(replacement_for_key("a model's configuration", "materialized", value))
 
 
-def test_the_hint_for_materialized_sees_the_sink_beside_it() -> None:
+def test_the_hint_for_materialized_considers_the_sink() -> None:
     """If the model already has a sink, the hint for `materialized` does not suggest one."""
     hints = [
         str(replacement_for_key("a model's configuration", "materialized", kind, ["sink"]))
@@ -75,7 +75,7 @@ def test_the_hint_for_materialized_sees_the_sink_beside_it() -> None:
         (7, False, "`deduplicate: [...]`"),
     ],
 )
-def test_the_hint_for_unique_key_has_the_form_of_its_place(value: object, in_call: bool, written: str) -> None:
+def test_the_hint_for_unique_key_has_python_or_yaml_syntax(value: object, in_call: bool, written: str) -> None:
     """The hint for `unique_key` uses Python syntax in config(), and YAML elsewhere."""
     assert f"use {written} " in str(
         replacement_for_key("a model's configuration", "unique_key", value, in_call=in_call)
@@ -97,7 +97,7 @@ def test_the_hint_for_unique_key_has_the_form_of_its_place(value: object, in_cal
         ),
     ],
 )
-def test_files_of_dbt_warn(tmp_path: Path, files: dict[str, str | bytes], paths: list[str]) -> None:
+def test_files_of_dbt_give_warnings(tmp_path: Path, files: dict[str, str | bytes], paths: list[str]) -> None:
     """Files of dbt in the project root and singular tests give warnings; fixtures and unit tests do not."""
     assert found(load(tmp_path, files)) == [f"{path} dbt-file" for path in paths]
 
@@ -109,7 +109,7 @@ def test_the_warning_can_be_lowered(tmp_path: Path) -> None:
     assert project.rules == {"dbt-file": "ignore"}
 
 
-def test_a_project_of_dbt_is_told_apart_from_no_project(tmp_path: Path) -> None:
+def test_a_dbt_project_is_recognized(tmp_path: Path) -> None:
     """In a dbt project or below it, the finding about a missing project.yml names dbt_project.yml."""
     (tmp_path / "dbt_project.yml").write_text("name: a\n")
     (tmp_path / "models").mkdir()

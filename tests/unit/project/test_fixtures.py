@@ -42,7 +42,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_rows_are_the_same_in_all_forms(tmp_path: Path, form: str) -> None:
+def test_rows_are_the_same_in_all_formats(tmp_path: Path, form: str) -> None:
     """Rows are the same in all formats, with columns matched by name and missing values as null."""
     rows, findings = read(tmp_path, FORMS[form])
 
@@ -53,14 +53,14 @@ def test_rows_are_the_same_in_all_forms(tmp_path: Path, form: str) -> None:
     assert [row["name"] for row in texts(rows)] == ["a", None]
 
 
-def test_text_without_a_format_is_told_how_to_say_it(tmp_path: Path) -> None:
+def test_text_without_a_format_has_a_fix(tmp_path: Path) -> None:
     """For text without a format, the fix suggests a list or a `format`."""
     _, (finding,) = read(tmp_path, "rows: |\n  id,name\n  01,a\n")
 
     assert finding.fix == "start each row with `- `, or set the format of the text: `format: csv` (or json, jsonl, sql)"
 
 
-def test_quotes_tell_empty_text_from_null(tmp_path: Path) -> None:
+def test_quotes_mark_empty_text(tmp_path: Path) -> None:
     """In CSV an empty field is null and `""` is empty text; quoted values may have commas, quotes and line ends."""
     write(tmp_path, "names.csv", 'id,name\n1,""\n2,\n3,"a, ""b""\nc"\n')
 
@@ -70,7 +70,7 @@ def test_quotes_tell_empty_text_from_null(tmp_path: Path) -> None:
     assert [row["name"] for row in texts(rows)] == ["", None, 'a, "b"\nc']
 
 
-def test_a_value_of_a_file_has_its_place_in_the_file(tmp_path: Path) -> None:
+def test_a_value_of_a_file_is_located_in_the_file(tmp_path: Path) -> None:
     """A value of a fixture file has its location in that file, so that a type error is reported there."""
     write(tmp_path, "names.csv", "id,name\n1,a\n2,b\n")
     write(tmp_path, "more.json", '[\n  {"id": 1},\n  {"id": 2}\n]\n')
@@ -84,7 +84,7 @@ def test_a_value_of_a_file_has_its_place_in_the_file(tmp_path: Path) -> None:
     assert str(more.rows[1].location) == "tests/fixtures/more.json:3:3"
 
 
-def test_a_query_may_give_rows(tmp_path: Path) -> None:
+def test_rows_can_be_a_query(tmp_path: Path) -> None:
     """Rows can be a query, which Spark runs."""
     write(tmp_path, "ids.sql", "select id from range(3)\n")
 
@@ -94,7 +94,7 @@ def test_a_query_may_give_rows(tmp_path: Path) -> None:
     assert rows == Rows(rows.location, sql="select id from range(3)\n")  # type: ignore[union-attr]
 
 
-def test_a_long_array_is_read_at_once(tmp_path: Path) -> None:
+def test_a_long_array_is_read_in_linear_time(tmp_path: Path) -> None:
     """Each row of a long array has its location, and reading takes linear time."""
     count = 50_000
     write(tmp_path, "long.json", "[\n" + ",\n".join(f'{{"id": {number}}}' for number in range(count)) + "\n]\n")
@@ -122,7 +122,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("yaml", "place", "said"), BAD)
-def test_what_is_wrong_with_rows_is_found_at_its_place(tmp_path: Path, yaml: str, place: str, said: str) -> None:
+def test_mistakes_in_rows_are_located(tmp_path: Path, yaml: str, place: str, said: str) -> None:
     """Mistakes in rows are located in the file that contains them."""
     write(tmp_path, "two.csv", "a\n")
     write(tmp_path, "two.json", "[]\n")

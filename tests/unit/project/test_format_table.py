@@ -8,7 +8,7 @@ from sqlstream.project.formats.format import BOTH, Format
 from sqlstream.project.formats.formats import FORMATS, format_of
 
 
-def test_an_unknown_format_can_do_everything() -> None:
+def test_an_unknown_format_has_no_restrictions() -> None:
     """No rule refuses an unknown format, because Spark accepts any installed data source."""
     custom = format_of("custom")
 
@@ -30,7 +30,7 @@ def test_named_options_exist(facts: Format) -> None:
     assert known is None or unknown <= known
 
 
-def test_options_have_letter_case_and_use() -> None:
+def test_options_ignore_letter_case_and_know_their_use() -> None:
     """The table knows that Spark ignores the case of option names, and uses some options only in streams."""
     csv = format_of("csv")
 
@@ -39,7 +39,7 @@ def test_options_have_letter_case_and_use() -> None:
     assert csv.values_of("maxFilesPerTrigger", streams=True) is not None
 
 
-def test_an_option_may_add_columns() -> None:
+def test_an_option_can_add_columns() -> None:
     """The Kafka format has the column `headers` only if an option asks for it."""
     kafka = format_of("kafka")
 

@@ -38,7 +38,7 @@ def test_every_key_is_described() -> None:
     assert missing == []
 
 
-def test_schemas_are_json_and_refer_to_what_they_hold() -> None:
+def test_schemas_are_json_with_valid_references() -> None:
     """All schemas are plain JSON, and each reference has a definition."""
     schemas = json_schemas()
     assert set(schemas) == {
@@ -53,7 +53,7 @@ def test_schemas_are_json_and_refer_to_what_they_hold() -> None:
         assert references <= set(schema["definitions"])
 
 
-def test_folder_configuration_takes_plus_keys() -> None:
+def test_folder_configuration_accepts_plus_keys() -> None:
     """project.yml's schema accepts keys with + at any depth."""
     folder = json_schemas()["project.schema.json"]["definitions"]["ModelConfigFolder"]
     assert "+trigger" in folder["properties"]

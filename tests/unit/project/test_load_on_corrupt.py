@@ -42,14 +42,14 @@ def test_a_quarantine_is_a_stream_and_a_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("answer", ["", "        on_corrupt: fail\n", "        on_corrupt: drop\n"])
-def test_other_answers_make_no_model(answer: str, tmp_path: Path) -> None:
+def test_other_values_add_no_model(answer: str, tmp_path: Path) -> None:
     """`fail` and `drop` add no model, because only the reader uses them."""
     project = load_good(tmp_path, {"sources.yml": sources("        format: csv\n" + answer)})
 
     assert (len(project.sources), project.models) == (1, ())
 
 
-def test_a_quarantine_runs_as_models_do(tmp_path: Path) -> None:
+def test_a_quarantine_inherits_how_it_runs(tmp_path: Path) -> None:
     """A quarantine takes trigger and retries from the configuration of all models, but not their output mode; its own
     properties take precedence.
     """
@@ -68,7 +68,7 @@ def test_a_quarantine_runs_as_models_do(tmp_path: Path) -> None:
     assert (config.retries.attempts, config.tags) == (5, ("all", "bad"))
 
 
-def test_a_target_may_answer_otherwise(tmp_path: Path) -> None:
+def test_a_target_can_override_on_corrupt(tmp_path: Path) -> None:
     """A target can override `on_corrupt`; an override without a value removes a key."""
     files = {
         "project.yml": "name: shop\ntargets: {dev: {sources: {shop.orders: {on_corrupt: drop, quarantine_sink: }}}}\n",
@@ -81,7 +81,7 @@ def test_a_target_may_answer_otherwise(tmp_path: Path) -> None:
     assert (orders.on_corrupt, orders.quarantine_sink) == ("drop", None)
 
 
-def test_an_answer_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_value_is_refused(tmp_path: Path) -> None:
     """An unknown value is refused with the allowed ones."""
     result = load(tmp_path, {"sources.yml": sources("        format: json\n        on_corrupt: skip\n")})
 
@@ -99,7 +99,7 @@ def test_an_answer_that_is_none_is_refused(tmp_path: Path) -> None:
         ("id int, bad string", "{columnnameofcorruptrecord: bad}", "_corrupt_record", True),
     ],
 )
-def test_models_capture_what_the_schema_declares(
+def test_declared_corrupt_columns_are_captured(
     schema: str, options: str, default: str, captures: bool, tmp_path: Path
 ) -> None:
     """A model captures corrupt records if the schema declares the column of the option or of Spark's setting."""

@@ -15,7 +15,7 @@ from sqlstream.project.values import DeclaredColumn, Located, Schema, Target
 SINKS = "sinks:\n  - {name: lake, format: parquet, path: '{{ model.name }}', options: {retries: 010, header: true}}\n"
 
 
-def test_least_project_has_a_local_target(tmp_path: Path) -> None:
+def test_minimal_project_has_a_local_target(tmp_path: Path) -> None:
     """A project.yml with only a name has a local target."""
     project = load_good(tmp_path, {})
     assert (project.name, project.target.name, project.target_names) == ("shop", "local", ("local",))
@@ -46,7 +46,7 @@ def test_models_macros_and_seeds_are_found(tmp_path: Path) -> None:
     assert [macro.path for macro in project.macros] == ["macros/m.sql"]
 
 
-def test_source_table_takes_what_its_source_says(tmp_path: Path) -> None:
+def test_source_table_inherits_from_its_source(tmp_path: Path) -> None:
     """Tables inherit format, options, tags and meta of their source and can override them; numbers keep their text."""
     text = """\
 version: 2
@@ -113,14 +113,14 @@ sources:
     assert d.schema is None
 
 
-def test_sinks_stay_as_written(tmp_path: Path) -> None:
+def test_sinks_keep_their_jinja(tmp_path: Path) -> None:
     """Jinja over `model` in a sink is left for the compiler, and option values are text."""
     (sink,) = load_good(tmp_path, {"sinks/lake.yaml": SINKS}).sinks
     assert sink.path == Located("{{ model.name }}", Location("sinks/lake.yaml", 2, 41))
     assert {key: item.value for key, item in sink.options.items()} == {"retries": "010", "header": "true"}
 
 
-def test_one_source_may_be_spread_over_files(tmp_path: Path) -> None:
+def test_one_source_can_be_spread_over_files(tmp_path: Path) -> None:
     """One source can be spread over files, as in dbt; only the same table of a source is a duplicate."""
     files = {
         "sources.yml": "sources: [{name: s, tables: [{name: a, format: json}]}]",
@@ -129,7 +129,7 @@ def test_one_source_may_be_spread_over_files(tmp_path: Path) -> None:
     assert [table.full_name for table in load_good(tmp_path, files).sources] == ["s.a", "s.b"]
 
 
-def test_variables_of_the_target_and_the_command_line_go_first(tmp_path: Path) -> None:
+def test_precedence_of_variables(tmp_path: Path) -> None:
     """The command line overrides the variables of the target, which override the project's, also inside YAML."""
     text = """\
 name: shop
@@ -147,7 +147,7 @@ targets:
     assert project.sources[0].path == "2/3"
 
 
-def test_a_whole_expression_may_give_a_list(tmp_path: Path) -> None:
+def test_an_expression_can_give_a_list(tmp_path: Path) -> None:
     """A value that is one Jinja expression keeps the expression's type, such as a list."""
     files = {
         "project.yml": "name: shop\nvars: {tags: [a, b]}\nmodels: {'+tags': \"{{ var('tags') }}\"}\n",
@@ -202,7 +202,7 @@ def in_target(overrides: str) -> dict[str, str | bytes]:
     return {"project.yml": f"name: shop\ntargets:\n  local:\n{overrides}", "sources.yml": KAFKA}
 
 
-def test_an_override_with_another_format_takes_nothing_of_the_old_one_along(tmp_path: Path) -> None:
+def test_an_override_with_another_format_drops_old_options(tmp_path: Path) -> None:
     """An override with another format drops the old options of table and source; other keys and tables stay."""
     files = in_target(
         "    sources: {shop.orders: {format: json, path: in/orders, schema: timestamp timestamp, options: {}}}\n"
@@ -265,7 +265,7 @@ def test_a_format_is_read_in_any_letter_case(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("declared", ["schema: a int", "schema_file: a.ddl", "columns: [{name: a, data_type: int}]"])
-def test_an_override_replaces_the_schema_as_a_whole(
+def test_an_override_replaces_the_complete_schema(
     tmp_path: Path, declared: str, override: str, ddl: str | None
 ) -> None:
     """An override replaces the complete schema, whichever of the three keys declare the old and the new one."""
@@ -320,7 +320,7 @@ models:
     assert (model.description, model.columns) == ("One row per day", (DeclaredColumn("day", "date", "The day"),))
 
 
-def test_folder_that_is_named_as_the_project_is_a_folder(tmp_path: Path) -> None:
+def test_folder_with_the_name_of_the_project(tmp_path: Path) -> None:
     """A configuration key with the project's name applies to a folder of that name, if one exists."""
     files = {
         "project.yml": "name: shop\nmodels: {shop: {+tags: inside}}\n",
@@ -355,14 +355,14 @@ def test_keys_without_a_value_are_left_out(tmp_path: Path) -> None:
     assert load_good(tmp_path, files).target.name == "local"
 
 
-def test_requested_target_goes_before_the_default(tmp_path: Path) -> None:
+def test_requested_target_overrides_the_default(tmp_path: Path) -> None:
     """--target overrides the default of project.yml."""
     files = {"project.yml": "name: shop\ndefault_target: a\ntargets: {a: {}, b: {remote: sc://host:15002}}\n"}
     assert load_good(tmp_path, files).target.name == "a"
     assert load_good(tmp_path, files, target="b").target.remote == "sc://host:15002"
 
 
-def test_warnings_leave_the_project_whole(tmp_path: Path) -> None:
+def test_a_project_with_warnings_is_loaded(tmp_path: Path) -> None:
     """Configuration that applies to nothing gives a warning, and the project still loads."""
     files = {
         "project.yml": "name: shop\nmodels:\n  ordres: {+tags: a, deeper: {+tags: b}}\n",
@@ -389,14 +389,14 @@ def test_warnings_leave_the_project_whole(tmp_path: Path) -> None:
         ("yarn", False),
     ],
 )
-def test_a_target_knows_whether_all_of_spark_is_here(master: str, is_local: bool) -> None:
+def test_a_target_knows_whether_it_is_local(master: str, is_local: bool) -> None:
     """A local target may have a relative storage folder, because all of Spark is on this machine."""
     target = Target("t", master, "store", {}, (), Location("project.yml"))
 
     assert target.is_local is is_local
 
 
-def test_an_option_without_a_space_after_its_colon_gets_the_space(tmp_path: Path) -> None:
+def test_a_missing_space_after_a_colon_has_a_fix(tmp_path: Path) -> None:
     """For `{header:true}`, which YAML reads as a key without a value, the fix adds a space after the colon."""
     text = "sources: [{name: s, tables: [{name: t, format: csv, path: in, schema: a int, options: {header:true}}]}]\n"
     (found,) = load(tmp_path, {"sources.yml": text}).findings

@@ -26,7 +26,7 @@ def test_no_patches_give_the_defaults() -> None:
     assert (merged.places, merged.findings) == ({}, ())
 
 
-def test_later_patches_win_and_keep_their_places() -> None:
+def test_later_patches_win_and_keep_their_locations() -> None:
     """The last value wins and keeps its location; tags add up, options and meta merge by key."""
     low = patch(LOW, sink="a", tags="x", options={"n": 1, "b": True}, meta={"k": 1}, partition_by="day")
     high = patch(sink="b", tags=["y", "x"], options={"n": 2.5}, meta={"l": [1]})
@@ -55,7 +55,7 @@ def test_later_patches_win_and_keep_their_places() -> None:
         ({"previous_name": "a b"}, "invalid-value"),
     ],
 )
-def test_wrong_patch_is_a_finding_at_its_place(values: dict[str, Any], code: str) -> None:
+def test_wrong_patch_is_a_located_finding(values: dict[str, Any], code: str) -> None:
     """Unknown keys and wrong values are located where they were set, in a patch and in the merged configuration."""
     merged = merge_configs([patch(LOW, tags=["low"]), patch(**values)])
     assert merged.config is None
@@ -72,7 +72,7 @@ def test_a_template_is_no_value() -> None:
     ]
 
 
-def test_seeds_take_fewer_keys() -> None:
+def test_seeds_have_fewer_keys() -> None:
     """A seed takes fewer keys than a model: it has no sink."""
     assert [finding.code for finding in check_patch(patch(sink="a"), SeedConfig)] == ["unknown-key"]
 

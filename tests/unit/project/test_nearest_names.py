@@ -12,7 +12,7 @@ def test_nearest_ignores_case_and_is_sorted_by_likeness() -> None:
     assert nearest("x" * 1_000_000, ["amount"]) == ()
 
 
-def test_phrase_offers_the_nearest_or_what_there_is() -> None:
+def test_phrase_offers_the_nearest_or_all_names() -> None:
     """Without a similar name the phrase lists some names; without any name it says so."""
     assert did_you_mean("amout", ["amount", "id"]) == "did you mean `amount`?"
     assert did_you_mean("zzz", ["b", "a"]) == "use one of `a`, `b`"

@@ -52,7 +52,7 @@ def test_the_files_of_this_repository_are_kept() -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 50, 95])
-def test_what_nests_deeply_is_kept(depth: int) -> None:
+def test_deep_nesting_is_kept(depth: int) -> None:
     """Packing keeps nodes at the deepest nesting that YAML allows."""
     keys = "".join("  " * level + f"k{level}:\n" for level in range(depth))
     assert is_same_when_packed(keys + "  " * depth + "x: 1\n")
@@ -62,6 +62,6 @@ def test_what_nests_deeply_is_kept(depth: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", "{", "7", "[0,1,1,'a']", "[2,1,1,0]", "[3,1,1,1]", '[3,1,1,"x"]', "[3,1,1,1e9]", "[9,1,1]"]
 )
-def test_any_other_text_is_none(text: str) -> None:
+def test_other_text_is_ignored(text: str) -> None:
     """Unpacking any other text gives nothing and raises no error."""
     assert unpack(text, "a.yml") is None

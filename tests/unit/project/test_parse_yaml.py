@@ -67,7 +67,7 @@ DEEP_BY_ALIAS = f"a: &a {'[' * 90}{']' * 90}\nb: {'[' * 20}*a{']' * 20}\n"
         ("&a {x: *a}\n", ["1:8 yaml-too-large"]),
     ],
 )
-def test_text_that_cannot_be_read_is_a_finding(text: str, expected: list[str]) -> None:
+def test_invalid_yaml_is_a_finding(text: str, expected: list[str]) -> None:
     """Each broken text gives its code at the location of the problem."""
     assert problems(text) == expected
 
@@ -96,7 +96,7 @@ def test_empty_document_is_an_empty_mapping(text: str) -> None:
     assert parse_yaml(text, "f.yml").entries == ()
 
 
-def test_scalars_are_resolved_as_yaml_1_1_has_it() -> None:
+def test_scalars_are_resolved_as_in_yaml_1_1() -> None:
     """Numbers, booleans and null are resolved as in YAML 1.1; dates and impossible numbers stay text."""
     text = "[01234, 12:02, no, 2024-01-01, 1.5, 0b_, '5', ~, 1_000, !!str 7, !!int '8', hello, '']"
     assert plain(parse_yaml(f"a: {text}", "f.yml")) == {
@@ -116,7 +116,7 @@ def test_scalar_keeps_its_text_and_place() -> None:
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
-def test_lines_are_those_of_an_editor(line_end: str) -> None:
+def test_lines_are_counted_as_in_editors(line_end: str) -> None:
     """Three characters that end a line only for YAML do not change line numbers, as in editors."""
     text = line_end.join(("a: [x, \x85 y]", 'b: "\u2028 z"', "c: 1"))
     root = parse_yaml(text, "f.yml")
@@ -132,7 +132,7 @@ def test_keys_are_text() -> None:
     assert plain(parse_yaml("1: a\non: b\n~: c\n", "f.yml")) == {"1": "a", "on": "b", "~": "c"}
 
 
-def test_merge_key_gives_way_to_own_keys() -> None:
+def test_own_keys_override_merged_keys() -> None:
     """A mapping's own keys override merged ones, and of several merged ones the first wins."""
     text = "a: &a {x: 1}\nb: &b {x: 2, y: 5}\nc:\n  <<: [*a, *b]\n  z: 1\nd: {<<: *b, y: 6}\n"
     value = plain(parse_yaml(text, "f.yml"))

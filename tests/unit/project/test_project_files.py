@@ -34,13 +34,13 @@ def test_text_is_read_without_byte_order_mark_and_carriage_returns(files: Projec
     assert files.read_text("a.sql") == "select 1\nselect ü\n"
 
 
-def test_missing_file_is_found_where_it_is_named(files: ProjectFiles) -> None:
+def test_missing_file_is_located_where_it_is_named(files: ProjectFiles) -> None:
     """A missing file is reported where its path is written."""
     named_at = Location("sources.yml", 3, 5)
     assert refused(files, "schemas/x.ddl", named_at) == ("file-not-found", named_at)
 
 
-def test_file_that_is_not_utf8_has_the_place_of_its_first_bad_byte(files: ProjectFiles) -> None:
+def test_first_byte_that_is_not_utf8_is_located(files: ProjectFiles) -> None:
     """A file that is not UTF-8 is reported at its first bad byte, with line and column in characters."""
     (files.root / "a.sql").write_bytes("select 1\n-- é".encode() + b"\xe9 and more")
     assert refused(files, "a.sql") == ("file-not-utf8", Location("a.sql", 2, 5))
@@ -52,7 +52,7 @@ def test_too_large_file_is_refused(files: ProjectFiles) -> None:
     assert refused(files, "a.sql") == ("file-too-large", Location("a.sql"))
 
 
-def test_pipe_is_refused_rather_than_waited_for(files: ProjectFiles) -> None:
+def test_pipe_is_refused_without_waiting(files: ProjectFiles) -> None:
     """A pipe is refused at once, because reading it would block."""
     os.mkfifo(files.root / "a.sql")
     assert refused(files, "a.sql") == ("file-unreadable", Location("a.sql"))
@@ -66,7 +66,7 @@ def test_file_outside_the_project_is_refused(files: ProjectFiles, path: str) -> 
     assert refused(files, path)[0] == "file-outside-project"
 
 
-def test_listing_is_sorted_and_leaves_out_what_is_hidden(files: ProjectFiles) -> None:
+def test_listing_is_sorted_and_omits_hidden_files(files: ProjectFiles) -> None:
     """Only visible files with the suffix are listed, sorted by path."""
     for name in ("m/b.sql", "m/a/c.sql", "m/.hidden.sql", "m/.folder/x.sql", "m/a.yml"):
         (files.root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ def test_listing_is_sorted_and_leaves_out_what_is_hidden(files: ProjectFiles) ->
     assert files.list_files("nowhere", ".sql").paths == ()
 
 
-def test_links_in_circles_end(files: ProjectFiles) -> None:
+def test_circular_links_end(files: ProjectFiles) -> None:
     """Links to a parent folder or to themselves neither hang the listing nor list a file twice."""
     (files.root / "m/a").mkdir(parents=True)
     (files.root / "m/a/x.sql").write_text("")
@@ -115,7 +115,7 @@ def test_folder_in_no_project_is_a_finding(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["a" * 300, "a/" * 3000, "a\x00b", "a.ddl/b"])
-def test_a_path_that_no_file_can_have_is_a_finding(files: ProjectFiles, path: str) -> None:
+def test_an_impossible_path_is_a_finding(files: ProjectFiles, path: str) -> None:
     """A path that the operating system cannot have gives a finding where it is written."""
     with pytest.raises(FindingsError) as caught:
         files.read_text(path, Location("sources.yml", 7, 5))

@@ -88,7 +88,7 @@ def test_a_name_has_its_kind_and_literal_type(
 
 
 @pytest.mark.parametrize("reference", ["mod:nothing", "nowhere:plain", "mod", "mod:", ":plain", "mod:plain:x", "a b:c"])
-def test_what_is_not_there_is_a_finding(files: ProjectFiles, reference: str) -> None:
+def test_a_missing_name_is_a_finding(files: ProjectFiles, reference: str) -> None:
     """A missing name gives a finding where it is used."""
     found = find_name(load_python(files, []), reference, Location("project.yml", 3))
 

@@ -42,14 +42,14 @@ def test_anything_else_is_refused_with_an_example(value: object, problem: str, f
     assert fix in caught.value.context["fix"]
 
 
-def test_delays_double_up_to_the_longest() -> None:
+def test_delays_double_up_to_the_maximum() -> None:
     """Delays double up to the maximum, and random jitter reduces each by up to half."""
     retries = Retries(9, "1 second", "10 seconds")
     assert [retries.delay_after(failures, 1.0) for failures in (1, 2, 3, 4, 5, 1000)] == [1, 2, 4, 8, 10, 10]
     assert [retries.delay_after(failures, 0.0) for failures in (1, 2, 5)] == [0.5, 1, 5]
 
 
-def test_a_long_run_counts_anew() -> None:
+def test_a_long_run_resets_the_count() -> None:
     """A query that ran for at least the window starts counting attempts from zero."""
     retries = Retries(window="1 minute 30 seconds")
     assert [retries.resets_count_after(seconds) for seconds in (89.0, 90.0)] == [False, True]

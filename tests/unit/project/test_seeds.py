@@ -54,7 +54,7 @@ def test_broken_seed(case: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", SOUND)
-def test_sound_seed(case: str, tmp_path: Path) -> None:
+def test_valid_seed(case: str, tmp_path: Path) -> None:
     """Valid seeds are accepted, however unusual."""
     assert load_good(tmp_path, {SEED: SOUND[case]}).seeds[0].header
 
@@ -98,7 +98,7 @@ def test_delimiter_is_one_character(delimiter: str, tmp_path: Path) -> None:
     assert found(load(tmp_path, files)) == ["seeds/_s.yml:4:18 invalid-value"]
 
 
-def test_delimiter_is_not_guessed_while_yaml_is_broken(tmp_path: Path) -> None:
+def test_delimiter_is_not_checked_while_yaml_is_broken(tmp_path: Path) -> None:
     """If a YAML file is broken, no seed is reported for a wrong delimiter, because that file may set it."""
     result = load(tmp_path, {SEED: "a;b\n1;2\n", "seeds/_s.yml": "seeds: [\n"})
     assert found(result) == ["seeds/_s.yml:1:8 yaml-syntax"]
@@ -116,7 +116,7 @@ def test_declared_column_that_the_header_lacks(tmp_path: Path) -> None:
     assert result.findings[0].fix == "did you mean `zip`?"
 
 
-def test_declared_type_that_spark_does_not_have(tmp_path: Path) -> None:
+def test_declared_type_that_spark_lacks(tmp_path: Path) -> None:
     """An unknown type is located within its text; what only Spark can check is accepted."""
     files = {
         SEED: "a,b,c,d\n",
@@ -138,7 +138,7 @@ def test_name_that_spark_hides(tmp_path: Path) -> None:
     assert found(load(tmp_path, {"seeds/_s.csv": "a\n1\n"})) == ["seeds/_s.csv:1:1 invalid-value"]
 
 
-def test_disabled_seed_is_not_judged(tmp_path: Path) -> None:
+def test_disabled_seed_is_not_checked(tmp_path: Path) -> None:
     """A disabled seed is not checked."""
     load_good(tmp_path, {SEED: "a,a\n1\n", "seeds/_s.yml": "seeds:\n  - {name: s, config: {enabled: false}}\n"})
 

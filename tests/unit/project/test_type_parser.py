@@ -31,7 +31,7 @@ def test_a_schema_is_read(ddl: str) -> None:
 
 
 @pytest.mark.parametrize("ddl", BAD)
-def test_what_spark_refuses_is_an_error_with_a_place(ddl: str) -> None:
+def test_invalid_types_are_located_errors(ddl: str) -> None:
     """An error is located within the text or at its end; message, why and fix are one line each."""
     with pytest.raises(TypeSyntaxError) as raised:
         parse_schema(ddl)
@@ -41,7 +41,7 @@ def test_what_spark_refuses_is_an_error_with_a_place(ddl: str) -> None:
 
 
 @pytest.mark.parametrize("ddl", UNSURE)
-def test_what_only_spark_can_judge_is_no_error(ddl: str) -> None:
+def test_types_that_only_spark_can_check_are_accepted(ddl: str) -> None:
     """Collations, spatial references and clauses of CREATE TABLE, which only Spark can check, are no errors."""
     assert isinstance(parse_schema(ddl), Struct | Unknown)
 
@@ -65,7 +65,7 @@ def test_what_only_spark_can_judge_is_no_error(ddl: str) -> None:
         ("a varchar(99999999999)", "9999", "varchar(20)"),
     ],
 )
-def test_a_common_mistake_is_found_where_it_stands(ddl: str, at: str, fix: str) -> None:
+def test_a_common_mistake_is_located(ddl: str, at: str, fix: str) -> None:
     """A common mistake is located and has a fix with the probable intention."""
     with pytest.raises(TypeSyntaxError) as raised:
         parse_schema(ddl)
@@ -75,7 +75,7 @@ def test_a_common_mistake_is_found_where_it_stands(ddl: str, at: str, fix: str) 
 
 
 @pytest.mark.parametrize("blank", "\t\n\v\f\r\xa0\u1680\u2000\u200a\u2028\u202f\u205f\u3000")
-def test_white_space_is_what_spark_takes_for_it(blank: str) -> None:
+def test_white_space_is_that_of_spark(blank: str) -> None:
     """White space is the same as for Spark 4.3, with which all such characters were tested."""
     assert parse_schema(f"a{blank}int") == parse_schema("a int")
 
@@ -181,7 +181,7 @@ def _error_offset(ddl: str) -> int:
     return -1
 
 
-def test_types_may_be_nested_deeply() -> None:
+def test_types_can_be_nested_deeply() -> None:
     """Types can be nested as deeply as Python's stack allows; deeper ones are left to Spark."""
     assert isinstance(parse_type("array<" * 90 + "int" + ">" * 90), Array)
     assert isinstance(parse_type("array<" * 5000 + "int" + ">" * 5000), Unknown)

@@ -55,7 +55,7 @@ def finding(text: str) -> Finding:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_slip_is_found_at_its_place_with_its_fix(name: str) -> None:
+def test_a_typo_is_located_and_has_a_fix(name: str) -> None:
     """A typo is located on its own line, not where the parser gives up, and has a fix."""
     text, place, fix = CASES[name]
 
@@ -66,11 +66,11 @@ def test_a_slip_is_found_at_its_place_with_its_fix(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["a: [1, 2}\n", "a: ]\n", "- a\nb: 1\n- c\n", "? [\n"])
-def test_what_no_repair_helps_with_is_still_a_finding(text: str) -> None:
+def test_an_unrepairable_mistake_is_a_finding(text: str) -> None:
     """If no repair helps, the finding has the parser's reason in plain words."""
     assert finding(text).code in ("yaml-syntax", "invalid-value")
 
 
-def test_a_long_text_is_not_parsed_again_and_again() -> None:
+def test_a_long_text_is_refused_quickly() -> None:
     """Refusing a broken file of megabytes takes no longer than reading it."""
     assert finding("a: 1\n" * 1 + "b: x\n" + "# more\n" * 10_000 + "  c: 1\n").code == "yaml-syntax"

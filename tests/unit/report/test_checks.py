@@ -13,7 +13,7 @@ def test_a_good_check_is_one_line() -> None:
     )
 
 
-def test_a_bad_check_says_how_to_fix_it() -> None:
+def test_a_failed_check_shows_its_fix() -> None:
     """A failed check shows its fix, if it has one, on the next line."""
     assert check_text("storage", ok=False, found="no", fix="give access") == "ERROR  storage   no\n  fix: give access"
     assert check_text("storage", ok=False, found="no", fix="") == "ERROR  storage   no"

@@ -15,7 +15,7 @@ from sqlstream.state.results.source_columns import FoundColumn, SourceColumns
     "text",
     ["id", "n", "on", "123", "1e3", "a b", "a: b", "a #b", "#a", "größe", "-", "a,b", "it's", '"q"', "x:", "null"],
 )
-def test_every_name_and_description_is_read_back_as_it_is(text: str) -> None:
+def test_names_and_descriptions_are_read_back_unchanged(text: str) -> None:
     """Every name and description is read back unchanged, even if it looks like another YAML value."""
     column = FoundColumn(text, "struct<`a b`:decimal(10,2),c:map<string,array<int>>>", text, ("a note",))
     yaml = columns_yaml(SourceColumns("s.t", "json", (column,), 1, 0, 1, is_fixed=False, replaces=None, indent=4))
@@ -26,7 +26,7 @@ def test_every_name_and_description_is_read_back_as_it_is(text: str) -> None:
     assert all(line.startswith("    ") for line in yaml.splitlines())
 
 
-def test_the_files_that_were_looked_at_are_told() -> None:
+def test_the_number_of_sampled_files_is_shown() -> None:
     """The output gives the number of files, of sampled files and of empty files; in JSON as numbers."""
     column = FoundColumn("id", "int", "", ("a note",))
     found = SourceColumns("s.t", "json", (column,), 10, 2, 1204, is_fixed=False, replaces=None, indent=0)

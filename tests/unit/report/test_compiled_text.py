@@ -32,7 +32,7 @@ def compiled(tmp_path: Path) -> CompiledProject:
     return load(ProjectRequest(tmp_path)).compiled
 
 
-def test_what_was_found_is_counted(compiled: CompiledProject) -> None:
+def test_nodes_are_counted(compiled: CompiledProject) -> None:
     """The summary counts models, sources and sinks, and seeds if there are any."""
     assert found_line(compiled) == "Found 2 models, 1 source, 1 sink"
 
@@ -57,7 +57,7 @@ def test_the_sql_of_a_single_model_is_shown(compiled: CompiledProject) -> None:
     ]
 
 
-def test_the_spark_that_was_asked_is_named(compiled: CompiledProject) -> None:
+def test_the_version_of_spark_is_named(compiled: CompiledProject) -> None:
     """The output and the JSON name the Spark version that checked the models, and the number of models."""
     models = tuple(compiled.models.values())
 
@@ -65,7 +65,7 @@ def test_the_spark_that_was_asked_is_named(compiled: CompiledProject) -> None:
     assert json.loads(compiled_json(compiled, models, (), "4.3.0"))["checked_by_spark"] == "4.3.0"
 
 
-def test_machines_get_the_same_as_one_object(compiled: CompiledProject) -> None:
+def test_json_is_one_object(compiled: CompiledProject) -> None:
     """The JSON object has success, the project, each model with its SQL and file, and the warnings."""
     model = compiled.models["model.shop.slow"]
 

@@ -11,7 +11,7 @@ from sqlstream.state.results.rows import ShownColumn, ShownRows
 AT = datetime(2024, 1, 1, 12, 0, 5)
 
 
-def test_rows_stand_below_a_line_of_what_has_changed() -> None:
+def test_rows_follow_a_line_about_the_change() -> None:
     """Rows follow a line with the change and its duration, and a blank line ends the block."""
     rows = ShownRows("m", "model.p.m", (ShownColumn("id", "int"),), ((1,),), 5)
 
@@ -20,7 +20,7 @@ def test_rows_stand_below_a_line_of_what_has_changed() -> None:
     )
 
 
-def test_findings_stand_there_instead() -> None:
+def test_findings_replace_rows() -> None:
     """Findings appear in place of rows in their usual form; of many changed files only some are named."""
     finding = Finding("sql-syntax", "a", "b", "c")
 

@@ -40,7 +40,7 @@ def _text(root: Path, sql: str, *, mode: str = "append", trigger: str = "1 minut
     return emission_text(found.model, found.emission, found.locate, is_foreseen=found.is_foreseen).splitlines()
 
 
-def test_a_window_is_told_with_its_place_an_example_its_watermark_and_the_batch(tmp_path: Path) -> None:
+def test_a_window_is_explained_completely(tmp_path: Path) -> None:
     """A window is explained with its location, an example, its watermark and the batch, in the model's own names."""
     assert _text(tmp_path, f"{GROUPED}window(at, '10 minutes')") == [
         "asked -> nowhere, append mode",
@@ -56,7 +56,7 @@ def test_a_window_is_told_with_its_place_an_example_its_watermark_and_the_batch(
     ]
 
 
-def test_a_condition_above_the_watermark_is_named(tmp_path: Path) -> None:
+def test_a_filter_above_the_watermark_is_named(tmp_path: Path) -> None:
     """A filter above the watermark is named with its location, because dropped rows do not move the watermark."""
     lines = _text(
         tmp_path, "select count(*) as n from {{ source('shop', 'orders') }} where id > 1 group by window(at, '1 day')"
@@ -68,7 +68,7 @@ def test_a_condition_above_the_watermark_is_named(tmp_path: Path) -> None:
     )
 
 
-def test_times_of_several_days_have_their_dates(tmp_path: Path) -> None:
+def test_times_on_several_days_have_dates(tmp_path: Path) -> None:
     """Times on several days include the date, and each of several watermarks has its own event."""
     lines = _text(tmp_path, UNITED)
 
@@ -80,7 +80,7 @@ def test_times_of_several_days_have_their_dates(tmp_path: Path) -> None:
     assert "  the lowest watermark counts: while one of the inputs has no new events, no more rows are emitted" in lines
 
 
-def test_the_highest_watermark_may_hold(tmp_path: Path) -> None:
+def test_the_highest_watermark_can_apply(tmp_path: Path) -> None:
     """If the target uses the highest watermark, one event of any input is enough."""
     lines = _text(tmp_path, UNITED, spark="{spark.sql.streaming.multipleWatermarkPolicy: max}")
 
@@ -95,12 +95,12 @@ def test_the_highest_watermark_may_hold(tmp_path: Path) -> None:
         ("once", "in the next run that finds new rows, because this trigger has one batch per run"),
     ],
 )
-def test_the_trigger_says_when_the_batch_after_is(tmp_path: Path, trigger: str, end: str) -> None:
+def test_the_trigger_determines_the_next_batch(tmp_path: Path, trigger: str, end: str) -> None:
     """One line at the end says when the trigger starts the next batch."""
     assert _text(tmp_path, f"{GROUPED}at", trigger=trigger)[-1] == f"next batch: {end}"
 
 
-def test_what_waits_for_no_watermark_is_told_without_one(tmp_path: Path) -> None:
+def test_output_without_a_watermark_is_explained(tmp_path: Path) -> None:
     """Output that waits for no watermark is explained without watermarks and batches."""
     assert _text(tmp_path, f"{GROUPED}id", mode="update") == [
         "asked -> nowhere, update mode",
@@ -114,7 +114,7 @@ def test_what_waits_for_no_watermark_is_told_without_one(tmp_path: Path) -> None
     ]
 
 
-def test_a_target_that_changes_spark_is_named_as_such(tmp_path: Path) -> None:
+def test_settings_of_the_target_are_mentioned(tmp_path: Path) -> None:
     """If the target changes Spark in a way that may matter, the explanation says that it ignores this."""
     sql = "select id from {{ source('shop', 'plain') }}"
 

@@ -28,12 +28,12 @@ def test_a_finding_is_three_lines() -> None:
     )
 
 
-def test_a_warning_says_that_it_is_one() -> None:
+def test_a_warning_is_marked() -> None:
     """A warning is marked as one, also without a location."""
     assert finding_text(WARNING).startswith("warning: [unused-config] `amout`")
 
 
-def test_the_lines_that_led_into_a_macro_follow_from_the_inside_out() -> None:
+def test_calls_of_macros_are_listed_from_the_inside_out() -> None:
     """Calls that lead into a macro are listed from the inside out, ending with the line in the model."""
     calls = (Location("models/a.sql", 3, 1), Location("macros/outer.sql", 2, 5))
     found = replace(FINDING, location=Location("macros/inner.sql", 4, 2), calls=calls)
@@ -45,7 +45,7 @@ def test_the_lines_that_led_into_a_macro_follow_from_the_inside_out() -> None:
     ]
 
 
-def test_findings_are_shown_in_order_once_each_with_their_number() -> None:
+def test_findings_are_sorted_deduplicated_and_counted() -> None:
     """Findings are listed once, by file, line and column number, then those without location; errors are counted."""
     places = [Location("b.sql"), Location("a.sql", 10, 1), Location("a.sql", 9, 12), Location("a.sql", 9, 2)]
     found = [WARNING, *(replace(FINDING, location=place) for place in places), WARNING]
@@ -67,7 +67,7 @@ def test_one_error_is_not_counted() -> None:
     assert findings_text([FINDING]) == finding_text(FINDING)
 
 
-def test_two_findings_of_one_place_keep_their_order() -> None:
+def test_findings_at_one_location_keep_their_order() -> None:
     """Findings at one location keep the order of the stage that found them."""
     first, second = replace(FINDING, code="unknown-ref"), replace(FINDING, code="cycle")
 

@@ -13,7 +13,7 @@ from sqlstream.report.init import next_steps_text
     ("root", "command"),
     [("/here/shop", "cd shop "), ("/here/a b/shop", "cd 'a b/shop' "), ("/there/shop", "cd /there/shop ")],
 )
-def test_steps_that_can_be_typed_as_they_stand(root: str, command: str) -> None:
+def test_steps_can_be_typed_as_shown(root: str, command: str) -> None:
     """The steps can be typed as shown; the first one changes into the project folder, quoted for the shell."""
     head, *steps = next_steps_text(Path(root), 18, Path("/here")).splitlines()
     assert "18 files" in head

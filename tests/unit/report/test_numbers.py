@@ -8,7 +8,7 @@ from sqlstream.report.numbers import count_text, plural, seconds_text
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0"), (999, "999"), (1234567, "1,234,567"), (None, "-")])
-def test_a_figure_that_is_not_known_is_a_dash(count: int | None, text: str) -> None:
+def test_an_unknown_number_is_a_dash(count: int | None, text: str) -> None:
     """An unknown number is a dash, and large numbers have thousands separators."""
     assert count_text(count) == text
 

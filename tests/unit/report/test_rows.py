@@ -15,7 +15,7 @@ def shown(*rows: tuple[object, ...], columns: str = "id bigint, text string", li
     return ShownRows("m", "model.p.m", tuple(ShownColumn(*pair) for pair in pairs), rows, limit)
 
 
-def test_the_title_says_whether_there_may_be_more() -> None:
+def test_the_title_shows_whether_the_limit_was_reached() -> None:
     """The title says whether the limit was reached, not reached, or there are no rows."""
     titles = [rows_text(shown(*[(1, "a")] * count, limit=2), None).split("\n")[0] for count in (2, 1, 0)]
 
@@ -46,7 +46,7 @@ def test_wide_cells_are_cut_before_columns_are_left_out() -> None:
     assert lines[-1] == "1 more column: z"
 
 
-def test_columns_of_one_name_are_kept_apart_in_json() -> None:
+def test_duplicate_columns_are_numbered_in_json() -> None:
     """In JSON, the second of two columns with the same name gets a number."""
     found = json.loads(rows_json([shown((1, "a"), columns="id bigint, id string")]))
 
@@ -54,11 +54,11 @@ def test_columns_of_one_name_are_kept_apart_in_json() -> None:
     assert found["succeeded"] is True
 
 
-def test_figures_keep_their_digits_in_json() -> None:
+def test_numbers_keep_their_digits_in_json() -> None:
     """In JSON, a long decimal keeps all digits, which a float would lose."""
     assert json_text({"a": Decimal("12345678901234567890.123456789")}) == '{"a": 12345678901234567890.123456789}'
 
 
-def test_csv_has_nothing_for_null() -> None:
+def test_csv_has_empty_text_for_null() -> None:
     """In CSV, null is empty and nested values are quoted JSON."""
     assert rows_csv(shown((1, 'a "b"'), (2, None))) == 'id,text\n1,"a ""b"""\n2,'

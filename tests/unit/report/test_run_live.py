@@ -42,7 +42,7 @@ def last_table(text: str) -> list[str]:
     return ("query " + text.rsplit("query ", 1)[1]).splitlines()
 
 
-def test_the_last_table_stays_with_all_that_is_known() -> None:
+def test_the_final_table_has_all_figures() -> None:
     """The final table stays with all figures; batches appear only in the table, starts and ends also as lines."""
     text, reporter = screen(CHOSEN, STARTED, BATCH, BIG)
 
@@ -55,7 +55,7 @@ def test_the_last_table_stays_with_all_that_is_known() -> None:
     assert said == "\nbig -> .sqlstream/local/big\n\nDone. PASS=1 WARN=0 ERROR=0 SKIP=0 TOTAL=1"
 
 
-def test_why_a_query_gives_nothing_stands_below_the_table() -> None:
+def test_the_reason_for_missing_rows_is_below_the_table() -> None:
     """The reason why a running query gives no rows is below the table, and is not repeated as lines."""
     text, _ = screen(CHOSEN, STARTED, BATCH, replace(BATCH, rows_out=0), SILENT)
 
@@ -73,7 +73,7 @@ def test_failures_and_notices_are_lines_above_the_table() -> None:
     assert last_table(text)[2].split()[:2] == ["big", "restarting"]
 
 
-def test_a_narrow_terminal_breaks_no_line_of_the_table() -> None:
+def test_a_narrow_terminal_omits_columns() -> None:
     """In a narrow terminal columns are left out instead of wrapped; text below the table is wrapped."""
     text, _ = screen(CHOSEN, STARTED, BATCH, replace(BATCH, rows_out=0), SILENT, width=30)
 

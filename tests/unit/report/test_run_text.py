@@ -22,7 +22,7 @@ def told(*events: RunEvent) -> str:
     return "\n".join(lines)
 
 
-def test_a_run_is_told_as_it_happens() -> None:
+def test_a_run_is_reported_line_by_line() -> None:
     """Start, batches, notices, ends with findings and memory tables each have a line with date and time."""
     assert told(*EVENTS) == (
         "2024-01-01 12:00:05  1 of 3 START stream big -> lake, trigger 10 seconds "
@@ -46,7 +46,7 @@ def test_an_interrupted_query_says_so() -> None:
     assert told(replace(BIG, status=Status.INTERRUPTED)).endswith(" [INTERRUPTED 2 batches in 3.20 s]")
 
 
-def test_a_name_that_needs_the_whole_line_has_it() -> None:
+def test_a_long_name_is_not_cut() -> None:
     """A long name is not cut, and one space separates it from the status."""
     name = "x" * 100
 
@@ -60,7 +60,7 @@ def test_a_batch_of_one_row_without_a_watermark() -> None:
     assert batch_text(one) == "big batch 0: 1 row in, 0 rows out, 0.84 s"
 
 
-def test_dropped_records_are_told_where_there_are_any() -> None:
+def test_dropped_records_are_shown() -> None:
     """Dropped records are shown with each batch that has some, and in total at the end."""
     assert batch_text(replace(BATCH, dropped_records=1)).endswith(", 1 corrupt record dropped")
     assert told(replace(BIG, dropped_records=2000)).endswith(
@@ -68,7 +68,7 @@ def test_dropped_records_are_told_where_there_are_any() -> None:
     )
 
 
-def test_a_whole_memory_table_does_not_speak_of_its_first_rows() -> None:
+def test_a_complete_memory_table_has_no_limit_note() -> None:
     """For a complete memory table, nothing says that only the first rows are shown."""
     assert memory_text(TableShown("totals", ("kind",), (("a",),), 1)) == "\ntotals (1 row)\nkind\n────\na"
 

@@ -57,7 +57,7 @@ def shown(run: KnownRun, *entries: dict[str, Any]) -> str:
     return status_text(ProjectStatus(tuple(KnownQuery(run, entry) for entry in entries), (run,)), NOW, None)
 
 
-def test_a_run_that_goes_on() -> None:
+def test_a_running_run() -> None:
     """A running run shows its header, its table, and why queries give no rows or have failed."""
     assert shown(seen(RunStatus.RUNNING), BIG, POOR) == (
         "Run 3f2a91c4 of target local has been running for 5 min 30 s as process 4711, last update 3 s ago\n"
@@ -85,7 +85,7 @@ def test_a_run_that_goes_on() -> None:
         (RunStatus.ELSEWHERE, None, "has not reported a result, and ran on another machine"),
     ],
 )
-def test_what_has_become_of_a_run(life: RunStatus, succeeded: bool | None, words: str) -> None:
+def test_outcomes_of_a_run(life: RunStatus, succeeded: bool | None, words: str) -> None:
     """Each outcome of a run has its own text."""
     run = seen(life, succeeded)
     run.run.queries["big"] = BIG
@@ -133,7 +133,7 @@ def test_a_curve_of_rates() -> None:
     assert (sparkline([0.0, 0.0]), sparkline([])) == ("▁▁", "")
 
 
-def test_queries_that_are_silent_for_one_reason_share_a_line() -> None:
+def test_queries_with_the_same_reason_share_a_line() -> None:
     """Queries that give no rows for the same reason, such as an empty source, share a line."""
     run = seen(RunStatus.ENDED, True)
     silent = {"status": "success", "silence": {"cause": "no_input", "text": "there was no new data to read from a.b"}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlstream.report.table import table_text
 
 
-def test_columns_stand_below_their_names() -> None:
+def test_columns_are_aligned() -> None:
     """Numbers are aligned to the right below their column names, and no line ends in spaces."""
     assert table_text(("query", "rows"), [("a", "1,234"), ("longer_name", "-")], right=(1,)) == (
         "query          rows\n───────────────────\na             1,234\nlonger_name       -"

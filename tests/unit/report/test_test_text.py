@@ -68,7 +68,7 @@ def test_a_failure_is_three_lines_and_the_rows() -> None:
     assert failure_text(PASSED, None) == ""
 
 
-def test_each_test_has_a_line_and_all_have_one_together() -> None:
+def test_each_test_has_a_line_and_a_summary_follows() -> None:
     """Each test has one line, and a summary line follows, in dbt's words."""
     assert result_line(PASSED, 1, 2).startswith("1 of 2 PASS unit test windows.early ...")
     assert result_line(PASSED, 1, 2).endswith("... [PASS in 1.25 s]")
@@ -77,7 +77,7 @@ def test_each_test_has_a_line_and_all_have_one_together() -> None:
     assert done_line([PASSED], said).startswith("Done. PASS=1 WARN=2 ERROR=1")
 
 
-def test_machines_get_the_differences() -> None:
+def test_json_has_the_differences() -> None:
     """JSON has the differences as plain objects, with rows by column name."""
     told = json.loads(results_json([FAILED], (), succeeded=False))
 
@@ -89,7 +89,7 @@ def test_machines_get_the_differences() -> None:
     assert (watermark["expected"], watermark["actual"]) == ("2024-01-01 12:00", "none")
 
 
-def test_continuous_integration_gets_xml() -> None:
+def test_junit_xml_has_the_failures() -> None:
     """JUnit XML has a suite with one case per test, and the whole text of a failure."""
     suite = ET.fromstring(results_xml([PASSED, FAILED], "shop"))[0]
 
@@ -126,19 +126,19 @@ def difference(*rows: ComparedRow) -> str:
         ("größe", "it's", "größe → it's"),
     ],
 )
-def test_texts_that_differ_do_not_look_the_same(expected: str | None, actual: str | None, shown: str) -> None:
+def test_different_texts_look_different(expected: str | None, actual: str | None, shown: str) -> None:
     """Different texts look different: empty text, null, the word null, blanks, and invisible or similar characters."""
     rows = ComparedRow(RowKind.CHANGED, (expected,), (actual,), frozenset({0}))
 
     assert f"    ~   {shown}\n" in difference(rows)
 
 
-def test_a_value_that_is_not_compared_is_left_open() -> None:
+def test_an_uncompared_value_is_left_open() -> None:
     """A column that a partial row does not compare is left open."""
     assert "    -   …\n" in difference(ComparedRow(RowKind.MISSING, (ANY,), None))
 
 
-def test_json_tells_null_from_text() -> None:
+def test_json_distinguishes_null_from_text() -> None:
     """JSON distinguishes null from the text "null"."""
     only = RowDifference(None, ("text",), (ComparedRow(RowKind.MISSING, ("",), None),), HERE)
     failed = CaseResult("t", "m", HERE, Outcome.FAILED, differences=(only,))

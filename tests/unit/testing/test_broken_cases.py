@@ -115,12 +115,12 @@ SIGNALS = "{input: \"source('s', 'signals')\", rows: [{device: a, value: 1}]}"
         (case(SIGNALS).replace("other", "good"), ["tests/models/t.yml:7:11: [duplicate-name]"]),
     ],
 )
-def test_a_broken_case_is_found_at_its_own_place(tmp_path: Path, text: str, found: list[str]) -> None:
+def test_a_broken_case_is_located(tmp_path: Path, text: str, found: list[str]) -> None:
     """A mistake is found at its location, and the good case before it is unaffected."""
     assert broken(tmp_path, text) == found
 
 
-def test_a_project_that_git_does_not_have_is_found(tmp_path: Path) -> None:
+def test_an_upgrade_needs_a_commit_in_git(tmp_path: Path) -> None:
     """An upgrade from a commit is a finding if the project is in no git repository with that commit."""
     given = "{input: \"source('s', 'signals')\", batches: [{rows: []}, upgrade, {rows: []}]}"
 
@@ -129,14 +129,14 @@ def test_a_project_that_git_does_not_have_is_found(tmp_path: Path) -> None:
     assert found == ["tests/models/t.yml:11:5: [unit-test-upgrade]"]
 
 
-def test_rows_of_both_a_view_and_what_it_reads_are_refused(tmp_path: Path) -> None:
+def test_rows_of_both_a_view_and_its_source_are_refused(tmp_path: Path) -> None:
     """Rows for both a view and its source are refused, because the source's rows would not be read."""
     both = f"{SIGNALS}, {{input: \"ref('plain')\", rows: []}}"
 
     assert broken(tmp_path, case(both, model="upper")) == ["tests/models/t.yml:9:21: [unit-test-input]"]
 
 
-def test_a_wrong_input_is_answered_with_all_that_the_model_reads(tmp_path: Path) -> None:
+def test_a_wrong_input_lists_all_inputs(tmp_path: Path) -> None:
     """For a wrong input, the finding lists all inputs of the model, views and sources, in the form of `input:`."""
     project = opened(tmp_path, case("{input: \"ref('static')\", rows: []}", model="upper"))
     results = [prepare_case(project, test) for test in ordered_tests(project)]
@@ -145,7 +145,7 @@ def test_a_wrong_input_is_answered_with_all_that_the_model_reads(tmp_path: Path)
     assert why == "`upper` reads `ref('plain')`, `source('s', 'signals')`"
 
 
-def test_a_seed_or_a_view_between_needs_no_rows(tmp_path: Path) -> None:
+def test_a_view_between_needs_no_rows(tmp_path: Path) -> None:
     """Rows of the source are enough for a model that reads it through a view."""
     assert broken(tmp_path, case(SIGNALS, "{rows: [{device: A}]}", model="upper")) == []
 
@@ -153,12 +153,12 @@ def test_a_seed_or_a_view_between_needs_no_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["{{ source('s', 'signals') }}", "{{source('s','signals')}}", " source( 's', 'signals' ) "]
 )
-def test_an_input_may_be_copied_from_the_model(tmp_path: Path, text: str) -> None:
+def test_an_input_can_be_copied_from_the_model(tmp_path: Path, text: str) -> None:
     """An input can be copied from the model with its braces."""
     assert broken(tmp_path, case(f'{{input: "{text}", rows: [{{device: a, value: 1}}]}}')) == []
 
 
-def test_a_source_that_is_taken_for_a_model_is_offered(tmp_path: Path) -> None:
+def test_a_source_with_the_name_of_the_input_is_suggested(tmp_path: Path) -> None:
     """If an input names a model but the model reads a source of that name, the fix suggests the source."""
     project = opened(tmp_path, case("{input: \"ref('signals')\", rows: []}"))
     _, other = (prepare_case(project, test) for test in ordered_tests(project))
@@ -167,7 +167,7 @@ def test_a_source_that_is_taken_for_a_model_is_offered(tmp_path: Path) -> None:
     assert other.findings[0].fix == "did you mean `source('s', 'signals')`?"
 
 
-def test_a_test_in_a_file_that_cannot_be_read_is_not_merely_unknown(tmp_path: Path) -> None:
+def test_an_unreadable_test_file_is_the_reason_for_no_match(tmp_path: Path) -> None:
     """If a selector matches nothing, a test file that cannot be read is reported as the possible cause."""
     project = opened(tmp_path, torn="unit_tests:\n  - name: a\n   model: b\n")
 
@@ -177,7 +177,7 @@ def test_a_test_in_a_file_that_cannot_be_read_is_not_merely_unknown(tmp_path: Pa
     assert [finding.code for finding in caught.value.findings] == ["yaml-syntax", "empty-selection"]
 
 
-def test_unit_tests_outside_of_their_folders_are_told(tmp_path: Path) -> None:
+def test_misplaced_unit_tests_are_reported(tmp_path: Path) -> None:
     """Unit tests outside their folders are reported; other YAML in tests/ and nested projects are ignored."""
     for name in ("orders.yml", "unit/orders.yaml", "fixtures/orders.yml", "projects/other/tests/orders.yml"):
         (tmp_path / "tests" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -191,7 +191,7 @@ def test_unit_tests_outside_of_their_folders_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sql", ["select device from {{ source('s', 'signals') }} wher value > 1", "drop table x"])
-def test_a_model_that_cannot_be_read_is_an_error_of_every_test(tmp_path: Path, sql: str) -> None:
+def test_an_unreadable_model_is_an_error_of_every_test(tmp_path: Path, sql: str) -> None:
     """An unreadable model is an error for every test, because the project does not compile."""
     opened(tmp_path)
     (tmp_path / "models/torn.sql").write_text(sql)
@@ -202,7 +202,7 @@ def test_a_model_that_cannot_be_read_is_an_error_of_every_test(tmp_path: Path, s
     assert str(caught.value.findings[0].location).startswith("models/torn.sql:1:")
 
 
-def test_a_refused_model_without_a_test_is_an_error_where_it_is_selected(tmp_path: Path) -> None:
+def test_a_refused_model_without_tests_counts_if_selected(tmp_path: Path) -> None:
     """A refused model without tests is an error only if it is selected; the tests of other models run."""
     opened(tmp_path)
     (tmp_path / "models/wrong.sql").write_text("select no_such_column from {{ ref('plain') }}")
@@ -217,7 +217,7 @@ def test_a_refused_model_without_a_test_is_an_error_where_it_is_selected(tmp_pat
     assert codes("plain") == codes("unit_test:good") == []
 
 
-def test_files_that_cannot_be_read_are_told_before_spark_starts(tmp_path: Path) -> None:
+def test_unreadable_files_are_reported_before_spark_starts(tmp_path: Path) -> None:
     """Unreadable test files are reported as results before Spark starts, and the tests of other files run."""
     project = opened(tmp_path, wrong="version: 2\nunit_test: []\n", torn="unit_tests:\n  - name: a\n   model: b\n")
     told: list[tuple[str, int]] = []

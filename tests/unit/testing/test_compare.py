@@ -31,7 +31,7 @@ def test_rows_have_no_order() -> None:
     assert kinds([one, other], [other, one], ordered=True) == [("changed", [0, 1, 3]), ("changed", [0, 1, 3])]
 
 
-def test_a_row_with_other_values_is_paired_with_what_it_is_most_like() -> None:
+def test_a_changed_row_is_paired_with_the_most_similar_one() -> None:
     """A changed row is paired with the most similar one; the rest is missing or unexpected."""
     expected = [row("a", n=1), row("b", n=5)]
     actual = [row("a", n=2), row("z", Decimal(9), [], 9)]
@@ -60,7 +60,7 @@ def test_equal_rows_are_counted() -> None:
         (ANY, None, True),
     ],
 )
-def test_floats_differ_by_a_part_of_the_larger_one(one: object, other: object, same: bool) -> None:
+def test_floats_have_a_relative_tolerance(one: object, other: object, same: bool) -> None:
     """Floats are equal within a relative tolerance; null equals only null, a value not given equals anything."""
     assert kinds([row(average=one)], [row(average=other)]) == [("same", []) if same else ("changed", [1])]
 
@@ -74,7 +74,7 @@ def test_floats_within_lists_and_structs_have_the_same_tolerance() -> None:
     assert kinds([row(n=10**18)], [row(n=10**18 + 1)]) == [("changed", [3])]
 
 
-def test_a_row_that_gives_less_leaves_to_others_what_only_they_are_equal_to() -> None:
+def test_a_partial_row_leaves_exact_matches_to_full_rows() -> None:
     """A partial row does not take the only match of a full row, in whichever order they are written."""
     partial, full = row("a", n=ANY), row("a", n=1)
 

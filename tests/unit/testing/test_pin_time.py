@@ -20,7 +20,7 @@ NOW = "timestamp_millis(7)"
         ("select unix_timestamp()", f"select unix_seconds({NOW})"),
     ],
 )
-def test_what_asks_for_the_time_says_it(sql: str, pinned: str) -> None:
+def test_functions_of_the_current_time_are_replaced(sql: str, pinned: str) -> None:
     """Functions of the current time are replaced, with or without brackets and in any letter case."""
     assert pin_time_in_sql(sql, 7) == pinned
 
@@ -32,6 +32,6 @@ def test_what_asks_for_the_time_says_it(sql: str, pinned: str) -> None:
         "select now, unix_timestamp(at), unix_timestamp",
     ],
 )
-def test_what_does_not_ask_stays_as_it_is(sql: str) -> None:
+def test_other_text_stays_the_same(sql: str) -> None:
     """Text, comments, columns and functions of a given time stay the same."""
     assert pin_time_in_sql(sql, 7) == sql

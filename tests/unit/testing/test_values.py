@@ -60,7 +60,7 @@ def read(text: str, data_type: str) -> tuple[Json, list[str]]:
         ("'{\"a\": 1.10}'", "struct<a:decimal(4,2)>", {"a": "1.10"}),
     ],
 )
-def test_a_value_is_the_text_that_stands_there(text: str, data_type: str, value: Json) -> None:
+def test_a_value_keeps_its_text(text: str, data_type: str, value: Json) -> None:
     """A value keeps its text, which Spark casts; lists, mappings, bytes and variants have their own forms."""
     if text == ".nan":
         assert read("NaN", data_type) == ("NaN", [])
@@ -94,7 +94,7 @@ def test_a_value_is_the_text_that_stands_there(text: str, data_type: str, value:
         ("5", "map<string,int>"),
     ],
 )
-def test_what_does_not_fit_is_found_at_its_place(text: str, data_type: str) -> None:
+def test_wrong_values_are_located(text: str, data_type: str) -> None:
     """A value that Spark would refuse or silently change is reported at its location."""
     value, found = read(text, data_type)
 
@@ -102,11 +102,11 @@ def test_what_does_not_fit_is_found_at_its_place(text: str, data_type: str) -> N
     assert [head.split(":")[0] for head in found] == ["unit-test-value t.yml"]
 
 
-def test_what_is_wrong_within_a_list_is_found_there() -> None:
+def test_wrong_values_in_a_list_are_located() -> None:
     """Wrong values in a list are reported at their own locations."""
     assert read("[1, x, {a: 1}]", "array<int>")[1] == ["unit-test-value t.yml:1:8", "unit-test-value t.yml:1:11"]
 
 
-def test_a_field_that_there_is_not_is_found_at_its_name() -> None:
+def test_an_unknown_field_is_located() -> None:
     """An unknown field of a struct is reported at its name, as an unknown column is."""
     assert read("{a: 1, c: 2}", "struct<a:int,b:int>")[1] == ["unit-test-column t.yml:1:11"]
