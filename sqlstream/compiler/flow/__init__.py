@@ -1,1 +1,1 @@
-"""What a query does, without Spark: a tree of operators with the columns that flow through them."""
+"""Analyzes queries without Spark: their operators as a tree, with the columns that flow through them."""

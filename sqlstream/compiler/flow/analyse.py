@@ -1,4 +1,4 @@
-"""The trees of all models of a project, each built once, parents first."""
+"""Analyzes all models of a project, each once, parents first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.flow.columns import Column, Where
 from sqlstream.compiler.flow.nodes import Node, Opaque, View
-from sqlstream.compiler.flow.operators.deduplicating import deduplicated
+from sqlstream.compiler.flow.operators.deduplicating import with_deduplication
 from sqlstream.compiler.flow.operators.inputs import seed_node, source_node
 from sqlstream.compiler.flow.summary import ModelSummary
 from sqlstream.compiler.flow.types.values import read_type
@@ -23,8 +23,9 @@ from sqlstream.project.values import Project, Target
 
 @dataclass(frozen=True)
 class Analysis:
-    """What is known of one model without Spark. `key` is a digest of the model's SQL and of all that it reads, however
-    far away. The tree is made or remembered when it is first asked for.
+    """The analysis of one model. `key` is a digest of its SQL and of all that it reads, directly or indirectly.
+
+    `tree` builds the operators, or reads them from the cache, on the first call.
     """
 
     found: ModelSummary
@@ -33,17 +34,17 @@ class Analysis:
 
     @property
     def columns(self) -> tuple[Column, ...] | None:
-        """The columns that the model gives, None where they are not known."""
+        """The columns of the model; None if they are unknown."""
         return self.found.columns
 
     @property
     def problems(self) -> tuple[SqlProblem, ...]:
-        """What is wrong with names in the model's own text."""
+        """The problems in the model's own SQL."""
         return self.found.problems
 
     @property
     def is_read(self) -> bool:
-        """Whether sqlglot could read the model."""
+        """Whether sqlglot could parse the model."""
         return self.found.is_read
 
     @property
@@ -55,7 +56,7 @@ class Analysis:
 def analyse_models(
     project: Project, models: Mapping[str, CompiledModel], memory: Memory | None = None
 ) -> dict[str, Analysis]:
-    """Returns the analysis of each of `models`, which are in the order of the graph, by unique id."""
+    """Returns the analysis of each model by unique id. `models` must be in the order of the graph."""
     memory = memory or Memory()
     forest = _Forest(project, models, memory)
     remembered = {unique_id: forest.remembered(unique_id) for unique_id in models}
@@ -66,13 +67,13 @@ def analyse_models(
 
 
 def _knows_functions(target: Target) -> bool:
-    """Whether Spark has no functions but its own: packages, jars, extensions and catalogs bring others."""
-    brings = ("spark.jars", "spark.sql.extensions", "spark.sql.catalog", "spark.submit", "spark.driver.extraClassPath")
-    return not target.packages and not any(name.startswith(brings) for name in target.spark) and target.remote is None
+    """Returns whether Spark has only built-in functions: packages, jars, extensions and catalogs can add others."""
+    adding = ("spark.jars", "spark.sql.extensions", "spark.sql.catalog", "spark.submit", "spark.driver.extraClassPath")
+    return not target.packages and not any(name.startswith(adding) for name in target.spark) and target.remote is None
 
 
 class _Forest:
-    """The trees of a project, each made when it is needed for the first time: remembered, or else built."""
+    """The trees of a project. Each is read from the cache or built when it is first needed."""
 
     def __init__(self, project: Project, models: Mapping[str, CompiledModel], memory: Memory) -> None:
         self._models = models
@@ -94,11 +95,11 @@ class _Forest:
             self.keys[unique_id] = digest(unique_id, model.sql, inputs, self._knows_functions, self._functions)
 
     def found(self, unique_id: str) -> ModelSummary:
-        """Returns what is known of a model without its tree."""
+        """Returns the summary of a model."""
         return self.remembered(unique_id) or self._build(unique_id)[1]
 
     def remembered(self, unique_id: str) -> ModelSummary | None:
-        """Returns what is remembered of a model, None where nothing is."""
+        """Returns the summary of a model in the cache; None if there is none."""
         path, key = self._models[unique_id].file.path, self.keys[unique_id]
         known: ModelSummary | None = self._memory.recall("flow", path, key)
         return known
@@ -109,7 +110,7 @@ class _Forest:
         return tree
 
     def view(self, node_id: str) -> Node:
-        """Returns the rows of a source, a seed or a model, as one object however often they are read."""
+        """Returns the rows of a source, a seed or a model, as the same object for each reference."""
         if node_id in self._leaves and node_id not in self._views:
             self._views[node_id] = self._leaves[node_id]()
         for unique_id in self._missing(node_id):
@@ -117,7 +118,7 @@ class _Forest:
         return self._views[node_id]
 
     def _missing(self, node_id: str) -> list[str]:
-        """The models that have no view yet and are needed for that of `node_id`, itself included, parents first."""
+        """Returns the models without a view that `node_id` needs, including itself, parents first."""
         needed: dict[str, None] = {}
         waiting = [node_id]
         while waiting:
@@ -133,12 +134,12 @@ class _Forest:
         return tree
 
     def _build(self, unique_id: str) -> tuple[Node, ModelSummary]:
-        """Builds the tree of a model from its SQL, and notes what was found."""
+        """Builds the tree and the summary of a model from its SQL, and caches them."""
         model, key = self._models[unique_id], self.keys[unique_id]
         if model.file.is_python:
             return self._build_python(model)
         read = {item.view.lower(): self.view(item.node_id) for item in model.reads if item.node_id in self.keys}
-        # sqlglot is loaded only where there is something to parse
+        # loads sqlglot only if there is something to parse
         from sqlstream.compiler.flow.operators.build import Builder
         from sqlstream.compiler.flow.operators.relations import TooManyJoinsError
         from sqlstream.compiler.flow.text import Text
@@ -149,28 +150,28 @@ class _Forest:
         builder = Builder(text, parse_text(text.read), self._knows_functions, functions)
         try:
             tree = builder.build(read)
-        except (RecursionError, TooManyJoinsError):  # to put hundreds of queries together is no fault
+        except (RecursionError, TooManyJoinsError):  # hundreds of combined queries are no error
             builder = replace(builder, parsed=ParsedSql(None), problems=[])
             tree = builder.build(read)
-        tree, wrong = deduplicated(model, tree)
+        tree, wrong = with_deduplication(model, tree)
         problems = dict.fromkeys([*grammar_problems(text.read, set(read)), *builder.problems, *wrong])
         found = ModelSummary(tree.columns, tuple(problems), builder.parsed.tree is not None, builder.parsed.unread_at)
         self._views[unique_id] = _view(tree)
         self._memory.note("flow", model.file.path, key, found)
         self._memory.note("tree", model.file.path, key, tree, _names_of(model, self._views))
-        text.let_go()
+        text.release()
         return tree, found
 
     def _build_python(self, model: CompiledModel) -> tuple[Node, ModelSummary]:
-        """A Python model gives rows of which nothing is known, made of all that it reads."""
+        """Builds the tree of a Python model: unknown rows that depend on all its inputs."""
         inputs = tuple(self.view(node) for node in dict.fromkeys(read.node_id for read in model.reads))
         rows = Opaque(where=Where(model.unique_id, 0), columns=None, children=inputs)
-        tree, wrong = deduplicated(model, rows)
+        tree, wrong = with_deduplication(model, rows)
         self._views[model.unique_id] = _view(tree)
         return tree, ModelSummary(None, wrong, is_read=True)
 
     def _find(self, name: str) -> Node:
-        """Returns the node that `_names_of` calls so."""
+        """Returns the node with this name from `_names_of`."""
         level, node_id = name.split(" ", 1)
         view = self.view(node_id)
         return view if level == "0" else view.children[0]
@@ -181,7 +182,7 @@ def _view(tree: Node) -> Node:
 
 
 def _names_of(model: CompiledModel, views: Mapping[str, Node]) -> dict[int, str]:
-    """The views that a model reads and what lies right below them, by `id()`: they belong to no tree of its own."""
+    """Returns names by `id()` for the views that a model reads and their children, which are in other models' trees."""
     names: dict[int, str] = {}
     for node_id in {read.node_id: None for read in model.reads if read.node_id in views}:
         names[id(views[node_id])] = f"0 {node_id}"

@@ -38,7 +38,7 @@ class LostWatermark:
 
 
 @dataclass(frozen=True)
-class HeldWatermarks:
+class InnerWatermarks:
     """The watermarks inside a value.
 
     For a struct, `fields` are (name in lower case, its watermark, the watermarks inside it). For an array, `elements`
@@ -46,13 +46,13 @@ class HeldWatermarks:
     unknown ones.
     """
 
-    fields: tuple[tuple[str, EventTime | None, HeldWatermarks], ...] = ()
-    elements: HeldWatermarks | None = None
-    values: HeldWatermarks | None = None
+    fields: tuple[tuple[str, EventTime | None, InnerWatermarks], ...] = ()
+    elements: InnerWatermarks | None = None
+    values: InnerWatermarks | None = None
     is_known: bool = True
 
 
-NOTHING_HELD = HeldWatermarks()
+NO_INNER = InnerWatermarks()
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Column:
 
     `type` is None if it is unknown. `event_time` is its watermark. `lost` is the reason why it has none although it is
     computed from a column with one. `origins` are the (node id, column) of the sources, seeds or static tables
-    from which it is computed. `window` marks the struct of a time window. `held` are the watermarks inside the value.
+    from which it is computed. `window` marks the struct of a time window. `inner` are the watermarks inside the value.
     `may_carry` is True if the column may have an unknown watermark.
     """
 
@@ -71,7 +71,7 @@ class Column:
     lost: LostWatermark | None = None
     origins: frozenset[tuple[str, str]] = frozenset()
     window: bool = False
-    held: HeldWatermarks = NOTHING_HELD
+    inner: InnerWatermarks = NO_INNER
     may_carry: bool = False
 
     @property

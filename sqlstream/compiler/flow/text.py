@@ -146,7 +146,7 @@ class Text:
             if start < starts.get(around, 0):
                 starts[around] = start
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Breaks the reference cycles of the nodes, so that Python frees them without its garbage collector.
 
         The text cannot be used afterwards.
@@ -163,7 +163,7 @@ class Text:
             self._written[id(node)] = (write(node), node)
         return self._written[id(node)][0]
 
-    def said(self, call: exp.Expr) -> str:
+    def as_written(self, call: exp.Expr) -> str:
         """Returns a call as written in the text, on one line; generated SQL if that is not possible."""
         name = self.read.starts.get(call.meta.get("start", NOWHERE), len(self.tokens))
         end = self.after.get(name + 1)
@@ -182,7 +182,7 @@ class Text:
 
     def _parts_of(self, node: exp.Expr) -> ExpressionParts:
         if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):  # most expressions
-            name = parts_of(node)
+            name = name_parts(node)
             is_name = not self._has_variables or not _is_variable(node, name)
             return ExpressionParts(node, (node,), _COLUMN, (), ((name, node),) if is_name else ())
         if isinstance(node, exp.Alias):  # callers need the parts with and without the alias
@@ -204,11 +204,13 @@ class Text:
 
     def _whole_name(self, node: exp.Expr, root: exp.Expr) -> tuple[str, ...]:
         """Returns the parts of a name in `root`; none for a part of a longer name and for a lambda variable."""
-        parts = parts_of(node)
+        parts = name_parts(node)
         if not parts or (self._has_variables and _is_variable(node, parts)):
             return ()
         outer = node.parent
-        dotted = node is not root and isinstance(outer, exp.Dot | exp.Paren) and outer.this is node and parts_of(outer)
+        dotted = (
+            node is not root and isinstance(outer, exp.Dot | exp.Paren) and outer.this is node and name_parts(outer)
+        )
         return () if dotted else parts
 
     def function(self, node: exp.Expr) -> str:
@@ -226,25 +228,24 @@ class Text:
         return any(name in AGGREGATES and not is_windowed(part) for name, part in self.parts_of(node).functions)
 
 
-def parts_of(node: exp.Expr) -> tuple[str, ...]:
+def name_parts(node: exp.Expr) -> tuple[str, ...]:
     """Returns the parts of a name such as `a.b.c`; none for other nodes."""
     if type(node) is exp.Column:  # the usual names have one or two parts
         name, table = node.args["this"], node.args.get("table")
-        if type(name) is exp.Identifier:
-            if table is None:
-                return (name.args["this"],)
-            if type(table) is exp.Identifier and node.args.get("db") is None:
-                return (table.args["this"], name.args["this"])
+        if type(name) is exp.Identifier and table is None:
+            return (name.args["this"],)
+        if type(name) is type(table) is exp.Identifier and node.args.get("db") is None:
+            return (table.args["this"], name.args["this"])
         return () if isinstance(name, exp.Star) else tuple(part.name for part in node.parts)
     if isinstance(node, exp.Paren):
-        return parts_of(node.this)
+        return name_parts(node.this)
     if isinstance(node, exp.Dot):
-        left, right = parts_of(node.this), node.expression
+        left, right = name_parts(node.this), node.expression
         return (*left, right.name) if left and isinstance(right, exp.Identifier) else ()
     return ()
 
 
-def computed(select: exp.Select) -> list[exp.Expr]:
+def computed_items(select: exp.Select) -> list[exp.Expr]:
     """Returns the items of a select list that are not just a name."""
     return [item for item in select.expressions if not isinstance(item, exp.Column)]
 

@@ -8,22 +8,22 @@ from functools import partial
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.columns import NOTHING_HELD, Column, LostWatermark
-from sqlstream.compiler.flow.expressions.held_times import (
-    NOTHING,
-    UNKNOWN_HELD,
+from sqlstream.compiler.flow.columns import NO_INNER, Column, LostWatermark
+from sqlstream.compiler.flow.expressions.nested_watermarks import (
+    NO_WATERMARKS,
+    UNKNOWN_INNER,
     Context,
-    Within,
-    generated,
+    ValueWatermarks,
+    expression_watermarks,
+    field_watermarks,
+    generator_watermarks,
     marked,
-    taken,
-    within,
 )
 from sqlstream.compiler.flow.functions.known import FUNCTIONS, TABLE_FUNCTIONS
 from sqlstream.compiler.flow.names.problems import field_problems, function_problem, name_problem
 from sqlstream.compiler.flow.names.scope import Ambiguous, Missing, Resolved, Scope
 from sqlstream.compiler.flow.nodes import Call, Node
-from sqlstream.compiler.flow.text import Text, is_windowed, parts_of
+from sqlstream.compiler.flow.text import Text, is_windowed, name_parts
 from sqlstream.compiler.flow.types.nested import field_type
 from sqlstream.compiler.flow.types.typer import Known
 from sqlstream.compiler.flow.types.types_of import generator_columns, type_of
@@ -68,14 +68,14 @@ class Expressions:
         """Returns the column that `node` returns, with `name` or else with the name that Spark chooses."""
         inner = node.unalias().unnest()
         named = name or output_name(node, self.text)
-        found = scope.resolve(parts_of(inner))
+        found = scope.resolve(name_parts(inner))
         if isinstance(found, Resolved) and not found.fields:
             return _renamed(found.column, named)
         used = self._used(inner, scope)
         window = self.text.function(inner) in TIME_WINDOWS
         value = self._timed(inner, scope) if window else self._within(inner, found, used, scope)
         named_only = window or isinstance(inner, exp.Column | exp.Dot | exp.Bracket)
-        unclear = isinstance(found, Missing | Ambiguous) or (named_only and not value.held.is_known)
+        unclear = isinstance(found, Missing | Ambiguous) or (named_only and not value.inner.is_known)
         stars, opened = self._origins_of_stars(inner, scope), self._open_origins(inner, scope)
         origins = _together([*(item.column.origins for item in used), *stars, *opened])
         column = Column(named, self.type_of(inner, scope), origins=origins, window=window)
@@ -83,7 +83,7 @@ class Expressions:
 
     def plain(self, node: exp.Expr, scope: Scope) -> Column | None:
         """Returns the column that a name refers to; None for a field and for a name that does not resolve."""
-        parts = parts_of(node)
+        parts = name_parts(node)
         found = scope.resolve(parts)
         return _renamed(found.column, parts[-1]) if isinstance(found, Resolved) and not found.fields else None
 
@@ -127,9 +127,9 @@ class Expressions:
         made = generator_columns(node, lambda part: self.type_of_name(part, scope), self.text.sql)
         source = replace(self.column(node, scope, "generated"), type=None)
         if made is None or (names and len(names) != len(made)):
-            return tuple(replace(source, name=name, may_carry=not source.held.is_known) for name in names) or None
+            return tuple(replace(source, name=name, may_carry=not source.inner.is_known) for name in names) or None
         own_names = [name for name, _ in made]
-        values = generated(node, own_names, self._context(scope))
+        values = generator_watermarks(node, own_names, self._context(scope))
         lost = self._lost(node, self._used(node, scope))
         return tuple(
             marked(Column(name, kind, origins=source.origins), value, lost)
@@ -139,14 +139,14 @@ class Expressions:
     def calls(self, node: exp.Expr, names: frozenset[str]) -> tuple[Call, ...]:
         """Returns the calls in `node` of functions with one of `names`, except those with OVER."""
         return tuple(
-            Call(name, _is_distinct(part), self.text.said(part), self.text.where(part))
+            Call(name, _is_distinct(part), self.text.as_written(part), self.text.where(part))
             for name, part in self.text.parts_of(node).functions
             if name in names and not is_windowed(part)
         )
 
     def type_of_name(self, node: exp.Expr, scope: Scope) -> DataType | None:
         """Returns the type of a column or field; None if it is unknown."""
-        found = scope.resolve(parts_of(node))
+        found = scope.resolve(name_parts(node))
         return type_of_field(found) if isinstance(found, Resolved) else None
 
     def type_of(self, node: exp.Expr, scope: Scope) -> DataType | None:
@@ -190,31 +190,31 @@ class Expressions:
             if part.is_star and isinstance(part, exp.Star | exp.Column) and not isinstance(part.parent, exp.Count):
                 yield from (column.origins for column in star_columns(part, scope) or ())
 
-    def _timed(self, node: exp.Expr, scope: Scope) -> Within:
+    def _timed(self, node: exp.Expr, scope: Scope) -> ValueWatermarks:
         """Returns the watermark that a time window keeps: that of an unchanged column, not of a field."""
         first = next(node.iter_expressions(), None)
         if first is None:
-            return NOTHING
-        found = scope.resolve(parts_of(first))
+            return NO_WATERMARKS
+        found = scope.resolve(name_parts(first))
         if isinstance(found, Resolved) and not found.fields:
-            return Within(found.column.event_time, UNKNOWN_HELD if found.column.may_carry else NOTHING_HELD)
-        return self._timed(first, scope) if self.text.function(first) in TIME_WINDOWS else NOTHING
+            return ValueWatermarks(found.column.event_time, UNKNOWN_INNER if found.column.may_carry else NO_INNER)
+        return self._timed(first, scope) if self.text.function(first) in TIME_WINDOWS else NO_WATERMARKS
 
-    def _within(self, node: exp.Expr, found: object, used: list[Resolved], scope: Scope) -> Within:
+    def _within(self, node: exp.Expr, found: object, used: list[Resolved], scope: Scope) -> ValueWatermarks:
         """Returns the watermark of a field, and the watermarks inside the value of any expression."""
         if isinstance(found, Resolved):
-            return _taken(found)
+            return _watermarks_of_name(found)
         times = any(item.column.event_time for item in used) or node.find(exp.Star)
         builds = times and any(name in HOLDERS for name, _ in self.text.parts_of(node).functions)
-        if not builds and all(item.column.held == NOTHING_HELD for item in used):
-            return NOTHING
-        return within(node, self._context(scope))
+        if not builds and all(item.column.inner == NO_INNER for item in used):
+            return NO_WATERMARKS
+        return expression_watermarks(node, self._context(scope))
 
     def _lost(self, node: exp.Expr, used: list[Resolved]) -> LostWatermark | None:
         for item in used:
             time, name = item.column.event_time, item.column.name
             if item.fields and not item.column.window:  # the start and end of a window do not carry its watermark
-                time, name = _taken(item).time, ".".join((name, *item.fields))
+                time, name = _watermarks_of_name(item).time, ".".join((name, *item.fields))
             if time is not None:
                 return LostWatermark(self.text.where(node), self.text.written(node), name)
         return next((item.column.lost for item in used if item.column.lost is not None), None)
@@ -250,11 +250,11 @@ def _renamed(column: Column, name: str) -> Column:
     return column if column.name == name else replace(column, name=name)
 
 
-def _taken(found: Resolved) -> Within:
+def _watermarks_of_name(found: Resolved) -> ValueWatermarks:
     """Returns the watermark of the column or field that a name refers to, and those inside it."""
-    value = Within(found.column.event_time, found.column.held)
+    value = ValueWatermarks(found.column.event_time, found.column.inner)
     for name in found.fields:
-        value = taken(value.held, name)
+        value = field_watermarks(value.inner, name)
     return value
 
 
@@ -270,7 +270,7 @@ def output_name(node: exp.Expr, text: Text) -> str:
     """Returns the name of the column that `node` returns: its alias, its last name, or its text."""
     if isinstance(node, exp.Alias):
         return node.alias
-    parts = parts_of(node)
+    parts = name_parts(node)
     if parts:
         return parts[-1]
     name = text.function(node)

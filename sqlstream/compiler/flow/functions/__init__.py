@@ -1,1 +1,1 @@
-"""What is known of Spark's functions."""
+"""The names and signatures of Spark's functions."""

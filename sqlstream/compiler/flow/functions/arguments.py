@@ -18,8 +18,7 @@ from sqlstream.compiler.sql.tokens import Tokens
 from sqlstream.project.wording import alternatives, counted, quoted
 
 UNCOUNTABLE = frozenset({"*", "=>", "FROM", "FOR", "IN", "USING"})
-"""Arguments that cannot be counted by their commas have one of these: a star, a name, or special syntax."""
-
+"""Tokens in arguments that commas do not separate: a star, a name, or special syntax."""
 
 BEFORE_CALLS = frozenset(
     {
@@ -37,7 +36,7 @@ TYPES = frozenset({"decimal", "char", "time", "timestamp", "string", "binary"})
 
 
 def argument_problems(node: exp.Expr, text: Text) -> Iterator[SqlProblem]:
-    """Yields a problem for each function in `node` that has a number of arguments that Spark does not accept."""
+    """Yields a problem for each function in `node` with a number of arguments that Spark does not accept."""
     walked = text.parts_of(node)
     for _, part in walked.functions:
         if "start" in part.meta:
@@ -56,19 +55,18 @@ def type_problems(node: exp.Expr, scope: Scope, expressions: Expressions) -> Ite
         function = FUNCTIONS.get(name)
         count = None if index is None or function is None else _count(text, index + 1)
         families = function.families(count) if function is not None and count else frozenset()
-        if not families:
-            continue
-        first = _first_argument(part, text)
+        first = _first_argument(part, text) if families else None
         type_ = None if first is None else expressions.type_of(first, scope)
         if first is not None and family(type_) not in families | {"", "void"}:
             what = f"the argument {quoted(text.written(first))} of {quoted(name)} has type {type_}"
             why = f"it accepts {alternatives(sorted(families))}, and Spark does not cast this type implicitly"
-            fix = "extract a part of the value, or use another function"
-            yield SqlProblem(text.where(first).offset, "type-mismatch", what, why, fix)
+            yield text.problem(
+                first, "type-mismatch", what, why, "extract a part of the value, or use another function"
+            )
 
 
 def _first_argument(call: exp.Expr, text: Text) -> exp.Expr | None:
-    """The first argument in the text, if it reads a column: Spark accepts literals of more types."""
+    """Returns the first argument in the text if it reads a column: Spark accepts literals of more types."""
     children = sorted(call.iter_expressions(), key=lambda child: text.where(child).offset)
     first = children[0] if children else None
     if isinstance(first, exp.Cast) and not isinstance(first, exp.TryCast):  # sqlglot adds such casts
@@ -78,17 +76,15 @@ def _first_argument(call: exp.Expr, text: Text) -> exp.Expr | None:
 
 def unread_argument_problems(text: Text) -> Iterator[SqlProblem]:
     """Yields the same problems for a text that sqlglot cannot parse, because of a function with too few arguments."""
-    for index, token in enumerate(text.tokens):
-        is_call = at(text.tokens, index + 1).key == "(" and at(text.tokens, index - 1).key in BEFORE_CALLS
-        if is_call and token.name.lower() not in TYPES:
-            after = text.after[index + 1]
-            following = [at(text.tokens, after + step).key for step in (0, 1)]
-            if following != ["AS", "("] and following[0] not in SCRIPT:
-                yield from _call_problem(text, index)
+    for index in sorted(opening - 1 for opening in text.after):
+        is_call = at(text.tokens, index).name.lower() not in TYPES and at(text.tokens, index - 1).key in BEFORE_CALLS
+        following = [at(text.tokens, text.after[index + 1] + step).key for step in (0, 1)]
+        if is_call and following != ["AS", "("] and following[0] not in SCRIPT:
+            yield from _call_problem(text, index)
 
 
 def _unplaced(part: exp.Expr, text: Text) -> Iterator[SqlProblem]:
-    """The problem of a call without a place, if it is the only call of its function in the text."""
+    """Yields the problem of a call without a place, if the text calls the function only once."""
     places = [index for name in WITHOUT_PLACE[type(part)] for index in text.calls.get(name, ())]
     if len(places) == 1:
         yield from _call_problem(text, places[0])
@@ -110,7 +106,7 @@ def _call_problem(text: Text, index: int | None) -> Iterator[SqlProblem]:
 
 
 def _count(text: Text, opening: int) -> int | None:
-    """The number of arguments in the parentheses at `opening`; None if commas do not separate them."""
+    """Returns the number of arguments in the parentheses at `opening`; None if commas do not separate them."""
     if opening not in text.after:  # sqlglot treats some other characters as blanks
         return None
     level = list(_level(text, opening + 1, text.after[opening] - 1))
@@ -132,5 +128,5 @@ def _level(text: Text, start: int, end: int) -> Iterator[int]:
 
 
 def _is_operator(tokens: Tokens, index: int) -> bool:
-    """Whether a star is between two operands."""
+    """Returns whether a star is between two operands."""
     return tokens[index].key == "*" and at(tokens, index - 1).key not in ("(", ",", ".", "DISTINCT")

@@ -1,4 +1,4 @@
-"""The notation for Spark's functions, and what a signature says of a call.
+"""The notation for the signatures of Spark's functions.
 
 Each entry is `COUNTS (ARGUMENTS) -> RESULT: NAMES`, and a line that begins with blanks continues the one before it:
 
@@ -9,7 +9,7 @@ Each entry is `COUNTS (ARGUMENTS) -> RESULT: NAMES`, and a line that begins with
   one family, and `T...` any number of arguments. Which families Spark accepts can depend on further arguments, so
   families apply only to the first argument of a call with the fewest arguments.
 - RESULT is the type of the call, in which `text` is STRING if no argument has a collation. A function without a result
-  needs code (`compiler.flow.types`), or its type is not known.
+  needs code (`compiler.flow.types`), or its type is unknown.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from functools import cache
 from itertools import zip_longest
 
 from sqlstream.compiler.flow.types.common_type import common_type, common_type_of, element_of_both
-from sqlstream.compiler.flow.types.values import STRING, is_plain
+from sqlstream.compiler.flow.types.values import STRING, array_of, is_plain, map_of, struct_of
 from sqlstream.project.types.parser import parse_type
 from sqlstream.project.types.types import Array, DataType, Field, Map, Struct, Unknown
 from sqlstream.project.wording import counted
@@ -48,13 +48,13 @@ class Counts:
 
     @property
     def smallest(self) -> int:
-        """The smallest number of arguments but none."""
+        """The smallest accepted number of arguments, except zero."""
         if self.listed:
             return next((count for count in self.listed if count), 0)
         return max(self.least, 2 if self.even else 1)
 
     def wanted(self, count: int) -> str | None:
-        """Returns in words what is accepted; None if `count` is."""
+        """Returns the accepted numbers in words; None if `count` is one of them."""
         if self.listed and count not in self.listed:
             *most, last = self.listed
             words = f"{', '.join(map(str, most))} or {last}" if most else str(last)
@@ -66,7 +66,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument of a signature: its `families`, none for any, and the `pattern` of its type, where it has one."""
+    """One argument of a signature: its `families` (empty: any), and the `pattern` of its type if it has variables."""
 
     families: frozenset[str] = frozenset()
     pattern: DataType | None = None
@@ -74,7 +74,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Signature:
-    """What is known of a function: how many arguments it accepts, which, and its result."""
+    """The signature of a function: the number and types of its arguments, and the type of its result."""
 
     counts: Counts
     arguments: tuple[Argument, ...]
@@ -83,28 +83,24 @@ class Signature:
     is_fixed: bool
 
     def families(self, count: int) -> frozenset[str]:
-        """Returns the families of the first argument in a call of `count` arguments; none where any may be."""
+        """Returns the families of the first argument in a call with `count` arguments; empty if any is accepted."""
         return self.arguments[0].families if self.arguments and count == self.counts.smallest else frozenset()
 
     def result_type(self, types: Sequence[DataType | None]) -> DataType | None:
-        """Returns the type of a call whose arguments have `types`, which a result that `is_fixed` does not depend on;
-        None where it is not known.
-        """
+        """Returns the type of a call with arguments of `types`; None if it is unknown. If `is_fixed`, ignores them."""
         if self.result is None or self.is_fixed:
             return self.result
         bound: dict[str, list[DataType | None]] = {_TEXT: [STRING if all(map(is_plain, types)) else None]}
         patterns = [argument.pattern for argument in self.arguments]
-        asked = patterns * len(types) if self.repeats else patterns
-        if not all(pattern is None or _bind(pattern, type_, bound) for pattern, type_ in zip_longest(asked, types)):
+        pairs = zip_longest(patterns * len(types) if self.repeats else patterns, types)
+        if not all(pattern is None or _bind(pattern, type_, bound) for pattern, type_ in pairs):
             return None
-        has_array = any(isinstance(pattern, Array) for pattern in patterns)
-        pair = element_of_both if has_array else common_type
-        types_of_variables = {name: common_type_of(found, pair) for name, found in bound.items()}
-        return _fill(self.result, types_of_variables)
+        common = element_of_both if any(isinstance(pattern, Array) for pattern in patterns) else common_type
+        return _fill(self.result, {name: common_type_of(found, common) for name, found in bound.items()})
 
 
 def _bind(pattern: DataType, type_: DataType | None, bound: dict[str, list[DataType | None]]) -> bool:
-    """Notes the types that the variables of `pattern` have in `type_`, and returns whether it is of that form."""
+    """Adds the types of the variables of `pattern` in `type_` to `bound`, and returns whether the pattern matches."""
     if isinstance(pattern, Unknown):
         bound.setdefault(pattern.text, []).append(type_)
         return type_ is not None
@@ -116,18 +112,15 @@ def _bind(pattern: DataType, type_: DataType | None, bound: dict[str, list[DataT
 
 
 def _fill(pattern: DataType, bound: Mapping[str, DataType | None]) -> DataType | None:
-    """Returns the type that `pattern` is with its variables; None if one of them is not bound."""
+    """Returns `pattern` with the types of its variables; None if one of them is unknown."""
     if isinstance(pattern, Unknown):
         return bound.get(pattern.text)
     if isinstance(pattern, Array):
-        element = _fill(pattern.element, bound)
-        return None if element is None else Array(element)
+        return array_of(_fill(pattern.element, bound))
     if isinstance(pattern, Map):
-        key, value = _fill(pattern.key, bound), _fill(pattern.value, bound)
-        return None if key is None or value is None else Map(key, value)
+        return map_of(_fill(pattern.key, bound), _fill(pattern.value, bound))
     if isinstance(pattern, Struct):
-        fields = [(field.name, _fill(field.type, bound)) for field in pattern.fields]
-        return Struct(tuple(Field(name, type_) for name, type_ in fields if type_ is not None))
+        return struct_of((field.name, _fill(field.type, bound)) for field in pattern.fields)
     return pattern
 
 
@@ -175,7 +168,7 @@ def _families(written: str) -> frozenset[str]:
 
 @cache
 def _pattern(written: str) -> DataType:
-    """The type that is `written`, its variables as unknown types."""
+    """Returns the type that `written` names, with its variables as unknown types."""
     if written in _VARIABLES:
         return Unknown(written)
     outer, _, inner = written.removesuffix(">").partition("<")

@@ -38,9 +38,9 @@ from sqlstream.compiler.flow.operators.joins import hints_of
 from sqlstream.compiler.flow.operators.pipes import Pipes
 from sqlstream.compiler.flow.operators.relations import From, FromReader
 from sqlstream.compiler.flow.operators.select_checks import SelectChecks, limit_problems
-from sqlstream.compiler.flow.operators.selected import Selected, lists_all, windowed
-from sqlstream.compiler.flow.operators.set_columns import set_problems, united
-from sqlstream.compiler.flow.text import Text, computed, parts_of
+from sqlstream.compiler.flow.operators.selected import SelectList, lists_all, with_window_functions
+from sqlstream.compiler.flow.operators.set_columns import set_problems, united_columns
+from sqlstream.compiler.flow.text import Text, computed_items, name_parts
 from sqlstream.compiler.sql.parse import ParsedSql
 from sqlstream.compiler.sql.problem import SqlProblem
 
@@ -167,15 +167,15 @@ class Builder:
         node = self._filtered(found, select.args.get("where"), expressions)
         grouping = grouping_of(select, found.scope, expressions)
         inner = grouping.scope if grouping is not None else found.scope
-        chosen = Selected(select, inner, expressions)
+        chosen = SelectList(select, inner, expressions)
         output = chosen.columns()
         node = self._generated(select, node, output)
         aggregate = self._aggregated(select, node, grouping, output, inner, expressions)
         checks = SelectChecks(select, found.scope, grouping, output, expressions)
         checks.run(is_aggregated=aggregate is not None)
-        node = windowed(select, aggregate or node, self.text)
+        node = with_window_functions(select, aggregate or node, self.text)
         if node is not aggregate:
-            queries = tuple(query for item in computed(select) for query in expressions.subqueries(item, inner))
+            queries = tuple(query for item in computed_items(select) for query in expressions.subqueries(item, inner))
             where, passes = self.text.where(select), lists_all(select)
             node = Projection(where=where, columns=output, children=(node,), subqueries=queries, passes=passes)
         if select.args.get("distinct"):
@@ -187,7 +187,7 @@ class Builder:
         if not self.text.may_call(ROW_IDS):
             return ()
         clauses = [select.args.get(name) for name in ("where", "group", "having", "order")]
-        parts = [*computed(select), *(select.args.get("laterals") or ()), *(item for item in clauses if item)]
+        parts = [*computed_items(select), *(select.args.get("laterals") or ()), *(item for item in clauses if item)]
         return tuple(call for part in parts for call in expressions.calls(part, ROW_IDS))
 
     def _filtered(self, found: From, clause: exp.Expr | None, expressions: Expressions) -> Node:
@@ -199,7 +199,7 @@ class Builder:
         return Filter(where=where, columns=columns, children=(found.node,), subqueries=queries, hints=hints)
 
     def _generated(self, select: exp.Select, node: Node, output: Columns | None) -> Node:
-        items = computed(select) if self.text.may_call(GENERATORS) else ()
+        items = computed_items(select) if self.text.may_call(GENERATORS) else ()
         calls = (call for item in items for call in self.text.parts_of(item).functions)
         for part in (part for name, part in calls if name in GENERATORS):
             node = Generate(where=self.text.where(part), columns=output, children=(node,))
@@ -216,7 +216,7 @@ class Builder:
     ) -> Node | None:
         """Returns the aggregation of GROUP BY, HAVING and aggregate functions; None if there are none of them."""
         having, group = select.args.get("having"), select.args.get("group")
-        parts = [*computed(select), *([having.this] if having else [])]
+        parts = [*computed_items(select), *([having.this] if having else [])]
         aggregates = [part for part in parts if self.text.is_aggregate(part)]
         if grouping is None and having is None and not aggregates:
             return None
@@ -242,7 +242,7 @@ class Builder:
         by_name = bool(query.args.get("by_name"))
         where = self.text.where(query.expression)
         self.problems.extend(set_problems(left.columns, right.columns, where.offset, by_name=by_name))
-        columns = None if by_name and left.columns != right.columns else united(left.columns, right.columns)
+        columns = None if by_name and left.columns != right.columns else united_columns(left.columns, right.columns)
         node = SetOperation(where=where, columns=columns, children=(left, right), kind=kind)
         return _distinct(where, node) if kind == "union" and query.args.get("distinct") else node
 
@@ -265,7 +265,7 @@ class Builder:
         """Adds the problems of names that are neither in the select list nor in FROM."""
         output = Scope((Visible(None, node.columns),))
         for part in clause.find_all(exp.Column):
-            parts = parts_of(part)
+            parts = name_parts(part)
             missing = parts and isinstance(output.resolve(parts), Missing)
             if missing and scope is not None and isinstance(scope.resolve(parts), Missing):
                 self._expressions({}).check(part, scope)

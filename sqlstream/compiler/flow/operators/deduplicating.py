@@ -14,7 +14,7 @@ from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.project.nearest import did_you_mean
 
 
-def deduplicated(model: CompiledModel, tree: Node) -> tuple[Node, tuple[SqlProblem, ...]]:
+def with_deduplication(model: CompiledModel, tree: Node) -> tuple[Node, tuple[SqlProblem, ...]]:
     """Returns `tree` with the operator of `deduplicate` on top, and the problems of its columns.
 
     Their place is the note in the compiled SQL that leads to the configuration.

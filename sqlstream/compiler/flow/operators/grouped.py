@@ -16,7 +16,7 @@ from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.expressions.column import Expressions
 from sqlstream.compiler.flow.functions.known import AGGREGATES, FUNCTIONS
 from sqlstream.compiler.flow.names.scope import Resolved, Scope
-from sqlstream.compiler.flow.text import is_windowed, parts_of
+from sqlstream.compiler.flow.text import is_windowed, name_parts
 
 Name = tuple[str, ...]
 """A resolved name: the position of its relation in FROM, its column and fields, in lower case."""
@@ -41,7 +41,7 @@ class GroupingKeys:
 
     def ungrouped(self, node: exp.Expr, known: frozenset[str] = frozenset()) -> Iterator[exp.Expr]:
         """Yields each name in `node` that is neither grouped by nor aggregated, except those in `known`."""
-        parts = parts_of(node)
+        parts = name_parts(node)
         if self._is_aggregated(node) or self._is_key(node):
             return
         if self.expressions.text.function(node) == "window_time" and self._is_own_window(node):
@@ -57,7 +57,7 @@ class GroupingKeys:
     def _ungrouped_parts(self, child: exp.Expr, known: frozenset[str]) -> Iterator[exp.Expr]:
         """Yields the ungrouped names in a part of an expression, except those that are part of a key."""
         for found in self.ungrouped(child, known):
-            meant = self.meaning(parts_of(found))
+            meant = self.resolved_name(name_parts(found))
             if meant is None or meant[:2] not in self.parts:
                 yield found
 
@@ -73,19 +73,19 @@ class GroupingKeys:
 
     def _is_own_window(self, node: exp.Expr) -> bool:
         """Returns whether `node` is a function of a time window that the same aggregation adds."""
-        names = [parts_of(argument) for argument in node.expressions]
+        names = [name_parts(argument) for argument in node.expressions]
         return any(len(parts) == 1 and parts[0].lower() in self.windows for parts in names)
 
     def _is_grouped(self, parts: tuple[str, ...], known: frozenset[str]) -> bool:
         first = parts[0].lower()
         if first in self.windows or first in known:
             return True
-        meant = self.meaning(parts)
+        meant = self.resolved_name(parts)
         if meant is None or (len(meant) > 2 and meant[:2] in self.parts):
             return True
         return any(meant[:length] in self.names for length in range(2, len(meant) + 1))
 
-    def meaning(self, parts: tuple[str, ...]) -> Name | None:
+    def resolved_name(self, parts: tuple[str, ...]) -> Name | None:
         """Returns the resolved name; None if it is unknown or no column of this query's relations."""
         found = Scope(self.scope.relations).resolve(parts) if parts else None
         return self.named(found.column, parts[0], found.fields) if isinstance(found, Resolved) else None
@@ -113,11 +113,11 @@ def keys_of(items: list[exp.Expr], windows: frozenset[str], scope: Scope, expres
     names: set[Name] = set()
     parts: set[Name] = set()
     for item in items:
-        meant = empty.meaning(parts_of(item))
+        meant = empty.resolved_name(name_parts(item))
         if meant is not None:
             names.add(meant)
             continue
-        used = (empty.meaning(parts_of(part)) for part in item.walk() if parts_of(part))
+        used = (empty.resolved_name(name_parts(part)) for part in item.walk() if name_parts(part))
         parts |= {found[:2] for found in used if found is not None}
     texts = frozenset(canonical(item, expressions) for item in items)
     largest = max((sum(1 for _ in item.unnest().walk()) for item in items), default=0)

@@ -15,7 +15,7 @@ from sqlstream.compiler.flow.names.problems import grouping_problem, variant_key
 from sqlstream.compiler.flow.names.scope import Ambiguous, Missing, Resolved, Scope, Visible
 from sqlstream.compiler.flow.nodes import Key
 from sqlstream.compiler.flow.operators.grouped import GroupingKeys, keys_of
-from sqlstream.compiler.flow.text import Text, parts_of
+from sqlstream.compiler.flow.text import Text, name_parts
 from sqlstream.compiler.flow.types.families import contains
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.project.wording import counted
@@ -115,7 +115,7 @@ def ungrouped(
 
 
 def _name(node: exp.Expr, text: Text) -> str:
-    return ".".join(parts_of(node)) or text.written(node)
+    return ".".join(name_parts(node)) or text.written(node)
 
 
 def _ungrouped_of_star(item: exp.Expr, keys: GroupingKeys) -> list[str]:
@@ -180,7 +180,7 @@ def _keys_of(
         elif not expressions.text.is_aggregate(item):
             yield item.unalias(), item
     for item in clause.expressions:
-        yield from ((part, _meant(part, select, scope)) for part in _parts(item))
+        yield from ((part, _referenced(part, select, scope)) for part in _parts(item))
 
 
 def _star_of(item: exp.Expr) -> exp.Star | None:
@@ -229,7 +229,7 @@ def _key(item: exp.Expr, meant: exp.Expr, scope: Scope, expressions: Expressions
     column = expressions.column(meant, scope)
     if contains(column.type, "variant"):
         expressions.problems.append(variant_key_problem(expressions.text.written(meant), expressions.text.where(item)))
-    found = scope.resolve(parts_of(meant))
+    found = scope.resolve(name_parts(meant))
     is_column = isinstance(found, Missing | Ambiguous) or (isinstance(found, Resolved) and not found.fields)
     window = expressions.text.function(meant) in TIME_WINDOWS
     in_every_set = always is None or expressions.text.written(item) in always
@@ -239,15 +239,15 @@ def _key(item: exp.Expr, meant: exp.Expr, scope: Scope, expressions: Expressions
 
 def _place(item: exp.Expr, meant: exp.Expr) -> Clause:
     """Returns the clause of a key. A generator can be a key only as a position in the select list."""
-    return Clause.POSITION if item is not meant and not parts_of(item) else Clause.GROUP_BY
+    return Clause.POSITION if item is not meant and not name_parts(item) else Clause.GROUP_BY
 
 
-def _meant(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
+def _referenced(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
     """Returns the item of the select list to which a position or an alias refers; other keys unchanged."""
     if isinstance(item, exp.Literal) and not item.is_string and str(item.this).isdigit():
         at = int(item.this) - 1
         return select.expressions[at] if 0 <= at < len(select.expressions) else item
-    parts = parts_of(item)
+    parts = name_parts(item)
     if len(parts) != 1 or not isinstance(scope.resolve(parts), Missing):
         return item
     aliases = (chosen for chosen in select.expressions if isinstance(chosen, exp.Alias))

@@ -12,7 +12,7 @@ from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.expressions.time_sums import NO_SUM, Sum, sum_of
 from sqlstream.compiler.flow.names.scope import Resolved, Scope
 from sqlstream.compiler.flow.nodes import Hints
-from sqlstream.compiler.flow.text import Text, parts_of
+from sqlstream.compiler.flow.text import Text, name_parts
 
 _CLOCKS: dict[type[exp.Expr], str] = {
     exp.CurrentDate: "current_date",
@@ -70,7 +70,7 @@ class Sides:
     def of(self, node: exp.Expr) -> tuple[str, Column] | None:
         """Returns the side and the column to which the name `node` refers; None if it is no name of a column."""
         for side, scope in (("left", self.left), ("right", self.right)) if isinstance(node, exp.Column) else ():
-            found = scope.resolve(parts_of(node))
+            found = scope.resolve(name_parts(node))
             if isinstance(found, Resolved) and not found.fields:
                 return side, found.column
         return None
@@ -79,7 +79,7 @@ class Sides:
         """Returns the sides of the names in `node`; None if one of them is unknown."""
         found: set[str] = set()
         for name in node.find_all(exp.Column):
-            in_sides = [isinstance(scope.resolve(parts_of(name)), Resolved) for scope in (self.left, self.right)]
+            in_sides = [isinstance(scope.resolve(name_parts(name)), Resolved) for scope in (self.left, self.right)]
             if in_sides not in ([True, False], [False, True]):
                 return None
             found.add("left" if in_sides[0] else "right")
@@ -87,7 +87,7 @@ class Sides:
 
     @property
     def known(self) -> bool:
-        """Whether the columns of both sides are known."""
+        """Whether all columns of both sides are known."""
         return all(item.columns is not None for scope in (self.left, self.right) for item in scope.relations)
 
 

@@ -12,7 +12,7 @@ from sqlstream.compiler.flow.expressions.column import Expressions
 from sqlstream.compiler.flow.functions.known import GENERATORS
 from sqlstream.compiler.flow.names.scope import Missing, Resolved, Scope
 from sqlstream.compiler.flow.operators.joins import conjuncts
-from sqlstream.compiler.flow.text import parts_of
+from sqlstream.compiler.flow.text import name_parts
 
 _KEEPING = ("distinct", "group", "having", "limit", "offset", "qualify")
 """The clauses over which Spark cannot move a condition."""
@@ -109,7 +109,7 @@ class Laterals:
                 return None
             if tie is None:
                 compared += found if self._reads(part, inner) else ()
-            elif len(found) == 1 and parts_of(tie[1]):
+            elif len(found) == 1 and name_parts(tie[1]):
                 if tie[0].type is None or found[0].type is None:
                     return None
                 same += found if tie[0].type == found[0].type else ()
@@ -119,7 +119,7 @@ class Laterals:
         """Returns the column of the subquery that must equal an expression of outer columns, and that expression."""
         sides = [part.this, part.expression] if isinstance(part, exp.EQ | exp.NullSafeEQ) else []
         for own, other in zip(sides, reversed(sides), strict=True):
-            found = inner.resolve(parts_of(own))
+            found = inner.resolve(name_parts(own))
             if isinstance(found, Resolved) and not found.fields and not self._reads(other, inner):
                 return found.column, other
         return None

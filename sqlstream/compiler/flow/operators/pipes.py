@@ -13,7 +13,7 @@ from sqlstream.compiler.flow.names.problems import grouping_problem, stage_probl
 from sqlstream.compiler.flow.names.scope import Missing, Resolved, Scope, Visible
 from sqlstream.compiler.flow.nodes import Node, Opaque, Projection
 from sqlstream.compiler.flow.operators.relations import From
-from sqlstream.compiler.flow.text import parts_of
+from sqlstream.compiler.flow.text import name_parts
 from sqlstream.compiler.sql.pipe_stages import Stage
 
 Qualified = list[tuple[str | None, Column]]
@@ -96,7 +96,7 @@ class Pipes:
         for item in tree.expressions:
             name = item.this if stage.keyword == "SET" and isinstance(item, exp.EQ) else item
             self.expressions.check(name, found.scope)
-            meant = found.scope.resolve(parts_of(name))
+            meant = found.scope.resolve(name_parts(name))
             value = None
             if name is not item:
                 self.expressions.check(item.expression, found.scope)
@@ -112,7 +112,7 @@ class Pipes:
         """Returns the scope after a select list, in which unchanged columns keep the name of their relation."""
         pairs: Qualified = []
         for item in items:
-            found = scope.resolve(parts_of(item))
+            found = scope.resolve(name_parts(item))
             if isinstance(item, exp.Star) and not item.args.get("except_"):
                 pairs += _pairs(scope) or []
             elif isinstance(found, Resolved) and not found.fields:

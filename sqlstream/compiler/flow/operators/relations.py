@@ -244,8 +244,8 @@ class FromReader:
     def _has_on(self, lateral: exp.Lateral) -> bool:
         """Returns whether ON follows a lateral subquery: sqlglot adds a condition if there is none."""
         end = max(part.meta["end"] for part in lateral.walk() if "end" in part.meta)
-        behind = (token for token in self.expressions.text.tokens if token.start > end)
-        return next((token.key == "ON" for token in behind if token.key != ")"), False)
+        following = (token for token in self.expressions.text.tokens if token.start > end)
+        return next((token.key == "ON" for token in following if token.key != ")"), False)
 
     def _lateral(self, left: From, lateral: exp.Lateral, views: Mapping[str, Node]) -> From:
         alias = lateral.args.get("alias")

@@ -15,7 +15,7 @@ from sqlstream.compiler.flow.functions.known import AGGREGATES
 from sqlstream.compiler.flow.names.scope import Scope
 from sqlstream.compiler.flow.operators.grouping import Grouping, position_problems, ungrouped
 from sqlstream.compiler.flow.operators.time_windows import TimeWindows
-from sqlstream.compiler.flow.text import Text, computed, parts_of
+from sqlstream.compiler.flow.text import Text, computed_items, name_parts
 from sqlstream.compiler.flow.types.values import INT, kind
 from sqlstream.compiler.sql.clauses import at
 from sqlstream.compiler.sql.problem import SqlProblem
@@ -62,7 +62,7 @@ class SelectChecks:
         a name: HAVING may use the names that Spark generates.
         """
         is_call = "`" not in self.expressions.text.sql and self.expressions.text.function(item) in AGGREGATES
-        return is_call or isinstance(item, exp.Alias | exp.Aliases) or bool(parts_of(item))
+        return is_call or isinstance(item, exp.Alias | exp.Aliases) or bool(name_parts(item))
 
     def _time_windows(self) -> Iterator[SqlProblem]:
         """Checks the select list with the keys, which are one operator, and WHERE, which is another below it."""
@@ -70,7 +70,7 @@ class SelectChecks:
             return
         scope = self.scope if self.grouping is None else self.grouping.scope
         keys = () if self.grouping is None else self.grouping.items
-        yield from TimeWindows(self.expressions, scope).problems([*keys, *computed(self.select)])
+        yield from TimeWindows(self.expressions, scope).problems([*keys, *computed_items(self.select)])
         where = self.select.args.get("where")
         if where is not None:
             yield from TimeWindows(self.expressions, self.scope).problems([where.this])
@@ -95,7 +95,7 @@ def _signed_offset(value: exp.Expr, text: Text) -> int:
 def _limit_reason(value: exp.Expr, expressions: Expressions) -> str | None:
     for part in value.walk():
         called = expressions.text.function(part) in _NEVER_CONSTANT
-        if parts_of(part) or called or isinstance(part, exp.Query):
+        if name_parts(part) or called or isinstance(part, exp.Query):
             return "Spark needs a constant that it knows before it reads any rows"
     type_ = expressions.type_of(value, Scope())
     if kind(type_) and type_ != INT:

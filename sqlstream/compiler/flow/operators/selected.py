@@ -10,12 +10,12 @@ from sqlglot import exp
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import Expressions, type_of_field
-from sqlstream.compiler.flow.expressions.held_times import marked, taken
+from sqlstream.compiler.flow.expressions.nested_watermarks import field_watermarks, marked
 from sqlstream.compiler.flow.expressions.places import Clause, alias_problems, unwrapped
 from sqlstream.compiler.flow.functions.known import GENERATORS
 from sqlstream.compiler.flow.names.scope import Resolved, Scope, Visible
 from sqlstream.compiler.flow.nodes import Node, WindowCall, WindowFunctions
-from sqlstream.compiler.flow.text import Text, computed, parts_of
+from sqlstream.compiler.flow.text import Text, computed_items, name_parts
 from sqlstream.compiler.flow.types.literals import named_type
 from sqlstream.compiler.flow.types.values import STRING
 from sqlstream.compiler.sql.spark_reading import write
@@ -23,7 +23,7 @@ from sqlstream.project.types.types import Struct
 
 
 @dataclass(frozen=True)
-class Selected:
+class SelectList:
     """The select list of `select`, whose names resolve in `scope`."""
 
     select: exp.Select
@@ -103,7 +103,7 @@ class Selected:
         EXCEPT can also remove a field of a struct, whose type is then unknown.
         """
         for part in star.args.get("except_") or ():
-            names = parts_of(part)
+            names = name_parts(part)
             self.expressions.check(part, scope)
             found = scope.resolve(names)
             if not isinstance(found, Resolved):
@@ -131,10 +131,10 @@ class Selected:
             return None
         fields = [Column(field.name, field.type, origins=found.column.origins) for field in kind.fields]
         columns = self._but(item.this, Scope((Visible(None, tuple(fields)),)), [(None, field) for field in fields])
-        held = found.column.held
+        inner = found.column.inner
         for name in found.fields:
-            held = taken(held, name).held
-        return tuple(marked(column, taken(held, column.name)) for column in columns)
+            inner = field_watermarks(inner, name).inner
+        return tuple(marked(column, field_watermarks(inner, column.name)) for column in columns)
 
 
 def lists_all(select: exp.Select) -> bool:
@@ -150,12 +150,12 @@ def _alias_names(item: exp.Expr) -> Iterator[str]:
         yield item.alias
 
 
-def windowed(select: exp.Select, node: Node, text: Text) -> Node:
+def with_window_functions(select: exp.Select, node: Node, text: Text) -> Node:
     """Returns `node` with the functions with OVER in `select` on top; `node` itself if there are none."""
     if "OVER" not in text.read.keys:
         return node
     clauses = [select.args[name] for name in ("qualify", "order") if select.args.get(name) is not None]
-    parts = [*computed(select), *clauses]
+    parts = [*computed_items(select), *clauses]
     found = tuple(_window_call(window, text) for part in parts for window in part.find_all(exp.Window))
     if not found:
         return node

@@ -11,7 +11,7 @@ from sqlstream.compiler.flow.types.families import are_incompatible
 from sqlstream.compiler.sql.problem import SqlProblem
 
 
-def united(left: Columns | None, right: Columns | None) -> Columns | None:
+def united_columns(left: Columns | None, right: Columns | None) -> Columns | None:
     """Returns the columns of a set operation: names and watermarks of the first query, and common types."""
     if left is None or right is None or len(left) != len(right):
         return left

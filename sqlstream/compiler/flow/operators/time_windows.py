@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.expressions.column import TIME_WINDOWS, WINDOWS, Expressions
 from sqlstream.compiler.flow.names.scope import Scope
-from sqlstream.compiler.flow.text import parts_of
+from sqlstream.compiler.flow.text import name_parts
 from sqlstream.compiler.flow.types.values import DATETIMES, kind
 from sqlstream.compiler.sql.intervals import IntervalError, Span, parse_span
 from sqlstream.compiler.sql.problem import SqlProblem
@@ -99,7 +99,7 @@ class TimeWindows:
             return Span(0, sign * int(inner.name))
         if isinstance(inner, exp.TryCast) and isinstance(inner.this, exp.Literal) and inner.this.name.isdecimal():
             return Span(0, sign * int(inner.this.name)) if inner.to.is_type("bigint") else _NOT_LITERAL
-        is_other = isinstance(inner, _NO_LENGTHS) or parts_of(inner) or self.expressions.text.function(inner)
+        is_other = isinstance(inner, _NO_LENGTHS) or name_parts(inner) or self.expressions.text.function(inner)
         return _NOT_LITERAL if is_other else None
 
     def _length_problem(self, name: str, argument: exp.Expr, value: Span | IntervalError) -> SqlProblem | None:
@@ -163,7 +163,7 @@ class TimeWindows:
         """Returns whether two windows are certainly different."""
         if self._name(one) != self._name(other):
             return True
-        times = [parts_of(call.expressions[0]) if call.expressions else () for call in (one, other)]
+        times = [name_parts(call.expressions[0]) if call.expressions else () for call in (one, other)]
         if all(times) and times[0][-1].lower() != times[1][-1].lower():
             return True
         spans = [self._spans(call) for call in (one, other)]

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.columns import NOTHING_HELD, Column, Columns, EventTime, HeldWatermarks, LostWatermark
+from sqlstream.compiler.flow.columns import NO_INNER, Column, Columns, EventTime, InnerWatermarks, LostWatermark
 
-UNKNOWN_HELD = HeldWatermarks(is_known=False)
+UNKNOWN_INNER = InnerWatermarks(is_known=False)
 
 _LISTS_OF = frozenset({"array", "collect_list", "collect_set", "array_agg"})
 _WITHOUT = frozenset({"from_csv", "from_json", "from_xml", "parse_json", "to_csv", "to_json", "to_xml", "window"})
@@ -38,93 +38,96 @@ class Context:
 
 
 @dataclass(frozen=True)
-class Within:
+class ValueWatermarks:
     """The watermark of a value, and the watermarks inside it."""
 
     time: EventTime | None = None
-    held: HeldWatermarks = NOTHING_HELD
+    inner: InnerWatermarks = NO_INNER
 
 
-NOTHING = Within()
+NO_WATERMARKS = ValueWatermarks()
 """No watermark, neither of the value nor inside it."""
 
 
-def marked(column: Column, value: Within, lost: LostWatermark | None = None) -> Column:
+def marked(column: Column, value: ValueWatermarks, lost: LostWatermark | None = None) -> Column:
     """Returns `column` with the watermarks of `value`; if there are none, with the reason why it `lost` its own."""
-    lost = lost if value == NOTHING else None
-    return replace(column, event_time=value.time, lost=lost, held=value.held, may_carry=not value.held.is_known)
+    lost = lost if value == NO_WATERMARKS else None
+    return replace(column, event_time=value.time, lost=lost, inner=value.inner, may_carry=not value.inner.is_known)
 
 
-def taken(held: HeldWatermarks, name: str) -> Within:
-    """Returns the watermarks of the field `name` of a value with `held`."""
-    if not held.is_known:
-        return Within(held=UNKNOWN_HELD)
-    if held.elements is not None:  # the field of each struct in an array
-        return Within(held=HeldWatermarks(elements=taken(held.elements, name).held))
-    if held.values is not None:
-        return Within(held=held.values)
-    for field, time, inner in held.fields:
+def field_watermarks(inner: InnerWatermarks, name: str) -> ValueWatermarks:
+    """Returns the watermarks of the field `name` of a value with `inner`."""
+    if not inner.is_known:
+        return ValueWatermarks(inner=UNKNOWN_INNER)
+    if inner.elements is not None:  # the field of each struct in an array
+        return ValueWatermarks(inner=InnerWatermarks(elements=field_watermarks(inner.elements, name).inner))
+    if inner.values is not None:
+        return ValueWatermarks(inner=inner.values)
+    for field, time, nested in inner.fields:
         if field == name.lower():
-            return Within(time, inner)
-    return NOTHING
+            return ValueWatermarks(time, nested)
+    return NO_WATERMARKS
 
 
-def element(held: HeldWatermarks) -> HeldWatermarks:
-    """Returns the watermarks inside each element or map value of a value with `held`."""
-    if not held.is_known:
-        return UNKNOWN_HELD
-    return held.elements or held.values or NOTHING_HELD
+def element_watermarks(inner: InnerWatermarks) -> InnerWatermarks:
+    """Returns the watermarks inside each element or map value of a value with `inner`."""
+    if not inner.is_known:
+        return UNKNOWN_INNER
+    return inner.elements or inner.values or NO_INNER
 
 
-def within(node: exp.Expr, context: Context) -> Within:
+def expression_watermarks(node: exp.Expr, context: Context) -> ValueWatermarks:
     """Returns the watermark of an expression that reads a struct's field, and those inside any expression."""
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
-        return taken(_held(node.this, context), node.expression.name)
+        return field_watermarks(_inner(node.this, context), node.expression.name)
     if isinstance(node, exp.Bracket):
         return _bracket(node, context)
-    return Within(held=_built(node, context))
+    return ValueWatermarks(inner=_built(node, context))
 
 
-def generated(node: exp.Expr, names: Iterable[str], context: Context) -> list[Within]:
+def generator_watermarks(node: exp.Expr, names: Iterable[str], context: Context) -> list[ValueWatermarks]:
     """Returns the watermarks of each column of a generator; `names` are the names that Spark gives them."""
     first = next(node.iter_expressions(), None)
-    held = _held(first, context) if first is not None else NOTHING_HELD
+    inner = _inner(first, context) if first is not None else NO_INNER
     name = context.name(node)
     if name.startswith("inline"):
-        return [taken(element(held), column) for column in names]
+        return [field_watermarks(element_watermarks(inner), column) for column in names]
     if not name.startswith(("explode", "posexplode")):
-        return [Within(held=NOTHING_HELD if held == NOTHING_HELD else UNKNOWN_HELD) for _ in names]
-    return [Within(held=element(held)) if column in ("col", "value") else NOTHING for column in names]
+        return [ValueWatermarks(inner=NO_INNER if inner == NO_INNER else UNKNOWN_INNER) for _ in names]
+    return [
+        ValueWatermarks(inner=element_watermarks(inner)) if column in ("col", "value") else NO_WATERMARKS
+        for column in names
+    ]
 
 
-def _held(node: exp.Expr, context: Context) -> HeldWatermarks:
-    return context.column(node).held
+def _inner(node: exp.Expr, context: Context) -> InnerWatermarks:
+    return context.column(node).inner
 
 
-def _bracket(node: exp.Bracket, context: Context) -> Within:
-    held = _held(node.this, context)
+def _bracket(node: exp.Bracket, context: Context) -> ValueWatermarks:
+    inner = _inner(node.this, context)
     key = node.expressions[0] if node.expressions else None
-    if held.fields and isinstance(key, exp.Literal) and key.is_string:
-        return taken(held, key.name)
-    return Within(held=element(held))
+    if inner.fields and isinstance(key, exp.Literal) and key.is_string:
+        return field_watermarks(inner, key.name)
+    return ValueWatermarks(inner=element_watermarks(inner))
 
 
-def _built(node: exp.Expr, context: Context) -> HeldWatermarks:
+def _built(node: exp.Expr, context: Context) -> InnerWatermarks:
     """Returns the watermarks inside the result of a function or other expression."""
     name = context.name(node)
     first = next(node.iter_expressions(), None)
     if isinstance(node, exp.Struct):
         return _struct(node, context)
     if isinstance(node, exp.VarMap):
-        return HeldWatermarks(values=_same(node.args["values"].expressions, context))
+        return InnerWatermarks(values=_same(node.args["values"].expressions, context))
     if name in _LISTS_OF:
-        return HeldWatermarks(elements=_same(node.iter_expressions(), context))
+        return InnerWatermarks(elements=_same(node.iter_expressions(), context))
     if name in _SAME_AS_FIRST and first is not None:
-        return _held(first, context)
+        return _inner(first, context)
     if name in _WITHOUT:
-        return NOTHING_HELD
+        return NO_INNER
     choices = _choices(node)
-    return _same(choices, context) if choices else UNKNOWN_HELD
+    return _same(choices, context) if choices else UNKNOWN_INNER
 
 
 def _choices(node: exp.Expr) -> list[exp.Expr]:
@@ -136,23 +139,23 @@ def _choices(node: exp.Expr) -> list[exp.Expr]:
     return [*(branch.args["true"] for branch in branches), *([last] if branches and last is not None else [])]
 
 
-def _struct(node: exp.Struct, context: Context) -> HeldWatermarks:
-    fields: list[tuple[str, EventTime | None, HeldWatermarks]] = []
+def _struct(node: exp.Struct, context: Context) -> InnerWatermarks:
+    fields: list[tuple[str, EventTime | None, InnerWatermarks]] = []
     for argument in node.expressions:
         if isinstance(argument, exp.PropertyEQ):  # sqlglot reads `a as b` and `a` in a struct as a name and a value
             column = context.column(argument.expression)
-            fields.append((argument.this.name.lower(), column.event_time, column.held))
+            fields.append((argument.this.name.lower(), column.event_time, column.inner))
             continue
         columns = context.star(argument) if argument.is_star else (context.column(argument),)
         if columns is None:
-            return UNKNOWN_HELD
-        fields += ((column.name.lower(), column.event_time, column.held) for column in columns)
-    return HeldWatermarks(fields=tuple(fields))
+            return UNKNOWN_INNER
+        fields += ((column.name.lower(), column.event_time, column.inner) for column in columns)
+    return InnerWatermarks(fields=tuple(fields))
 
 
-def _same(parts: Iterable[exp.Expr], context: Context) -> HeldWatermarks:
+def _same(parts: Iterable[exp.Expr], context: Context) -> InnerWatermarks:
     """Returns the watermarks inside all values except NULLs. If structs differ, Spark drops their watermarks."""
-    found = {_held(part, context) for part in parts if not isinstance(part, exp.Null)}
-    if any(not held.is_known for held in found):
-        return UNKNOWN_HELD
-    return found.pop() if len(found) == 1 else NOTHING_HELD
+    found = {_inner(part, context) for part in parts if not isinstance(part, exp.Null)}
+    if any(not inner.is_known for inner in found):
+        return UNKNOWN_INNER
+    return found.pop() if len(found) == 1 else NO_INNER
