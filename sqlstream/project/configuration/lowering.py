@@ -7,14 +7,12 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.wording import quoted
-from sqlstream.project.yaml import YamlMapping
+from sqlstream.project.yaml import YamlMapping, entries_at
 
 
 def wrong_rules(project: YamlMapping) -> list[Finding]:
     """Returns the errors in the codes that `rules:` of project.yml lowers."""
-    rules = project.get("rules")
-    entries = rules.entries if isinstance(rules, YamlMapping) else ()
-    found = (lowering_problem(entry.key, entry.key_location) for entry in entries)
+    found = (lowering_problem(entry.key, entry.key_location) for entry in entries_at(project, ("rules",)))
     return [finding for finding in found if finding is not None]
 
 
@@ -23,10 +21,8 @@ def lowering_problem(code: str, location: Location) -> Finding | None:
     if code in LOWERABLE:
         return None
     if code in CODES:
-        message, fix = (
-            f"findings with the code {quoted(code)} cannot be lowered",
-            "remove it here, and fix the problem",
-        )
+        message = f"findings with the code {quoted(code)} cannot be lowered"
+        fix = "remove it here, and fix the problem"
         why = "only warnings and infos can be lowered, and errors that Spark itself checks when a query starts"
     else:
         message, fix = f"there is no finding with the code {quoted(code)}", did_you_mean(code, LOWERABLE)

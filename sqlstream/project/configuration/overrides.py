@@ -93,15 +93,14 @@ class _OverrideMerger:
             overrides.get(key) for key in (name, *(f"{name}.{table}" for table in names))
         ):
             return source
-        inherited = [entry for entry in source.entries if entry.key in _INHERITED]
+        inherited = source.where(lambda entry: entry.key in _INHERITED)
 
         def override(table: YamlNode) -> YamlNode:
-            declared = _inheriting(table, inherited)
+            declared = merge_nodes(inherited, table) if isinstance(table, YamlMapping) else table
             below = self._merge(declared, overrides.get(name), SOURCE_FORMAT_KEYS)
             return self._merge(below, overrides.get(f"{name}.{_name(table)}"), SOURCE_FORMAT_KEYS)
 
-        rest = tuple(entry for entry in source.entries if entry.key not in _INHERITED)
-        return _map_items(YamlMapping(rest, source.location), "tables", override)
+        return _map_items(source.where(lambda entry: entry.key not in _INHERITED), "tables", override)
 
     def override_sink(self, sink: YamlNode, over: YamlNode | None) -> YamlNode:
         """Returns a sink with its override."""
@@ -111,12 +110,11 @@ class _OverrideMerger:
         if not isinstance(over, YamlMapping) or not isinstance(node, YamlMapping):
             return node
         # `wrong_overrides` reports a `name`; using it here would only cause follow-up errors.
-        entries = tuple(entry for entry in over.entries if entry.key != "name")
+        over = over.where(lambda entry: entry.key != "name")
         replaced = set(of_format) if self._has_other_format(node, over) else set()
-        if any(_declares_schema(entry) for entry in entries):
+        if any(_declares_schema(entry) for entry in over.entries):
             replaced |= SCHEMA_KEYS
-        kept = tuple(entry for entry in node.entries if entry.key not in replaced)
-        return merge_nodes(YamlMapping(kept, node.location), YamlMapping(entries, over.location))
+        return merge_nodes(node.where(lambda entry: entry.key not in replaced), over)
 
     def _has_other_format(self, node: YamlMapping, over: YamlMapping) -> bool:
         formats = [plain(self._render(found)) for found in (node.get("format"), over.get("format")) if found]
@@ -125,13 +123,6 @@ class _OverrideMerger:
 
 _INHERITED = ("format", "options")
 """Keys of a source that its tables inherit, with their names in tables."""
-
-
-def _inheriting(table: YamlNode, inherited: Iterable[YamlEntry]) -> YamlNode:
-    """The table with the keys that it inherits from its source."""
-    if not isinstance(table, YamlMapping):
-        return table
-    return merge_nodes(YamlMapping(tuple(inherited), table.location), table)
 
 
 def _declares_schema(entry: YamlEntry) -> bool:

@@ -15,7 +15,7 @@ from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.types.schema import build_columns
 from sqlstream.project.values import ConfigPatch, DeclaredColumn, Located
 from sqlstream.project.wording import quoted
-from sqlstream.project.yaml import YamlMapping, follow, locate, plain
+from sqlstream.project.yaml import YamlMapping, entries_at, locate, plain
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,7 @@ def _configuration(node: YamlMapping, path: Path, keys: Collection[str]) -> Conf
 
 def _patch(node: YamlMapping, path: Path, keys: Collection[str]) -> ConfigPatch:
     """Returns those of `keys` that the mapping at `path` sets."""
-    mapping = follow(node, path)
-    entries = [entry for entry in mapping.entries if entry.key in keys] if isinstance(mapping, YamlMapping) else []
+    entries = [entry for entry in entries_at(node, path) if entry.key in keys]
     return {entry.key: Located(plain(entry.value), locate(node, (*path, entry.key))) for entry in entries}
 
 

@@ -15,7 +15,7 @@ from sqlstream.project.configuration.validate import Path, is_template, validate
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.values import CommentedFile, WrittenTests, may_have_comments
 from sqlstream.project.wording import quoted
-from sqlstream.project.yaml import ParseYaml, YamlMapping, follow, locate
+from sqlstream.project.yaml import ParseYaml, YamlMapping, entries_at, locate
 
 YAML_SUFFIXES = (".yml", ".yaml")
 
@@ -97,12 +97,9 @@ class SeenNames:
 
 def places_of(node: YamlMapping, path: Path) -> dict[str, Location]:
     """Returns the location of each key of the mapping at `path`, and of its options as `options.x`."""
-    mapping = follow(node, path)
-    keys = [entry.key for entry in mapping.entries] if isinstance(mapping, YamlMapping) else []
-    options = follow(node, (*path, "options"))
-    names = [entry.key for entry in options.entries] if isinstance(options, YamlMapping) else []
-    places = {key: locate(node, (*path, key)) for key in keys}
-    return places | {f"options.{name}": locate(node, (*path, "options", name)) for name in names}
+    places = {key: locate(node, (*path, key)) for key, _, _ in entries_at(node, path)}
+    options = [key for key, _, _ in entries_at(node, (*path, "options"))]
+    return places | {f"options.{name}": locate(node, (*path, "options", name)) for name in options}
 
 
 def _resource_paths(files: ProjectFiles, findings: list[Finding]) -> list[str]:
@@ -150,4 +147,4 @@ def _without_tests(node: YamlMapping, tests: list[WrittenTests]) -> YamlMapping:
     if entry is None:
         return node
     tests.append(WrittenTests(entry.value, entry.key_location))
-    return YamlMapping(tuple(other for other in node.entries if other is not entry), node.location)
+    return node.where(lambda other: other is not entry)

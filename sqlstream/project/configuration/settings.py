@@ -15,7 +15,7 @@ from sqlstream.project.configuration.validate import is_template, validate_node
 from sqlstream.project.files.files import PROJECT_FILE, ProjectFiles, project_not_found
 from sqlstream.project.values import MakeRenderYaml, RenderYaml, Target
 from sqlstream.project.version import check_version
-from sqlstream.project.yaml import YamlMapping, YamlNode, YamlSequence, follow, locate, parse_yaml, plain
+from sqlstream.project.yaml import YamlMapping, YamlNode, YamlSequence, entries_at, follow, locate, parse_yaml, plain
 from sqlstream.version import __version__
 
 _RENDERED_LATER = ("models", "seeds", "targets")
@@ -144,7 +144,7 @@ def _render_parts(
     if not isinstance(node, YamlMapping):
         return YamlMapping((), node.location)
     rendered = render_node(
-        YamlMapping(tuple(entry for entry in node.entries if entry.key not in leave), node.location),
+        node.where(lambda entry: entry.key not in leave),
         render,
         rules,
         findings,
@@ -172,7 +172,7 @@ def _without_other_targets(node: YamlMapping, name: str) -> YamlMapping:
     def only(targets: YamlNode) -> YamlNode:
         if not isinstance(targets, YamlMapping):
             return targets
-        return YamlMapping(tuple(entry for entry in targets.entries if entry.key == name), targets.location)
+        return targets.where(lambda entry: entry.key == name)
 
     return _replace(node, ("targets",), only)
 
@@ -185,10 +185,8 @@ def _text_keys(variables: YamlNode | None) -> dict[str, object]:
 
 def _plain_vars(node: YamlMapping) -> dict[str, object]:
     """Returns the variables without Jinja, which the Jinja of project.yml itself can read."""
-    variables = node.get("vars")
-    if not isinstance(variables, YamlMapping):
-        return {}
-    return {entry.key: plain(entry.value) for entry in variables.entries if not _has_template(entry.value)}
+    entries = entries_at(node, ("vars",))
+    return {entry.key: plain(entry.value) for entry in entries if not _has_template(entry.value)}
 
 
 def _has_template(node: YamlNode) -> bool:

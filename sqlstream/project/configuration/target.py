@@ -11,7 +11,7 @@ from sqlstream.project.configuration.documents import ProjectDocument, TargetDoc
 from sqlstream.project.nearest import did_you_mean, quoted_list
 from sqlstream.project.values import Target
 from sqlstream.project.wording import quoted
-from sqlstream.project.yaml import YamlMapping, locate, plain
+from sqlstream.project.yaml import YamlMapping, entries_at, locate, plain
 
 DEFAULT_TARGET = "local"
 """The target of a project that declares none, and the choice among several without a default."""
@@ -55,10 +55,7 @@ def choose_target(project: YamlMapping, requested: RequestedTarget, findings: li
 
 def target_names(project: YamlMapping) -> tuple[str, ...]:
     """Returns the names of the project's targets in the order of the file."""
-    targets = project.get("targets")
-    if isinstance(targets, YamlMapping) and targets.entries:
-        return tuple(entry.key for entry in targets.entries)
-    return (DEFAULT_TARGET,)
+    return tuple(entry.key for entry in entries_at(project, ("targets",))) or (DEFAULT_TARGET,)
 
 
 def build_target(name: str, document: ProjectDocument, project: YamlMapping, findings: list[Finding]) -> Target:

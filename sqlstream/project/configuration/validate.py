@@ -19,7 +19,7 @@ from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.types.cursor import TypeSyntaxError
 from sqlstream.project.types.parser import parse_type
 from sqlstream.project.wording import alternatives, given, quoted, quoted_list
-from sqlstream.project.yaml import YamlMapping, YamlNode, YamlScalar, follow, locate, plain
+from sqlstream.project.yaml import YamlMapping, YamlNode, YamlScalar, entries_at, follow, locate, plain
 
 D = TypeVar("D", bound=Document)
 
@@ -56,8 +56,7 @@ def validate_node(
         path = problem["loc"]
         if (problem["type"] == "missing" and path in present) or _is_unrendered(node, path, kept):
             continue
-        around = follow(node, path[:-1])
-        beside = [entry.key for entry in around.entries] if isinstance(around, YamlMapping) else []
+        beside = [entry.key for entry in entries_at(node, path[:-1])]
         found = to_finding(model, problem, lambda at, key: _locate(node, at, key=key), beside)
         findings.append(replace(found, fix=short.get(path, found.fix)))
     return None
@@ -172,16 +171,15 @@ def _held_documents(place: type[Document]) -> Iterator[tuple[str, type[Document]
 
 def _short_column(root: type[Document], path: Path, node: YamlNode) -> str | None:
     """The fix for `id: int` in a list of columns, None if the key at `path` has another form."""
-    around, value = follow(node, path[:-1]), follow(node, path)
-    is_alone = isinstance(around, YamlMapping) and len(around.entries) == 1 and isinstance(value, YamlScalar)
-    if not is_alone or "data_type" not in allowed_keys(document_at(root, path[:-1])):
+    value = follow(node, path)
+    is_alone = len(entries_at(node, path[:-1])) == 1
+    if not (is_alone and isinstance(value, YamlScalar) and "data_type" in allowed_keys(document_at(root, path[:-1]))):
         return None
-    text = value.text if isinstance(value, YamlScalar) else ""
     try:
-        parse_type(text)
+        parse_type(value.text)
     except TypeSyntaxError:
         return None
-    return f"use {{name: {path[-1]}, data_type: {text if text.isidentifier() else repr(text)}}}"
+    return f"use {{name: {path[-1]}, data_type: {value.text if value.text.isidentifier() else repr(value.text)}}}"
 
 
 def _split_key(key: str, keys: Sequence[str]) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from sqlstream.project.configuration.config import combine_patches
 from sqlstream.project.configuration.validate import Path
 from sqlstream.project.values import ConfigPatch, Schema
-from sqlstream.project.yaml import YamlMapping, follow, plain
+from sqlstream.project.yaml import YamlMapping, entries_at, plain
 
 DESCRIBING = ("name", "description", "tags", "meta")
 """Keys that do not change how a source or sink is read or written. dbt ignores changes of them, too."""
@@ -20,9 +20,7 @@ def written_config(*patches: ConfigPatch) -> Mapping[str, object]:
 
 def written_keys(node: YamlMapping, path: Path, but: Collection[str] = DESCRIBING) -> dict[str, object]:
     """Returns the mapping at `path` without the keys `but`; empty if it does not exist."""
-    mapping = follow(node, path)
-    entries = mapping.entries if isinstance(mapping, YamlMapping) else ()
-    values = ((entry.key, plain(entry.value)) for entry in entries if entry.key not in but)
+    values = ((entry.key, plain(entry.value)) for entry in entries_at(node, path) if entry.key not in but)
     return {key: value for key, value in values if value is not None}
 
 

@@ -61,6 +61,14 @@ class ProjectFiles:
             raise FindingsError([_outside(relative, at)])
         return _decode(_read_bytes(path, relative, at), relative).removeprefix("\ufeff")
 
+    def try_read(self, relative: str, findings: list[Finding], named_at: Location | None = None) -> str | None:
+        """Returns the file's text like `read_text`, or None after adding the errors to `findings`."""
+        try:
+            return self.read_text(relative, named_at)
+        except FindingsError as error:
+            findings.extend(error.findings)
+            return None
+
     def files_in(self, folder: str) -> tuple[str, ...]:
         """Returns the paths of the entries of `folder`, sorted; empty if it does not exist."""
         try:

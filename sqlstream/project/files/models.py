@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping
 
-from sqlstream.errors import Finding, FindingsError
+from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.configuration.fields import is_name
 from sqlstream.project.configuration.properties import Properties
@@ -58,22 +58,18 @@ def load_models(
     findings: list[Finding],
 ) -> tuple[ModelFile, ...]:
     """Returns the readable models, sorted by name."""
-    models = []
-    for path in paths:
-        text = _read(files, path, findings)
-        if text is not None:
-            models.append(_build_model(path, text, folders, properties.get(file_name(path))))
+    models = [
+        _build_model(path, text, folders, properties.get(file_name(path)))
+        for path in paths
+        if (text := files.try_read(path, findings)) is not None
+    ]
     return tuple(sorted(models, key=lambda model: model.name))
 
 
 def load_macros(files: ProjectFiles, findings: list[Finding]) -> tuple[MacroFile, ...]:
     """Returns the readable macro files, sorted by path."""
-    macros = []
-    for path in find_files(files, MACROS, ".sql", findings):
-        text = _read(files, path, findings)
-        if text is not None:
-            macros.append(MacroFile(path, text))
-    return tuple(macros)
+    texts = ((path, files.try_read(path, findings)) for path in find_files(files, MACROS, ".sql", findings))
+    return tuple(MacroFile(path, text) for path, text in texts if text is not None)
 
 
 def check_names(
@@ -109,14 +105,6 @@ def _build_model(path: str, text: str, folders: FolderConfig, properties: Proper
         properties_location=properties.location if properties else None,
         written=written_config(*written),
     )
-
-
-def _read(files: ProjectFiles, path: str, findings: list[Finding]) -> str | None:
-    try:
-        return files.read_text(path)
-    except FindingsError as error:
-        findings.extend(error.findings)
-        return None
 
 
 def _capital_ending(path: str, folder: str, ending: str) -> Finding:

@@ -77,17 +77,17 @@ def load_python(files: ProjectFiles, findings: list[Finding]) -> tuple[PythonMod
     """Returns the modules below python/, sorted by path. An unreadable one is a finding, and may define any name."""
     listing = files.list_files(PYTHON, ".py")
     findings.extend(listing.findings)
-    modules = []
-    for path in listing.paths:
-        try:
-            modules.append(_module(path, ast.parse(files.read_text(path))))
-        except FindingsError as error:
-            findings.extend(error.findings)
-            modules.append(PythonModule(_module_name(path), path, (), whole=False, digest=""))
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            findings.append(_unparsed(path, error))
-            modules.append(PythonModule(_module_name(path), path, (), whole=False, digest=""))
-    return tuple(modules)
+    return tuple(_read_module(files, path, findings) for path in listing.paths)
+
+
+def _read_module(files: ProjectFiles, path: str, findings: list[Finding]) -> PythonModule:
+    try:
+        return _module(path, ast.parse(files.read_text(path)))
+    except FindingsError as error:
+        findings.extend(error.findings)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        findings.append(_unparsed(path, error))
+    return PythonModule(_module_name(path), path, (), whole=False, digest="")
 
 
 def find_name(modules: tuple[PythonModule, ...], reference: str, location: Location) -> PythonName | Finding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from sqlstream.errors import Finding, FindingsError
+from sqlstream.errors import Finding
 from sqlstream.location import Location, location_at
 from sqlstream.project.configuration.documents import ColumnDocument, TableDocument
 from sqlstream.project.configuration.resources import SeenNames
@@ -60,10 +60,8 @@ def _from_columns(
 
 
 def _read_schema(name: str, files: ProjectFiles, named_at: Location, findings: list[Finding]) -> Schema | None:
-    try:
-        text = files.read_text(name, named_at)
-    except FindingsError as error:
-        findings.extend(error.findings)
+    text = files.try_read(name, findings, named_at)
+    if text is None:
         return None
     if not name.endswith(".json"):
         return _ddl(text, Location(name), schema_file_problem(text, name), findings)

@@ -71,8 +71,7 @@ def _other_files(files: ProjectFiles, parse: ParseYaml, findings: list[Finding])
             findings.extend(error.findings)
             continue
         entry = node.entry("unit_tests")
-        rest = YamlMapping(tuple(item for item in node.entries if item is not entry), node.location)
-        validate_node(UnitTestsDocument, rest, findings)
+        validate_node(UnitTestsDocument, node.where(lambda item: item.key != "unit_tests"), findings)
         if entry is not None:
             found.append(WrittenTests(entry.value, entry.key_location))
     return found

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 
-from sqlstream.errors import Finding, FindingsError
+from sqlstream.errors import Finding
 from sqlstream.location import Location, locator
 from sqlstream.project.files.csv_text import CsvText, Row
 from sqlstream.project.files.files import ProjectFiles
@@ -106,10 +106,8 @@ class FixtureReader:
         path = self._find(name, named, named_at)
         if path is None:
             return None
-        try:
-            text = self._files.read_text(path, named_at)
-        except FindingsError as error:
-            self.findings.extend(error.findings)
+        text = self._files.try_read(path, self.findings, named_at)
+        if text is None:
             return None
         rows = RowText(text, Location(path), locator(path, text))
         return self._from_text(rows, path.rsplit(".", 1)[-1])

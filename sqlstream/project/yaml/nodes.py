@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -55,6 +55,10 @@ class YamlMapping:
         entry = self.entry(key)
         return entry.value if entry else None
 
+    def where(self, keep: Callable[[YamlEntry], bool]) -> YamlMapping:
+        """Returns the mapping with only the entries that `keep` accepts."""
+        return YamlMapping(tuple(filter(keep, self.entries)), self.location)
+
 
 YamlNode = YamlScalar | YamlSequence | YamlMapping
 
@@ -86,6 +90,12 @@ def follow(node: YamlNode, path: Sequence[str | int]) -> YamlNode | None:
             return None
         current = _child(current, part)
     return current
+
+
+def entries_at(node: YamlNode, path: Sequence[str | int]) -> tuple[YamlEntry, ...]:
+    """Returns the entries of the mapping at a path of keys and indexes; empty if it does not exist."""
+    found = follow(node, path)
+    return found.entries if isinstance(found, YamlMapping) else ()
 
 
 def locate(node: YamlNode, path: Sequence[str | int]) -> Location:
