@@ -184,18 +184,18 @@ class ModelFunctions:
 
     def raise_compiler_error(self, message: object, _node: object = None) -> None:
         """Ends the rendering with the project's own message."""
-        raise TemplateProblem("compiler-error", *_said(self._environment.text(message)))
+        raise TemplateProblem("compiler-error", *_project_message(self._environment.text(message)))
 
     def warn(self, message: object, _node: object = None) -> str:
         """Records a warning with the project's own message. Returns an empty text."""
-        text, why, fix = _said(self._environment.text(message))
+        text, why, fix = _project_message(self._environment.text(message))
         location, calls = self._here()
         finding = Finding("compiler-warning", text, why, fix, location, Severity.WARNING, calls)
         self._environment.state.findings.append(finding)
         return ""
 
 
-def _said(message: str) -> tuple[str, str, str]:
+def _project_message(message: str) -> tuple[str, str, str]:
     """The message, why and fix for a message that the project itself raises."""
     text = " ".join(message.split()).rstrip(".") or "the message is empty"
     return text, "a template of the project calls `exceptions` here", "follow the message"
@@ -206,10 +206,10 @@ def _names(function: str, args: tuple[object, ...], counts: tuple[int, ...], exa
         return tuple(text_argument(function, argument) for argument in args)
     if function == "source" and len(args) == 1:
         example = f"source({str(args[0])!r}, 'table')" if str(args[0]).isidentifier() else example
-    wanted = " or ".join("one name" if count == 1 else "two names" for count in counts)
+    expected = " or ".join("one name" if count == 1 else "two names" for count in counts)
     raise TemplateProblem(
         "jinja-failed",
-        f"{function}() needs {wanted}, but has {len(args) or 'none'}",
+        f"{function}() needs {expected}, but has {len(args) or 'none'}",
         f"{function}() defines what the model reads",
         f"write {example}",
     )

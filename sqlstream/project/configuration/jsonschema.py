@@ -28,9 +28,11 @@ def json_schemas() -> Mapping[str, dict[str, Any]]:
     """
     return {
         "project.schema.json": _with_folders(_schema(ProjectDocument, "sqlstream: project.yml")),
-        "resources.schema.json": _with_marks(_schema(ResourceDocument, "sqlstream: sources, sinks, models and seeds")),
+        "resources.schema.json": _with_batch_words(
+            _schema(ResourceDocument, "sqlstream: sources, sinks, models and seeds")
+        ),
         "selectors.schema.json": _schema(SelectorsDocument, "sqlstream: selectors.yml"),
-        "unit_tests.schema.json": _with_marks(_schema(UnitTestsDocument, "sqlstream: unit tests")),
+        "unit_tests.schema.json": _with_batch_words(_schema(UnitTestsDocument, "sqlstream: unit tests")),
     }
 
 
@@ -40,7 +42,7 @@ def _schema(model: type[Document], title: str) -> dict[str, Any]:
     return {"$schema": DIALECT, **schema, "title": title, "definitions": definitions}
 
 
-def _with_marks(schema: dict[str, Any]) -> dict[str, Any]:
+def _with_batch_words(schema: dict[str, Any]) -> dict[str, Any]:
     """Returns a schema of unit tests that also allows the words between two batches."""
     given = dict(schema["definitions"]["GivenDocument"])
     batches = dict(given["properties"]["batches"])

@@ -74,7 +74,7 @@ def wrong_overrides(overrides: Overrides, tables: Iterable[tuple[str, str]], sin
     known = list(sinks)
     for entry in (*overrides.sources.entries, *overrides.sinks.entries):
         name = entry.value.entry("name") if isinstance(entry.value, YamlMapping) else None
-        findings += [_renaming(name)] if name else []
+        findings += [_renamed(name)] if name else []
     return findings + [_unknown(entry, "sink", known) for entry in overrides.sinks.entries if entry.key not in known]
 
 
@@ -147,7 +147,7 @@ def _name(node: YamlNode) -> str:
     return str(plain(name)) if name else ""
 
 
-def _renaming(name: YamlEntry) -> Finding:
+def _renamed(name: YamlEntry) -> Finding:
     return Finding(
         "unknown-key",
         "`name` cannot be overridden",

@@ -13,8 +13,7 @@ class Retries:
     """A failed query restarts up to `attempts` times, after `first_delay`, and then after twice as long each time, up
     to `longest_delay`.
 
-    A query that has run for `window` without a failure starts to count from zero. All but `attempts` are Spark
-    intervals.
+    After `window` without a failure, the count starts again from zero. All but `attempts` are Spark intervals.
     """
 
     attempts: int = 3

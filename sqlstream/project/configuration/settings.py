@@ -62,7 +62,7 @@ def load_settings(
     if written is None or node is None:
         return None
     known = len(findings)
-    # Checks all targets before rendering, because the rest of the function needs a file with the right form.
+    # Checks all targets before rendering, because the rest of the function needs a valid file.
     validate_node(ProjectDocument, render_mapping(node, None, PROJECT_RULES, findings), findings)
     if len(findings) > known:
         return None
@@ -71,15 +71,15 @@ def load_settings(
     name = choose_target(node, target, findings)
     if name is None:
         return None
-    of_target = follow(node, ("targets", name, "vars"))
-    target_vars = _text_keys(render_node(of_target, first, {}, findings) if of_target else None)
+    target_node = follow(node, ("targets", name, "vars"))
+    target_vars = _text_keys(render_node(target_node, first, {}, findings) if target_node else None)
     variables = {**_text_keys(node.get("vars")), **target_vars, **cli_vars}
     return _finish(node, written, name, variables, make_render(variables, name), findings)
 
 
 def written_section(files: ProjectFiles, key: str) -> tuple[YamlMapping, str]:
-    """Returns the mapping at a key of project.yml as written, and the project's name; both empty if missing. It serves
-    a project.yml without valid settings.
+    """Returns the mapping at a key of project.yml as written, and the project's name; both empty if missing. For a
+    project.yml without valid settings.
     """
     written = _read(files, []) or YamlMapping((), Location(PROJECT_FILE))
     name = written.get("name")

@@ -110,12 +110,12 @@ def _render_scalar(
         findings.extend(error.findings)
         return node
     except RecursionError:
-        findings.append(_endless(node))
+        findings.append(_too_deep(node))
         return node
     return as_written(rendered) if treatment is not Treatment.RENDER else rendered
 
 
-def _endless(node: YamlScalar) -> Finding:
+def _too_deep(node: YamlScalar) -> Finding:
     return Finding(
         "invalid-value",
         f"the value of {quoted(node.text)} is nested too deeply",

@@ -109,7 +109,7 @@ def find_project_root(start: Path) -> Path:
 
 
 def project_not_found(folder: Path) -> Finding:
-    """Returns the finding for a folder that is in no project, which may be a dbt project."""
+    """Returns the finding for a folder outside of any project. It mentions the dbt project around it."""
     what = f"there is no {PROJECT_FILE} in {quoted(folder)} or above it"
     dbt_root = next((path for path in (folder, *folder.parents) if (path / DBT_PROJECT_FILE).is_file()), None)
     if dbt_root is not None:

@@ -50,7 +50,7 @@ class Section:
 def read_folder_config(
     section: Section, project_name: str, known: Collection[Folders], model: type[Document], findings: list[Finding]
 ) -> FolderConfig:
-    """Returns what a section (`models` or `seeds`) of project.yml sets, and adds its errors to `findings`.
+    """Returns the configuration in a section (`models` or `seeds`) of project.yml, and adds its errors to `findings`.
 
     `known` are the files' paths as `Folders`. As in dbt, the project's name can be above the folders, unless a folder
     has this name.

@@ -38,12 +38,12 @@ class PythonName:
 
     @property
     def is_data_source(self) -> bool:
-        """Whether it certainly is a data source of PySpark."""
+        """Whether it is known to be a data source of PySpark."""
         return self.kind == "class" and "DataSource" in self.bases
 
     @property
     def is_foreach(self) -> bool:
-        """Whether a sink certainly calls it with rows: a function, or a class without a base."""
+        """Whether a sink is known to call it with rows: a function, or a class without a base."""
         return self.kind == "function" or (self.kind == "class" and not self.bases)
 
 
@@ -148,7 +148,7 @@ def _names(statement: ast.stmt) -> Iterator[PythonName]:
         plain = "class" if isinstance(statement, ast.ClassDef) else "function"
         made = next((found for found in map(_decorated, statement.decorator_list) if found is not None), None)
         unknown = plain if not statement.decorator_list else "value"
-        bases = tuple(map(_last_word, statement.bases)) if isinstance(statement, ast.ClassDef) else ()
+        bases = tuple(map(_last_part, statement.bases)) if isinstance(statement, ast.ClassDef) else ()
         yield PythonName(statement.name, *(made or (unknown, None)), bases=bases)
     elif isinstance(statement, ast.Import | ast.ImportFrom):
         yield from (PythonName(alias.asname or alias.name.split(".")[0], "value") for alias in statement.names)
@@ -157,7 +157,7 @@ def _names(statement: ast.stmt) -> Iterator[PythonName]:
         yield from (PythonName(node.id, "value") for node in names if isinstance(node.ctx, ast.Store))
 
 
-def _last_word(node: ast.expr) -> str:
+def _last_part(node: ast.expr) -> str:
     """The last part of a dotted name, also with an index: `Series` for `pd.Series` and `Series[int]`."""
     node = node.value if isinstance(node, ast.Subscript) else node
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -77,7 +77,7 @@ class _Parser(TokenCursor):
         raise self.unexpected("the end", "remove it; each < needs one >, and each ( one )")
 
     def fields(self, *, in_struct: bool) -> tuple[Field, ...]:
-        """Reads columns, or a struct's fields, as long as commas follow."""
+        """Reads columns, or a struct's fields, separated by commas."""
         found = [self._field(in_struct=in_struct)]
         while self.take(","):
             found.append(self._field(in_struct=in_struct))

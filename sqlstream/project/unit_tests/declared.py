@@ -46,21 +46,21 @@ def load_unit_tests(
     cases: list[UnitTest] = []
     broken: list[BrokenTest] = []
     names: dict[tuple[str, str], Location] = {}
-    findings += _misplaced(files)
-    all_tests = (*written, *_other_files(files, parse, findings))
-    for node in [node for tests in all_tests for node in _nodes_of(tests, findings)]:
+    findings += _misplaced_files(files)
+    all_tests = (*written, *_load_test_files(files, parse, findings))
+    for node in [node for tests in all_tests for node in _test_nodes(tests, findings)]:
         problems: list[Finding] = []
         case = _read(node, render, files, problems)
         if case is not None:
             problems += _duplicate_name(case, names)
         if case is None or problems:
-            broken.append(_broken(node, problems))
+            broken.append(_broken_test(node, problems))
         else:
             cases.append(case)
     return UnitTests(tuple(cases), tuple(broken), tuple(findings))
 
 
-def _other_files(files: ProjectFiles, parse: ParseYaml, findings: list[Finding]) -> list[WrittenTests]:
+def _load_test_files(files: ProjectFiles, parse: ParseYaml, findings: list[Finding]) -> list[WrittenTests]:
     found: list[WrittenTests] = []
     listing = files.list_files(TESTS_FOLDER, *YAML_SUFFIXES)
     findings.extend(listing.findings)
@@ -77,7 +77,7 @@ def _other_files(files: ProjectFiles, parse: ParseYaml, findings: list[Finding])
     return found
 
 
-def _misplaced(files: ProjectFiles) -> list[Finding]:
+def _misplaced_files(files: ProjectFiles) -> list[Finding]:
     """Files directly in tests/ or in tests/unit/ with unit tests that would be ignored."""
     near = (
         path for folder in ("tests", "tests/unit") for path in files.files_in(folder) if path.endswith(YAML_SUFFIXES)
@@ -102,7 +102,7 @@ def _has_unit_tests(files: ProjectFiles, path: str) -> bool:
         return False  # an unreadable file is not part of this project
 
 
-def _nodes_of(tests: WrittenTests, findings: list[Finding]) -> tuple[YamlNode, ...]:
+def _test_nodes(tests: WrittenTests, findings: list[Finding]) -> tuple[YamlNode, ...]:
     if isinstance(tests.node, YamlSequence):
         return tests.node.items
     if not (isinstance(tests.node, YamlScalar) and tests.node.value is None):
@@ -121,7 +121,7 @@ def _duplicate_name(case: UnitTest, names: dict[tuple[str, str], Location]) -> l
     return [Finding("duplicate-name", what, why, "rename or remove one of them", case.location)]
 
 
-def _broken(node: YamlNode, problems: Sequence[Finding]) -> BrokenTest:
+def _broken_test(node: YamlNode, problems: Sequence[Finding]) -> BrokenTest:
     name, model = (follow(node, (key,)) for key in ("name", "model"))
     named = str(name.value) if isinstance(name, YamlScalar) and name.value else "(without a name)"
     of = str(model.value) if isinstance(model, YamlScalar) and model.value else None
@@ -138,17 +138,18 @@ def _read(node: YamlNode, render: RenderYaml | None, files: ProjectFiles, findin
     if document is None:
         return None
     reader = FixtureReader(files, findings)
-    inputs = [_given(item, one, reader) for item, one in zip(_items(rendered, "given"), document.given, strict=True)]
+    inputs = zip(_mappings_at(rendered, "given"), document.given, strict=True)
+    all_given = [_read_given(item, one, reader) for item, one in inputs]
     expect = rendered.get("expect")
-    expected = _expected(expect, document.expect, reader) if isinstance(expect, YamlMapping) else None
+    expected = _read_expected(expect, document.expect, reader) if isinstance(expect, YamlMapping) else None
     findings.extend(_contradictions(document, rendered))
-    given_inputs = [item for item in inputs if item is not None]
-    if expected is None or len(given_inputs) < len(inputs):
+    valid_given = [item for item in all_given if item is not None]
+    if expected is None or len(valid_given) < len(all_given):
         return None
     return UnitTest(
         document.name,
         document.model,
-        tuple(given_inputs),
+        tuple(valid_given),
         expected,
         document,
         locate(rendered, ("name",)),
@@ -178,13 +179,13 @@ def _without_braces(node: YamlMapping) -> YamlMapping:
     return plain_test if isinstance(plain_test, YamlMapping) else node
 
 
-def _items(node: YamlMapping, key: str) -> tuple[YamlMapping, ...]:
+def _mappings_at(node: YamlMapping, key: str) -> tuple[YamlMapping, ...]:
     found = node.get(key)
     items = found.items if isinstance(found, YamlSequence) else ()
     return tuple(item for item in items if isinstance(item, YamlMapping))
 
 
-def _given(node: YamlMapping, document: GivenDocument, reader: FixtureReader) -> Given | None:
+def _read_given(node: YamlMapping, document: GivenDocument, reader: FixtureReader) -> Given | None:
     place = locate(node, ("input",))
     match = _INPUT.fullmatch(document.input.strip())
     if match is None:
@@ -205,12 +206,12 @@ def _given(node: YamlMapping, document: GivenDocument, reader: FixtureReader) ->
         why, fix = "only one of them could be used", "move all rows to batches"
         reader.report(what, why, fix, entry.key_location, "unit-test-batches")
         return None
-    marked = [_step(item, reader) for item in (entry.value.items if isinstance(entry.value, YamlSequence) else ())]
+    marked = [_read_step(item, reader) for item in (entry.value.items if isinstance(entry.value, YamlSequence) else ())]
     found = tuple(step for step in marked if step is not None)
     return Given(document.input, kind, parts, place, found, in_batches=True) if len(found) == len(marked) else None
 
 
-def _step(node: YamlNode, reader: FixtureReader) -> Batch | BetweenBatches | None:
+def _read_step(node: YamlNode, reader: FixtureReader) -> Batch | BetweenBatches | None:
     if isinstance(node, YamlScalar):
         if node.value in tuple(BetweenBatches):
             return BetweenBatches(str(node.value))
@@ -235,13 +236,13 @@ def _step(node: YamlNode, reader: FixtureReader) -> Batch | BetweenBatches | Non
     return Batch(rows or Rows(node.location), node.location, at, document.with_previous)
 
 
-def _expected(node: YamlMapping, document: ExpectDocument, reader: FixtureReader) -> Expected | None:
+def _read_expected(node: YamlMapping, document: ExpectDocument, reader: FixtureReader) -> Expected | None:
     known = len(reader.findings)
     places = {entry.key: locate(node, (entry.key,)) for entry in node.entries}
     rows = reader.read(node)
     batches = None
     if document.batches is not None:
-        batches = tuple(reader.read(item) or Rows(item.location) for item in _items(node, "batches"))
+        batches = tuple(reader.read(item) or Rows(item.location) for item in _mappings_at(node, "batches"))
         if rows is not None:
             what = "the test expects rows both by batches and at the end"
             why = "the rows at the end are those of all batches together"

@@ -156,12 +156,12 @@ class FixtureReader:
         faults = [line for line in lines if line.fault is not None]
         header = [value.text.strip() for value in csv.values(lines[0])] if lines and not faults else []
         for line in faults or [line for line in lines if line.width != len(header)]:
-            self._odd(line, len(header), rows)
-        if faults or any(line.width != len(header) for line in lines) or self._repeats(csv, lines, rows):
+            self._report_row(line, len(header), rows)
+        if faults or any(line.width != len(header) for line in lines) or self._repeats_a_name(csv, lines, rows):
             return None
         return Rows(rows.location, tuple(_csv_row(csv, line, header, rows) for line in lines[1:]))
 
-    def _repeats(self, csv: CsvText, lines: list[Row], rows: RowText) -> bool:
+    def _repeats_a_name(self, csv: CsvText, lines: list[Row], rows: RowText) -> bool:
         """Whether two columns of the header have the same name."""
         seen: set[str] = set()
         for value in csv.values(lines[0]) if lines else ():
@@ -173,7 +173,7 @@ class FixtureReader:
             seen.add(name)
         return False
 
-    def _odd(self, line: Row, count: int, rows: RowText) -> None:
+    def _report_row(self, line: Row, count: int, rows: RowText) -> None:
         if line.fault is not None:
             what, at = "the quotes of this value are not balanced", line.fault.offset
         else:

@@ -79,10 +79,10 @@ def _repairs(lines: list[str], wrong: int) -> Iterator[_Repair]:
     for change in _CHANGES:
         for at in near:
             yield from _changed(lines, at, change)
-    yield from _dashes(lines, near[0]) if near else ()
+    yield from _missing_dash(lines, near[0]) if near else ()
     for at in near[:2]:
-        yield from _changed(lines, at, _colon_before_value)
-        yield from _indents(lines, at)
+        yield from _changed(lines, at, _missing_colon_before_value)
+        yield from _wrong_indentation(lines, at)
     for at in near[1:2]:
         yield from _changed(lines, at, _value_and_block)
 
@@ -98,20 +98,20 @@ def _changed(lines: list[str], at: int, change: _Change) -> Iterator[_Repair]:
         yield _Repair(Mistake(at + 1, offset + 1, why, fix), [*lines[:at], line, *lines[at + 1 :]])
 
 
-def _space_after_dash(line: str) -> tuple[str, int, str, str] | None:
+def _missing_space_after_dash(line: str) -> tuple[str, int, str, str] | None:
     if (match := _NO_DASH_SPACE.match(line)) is None:
         return None
     fix = f"use {quoted('- ' + match['rest'])}"
     return f"{match['before']}- {match['rest']}", match.end("before"), "a list entry starts with `- `", fix
 
 
-def _space_after_aligned_dash(line: str) -> tuple[str, int, str, str] | None:
+def _missing_space_after_aligned_dash(line: str) -> tuple[str, int, str, str] | None:
     """The same if the lines below are aligned with the key as written."""
-    found = _space_after_dash(line)
+    found = _missing_space_after_dash(line)
     return (found[0][1:], *found[1:]) if found is not None and line.startswith(" ") else None
 
 
-def _space_after_colon(line: str) -> tuple[str, int, str, str] | None:
+def _missing_space_after_colon(line: str) -> tuple[str, int, str, str] | None:
     if (match := _NO_SPACE.match(line)) is None:
         return None
     written = f"{match['key']}: {match['value']}"
@@ -119,14 +119,14 @@ def _space_after_colon(line: str) -> tuple[str, int, str, str] | None:
     return f"{match['before']}{written}", match.start("key"), why, f"use {quoted(written)}"
 
 
-def _colon(line: str) -> tuple[str, int, str, str] | None:
+def _missing_colon(line: str) -> tuple[str, int, str, str] | None:
     if (match := _NO_COLON.match(line)) is None:
         return None
     why = f"there is no colon after {quoted(match['key'])}"
     return f"{match['before']}{match['key']}:", match.start("key"), why, f"use {quoted(match['key'] + ':')}"
 
 
-def _colon_before_value(line: str) -> tuple[str, int, str, str] | None:
+def _missing_colon_before_value(line: str) -> tuple[str, int, str, str] | None:
     match = re.match(r"(?P<before> *(?:- +)?)(?P<key>[a-z][\w+-]*) +(?P<value>[^\s:-].*)$", line)
     if match is None:
         return None
@@ -141,7 +141,7 @@ def _value_of(line: str, other: re.Pattern[str] | None = None) -> tuple[int, str
     return (entry.start("value"), entry["value"] or "") if entry else (0, "")
 
 
-def _quotes(line: str) -> tuple[str, int, str, str] | None:
+def _missing_quotes(line: str) -> tuple[str, int, str, str] | None:
     """A value that contains a colon, or begins with a special character of YAML or with a quotation that ends before
     the value.
     """
@@ -162,7 +162,7 @@ def _quotes(line: str) -> tuple[str, int, str, str] | None:
     return None
 
 
-def _apostrophe(line: str) -> tuple[str, int, str, str] | None:
+def _apostrophe_in_quotes(line: str) -> tuple[str, int, str, str] | None:
     start, value = _value_of(line)
     if len(value) < 3 or not (value[0] == value[-1] == "'") or '"' in value:
         return None
@@ -171,7 +171,7 @@ def _apostrophe(line: str) -> tuple[str, int, str, str] | None:
     return line[:start] + written, start, why, f"use double quotes: {quoted(written)}"
 
 
-def _open_quote(line: str) -> tuple[str, int, str, str] | None:
+def _missing_quote(line: str) -> tuple[str, int, str, str] | None:
     start, value = _value_of(line)
     mark = value[:1]
     if mark not in ("'", '"') or value.count(mark) != 1:
@@ -180,7 +180,7 @@ def _open_quote(line: str) -> tuple[str, int, str, str] | None:
     return line[:start] + value + mark, start, "the quotation mark that opens here is not closed", fix
 
 
-def _comma(line: str) -> tuple[str, int, str, str] | None:
+def _missing_comma(line: str) -> tuple[str, int, str, str] | None:
     match = _NO_COMMA.search(line) if re.match(r" *(?:- +)?(?:[\w+-]+: +)?[{]", line) else None
     if match is None:
         return None
@@ -189,7 +189,7 @@ def _comma(line: str) -> tuple[str, int, str, str] | None:
     return written, match.start("after"), why, f"add a comma before {quoted(match['after'].strip())}"
 
 
-def _brackets(line: str) -> tuple[str, int, str, str] | None:
+def _unbalanced_brackets(line: str) -> tuple[str, int, str, str] | None:
     for opening, closing in ("[]", "{}"):
         missing = line.count(opening) - line.count(closing)
         if missing == 1:
@@ -213,20 +213,20 @@ def _value_and_block(line: str) -> tuple[str, int, str, str] | None:
 
 
 _CHANGES: tuple[_Change, ...] = (
-    _space_after_dash,
-    _space_after_aligned_dash,
-    _space_after_colon,
-    _colon,
-    _quotes,
-    _open_quote,
-    _apostrophe,
-    _comma,
-    _brackets,
+    _missing_space_after_dash,
+    _missing_space_after_aligned_dash,
+    _missing_space_after_colon,
+    _missing_colon,
+    _missing_quotes,
+    _missing_quote,
+    _apostrophe_in_quotes,
+    _missing_comma,
+    _unbalanced_brackets,
 )
 """Repairs of one line that exclude each other. They are tried before less certain ones."""
 
 
-def _dashes(lines: list[str], at: int) -> Iterator[_Repair]:
+def _missing_dash(lines: list[str], at: int) -> Iterator[_Repair]:
     """A new entry of a list without its dash: it begins with the same key as the entries above."""
     entry = _ENTRY.match(lines[at])
     if entry is None or entry["dash"]:
@@ -241,7 +241,7 @@ def _dashes(lines: list[str], at: int) -> Iterator[_Repair]:
         yield _Repair(mistake, [*lines[:at], entry["indent"] + written, *lines[at + 1 :]])
 
 
-def _indents(lines: list[str], at: int) -> Iterator[_Repair]:
+def _wrong_indentation(lines: list[str], at: int) -> Iterator[_Repair]:
     """The line alone, or with the indented lines below it, indented as a line above."""
     own = _indent(lines[at])
     above = [number for number in range(at) if lines[number].strip() and not lines[number].lstrip().startswith("#")]
@@ -252,16 +252,16 @@ def _indents(lines: list[str], at: int) -> Iterator[_Repair]:
     for level in sorted(levels.keys() - {own}, key=lambda level: (abs(level - own), -level)):
         spaces = counted(level, "space")
         why = f"with {counted(own, 'space')} before it, this line is not part of anything above it"
-        like = f"like {_word(lines[levels[level]], level)} in line {levels[level] + 1}"
+        like = f"like {_element_at(lines[levels[level]], level)} in line {levels[level] + 1}"
         fix = f"indent it by {spaces}, {like}" if level else f"remove the spaces before it: it starts {like}"
         mistake = Mistake(at + 1, own + 1, why, fix)
         alone = " " * level + lines[at].lstrip()
         yield _Repair(mistake, [*lines[:at], alone, *lines[at + 1 :]])
-        moved = [_moved(line, level - own) for line in lines[at + 1 : below]]
+        moved = [_shifted(line, level - own) for line in lines[at + 1 : below]]
         yield _Repair(mistake, [*lines[:at], alone, *moved, *lines[below:]])
 
 
-def _word(line: str, level: int) -> str:
+def _element_at(line: str, level: int) -> str:
     """The element at that column of a line: its key, or the dash of an entry."""
     rest = line[level:]
     return "the dash" if rest.startswith("-") else quoted(rest.split(":", 1)[0].strip())
@@ -278,5 +278,5 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
 
 
-def _moved(line: str, by: int) -> str:
+def _shifted(line: str, by: int) -> str:
     return " " * max(_indent(line) + by, 0) + line.lstrip(" ") if line.strip() else line

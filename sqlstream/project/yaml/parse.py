@@ -45,7 +45,7 @@ def parse_yaml(text: str, path: str) -> YamlMapping:
     that makes the rest unreadable.
     """
     builder = _Builder(path, text)
-    _take_events(text, path, builder)
+    _add_events(text, path, builder)
     if builder.findings:
         raise FindingsError(builder.findings)
     root = builder.root
@@ -56,11 +56,11 @@ def parse_yaml(text: str, path: str) -> YamlMapping:
     return root
 
 
-def _take_events(text: str, path: str, builder: _Builder) -> None:
+def _add_events(text: str, path: str, builder: _Builder) -> None:
     """Passes each event of a text to `builder`."""
     try:
         for event in _events(text):
-            builder.take(event)
+            builder.add_event(event)
     except yaml.MarkedYAMLError as error:
         raise FindingsError([syntax_problem(error, text, _error_location(error, path, text))]) from error
     except yaml.reader.ReaderError as error:
@@ -139,7 +139,7 @@ class _Builder:
         self._anchors: dict[str, _Built] = {}
         self._documents = 0
 
-    def take(self, event: yaml.Event) -> None:
+    def add_event(self, event: yaml.Event) -> None:
         """Adds one event. Raises: FindingsError if the rest cannot be read."""
         if isinstance(event, yaml.CollectionEndEvent):
             done = self._stack.pop()
@@ -147,17 +147,17 @@ class _Builder:
             return
         location = self._marks.location(event.start_mark)
         if isinstance(event, yaml.ScalarEvent):
-            self._take_scalar(event, location)
+            self._add_scalar(event, location)
         elif isinstance(event, yaml.CollectionStartEvent):
             self._open(event, location)
         elif isinstance(event, yaml.AliasEvent):
-            self._take_alias(str(event.anchor), location)
+            self._add_alias(str(event.anchor), location)
         elif isinstance(event, yaml.DocumentStartEvent):
             self._documents += 1
             if self._documents > 1:
                 raise FindingsError([several_documents(location)])
 
-    def _take_scalar(self, event: yaml.ScalarEvent, location: Location) -> None:
+    def _add_scalar(self, event: yaml.ScalarEvent, location: Location) -> None:
         is_plain = event.implicit[0]
         if is_plain and event.anchor is None and self._stack and self._stack[-1].expects_key:
             self._set_plain_key(event.value, location)
@@ -171,7 +171,7 @@ class _Builder:
             self._grow(self._stack[-1], 1, location)
             self._place(self._stack[-1], scalar, location)
 
-    def _take_alias(self, anchor: str, location: Location) -> None:
+    def _add_alias(self, anchor: str, location: Location) -> None:
         if any(open_.anchor == anchor for open_ in self._stack):
             raise FindingsError([contains_itself(anchor, location)])
         if anchor not in self._anchors:

@@ -49,23 +49,23 @@ def string_of(token: str) -> str | None:
 
 
 def _pieces(text: str) -> Iterator[Piece]:
-    said: list[str] = []
+    texts: list[str] = []
     tokens: list[str] = []
     is_output = is_open = False
     for _, kind, value in _LEXER.tokeniter(text, None):
         if kind == "data":
-            said.append(value)
+            texts.append(value)
         elif kind in _BEGINNINGS:
             is_output, tokens, is_open = _BEGINNINGS[kind], [], True
         elif kind in _ENDS:
-            yield "".join(said)
-            said, is_open = [], False
+            yield "".join(texts)
+            texts, is_open = [], False
             yield Code(is_output, tuple(tokens))
         elif kind in ("name", "operator", "integer", "float", "string"):
             tokens.append(_string(value) if kind == "string" else value)
     if is_open:
         raise TemplateSyntaxError("a tag has no end", 1)
-    yield "".join(said)
+    yield "".join(texts)
 
 
 def _string(quoted: str) -> str:

@@ -121,10 +121,10 @@ def _string(environment: BoundedEnvironment, value: object) -> str:
 
 @pass_environment
 def _replace(environment: BoundedEnvironment, value: object, old: object, new: object, count: int | None = None) -> str:
-    text, wanted, put = environment.text(value), environment.text(old), environment.text(new)
+    text, old_text, new_text = environment.text(value), environment.text(old), environment.text(new)
     times = -1 if count is None else count
-    price_replace(environment.budget, text, wanted, put, times)
-    return text.replace(wanted, put, times)
+    price_replace(environment.budget, text, old_text, new_text, times)
+    return text.replace(old_text, new_text, times)
 
 
 @pass_environment
@@ -160,7 +160,7 @@ def _as_native(value: object) -> object:
     return _as_number(typed) if typed is value else typed
 
 
-OWN: dict[str, Function] = {
+REPLACED: dict[str, Function] = {
     "format": _format,
     "string": _string,
     "join": _join,
@@ -176,7 +176,7 @@ OWN: dict[str, Function] = {
 
 def bounded_filters(environment: BoundedEnvironment) -> dict[str, Function]:
     """Returns the filters of `environment` by name. Each spends from the current budget."""
-    kept = {name: function for name, function in FILTERS.items() if name not in REMOVED} | OWN
+    kept = {name: function for name, function in FILTERS.items() if name not in REMOVED} | REPLACED
     return {
         name: function if name in UNTOUCHED else _bounded(environment, name, function)
         for name, function in kept.items()

@@ -46,9 +46,9 @@ def _search(budget: Budget, text: str, *arguments: object) -> None:
 
 def price_product(budget: Budget, text: str, *arguments: object) -> None:
     """Spends for a search that may compare every character of `text` with every character of the first argument."""
-    wanted = arguments[0] if arguments else None
-    if isinstance(wanted, str):
-        budget.spend(len(text) * len(wanted) // 1024)
+    searched = arguments[0] if arguments else None
+    if isinstance(searched, str):
+        budget.spend(len(text) * len(searched) // 1024)
 
 
 def _grow(budget: Budget, items: list[object], more: Iterable[object]) -> None:
