@@ -150,10 +150,10 @@ def test_ctrl_c_twice_ends_a_write(shop: ProjectFolder) -> None:
     process.send_signal(signal.SIGINT)
     wait_for(process, "stopping, because a stop was requested")
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+    printed, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
 
-    assert "1 of 1 STOPPED batch report" in said
-    assert "INTERRUPTED" in said
+    assert "1 of 1 STOPPED batch report" in printed
+    assert "INTERRUPTED" in printed
     assert process.returncode == 0
     assert names(shop.root / "store/report") == "abc"
 

@@ -109,9 +109,9 @@ def test_a_case_is_recorded_from_real_rows(project: Path) -> None:
     (data / "1.json").write_text("\n".join(f'{{"at":"2024-01-01 {at}:00","device":"{name}"}}' for at, name in rows))
     sources = project / "sources.yml"
     sources.write_text(sources.read_text().replace("path: data\n", "path: data\n        mask: [device]\n", 1))
-    said: list[str] = []
+    printed: list[str] = []
 
-    outcome = record_case(UnitTestRequest(ProjectRequest(project)), "counts", 3, said.append)
+    outcome = record_case(UnitTestRequest(ProjectRequest(project)), "counts", 3, printed.append)
 
     text = (project / "tests/models/counts_recorded.yml").read_text()
     assert ([result.outcome for result in outcome.results], outcome.findings) == ([Outcome.PASSED], ())
@@ -119,8 +119,8 @@ def test_a_case_is_recorded_from_real_rows(project: Path) -> None:
     assert "eve" not in text
     assert text.count("masked-1") == 3
     assert "- {since: '2024-01-01 12:00:00', device: masked-1, signals: 2}" in text
-    assert "Wrote tests/models/counts_recorded.yml: counts.recorded" in said
-    assert "updated" not in "".join(said)
+    assert "Wrote tests/models/counts_recorded.yml: counts.recorded" in printed
+    assert "updated" not in "".join(printed)
 
 
 def test_an_empty_recorded_case_gives_a_reason(project: Path) -> None:

@@ -378,14 +378,14 @@ def test_a_changed_stateless_query_is_announced(orders: ProjectFolder) -> None:
     orders.write({"models/all.sql": model})
     orders.result()
     orders.write({"models/all.sql": f"{model} where id > 1"})
-    said = []
+    announced = []
     for number in (2, 3):
         orders.rows(f"in/orders/{number}.json", order_rows(number), modified=number)
         orders.result()
-        said.append([event.text for event in orders.events if isinstance(event, Notice)])
+        announced.append([event.text for event in orders.events if isinstance(event, Notice)])
 
-    assert [len(texts) for texts in said] == [1, 0]
-    assert "the SQL of `all` changed" in said[0][0]
+    assert [len(texts) for texts in announced] == [1, 0]
+    assert "the SQL of `all` changed" in announced[0][0]
 
 
 def test_a_fresh_checkpoint_has_current_settings(orders: ProjectFolder) -> None:

@@ -29,9 +29,9 @@ def test_the_next_run_uses_the_archive(orders: ProjectFolder, tmp_path: Path) ->
     assert any(str(archive) in read_proc_file(pid, "maps") for pid in descendants(process.pid))
     wait_for(process, "m batch 1")
     process.terminate()
-    said, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+    printed, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
     assert process.returncode == 0
-    assert "[warning]" not in "\n".join([*first, said])
+    assert "[warning]" not in "\n".join([*first, printed])
     assert {path.name for path in archive.parent.iterdir()} == {archive.name, archive.with_suffix(".lock").name}
 
     assert managed("remove", env).startswith(f"Removed {archive} (")

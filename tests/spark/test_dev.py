@@ -21,7 +21,7 @@ class Terminal:
     """The command at the other end of a pseudo-terminal."""
 
     def __init__(self, root: Path, *arguments: str) -> None:
-        self.said = ""
+        self.printed = ""
         self.pid, self._descriptor = pty.fork()
         if self.pid == 0:
             os.chdir(root)
@@ -32,11 +32,11 @@ class Terminal:
     def wait_for(self, pattern: str) -> float:
         """Reads until new output matches, discards that output, and returns the elapsed seconds."""
         began = time.monotonic()
-        while not (match := re.search(pattern, self.said)):
+        while not (match := re.search(pattern, self.printed)):
             ready, _, _ = select.select([self._descriptor], [], [], LONGEST_WAIT_SECONDS)
-            assert ready, f"{pattern!r} was not in {self.said!r}"
-            self.said += os.read(self._descriptor, 65536).decode().replace("\r\n", "\n")
-        self.said = self.said[match.end() :]
+            assert ready, f"{pattern!r} was not in {self.printed!r}"
+            self.printed += os.read(self._descriptor, 65536).decode().replace("\r\n", "\n")
+        self.printed = self.printed[match.end() :]
         return time.monotonic() - began
 
     def press_ctrl_c(self) -> int:

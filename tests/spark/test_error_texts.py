@@ -21,19 +21,19 @@ def error_of(spark: SparkSession, sql: str, mode: str = "append") -> SparkError:
 def test_a_watermark_on_text_says_how_to_make_a_timestamp(spark: SparkSession) -> None:
     """A watermark on text explains how to make a timestamp, and keeps Spark's condition but not its position."""
     text = "(select cast(timestamp as string) as ts from ticks)"
-    said = error_of(spark, f"select * from {text} watermark ts delay of interval 1 minute")
+    error = error_of(spark, f"select * from {text} watermark ts delay of interval 1 minute")
 
-    assert said.condition == "EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE"
-    assert "to_timestamp(`ts`)" in (said.fix or "")
-    assert "pos" not in said.message
+    assert error.condition == "EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE"
+    assert "to_timestamp(`ts`)" in (error.fix or "")
+    assert "pos" not in error.message
 
 
 def test_a_missing_table_takes_one_sentence(spark: SparkSession) -> None:
     """A missing table takes one sentence, without Spark's advice on schemas and DROP VIEW, which models cannot use."""
-    said = error_of(spark, "select * from nothing")
+    error = error_of(spark, "select * from nothing")
 
-    assert said.message == "The table or view `nothing` cannot be found"
-    assert "ref(" in (said.fix or "")
+    assert error.message == "The table or view `nothing` cannot be found"
+    assert "ref(" in (error.fix or "")
 
 
 @pytest.mark.parametrize(
@@ -59,16 +59,16 @@ def test_a_missing_package_of_a_format_is_named(spark: SparkSession, name: str, 
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "Multiple streaming queries are concurrently using file:/store/queries/orders/v1/checkpoint/offsets",
         "Race while writing batch 2 to the file sink metadata log: another writer already committed this batch",
     ],
 )
-def test_two_runs_of_a_query_are_recognized(said: str) -> None:
+def test_two_runs_of_a_query_are_recognized(message: str) -> None:
     """Spark's errors about two runs of the same batch lead to the other run, and are not retried."""
-    assert "another run" in (read_error(RuntimeError(said)).fix or "")
-    assert fails_again(RuntimeError(said))
+    assert "another run" in (read_error(RuntimeError(message)).fix or "")
+    assert fails_again(RuntimeError(message))
 
 
 def test_a_full_disk_is_named_for_state() -> None:

@@ -74,11 +74,11 @@ def theirs(table: SparkSession, expressions: Iterable[str]) -> list[str]:
 
 def compare(expressions: list[str], ours: list[str | None], theirs: list[str]) -> float:
     """Returns the share of expressions with a known type, after asserting that each known type is right."""
-    told = list(zip(expressions, ours, theirs, strict=True))
-    assert [line for line in told if line[1] not in (None, line[2])] == []
-    unknown = [line for line in told if line[1] is None]
-    print(f"{len(told) - len(unknown)} of {len(told)} known; not known:", *unknown, sep="\n  ")
-    return 1 - len(unknown) / len(told)
+    compared = list(zip(expressions, ours, theirs, strict=True))
+    assert [line for line in compared if line[1] not in (None, line[2])] == []
+    unknown = [line for line in compared if line[1] is None]
+    print(f"{len(compared) - len(unknown)} of {len(compared)} known; not known:", *unknown, sep="\n  ")
+    return 1 - len(unknown) / len(compared)
 
 
 @pytest.mark.parametrize("kind", ["plain", "aggregate"])
@@ -133,13 +133,13 @@ def _together(one: str, other: str) -> bool:
 def test_a_union_has_the_common_type(table: SparkSession) -> None:
     """A union has the common type of its branches, whichever branch comes first."""
     pairs = [(one, other) for one, other in product(TYPES, TYPES) if one < other and "sc" not in (one, other)]
-    told = {pair: common_type(TYPES[pair[0]], TYPES[pair[1]]) for pair in pairs}
-    known = [pair for pair, type_ in told.items() if type_ is not None]
+    types = {pair: common_type(TYPES[pair[0]], TYPES[pair[1]]) for pair in pairs}
+    known = [pair for pair, type_ in types.items() if type_ is not None]
     first, second = (", ".join(f"{pair[side]} as c{place}" for place, pair in enumerate(known)) for side in (0, 1))
 
     schema: StructType = table.sql(f"select {first} from t union all select {second} from t").schema
 
-    assert [field.dataType.simpleString() for field in schema] == [str(told[pair]) for pair in known]
+    assert [field.dataType.simpleString() for field in schema] == [str(types[pair]) for pair in known]
     assert len(known) > 100
 
 

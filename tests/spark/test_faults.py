@@ -72,7 +72,7 @@ def sent(project: ProjectFolder) -> list[tuple[int, list[int]]]:
     return [tuple(json.loads(line)) for line in (project.root / "sent").read_text().splitlines()]
 
 
-def told(result: QueryResult) -> tuple[str, str]:
+def failure_of(result: QueryResult) -> tuple[str, str]:
     """Returns the message and location of a failure, and its cause."""
     assert result.status is Status.ERROR
     assert result.finding is not None
@@ -89,7 +89,7 @@ def test_a_failed_sink_gets_its_batch_again(faulty: ProjectFolder, when: str) ->
     good, poor = faulty.run().results
 
     assert (good.status, good.rows_out) == (Status.SUCCESS, 10)
-    what, why = told(poor)
+    what, why = failure_of(poor)
     assert what == "models/poor.sql:1:1: the query of `poor` failed in batch 1"
     assert why.startswith("Spark reports: OSError: the door is shut (sinks.py line ")
     assert sent(faulty) == [(0, first), (1, second)][: 1 if when == "before" else 2]
@@ -108,7 +108,7 @@ def test_a_python_function_that_fails(faulty: ProjectFolder, read_parquet: Rows)
     good, poor = faulty.run().results
 
     assert (good.status, good.rows_out) == (Status.SUCCESS, 10)
-    what, why = told(poor)
+    what, why = failure_of(poor)
     assert what == "models/poor.sql:1:1: the query of `poor` failed in batch 1"
     assert "ValueError: 13 brings bad luck (functions.py line 8, in checked)" in why
 
@@ -129,7 +129,7 @@ def test_one_failed_query_of_twenty(faulty: ProjectFolder) -> None:
     outcome = faulty.run()
 
     poor = next(result for result in outcome.results if result.model == "m07")
-    assert told(poor)[0] == "models/m07.sql:1:37: the query of `m07` failed in batch 1"
+    assert failure_of(poor)[0] == "models/m07.sql:1:37: the query of `m07` failed in batch 1"
     others = [result for result in outcome.results if result is not poor]
     assert [(result.status, result.rows_out) for result in others] == [(Status.SUCCESS, 10)] * 19
     assert not outcome.succeeded

@@ -42,8 +42,8 @@ def test_a_killed_run_leaves_its_progress(orders: ProjectFolder) -> None:
     assert (query["model"], query["status"]) == ("slow", "running")
     assert query["checkpoint"] == str(orders.root / "store/queries/slow/v1/checkpoint")
     assert query["error"] is None
-    told = events(orders)
-    assert [event["event"] for event in told][:6] == [
+    recorded = events(orders)
+    assert [event["event"] for event in recorded][:6] == [
         "run_began",
         "run_loaded",
         "queries_chosen",
@@ -51,10 +51,10 @@ def test_a_killed_run_leaves_its_progress(orders: ProjectFolder) -> None:
         "query_started",
         "batch",
     ]
-    assert {event["invocation_id"] for event in told} == {found["metadata"]["invocation_id"]}
-    assert (told[5]["model"], told[5]["rows_in"], told[5]["query"]["status"]) == ("slow", 5, "running")
-    assert told[5]["sources"][0]["name"] == "shop.orders"
-    assert told[5]["parts_ms"]["addBatch"] > 0
+    assert {event["invocation_id"] for event in recorded} == {found["metadata"]["invocation_id"]}
+    assert (recorded[5]["model"], recorded[5]["rows_in"], recorded[5]["query"]["status"]) == ("slow", 5, "running")
+    assert recorded[5]["sources"][0]["name"] == "shop.orders"
+    assert recorded[5]["parts_ms"]["addBatch"] > 0
 
 
 def test_a_finished_run_records_all_rows(orders: ProjectFolder) -> None:
@@ -65,9 +65,9 @@ def test_a_finished_run_records_all_rows(orders: ProjectFolder) -> None:
 
     (query,) = results(orders)["results"]
     assert (query["status"], query["rows_in"], query["progress"]["batch_id"]) == ("success", 10, 1)
-    told = events(orders)
-    assert [event["batch_id"] for event in told if event["event"] == "batch"] == [0, 1]
-    assert (told[-1]["event"], told[-1]["succeeded"]) == ("run_ended", True)
+    recorded = events(orders)
+    assert [event["batch_id"] for event in recorded if event["event"] == "batch"] == [0, 1]
+    assert (recorded[-1]["event"], recorded[-1]["succeeded"]) == ("run_ended", True)
 
 
 def test_an_unwritable_journal_does_not_end_a_run(orders: ProjectFolder) -> None:
@@ -77,8 +77,8 @@ def test_an_unwritable_journal_does_not_end_a_run(orders: ProjectFolder) -> None
     result = orders.result()
 
     assert result.rows_out == 10
-    said = [event for event in orders.events if isinstance(event, Notice) and "events.jsonl" in event.text]
-    assert len(said) == 1
+    notices = [event for event in orders.events if isinstance(event, Notice) and "events.jsonl" in event.text]
+    assert len(notices) == 1
 
 
 def test_secrets_are_not_in_the_journal(orders: ProjectFolder) -> None:

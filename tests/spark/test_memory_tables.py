@@ -63,16 +63,16 @@ def test_show_gives_the_table_of_a_running_query(running: ProjectFolder) -> None
     process = running.command("run")
     wait_for(process, "shown batch 2:")
 
-    said, rows = shown(running, "--limit", "50")
-    assert said == [f"shown is running in process {process.pid}; its in-memory table has 30 rows so far"]
+    printed, rows = shown(running, "--limit", "50")
+    assert printed == [f"shown is running in process {process.pid}; its in-memory table has 30 rows so far"]
     assert len(rows) == 30
     assert ROW in rows
     assert len(shown(running)[1]) == 5
     end(process)
 
     assert list((running.root / "target/live").iterdir()) == []
-    said, rows = shown(running, "--limit", "50")
-    assert (said, len(rows)) == (["Starting Spark"], 30)
+    printed, rows = shown(running, "--limit", "50")
+    assert (printed, len(rows)) == (["Starting Spark"], 30)
 
 
 def test_an_empty_table_shows_its_columns(folder: ProjectFolder) -> None:
@@ -82,9 +82,9 @@ def test_an_empty_table_shows_its_columns(folder: ProjectFolder) -> None:
     process = folder.command("run")
     wait_for(process, "START stream shown")
     try:
-        said, rows = shown(folder)
+        printed, rows = shown(folder)
     finally:
         end(process)
 
     assert rows == []
-    assert "0 rows so far" in said[0]
+    assert "0 rows so far" in printed[0]

@@ -102,8 +102,10 @@ MODELS = {
 
 def declare(folder: ProjectFolder, on_corrupt: str, table: str = "format: json", columns: str = COLUMNS) -> None:
     """Adds a source `made.rows` over in/rows to the project."""
-    said = f"sources:\n  - name: made\n    tables:\n      - {{name: rows, {table}, path: in/rows, schema: '{columns}'"
-    folder.write({"sources/made.yml": f"{said}{on_corrupt and ', ' + on_corrupt}}}\n"})
+    declared = (
+        f"sources:\n  - name: made\n    tables:\n      - {{name: rows, {table}, path: in/rows, schema: '{columns}'"
+    )
+    folder.write({"sources/made.yml": f"{declared}{on_corrupt and ', ' + on_corrupt}}}\n"})
 
 
 def write(folder: ProjectFolder, *texts: str) -> None:

@@ -27,13 +27,13 @@ class Compilations:
     """Compiles a project and keeps the progress messages."""
 
     project: ProjectFolder
-    told: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
 
-    def findings(self, **wishes: Any) -> list[Finding]:
+    def findings(self, **options: Any) -> list[Finding]:
         """Returns the findings in models, except those for models that nothing reads."""
-        self.told.clear()
+        self.lines.clear()
         try:
-            found = compile_models(ProjectRequest(self.project.root, notify=self.told.append, **wishes)).findings
+            found = compile_models(ProjectRequest(self.project.root, notify=self.lines.append, **options)).findings
         except FindingsError as error:
             found = error.findings
         codes = ("sql-syntax", "not-followed", "misplaced-watermark", "missing-ref")
@@ -70,10 +70,10 @@ def test_typos_are_errors_and_parsed_once(compiling: Compilations) -> None:
     ]
     assert [finding.fix for finding in first[:3]] == [f"did you mean `{word}`?" for word in ("between", "from", "and")]
     assert "INVALID_TYPED_LITERAL" in first[4].why
-    assert compiling.told == ["Checking 5 models that sqlstream cannot parse with Spark's parser"]
+    assert compiling.lines == ["Checking 5 models that sqlstream cannot parse with Spark's parser"]
 
     assert compiling.findings(env={"JAVA_HOME": "/nowhere"}) == first
-    assert compiling.told == []
+    assert compiling.lines == []
 
 
 def test_the_parser_uses_the_targets_settings(compiling: Compilations) -> None:
@@ -85,7 +85,7 @@ def test_the_parser_uses_the_targets_settings(compiling: Compilations) -> None:
     (accepted,) = compiling.findings()
 
     assert (refused.code, accepted.code, str(accepted.severity)) == ("sql-syntax", "not-followed", "info")
-    assert len(compiling.told) == 1  # another setting needs a new answer
+    assert len(compiling.lines) == 1  # another setting needs a new answer
 
 
 def test_a_misspelt_from_is_the_only_error(compiling: Compilations) -> None:
@@ -111,7 +111,7 @@ def test_java_does_not_start_for_readable_sql(compiling: Compilations) -> None:
     (found,) = compiling.findings()
 
     assert (str(found.location), found.fix) == ("models/b.sql:1:49", "did you mean `group`?")
-    assert compiling.told == []
+    assert compiling.lines == []
 
 
 def test_a_java_that_does_not_start_is_a_warning(compiling: Compilations) -> None:

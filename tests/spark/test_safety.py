@@ -133,16 +133,16 @@ def test_errors_have_no_java_stack_traces(orders: ProjectFolder) -> None:
         }
     )
     refused = orders.command("run", "--available-now")
-    said, _ = refused.communicate(timeout=LONGEST_WAIT_SECONDS)
+    printed, _ = refused.communicate(timeout=LONGEST_WAIT_SECONDS)
 
     assert (failing.returncode, refused.returncode) == (1, 1)
     assert "[query-failed]" in ran
-    version, found, *lines = said.splitlines()
+    version, found, *lines = printed.splitlines()
     assert "sqlstream" in version
     assert "Found 1 model" in found
     assert lines[0].startswith("models/poor.sql:1:37: [sql-analysis]")
     assert len(lines) == 3
-    for text in (ran, said):
+    for text in (ran, printed):
         assert "\tat " not in text
         assert "Traceback" not in text
         assert "org.apache.spark.sql.catalyst" not in text

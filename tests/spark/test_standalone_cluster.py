@@ -46,8 +46,8 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("cluster")
     with ExitStack() as stack:
         leader = stack.enter_context(process(folder, f"{DEPLOY}.master.Master"))
-        said = wait_for(leader, "Starting Spark master at")[-1]
-        found = re.search(r"spark://\S+", said)
+        printed = wait_for(leader, "Starting Spark master at")[-1]
+        found = re.search(r"spark://\S+", printed)
         assert found is not None
         size = ("-c", str(CORES), "-m", "1g")
         worker = stack.enter_context(process(folder, f"{DEPLOY}.worker.Worker", found.group(), *size))
@@ -91,11 +91,11 @@ def test_a_new_checkpoint_gets_twice_the_cores_of_the_cluster(orders: ProjectFol
     project_on(orders, master)
 
     first = orders.result()
-    said = notices(orders)
+    lines = notices(orders)
     assert (first.rows_in, first.rows_out) == (10, 4)
-    assert [f"{2 * CORES} shuffle partitions, twice the {CORES} cores of the cluster" in line for line in said] == [
+    assert [f"{2 * CORES} shuffle partitions, twice the {CORES} cores of the cluster" in line for line in lines] == [
         True
-    ], said
+    ], lines
     assert partitions(orders) == str(2 * CORES)
     states = orders.root / "store/queries/sums/v1/checkpoint/state/0"
     assert len([path for path in states.iterdir() if path.name.isdigit()]) == 2 * CORES

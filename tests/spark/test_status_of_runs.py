@@ -34,14 +34,14 @@ def test_the_status_of_a_run_and_of_one_that_was_killed(folder: ProjectFolder) -
         folder.rows(f"in/orders/{number}.json", [row], modified=number)
     folder.write({"models/hourly.sql": HOURLY})
     process = folder.command("run", "--log-format", "json")
-    said = wait_for(process, '"event": "query_silent"')[-1]
+    printed = wait_for(process, '"event": "query_silent"')[-1]
 
     code, text = status(folder)
     assert code == 0
     assert f"as process {process.pid}" in text
     waits = "the first window ends at 2024-01-01 13:00; an event with the time 2024-01-01 13:10 or later must arrive to advance it past that"
     assert waits in text
-    silent: dict[str, Any] = json.loads(said)
+    silent: dict[str, Any] = json.loads(printed)
     assert (silent["model"], silent["cause"], waits in silent["text"]) == ("hourly", "watermark", True)
 
     os.killpg(process.pid, signal.SIGKILL)
@@ -108,9 +108,9 @@ def test_a_run_without_rows_explains_why(orders: ProjectFolder) -> None:
 
     orders.run("none")
 
-    told = [event for event in orders.events if isinstance(event, QuerySilent)]
+    silences = [event for event in orders.events if isinstance(event, QuerySilent)]
     why = "10 rows were read in 2 batches, but conditions or joins in the query removed all of them"
-    assert [(event.silence.cause, event.silence.text, event.has_ended) for event in told] == [
+    assert [(event.silence.cause, event.silence.text, event.has_ended) for event in silences] == [
         (Cause.FILTERED, why, True)
     ]
     assert f"none gave no rows: {why}" in status(orders)[1]

@@ -116,9 +116,9 @@ def test_for_stops_by_itself(folder: ProjectFolder) -> None:
 
     assert process.returncode == 0, out
     lines = [json.loads(line) for line in out.splitlines()]
-    told = [line["event"] for line in lines]
-    assert told[:3] == ["queries_chosen", "run_started", "query_started"]
-    assert told[-2:] == ["query_ended", "done"]
+    event_names = [line["event"] for line in lines]
+    assert event_names[:3] == ["queries_chosen", "run_started", "query_started"]
+    assert event_names[-2:] == ["query_ended", "done"]
     assert "the time limit was reached" in "".join(line["text"] for line in lines if line["event"] == "notice")
     assert lines[-2]["status"] in ("stopped", "interrupted")  # a slow machine may have been about to begin a batch
     assert lines[-1]["succeeded"] is True

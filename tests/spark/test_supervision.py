@@ -24,9 +24,9 @@ ALL = "select id from {{ source('shop', 'orders') }}"
 
 def moody(mood: str) -> str:
     """Returns a model that fails while the JVM property `mood` is not a number; the JVM outlives a test."""
-    said = f"reflect('java.lang.System', 'getProperty', '{mood}', 'bad')"
+    bad_mood = f"reflect('java.lang.System', 'getProperty', '{mood}', 'bad')"
     return f"""{{{{ config(sink='lake', retries={{'attempts': 3, 'first_delay': '10 milliseconds'}}) }}}}
-select id, reflect('java.lang.Integer', 'parseInt', {said}) as mood from ({ALL})
+select id, reflect('java.lang.Integer', 'parseInt', {bad_mood}) as mood from ({ALL})
 """
 
 
@@ -120,8 +120,8 @@ def test_a_start_that_fails(orders: ProjectFolder, fail_fast: bool) -> None:
     after = Status.SKIPPED if fail_fast else Status.SUCCESS
     assert [result.status for result in outcome.results] == [Status.STOPPED, Status.ERROR, after]
     assert not outcome.succeeded
-    said = " ".join(event.text for event in orders.events if isinstance(event, Notice))
-    assert ("b has failed" if fail_fast else "no query had anything to read for 3 s") in said
+    printed = " ".join(event.text for event in orders.events if isinstance(event, Notice))
+    assert ("b has failed" if fail_fast else "no query had anything to read for 3 s") in printed
 
 
 def test_new_rows_reset_the_idle_timer(orders: ProjectFolder, read_parquet: Rows) -> None:
@@ -150,12 +150,12 @@ def test_threads_limit_queries_that_end(orders: ProjectFolder) -> None:
 
     orders.run(available_now=False, limits=RunLimits(idle_seconds=3.0))
 
-    told = [
+    order = [
         (type(event).__name__[5:], event.model)
         for event in orders.events
         if isinstance(event, QueryStarted | QueryResult) and event.model != "d"
     ]
-    assert told == [(kind, name) for name in "abc" for kind in ("Started", "Result")]
+    assert order == [(kind, name) for name in "abc" for kind in ("Started", "Result")]
     started = [event.model for event in orders.events if isinstance(event, QueryStarted)]
     assert started.index("d") == 1
 

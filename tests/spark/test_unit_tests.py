@@ -87,14 +87,14 @@ def test_a_row_without_a_column_is_located(results: dict[str, CaseResult]) -> No
 
 def test_a_failure_shows_the_rows_that_differ(results: dict[str, CaseResult]) -> None:
     """A failure shows the batch, the changed cells, the model's line, and the command to run only this case."""
-    said = failure_text(results["fails_in_its_second_batch"], None)
+    printed = failure_text(results["fails_in_its_second_batch"], None)
 
-    assert "why: batch 2: 1 changed, 1 missing, 1 unexpected, 1 as expected" in said
-    assert "~   2024-01-01 12:00:00   a        1 → 2" in said
-    assert "-   2024-01-01 12:00:00   x        7" in said
-    assert "+   2024-01-01 12:00:00   b        1" in said
-    assert "fix: change models/counts.sql:2:" in said
-    assert said.endswith("run only this test: sqlstream test --select unit_test:counts.fails_in_its_second_batch")
+    assert "why: batch 2: 1 changed, 1 missing, 1 unexpected, 1 as expected" in printed
+    assert "~   2024-01-01 12:00:00   a        1 → 2" in printed
+    assert "-   2024-01-01 12:00:00   x        7" in printed
+    assert "+   2024-01-01 12:00:00   b        1" in printed
+    assert "fix: change models/counts.sql:2:" in printed
+    assert printed.endswith("run only this test: sqlstream test --select unit_test:counts.fails_in_its_second_batch")
 
 
 def test_a_failed_figure_shows_both_values(results: dict[str, CaseResult]) -> None:
@@ -129,10 +129,10 @@ def test_a_failed_split_is_reported() -> None:
     """If the row-by-row split fails although the given batches pass, the failure says so."""
     (result,) = run(Selection(("shares",)), equivalence=True).results
 
-    said = failure_text(result, None)
+    printed = failure_text(result, None)
     assert result.outcome is FAILED
-    assert "`shares` fails with its rows row by row" in said
-    assert said.count("  batch ") == 2
+    assert "`shares` fails with its rows row by row" in printed
+    assert printed.count("  batch ") == 2
 
 
 def test_equivalence_without_idle_batches_compares_closed_groups() -> None:
@@ -155,11 +155,13 @@ def test_a_refused_upgrade_is_reported(results: dict[str, CaseResult]) -> None:
 def test_cases_are_selected_by_name_and_model() -> None:
     """A selected model selects its cases; the selected case is disabled, so nothing runs."""
     chosen = Selection(("unit_test:skipped_*", "test_name:skipped_*"), ("unit_test:totals.*",))
-    told: list[CaseResult] = []
+    reported: list[CaseResult] = []
 
-    outcome = run_tests(UnitTestRequest(ProjectRequest(PROJECT), chosen), lambda result, _total: told.append(result))
+    outcome = run_tests(
+        UnitTestRequest(ProjectRequest(PROJECT), chosen), lambda result, _total: reported.append(result)
+    )
 
-    assert [result.name for result in told] == ["skipped_as_it_is_not_enabled"]
+    assert [result.name for result in reported] == ["skipped_as_it_is_not_enabled"]
     assert outcome.succeeded
 
 
@@ -176,11 +178,11 @@ def test_a_failure_exits_with_1_and_writes_json_and_xml(capsys: pytest.CaptureFi
 
     code = run_cli("-s", "unit_test:fails_in_its_second_batch", "--output", "json", "--junit-xml", str(report))
 
-    told = json.loads(capsys.readouterr().out)
-    (entry,) = told["results"]
+    report_json = json.loads(capsys.readouterr().out)
+    (entry,) = report_json["results"]
     suite = ET.fromstring(report.read_text()).find("testsuite")
     assert code == 1
-    assert (told["succeeded"], entry["status"], entry["differences"][0]["batch"]) == (False, "failed", 2)
+    assert (report_json["succeeded"], entry["status"], entry["differences"][0]["batch"]) == (False, "failed", 2)
     assert suite is not None
     assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
 

@@ -57,8 +57,8 @@ def test_a_refused_socket_is_named_and_retried(orders: ProjectFolder) -> None:
 
 def test_a_memory_query_is_retried_from_the_beginning(orders: ProjectFolder) -> None:
     """A retried memory query starts from the beginning: its table has each row once, also from earlier batches."""
-    said = "reflect('java.lang.System', 'getProperty', 'mood', 'bad')"
-    mood = f"case when id < 10 then 1 else reflect('java.lang.Integer', 'parseInt', {said}) end"
+    bad_mood = "reflect('java.lang.System', 'getProperty', 'mood', 'bad')"
+    mood = f"case when id < 10 then 1 else reflect('java.lang.Integer', 'parseInt', {bad_mood}) end"
     orders.write(
         {
             "models/look.sql": f"{{{{ config(sink='look', trigger='available_now', {RETRIES}) }}}}\n"

@@ -51,12 +51,12 @@ def refused(root: Path, *select: str) -> list[str]:
 
 def test_the_errors_of_other_models_are_counted(tmp_path: Path) -> None:
     """The selected model compiles, and the number of errors in other models is reported."""
-    told: list[str] = []
+    messages: list[str] = []
 
-    compiled = compile_models(ProjectRequest(project(tmp_path), notify=told.append), Selection(("good",)))
+    compiled = compile_models(ProjectRequest(project(tmp_path), notify=messages.append), Selection(("good",)))
 
     assert [model.name for model in compiled.models] == ["good"]
-    assert told == ["4 errors in models that are not selected; `sqlstream compile` shows them"]
+    assert messages == ["4 errors in models that are not selected; `sqlstream compile` shows them"]
 
 
 @pytest.mark.parametrize(
@@ -118,11 +118,11 @@ def test_an_error_of_the_project_blocks(tmp_path: Path) -> None:
 
 def test_tests_are_selected_despite_errors_elsewhere(tmp_path: Path) -> None:
     """A model's tests can be selected despite errors elsewhere, which are counted but are no findings of the tests."""
-    told: list[str] = []
-    opened = open_tests(ProjectRequest(project(tmp_path), notify=told.append))
+    messages: list[str] = []
+    opened = open_tests(ProjectRequest(project(tmp_path), notify=messages.append))
 
     chosen, findings = select_tests(opened, Selection(("good",)))
 
     assert [test.name for test in chosen] == ["passes"]
     assert [finding for finding in findings if finding.is_error] == []
-    assert told == ["4 errors in models that are not selected; `sqlstream compile` shows them"]
+    assert messages == ["4 errors in models that are not selected; `sqlstream compile` shows them"]

@@ -53,8 +53,8 @@ def test_workers_change_nothing(tmp_path: Path) -> None:
     """Workers give the same models, columns and findings in order; templates log each message once and in order."""
     write_sqlstream_project(tmp_path, 2 * MODELS_WORTH_A_RENDERER + CHAIN)
     for number, path in enumerate(sorted((tmp_path / "models").rglob("*_enrich_*.sql"))):
-        said = f"{{{{ log('model {number}') }}}}{{{{ exceptions.warn('look at {number}') }}}}-- odd\n"
-        path.write_text(said + path.read_text().replace("-- Adds", "/* + BROADCAST(d) */ -- Adds"))
+        prefix = f"{{{{ log('model {number}') }}}}{{{{ exceptions.warn('look at {number}') }}}}-- odd\n"
+        path.write_text(prefix + path.read_text().replace("-- Adds", "/* + BROADCAST(d) */ -- Adds"))
     alone, remembered_alone, logged_alone = compiled(tmp_path, None)
     together, remembered, logged = compiled(tmp_path, Processes(2))
     assert alone.compiled is not None

@@ -121,8 +121,8 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("yaml", "place", "said"), BAD)
-def test_mistakes_in_rows_are_located(tmp_path: Path, yaml: str, place: str, said: str) -> None:
+@pytest.mark.parametrize(("yaml", "place", "message"), BAD)
+def test_mistakes_in_rows_are_located(tmp_path: Path, yaml: str, place: str, message: str) -> None:
     """Mistakes in rows are located in the file that contains them."""
     write(tmp_path, "two.csv", "a\n")
     write(tmp_path, "two.json", "[]\n")
@@ -131,4 +131,4 @@ def test_mistakes_in_rows_are_located(tmp_path: Path, yaml: str, place: str, sai
 
     assert rows is None
     assert [str(finding.location) for finding in findings] == [place]
-    assert said in findings[0].message
+    assert message in findings[0].message

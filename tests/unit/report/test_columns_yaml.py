@@ -32,6 +32,6 @@ def test_the_number_of_sampled_files_is_shown() -> None:
     found = SourceColumns("s.t", "json", (column,), 10, 2, 1204, is_fixed=False, replaces=None, indent=0)
 
     assert columns_yaml(found).startswith("# s.t: read 10 of 1,204 files, 2 of them empty\n")
-    told = json.loads(columns_json(found))
-    assert told["files"] == {"total": 1204, "looked_at": 10, "empty": 2}
-    assert told["columns"] == [{"name": "id", "data_type": "int", "description": "", "notes": ["a note"]}]
+    parsed = json.loads(columns_json(found))
+    assert parsed["files"] == {"total": 1204, "looked_at": 10, "empty": 2}
+    assert parsed["columns"] == [{"name": "id", "data_type": "int", "description": "", "notes": ["a note"]}]

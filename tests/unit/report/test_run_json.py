@@ -13,7 +13,7 @@ from sqlstream.report.runs.as_json import JsonReporter
 from sqlstream.state.runs.events import TableShown, Warned
 
 
-def told() -> list[dict[str, Any]]:
+def json_lines() -> list[dict[str, Any]]:
     """Returns the parsed lines of a whole run."""
     lines: list[str] = []
     reporter = JsonReporter(lines.append)
@@ -27,7 +27,7 @@ def told() -> list[dict[str, Any]]:
 
 def test_every_event_is_one_line_with_its_name() -> None:
     """Every event is one line with its name, in order of time."""
-    assert [line["event"] for line in told()] == [
+    assert [line["event"] for line in json_lines()] == [
         "query_started",
         "batch",
         "query_restarting",
@@ -43,14 +43,14 @@ def test_every_event_is_one_line_with_its_name() -> None:
 
 def test_every_line_has_the_time_in_utc() -> None:
     """Every line has the UTC time in ISO 8601, to the millisecond."""
-    for line in told():
+    for line in json_lines():
         assert datetime.fromisoformat(line["time"]).utcoffset() == timedelta(0)
         assert line["time"].endswith("Z")
 
 
 def test_a_batch_has_its_figures() -> None:
     """A batch has its figures, and null for unknown ones."""
-    batch = told()[1]
+    batch = json_lines()[1]
 
     assert (batch["model"], batch["batch_id"], batch["duration_ms"]) == ("big", 0, 840)
     assert (batch["rows_in"], batch["rows_out"]) == (1234, None)
@@ -58,7 +58,7 @@ def test_a_batch_has_its_figures() -> None:
 
 def test_an_end_has_the_model_and_the_error() -> None:
     """A query's end has the same entry as run_results.json, with the model's name and error."""
-    good, bad = told()[4:6]
+    good, bad = json_lines()[4:6]
 
     assert (good["model"], good["status"], good["error"]) == ("big", "success", None)
     assert (bad["model"], bad["status"], bad["error"]["code"]) == ("poor", "error", "query-failed")
@@ -66,7 +66,7 @@ def test_an_end_has_the_model_and_the_error() -> None:
 
 def test_a_memory_table_has_its_rows() -> None:
     """A memory table has its rows unchanged, and their total number."""
-    table = told()[7]
+    table = json_lines()[7]
 
     assert (table["columns"], table["rows"], table["count"]) == (["kind", "total"], [["a", 12], ["b", 8]], 30)
 
@@ -83,7 +83,7 @@ def test_numbers_keep_their_digits_and_lines_are_ascii() -> None:
 
 def test_findings_and_the_last_line() -> None:
     """A finding has its location as numbers, and the last line gives the overall success."""
-    finding, done = told()[-2:]
+    finding, done = json_lines()[-2:]
 
     assert (finding["code"], finding["location"]["line"]) == ("query-failed", 3)
     assert (done["succeeded"], done["queries"]) == (False, 3)
@@ -91,7 +91,7 @@ def test_findings_and_the_last_line() -> None:
 
 def test_a_restart_has_its_delay_and_its_cause() -> None:
     """A restart has its delay, and its cause in the usual form of findings."""
-    (line,) = [line for line in told() if line["event"] == "query_restarting"]
+    (line,) = [line for line in json_lines() if line["event"] == "query_restarting"]
 
     assert (line["model"], line["attempt"], line["attempts"], line["delay_seconds"]) == ("poor", 1, 3, 1.3)
     assert line["finding"] == FAILURE.as_json()

@@ -51,8 +51,8 @@ def test_the_final_table_has_all_figures() -> None:
     assert "batch 0:" not in text
     row = last_table(text)[2].split()
     assert row[:4] == ["big", "success", "0", "1,234"]
-    said = reporter.summary((BIG,), 0, Path("/project"))
-    assert said == "\nbig -> .sqlstream/local/big\n\nDone. PASS=1 WARN=0 ERROR=0 SKIP=0 TOTAL=1"
+    summary = reporter.summary((BIG,), 0, Path("/project"))
+    assert summary == "\nbig -> .sqlstream/local/big\n\nDone. PASS=1 WARN=0 ERROR=0 SKIP=0 TOTAL=1"
 
 
 def test_the_reason_for_missing_rows_is_below_the_table() -> None:

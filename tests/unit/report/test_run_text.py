@@ -13,7 +13,7 @@ from sqlstream.report.runs.text import TextReporter, batch_text, done_line, memo
 from sqlstream.state.runs.events import QueryStarted, RunEvent, Status, TableShown
 
 
-def told(*events: RunEvent) -> str:
+def run_text(*events: RunEvent) -> str:
     """Returns the reporter's output for `events`, at five past twelve."""
     lines: list[str] = []
     reporter = TextReporter(lines.append, clock=lambda: datetime(2024, 1, 1, 12, 0, 5))
@@ -24,7 +24,7 @@ def told(*events: RunEvent) -> str:
 
 def test_a_run_is_reported_line_by_line() -> None:
     """Start, batches, notices, ends with findings and memory tables each have a line with date and time."""
-    assert told(*EVENTS) == (
+    assert run_text(*EVENTS) == (
         "2024-01-01 12:00:05  1 of 3 START stream big -> lake, trigger 10 seconds "
         ".................................... [RUN]\n2024-01-01 12:00:05  big batch 0: 1,234 rows in, - "
         "rows out, 0.84 s, watermark 2024-01-01T00:54:00.000Z\n2024-01-01 12:00:05  poor failed and "
@@ -43,14 +43,14 @@ def test_a_run_is_reported_line_by_line() -> None:
 
 def test_an_interrupted_query_says_so() -> None:
     """An interrupted query's line says that its batch runs again next time."""
-    assert told(replace(BIG, status=Status.INTERRUPTED)).endswith(" [INTERRUPTED 2 batches in 3.20 s]")
+    assert run_text(replace(BIG, status=Status.INTERRUPTED)).endswith(" [INTERRUPTED 2 batches in 3.20 s]")
 
 
 def test_a_long_name_is_not_cut() -> None:
     """A long name is not cut, and one space separates it from the status."""
     name = "x" * 100
 
-    assert told(QueryStarted(name, 1, 1, "lake", "once")).endswith(f"{name} -> lake, trigger once [RUN]")
+    assert run_text(QueryStarted(name, 1, 1, "lake", "once")).endswith(f"{name} -> lake, trigger once [RUN]")
 
 
 def test_a_batch_of_one_row_without_a_watermark() -> None:
@@ -63,7 +63,7 @@ def test_a_batch_of_one_row_without_a_watermark() -> None:
 def test_dropped_records_are_shown() -> None:
     """Dropped records are shown with each batch that has some, and in total at the end."""
     assert batch_text(replace(BATCH, dropped_records=1)).endswith(", 1 corrupt record dropped")
-    assert told(replace(BIG, dropped_records=2000)).endswith(
+    assert run_text(replace(BIG, dropped_records=2000)).endswith(
         "[SUCCESS 2 batches in 3.20 s, 2,000 corrupt records dropped]"
     )
 

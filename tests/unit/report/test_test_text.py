@@ -73,16 +73,16 @@ def test_each_test_has_a_line_and_a_summary_follows() -> None:
     assert result_line(PASSED, 1, 2).startswith("1 of 2 PASS unit test windows.early ...")
     assert result_line(PASSED, 1, 2).endswith("... [PASS in 1.25 s]")
     assert done_line([PASSED, FAILED]) == "Done. PASS=1 WARN=0 ERROR=1 SKIP=0 TOTAL=2"
-    said = [Finding("some-code", "what", "why", "fix", severity=severity) for severity in Severity]
-    assert done_line([PASSED], said).startswith("Done. PASS=1 WARN=2 ERROR=1")
+    findings = [Finding("some-code", "what", "why", "fix", severity=severity) for severity in Severity]
+    assert done_line([PASSED], findings).startswith("Done. PASS=1 WARN=2 ERROR=1")
 
 
 def test_json_has_the_differences() -> None:
     """JSON has the differences as plain objects, with rows by column name."""
-    told = json.loads(results_json([FAILED], (), succeeded=False))
+    parsed = json.loads(results_json([FAILED], (), succeeded=False))
 
-    rows, watermark = told["results"][0]["differences"]
-    assert (told["succeeded"], told["results"][0]["status"], rows["batch"]) == (False, "failed", 2)
+    rows, watermark = parsed["results"][0]["differences"]
+    assert (parsed["succeeded"], parsed["results"][0]["status"], rows["batch"]) == (False, "failed", 2)
     assert [row["status"] for row in rows["rows"]] == ["changed", "missing", "extra"]
     assert rows["rows"][0]["changed"] == ["average"]
     assert rows["rows"][2]["actual"] == {"device": "c", "average": None, "tags": [1]}

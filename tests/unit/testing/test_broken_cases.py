@@ -220,16 +220,16 @@ def test_a_refused_model_without_tests_counts_if_selected(tmp_path: Path) -> Non
 def test_unreadable_files_are_reported_before_spark_starts(tmp_path: Path) -> None:
     """Unreadable test files are reported as results before Spark starts, and the tests of other files run."""
     project = opened(tmp_path, wrong="version: 2\nunit_test: []\n", torn="unit_tests:\n  - name: a\n   model: b\n")
-    told: list[tuple[str, int]] = []
+    events: list[tuple[str, int]] = []
 
     results = run_chosen(
         project,
         ordered_tests(project),
-        lambda cases, _note: told.append(("Spark", len(cases))),
-        lambda result, total: told.append((result.full_name, total)),
+        lambda cases, _note: events.append(("Spark", len(cases))),
+        lambda result, total: events.append((result.full_name, total)),
     )
 
-    assert told == [("tests/models/torn.yml", 3), ("tests/models/wrong.yml", 3), ("Spark", 1)]
+    assert events == [("tests/models/torn.yml", 3), ("tests/models/wrong.yml", 3), ("Spark", 1)]
     assert [[finding.code for finding in result.findings] for result in results] == [["yaml-syntax"], ["unknown-key"]]
     assert {result.outcome for result in results} == {Outcome.BROKEN}
     with pytest.raises(FindingsError):
