@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from pyspark.errors import AnalysisException, PySparkException, QueryContext, QueryContextType
 from pyspark.errors.exceptions.captured import StreamingQueryException
@@ -14,7 +15,6 @@ from sqlstream.project.nearest import did_you_mean
 from sqlstream.spark.jvm.gateway import causes_of, is_jvm_gone, java_message
 from sqlstream.spark.jvm.packages import package_fix
 from sqlstream.spark.reading.corrupt_errors import read_corrupt_record
-from sqlstream.spark.reading.python_traces import python_exception
 from sqlstream.spark.secrets import Secrets
 
 _SQLSTATE = re.compile(r"\s*SQLSTATE: (\w{5})")
@@ -28,6 +28,8 @@ _QUOTED_NAME = re.compile(r"`([^`]+)`")
 _JAVA_CLASSES = re.compile(r"^:?\s*(?:[\w.$]+(?:Exception|Error): )+")
 _TASK = re.compile(r"^Job aborted due to stage failure: .*?\(TID \d+\) \([^)]*\): ")
 _CAUSE = re.compile(r"(?m)^Caused by: (.+)$")
+_TRACEBACK = re.compile(r"(?m)^.*Traceback \(most recent call last\):\n((?:[ \t].*\n|\n)*)(\S.*)")
+_FRAME = re.compile(r'(?m)^\s*File "(.+)", line (\d+), in (\S+)$')
 _JAVA_NOISE = re.compile(r"^\s*(at |\.\.\. \d+ more|Caused by: |JVM stacktrace:|Driver stacktrace:|==)")
 
 OTHER_RUN_FIX = "another run has the same query: stop one of them, and run again"
@@ -175,6 +177,19 @@ def _one_line(text: str) -> str:
     causes = _CAUSE.findall(text)
     message = _first_sentences(_TASK.sub("", text))
     return message if not causes or causes[-1] in message else f"{message}, caused by {_first_sentences(causes[-1])}"
+
+
+def python_exception(text: str) -> str | None:
+    """Returns the last exception in the Python tracebacks of `text` and its location on one line, None without one."""
+    traces = _TRACEBACK.findall(text)
+    if not traces:
+        return None
+    frames, raised = traces[-1]
+    places = _FRAME.findall(frames)
+    if not places:
+        return str(raised)
+    path, line, function = places[-1]
+    return f"{raised} ({PurePath(path).name} line {line}, in {function})"
 
 
 def _deepest_cause(error: BaseException) -> str:

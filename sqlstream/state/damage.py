@@ -62,9 +62,9 @@ class _State:
         for name, log in logs.sources.items():
             for number in log.torn():
                 is_new = number > self._read.get(name, self._committed if self._read else -1)
-                yield self._torn(log, number, is_open=is_new and self._can_tell(log, number))
+                yield self._torn(log, number, is_open=is_new and self._has_only_new_files(log, number))
 
-    def _can_tell(self, log: BatchLog, number: int) -> bool:
+    def _has_only_new_files(self, log: BatchLog, number: int) -> bool:
         """Returns whether a source's entry contains only new files, and the offsets log confirms it."""
         return not log.is_compact(number) and (self._committed < 0 or bool(self._read))
 

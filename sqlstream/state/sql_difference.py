@@ -98,7 +98,8 @@ def _first_part(before: Tokens, after: Tokens, ranges: list[_Range]) -> tuple[in
     it.
     """
     (a, b, c, d), *rest = ranges
-    if not _begins_clause(before[a:b] or after[c:d], one_sided=a == b or c == d):
+    is_one_sided = a == b or c == d
+    if not is_one_sided or (before[a:b] or after[c:d])[0].key not in _EDGES:
         start = _part_start(before, a)
         a, c = start, c - (a - start)  # before the first range, both sides are the same
     while b < len(before) or d < len(after):
@@ -123,10 +124,6 @@ def _part_start(tokens: Tokens, index: int) -> int:
         depth += (key in _CLOSING) - (key in _OPENING)
         index -= 1
     return index
-
-
-def _begins_clause(tokens: Tokens, *, one_sided: bool) -> bool:
-    return one_sided and tokens[0].key in _EDGES
 
 
 def _depth(tokens: Sequence[Token]) -> int:

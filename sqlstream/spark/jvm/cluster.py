@@ -10,6 +10,7 @@ from functools import cached_property
 
 from pyspark.sql import SparkSession
 
+from sqlstream.spark.jvm.gateway import seq_items
 from sqlstream.spark.jvm.internals import call_internal
 
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -46,7 +47,7 @@ def cores_of(session: SparkSession) -> int:
 
     def of_executors() -> int:
         executors = context._jsc.sc().statusStore().executorList(True)  # noqa: SLF001
-        return sum(int(executors.apply(index).totalCores()) for index in range(executors.size()))
+        return sum(int(executor.totalCores()) for executor in seq_items(executors))
 
     return call_internal(session, "list of executors", of_executors, lambda: context.defaultParallelism)
 

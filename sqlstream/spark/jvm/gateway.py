@@ -77,8 +77,7 @@ def command_in(session: SparkSession, sql: str) -> str | None:
         node = waiting.pop()
         if any(kind.isInstance(node) for kind in kinds):
             return str(node.nodeName())
-        children = node.children()
-        waiting += [children.apply(index) for index in range(children.size())]
+        waiting += seq_items(node.children())
     return None
 
 
@@ -278,6 +277,11 @@ def jvm_of(session: SparkSession | None) -> Any:
 def java_class(session: SparkSession, name: str) -> Any:
     """Returns the class `name` of the JVM in one call; attribute access would call the JVM for each package."""
     return getattr(jvm_of(session), name)
+
+
+def seq_items(seq: Any) -> list[Any]:
+    """Returns the items of a Scala Seq."""
+    return [seq.apply(index) for index in range(seq.size())]
 
 
 def _java_frame(frame: DataFrame) -> Any:

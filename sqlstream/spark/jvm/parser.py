@@ -26,7 +26,7 @@ from sqlstream.spark.jvm.quiet import quiet_pyspark
 from sqlstream.spark.jvm.session import LOOPBACK, SHORT_LIVED_JVM, jvm_reason
 from sqlstream.spark.spark_errors import read_error
 
-LONGEST_SECONDS = 60.0
+TIMEOUT_SECONDS = 60.0
 """Time for all texts together. A text that takes longer gets no verdict."""
 
 GATEWAY = "org.apache.spark.api.python.PythonGatewayServer"
@@ -56,7 +56,7 @@ def spark_parser(java: JavaRuntime, env: Mapping[str, str], settings: Mapping[st
         ready = Path(folder) / "gateway"
         local = {"SPARK_LOCAL_IP": LOOPBACK, **env}
         process = start_gateway(_command(java.path, env), ready, local, stderr=log, stdout=log)
-        limit = threading.Timer(LONGEST_SECONDS, process.kill)
+        limit = threading.Timer(TIMEOUT_SECONDS, process.kill)
         limit.start()
         try:
             yield _parse_with(_gateway(process, ready), {**OWN_SETTINGS, **settings})

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
@@ -205,15 +206,8 @@ def _shut_accumulators_down_in_thread(context: Any) -> None:
     """Saves up to half a second, the interval at which PySpark's accumulator server checks whether to end."""
     server = getattr(context, "_accumulatorServer", None)
     if server is not None:
-        context._accumulatorServer = _ShutdownInThread(server.shutdown)  # noqa: SLF001
-
-
-@dataclass(frozen=True)
-class _ShutdownInThread:
-    end: Callable[[], None]
-
-    def shutdown(self) -> None:
-        threading.Thread(target=self.end, name="accumulators", daemon=True).start()
+        thread = threading.Thread(target=server.shutdown, name="accumulators", daemon=True)
+        context._accumulatorServer = SimpleNamespace(shutdown=thread.start)  # noqa: SLF001
 
 
 def _start_context(conf: SparkConf, on_log: Callable[[str], None], launch: SparkLaunch) -> SparkContext:

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.node_ids import seed_id
+from sqlstream.compiler.rewrite.deduplicate import key_columns
 from sqlstream.compiler.sql.sql_text import read_sql
 from sqlstream.compiler.sql.statement import command_problem, command_word
 from sqlstream.errors import Finding, FindingsError
@@ -16,12 +17,11 @@ from sqlstream.location import Location, Place
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, command_in
 from sqlstream.spark.jvm.internals import call_internal
-from sqlstream.spark.reading.duplicates import drop_duplicates
 from sqlstream.spark.reading.python_models import ModelInputs, run_python_model
 from sqlstream.spark.reading.seeds import open_seed
 from sqlstream.spark.reading.sources import Readers, SchemaError, quoted
 from sqlstream.spark.running.endpoints import host_fix
-from sqlstream.spark.running.plans import AggregateCall, streaming_python_aggregates
+from sqlstream.spark.running.plans import WATERMARK, AggregateCall, streaming_python_aggregates
 from sqlstream.spark.spark_errors import error_finding, read_error
 
 ROWS_FIX = "deduplicate by columns of the model that Spark can compare"
@@ -83,6 +83,11 @@ class NodeReader:
             raise FindingsError(findings)
         return self._deduplicated(model, frame)
 
+    def drop_views(self, model: CompiledModel) -> None:
+        """Removes the views of `model`, so that other models cannot read views that they do not declare."""
+        for read in model.reads:
+            self.readers.session.catalog.dropTempView(read.view)
+
     def _read(self, model: CompiledModel, frames: Sequence[DataFrame]) -> DataFrame:
         for read, frame in zip(model.reads, frames, strict=True):
             frame.createOrReplaceTempView(quoted(read.view))
@@ -123,7 +128,7 @@ class NodeReader:
 
     def _deduplicated(self, model: CompiledModel, frame: DataFrame) -> DataFrame:
         try:
-            return drop_duplicates(frame, model.config.deduplicate)
+            return _drop_duplicates(frame, model.config.deduplicate)
         except SPARK_ERRORS as error:
             what = f"Spark cannot deduplicate the rows of `{model.name}`"
             location = model.place_of("deduplicate")
@@ -153,6 +158,20 @@ class NodeReader:
             secrets=self.readers.secrets,
             fix=host_fix(str(error)) or fix or _source_fix(error),
         )
+
+
+def _drop_duplicates(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Returns one row of `frame` for each combination of values in `columns`; all rows if `columns` is empty.
+
+    In a stream with a watermark, Spark remembers a row until the watermark passes its time plus the delay; without a
+    watermark, forever. Raises: AnalysisException.
+    """
+    if not columns:
+        return frame
+    keys = list(key_columns(columns))
+    if frame.isStreaming and any(WATERMARK in field.metadata for field in frame.schema.fields):
+        return frame.dropDuplicatesWithinWatermark(keys)
+    return frame.dropDuplicates(keys)
 
 
 def _source_fix(error: Exception) -> str:

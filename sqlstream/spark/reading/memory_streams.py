@@ -68,12 +68,12 @@ class SystemClock(Clock):
 
 
 class MemoryOutput:
-    """Collects the output rows of a query, also across restarts from its checkpoint."""
+    """Collects the output rows of a query in `rows`, also across restarts from its checkpoint."""
 
     def __init__(self, session: SparkSession) -> None:
         self._converters = java_class(session, CONVERTERS)
         self._list = java_class(session, "java.util.ArrayList")
-        self._rows = self._list()
+        self.rows: JavaRows = self._list()
         self._seen = -1
         self.sink = java_class(session, f"{_SQL}.execution.streaming.sources.MemorySink")()
 
@@ -82,14 +82,14 @@ class MemoryOutput:
         latest = self.sink.latestBatchId()
         if not latest.isDefined() or latest.get() == self._seen:
             return None
-        before = self._rows.size()
-        self._rows.addAll(self._since(self._seen))
+        before = self.rows.size()
+        self.rows.addAll(self._since(self._seen))
         self._seen = latest.get()
-        return int(self._rows.size()) - int(before)
+        return int(self.rows.size()) - int(before)
 
     def clear(self) -> None:
         """Deletes the collected rows."""
-        self._rows = self._list()
+        self.rows = self._list()
 
     def micro_batches(self) -> list[tuple[int, JavaRows]]:
         """Returns the number and rows of each micro-batch since the last `take`; in complete mode, only the newest
@@ -98,18 +98,11 @@ class MemoryOutput:
         latest = self.sink.latestBatchId()
         numbers = range(self._seen + 1, latest.get() + 1) if latest.isDefined() else ()
         sizes = {number: self._since(number).size() for number in numbers}
-        return [(number, self._first(self._since(number - 1), sizes[number])) for number in numbers]
+        since = ((number, self._since(number - 1)) for number in numbers)
+        return [(number, rows.subList(0, rows.size() - sizes[number])) for number, rows in since]
 
     def _since(self, batch: int) -> JavaRows:
         return self._converters.asJava(self.sink.dataSinceBatch(batch))
-
-    def _first(self, rows: JavaRows, later: int) -> JavaRows:
-        return rows.subList(0, rows.size() - later)
-
-    @property
-    def rows(self) -> JavaRows:
-        """All collected rows."""
-        return self._rows
 
 
 def start_in_memory(frame: DataFrame, mode: str, checkpoint: str, sink: Any, clock: Clock) -> StreamingQuery:

@@ -106,8 +106,7 @@ class Preview:
         try:
             return self.inputs.analyse(model, frames)
         finally:
-            for read in model.reads:  # hides them from other models that do not declare them
-                self.inputs.readers.session.catalog.dropTempView(read.view)
+            self.inputs.drop_views(model)
 
     def _open(self, node_id: str) -> DataFrame:
         table = self.inputs.table(node_id)

@@ -64,7 +64,7 @@ def run_python_model(
     except (Exception, SystemExit) as error:
         raise FindingsError([_failure(model, error, path, secrets)]) from error
     if not isinstance(frame, DataFrame):
-        raise FindingsError([_no_frame(model, frame, function.lineno if function else 1)])
+        raise FindingsError([_not_a_frame(model, frame, function.lineno if function else 1)])
     return frame
 
 
@@ -83,7 +83,7 @@ def _failure(model: CompiledModel, error: BaseException, path: str, secrets: Sec
     )
 
 
-def _no_frame(model: CompiledModel, given: object, line: int) -> Finding:
+def _not_a_frame(model: CompiledModel, given: object, line: int) -> Finding:
     return Finding(
         "python-failed",
         f"`{model.name}` does not return a DataFrame",

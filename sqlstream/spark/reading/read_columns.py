@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from sqlstream.spark.jvm.gateway import analyzed, java_class
+from sqlstream.spark.jvm.gateway import analyzed, java_class, seq_items
 from sqlstream.spark.running.plans import plan_nodes
 
 _CATALYST = "org.apache.spark.sql.catalyst"
@@ -49,9 +49,8 @@ def _with_subqueries(plan: Any) -> Iterator[Any]:
     """Yields the plan, and the plans of the subqueries in its expressions."""
     yield plan
     for node in plan_nodes(plan):
-        subqueries = node.subqueries()
-        for index in range(subqueries.size()):
-            yield from _with_subqueries(subqueries.apply(index))
+        for subquery in seq_items(node.subqueries()):
+            yield from _with_subqueries(subquery)
 
 
 def _used_ids(plan: Any) -> set[int]:
@@ -83,9 +82,7 @@ def _pruned(frame: DataFrame, plan: Any) -> Any:
 
 def _columns(plan: Any) -> dict[int, str]:
     """Returns the names of a plan's columns by their ids."""
-    output = plan.output()
-    columns = (output.apply(index) for index in range(output.size()))
-    return {int(column.exprId().id()): str(column.name()) for column in columns}
+    return {int(column.exprId().id()): str(column.name()) for column in seq_items(plan.output())}
 
 
 def _leaves(plan: Any) -> Iterator[Any]:
@@ -93,5 +90,4 @@ def _leaves(plan: Any) -> Iterator[Any]:
 
 
 def _ids(attributes: Any) -> set[int]:
-    listed = attributes.toSeq()
-    return {int(listed.apply(index).exprId().id()) for index in range(listed.size())}
+    return {int(attribute.exprId().id()) for attribute in seq_items(attributes.toSeq())}

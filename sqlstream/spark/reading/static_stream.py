@@ -9,9 +9,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from sqlstream.spark.jvm.gateway import analyzed, frame_of_plan, java_class
-from sqlstream.spark.reading.duplicates import WATERMARK
-from sqlstream.spark.running.plans import plan_nodes, with_children
+from sqlstream.spark.jvm.gateway import analyzed, frame_of_plan, java_class, seq_items
+from sqlstream.spark.running.plans import WATERMARK, map_children, node_class, plan_nodes
 
 ONLY_IN_STREAMS = frozenset(
     {
@@ -64,24 +63,19 @@ def matched_rows(frame: DataFrame) -> DataFrame | None:
     return frame_of_plan(frame, _replaced(frame, plan, join, inner))
 
 
-def _class(node: Any) -> str:
-    return str(node.getClass().getSimpleName())
-
-
 def _is_outer_join(node: Any) -> bool:
-    return _class(node) == "Join" and str(node.joinType().toString()) in OUTER_JOINS
+    return node_class(node) == "Join" and str(node.joinType().toString()) in OUTER_JOINS
 
 
 def _has_groups(frame: DataFrame) -> bool:
-    return any(_class(node) in ("Aggregate", "Distinct") for node in plan_nodes(analyzed(frame)))
+    return any(node_class(node) in ("Aggregate", "Distinct") for node in plan_nodes(analyzed(frame)))
 
 
 def _differs_from_batch(node: Any) -> bool:
-    name = _class(node)
+    name = node_class(node)
     if name == "Join":
-        children = node.children()
-        both = all(children.apply(index).isStreaming() for index in range(children.size()))
-        return both and str(node.joinType().toString()) in DELAYING_JOINS
+        are_streams = all(child.isStreaming() for child in seq_items(node.children()))
+        return are_streams and str(node.joinType().toString()) in DELAYING_JOINS
     return name in ONLY_IN_STREAMS
 
 
@@ -90,7 +84,7 @@ def closed_groups(frame: DataFrame, microseconds: int) -> DataFrame | None:
     `microseconds` since 1970: those whose time or end of window is not after it. None if that is unknown.
     """
     plan = analyzed(frame)
-    aggregates = [node for node in plan_nodes(plan) if _class(node) == "Aggregate"]
+    aggregates = [node for node in plan_nodes(plan) if node_class(node) == "Aggregate"]
     if not aggregates:
         return frame
     keys = _time_keys(aggregates[0])
@@ -104,7 +98,7 @@ def closed_groups(frame: DataFrame, microseconds: int) -> DataFrame | None:
 def _closed_windows(frame: DataFrame, aggregate: Any, key: Any, microseconds: int) -> Any | None:
     """Returns the aggregation over only the rows whose windows are closed."""
     rows = _until(frame, aggregate.child(), key, microseconds)
-    return None if rows is None else with_children(frame, aggregate, [rows])
+    return None if rows is None else map_children(frame, aggregate, lambda _: rows)
 
 
 def _closed_sessions(frame: DataFrame, aggregate: Any, key: Any, microseconds: int) -> Any | None:
@@ -122,7 +116,7 @@ def _until(frame: DataFrame, plan: Any, key: Any, microseconds: int) -> Any | No
     """Returns the rows of `plan` whose time or end of window is not after `microseconds`; None if the column's name is
     ambiguous.
     """
-    names = [plan.output().apply(index).name().casefold() for index in range(plan.output().size())]
+    names = [column.name().casefold() for column in seq_items(plan.output())]
     if names.count(key.name().casefold()) != 1:
         return None
     name = f"`{key.name()}`" + (".end" if key.dataType().typeName() == "struct" else "")
@@ -132,43 +126,38 @@ def _until(frame: DataFrame, plan: Any, key: Any, microseconds: int) -> Any | No
 def key_columns(frame: DataFrame) -> tuple[str, ...]:
     """Returns the columns of `frame` that are the keys of its outermost aggregation, none if it does not have all."""
     plan = analyzed(frame)
-    while _class(plan) in ("SubqueryAlias", "View", "Filter", "Project"):
+    while node_class(plan) in ("SubqueryAlias", "View", "Filter", "Project"):
         plan = plan.child()
-    if _class(plan) != "Aggregate":
+    if node_class(plan) != "Aggregate":
         return ()
-    listed, groups = plan.aggregateExpressions(), plan.groupingExpressions()
-    keys = [groups.apply(at) for at in range(groups.size())]
-    given = [listed.apply(at) for at in range(listed.size())]
-    named = {at: each for at, each in enumerate(given) if any(_is_key(each, key) for key in keys)}
-    covered = all(any(_is_key(each, key) for each in named.values()) for key in keys)
-    return tuple(str(each.name()) for each in named.values()) if covered else ()
+    keys = seq_items(plan.groupingExpressions())
+    columns = [column for column in seq_items(plan.aggregateExpressions()) if any(_is_key(column, key) for key in keys)]
+    has_all = all(any(_is_key(column, key) for column in columns) for key in keys)
+    return tuple(str(column.name()) for column in columns) if has_all else ()
 
 
 def _is_key(expression: Any, key: Any) -> bool:
     """Returns whether a column of an aggregation is a key of its groups, or the start or end of a key that is a window.
     Any other expression can have the same value in two groups.
     """
-    if _class(expression) == "Alias":
+    if node_class(expression) == "Alias":
         expression = expression.child()
-    if _class(expression) == "GetStructField" and _is_time(key):
+    if node_class(expression) == "GetStructField" and _is_time(key):
         expression = expression.child()
     return bool(expression.semanticEquals(key))
 
 
 def _time_keys(aggregate: Any) -> list[Any]:
     """Returns the grouping columns of an aggregation that have a watermark or are windows."""
-    keys = aggregate.groupingExpressions()
-    return [column for column in (keys.apply(index) for index in range(keys.size())) if _is_time(column)]
+    return [column for column in seq_items(aggregate.groupingExpressions()) if _is_time(column)]
 
 
 def _is_time(column: Any) -> bool:
-    return _class(column) == "AttributeReference" and any(column.metadata().contains(key) for key in _TIMES)
+    return node_class(column) == "AttributeReference" and any(column.metadata().contains(key) for key in _TIMES)
 
 
 def _replaced(frame: DataFrame, node: Any, part: Any, other: Any) -> Any:
     """Returns the plan `node` with `other` instead of its `part`."""
     if node.fastEquals(part):
         return other
-    children = node.children()
-    below = [_replaced(frame, children.apply(index), part, other) for index in range(children.size())]
-    return with_children(frame, node, below) if below else node
+    return map_children(frame, node, lambda child: _replaced(frame, child, part, other))

@@ -80,7 +80,7 @@ class _Checker:
         frame = None
         if len(known) == len(frames):
             frame = self._try(model.unique_id, lambda: self.inputs.analyse(model, known))
-            self._drop_views(model)
+            self.inputs.drop_views(model)
         self.frames[model.unique_id] = frame
         if frame is not None and as_query:
             self._check_query(model, frame)
@@ -113,8 +113,3 @@ class _Checker:
         except FindingsError as error:
             self.refusals.extend(SparkRefusal(node_id, False, finding) for finding in error.findings)
             return None
-
-    def _drop_views(self, model: CompiledModel) -> None:
-        """Hides the views of `model` from other models that do not declare them."""
-        for read in model.reads:
-            self.inputs.readers.session.catalog.dropTempView(read.view)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
 
-from sqlstream.spark.jvm.gateway import analyzed, frame_of_plan, java_class, jvm_of
+from sqlstream.spark.jvm.gateway import analyzed, frame_of_plan, java_class, jvm_of, seq_items
 from sqlstream.spark.jvm.internals import call_internal
-from sqlstream.spark.reading.duplicates import WATERMARK
+
+WATERMARK = "spark.watermarkDelayMs"
+"""The metadata key of a column with a watermark (`EventTimeWatermark.delayKey`)."""
 
 STATEFUL_NODES = frozenset(
     {
@@ -68,32 +70,28 @@ def is_stateful(frame: DataFrame) -> bool:
 
 
 def _keeps_state(node: Any) -> bool:
-    children = node.children()
-    below = [children.apply(index) for index in range(children.size())]
-    name = node.getClass().getSimpleName()
+    children, name = seq_items(node.children()), node_class(node)
     if name in STATEFUL_NODES and node.isStreaming():
         return True
-    if name == "Join" and all(child.isStreaming() for child in below):
+    if name == "Join" and all(child.isStreaming() for child in children):
         return True
-    return any(_keeps_state(child) for child in below if child.isStreaming())
+    return any(_keeps_state(child) for child in children if child.isStreaming())
 
 
 def grouped_by_time(frame: DataFrame, stream: DataFrame) -> GroupedRows | None:
     """Returns the input rows of the aggregation by event time (or DISTINCT) in the static `frame`. None unless there is
     exactly one, without state below it in `stream`, the same query over streams. Over Connect: not available.
     """
-    found = [node for node in plan_nodes(analyzed(frame)) if node.getClass().getSimpleName() in _GROUPS]
-    streaming = [node for node in plan_nodes(analyzed(stream)) if node.getClass().getSimpleName() in _GROUPS]
+    found = [node for node in plan_nodes(analyzed(frame)) if node_class(node) in _GROUPS]
+    streaming = [node for node in plan_nodes(analyzed(stream)) if node_class(node) in _GROUPS]
     if len(found) != 1 or len(streaming) != 1 or _keeps_state(streaming[0].child()):
         return None
     (aggregate,) = found
     child = aggregate.child()
-    output = child.output()
-    is_distinct = aggregate.getClass().getSimpleName() == "Distinct"
-    keys = output if is_distinct else aggregate.groupingExpressions()
-    ids = {_attribute_id(keys.apply(index)) for index in range(keys.size())}
-    for index in range(output.size()):
-        attribute = output.apply(index)
+    output = seq_items(child.output())
+    keys = output if node_class(aggregate) == "Distinct" else seq_items(aggregate.groupingExpressions())
+    ids = {int(key.exprId().id()) for key in keys if node_class(key) == "AttributeReference"}
+    for index, attribute in enumerate(output):
         if attribute.exprId().id() in ids and attribute.metadata().contains(WATERMARK):
             is_window = attribute.dataType().typeName() == "struct"
             return GroupedRows(frame_of_plan(frame, _in_last_window(frame, child)), index, is_window)
@@ -104,29 +102,27 @@ def _in_last_window(frame: DataFrame, node: Any) -> Any:
     """Returns the plan `node` with each row only once, in the last of its sliding windows. That is the first projection
     of the Expand node of org.apache.spark.sql.catalyst.analysis.TimeWindowing.
     """
-    if node.getClass().getSimpleName() == "Expand":
+    if node_class(node) == "Expand":
         node = node.copy(node.projections().take(1), node.output(), node.child())
-    children = node.children()
-    below = [_in_last_window(frame, children.apply(index)) for index in range(children.size())]
-    return with_children(frame, node, below) if below else node
+    return map_children(frame, node, lambda child: _in_last_window(frame, child))
 
 
-def with_children(frame: DataFrame, node: Any, children: Sequence[Any]) -> Any:
-    """Returns the node of the plan of `frame` with other children."""
-    return node.withNewChildren(jvm_of(frame.sparkSession).PythonUtils.toSeq(list(children)))
+def map_children(frame: DataFrame, node: Any, change: Callable[[Any], Any]) -> Any:
+    """Returns the node of the plan of `frame` with its children replaced by the results of `change`."""
+    children = [change(child) for child in seq_items(node.children())]
+    return node.withNewChildren(jvm_of(frame.sparkSession).PythonUtils.toSeq(children)) if children else node
 
 
-def _attribute_id(expression: Any) -> int | None:
-    is_column = expression.getClass().getSimpleName() == "AttributeReference"
-    return int(expression.exprId().id()) if is_column else None
+def node_class(node: Any) -> str:
+    """Returns the name of the class of a plan or an expression, without its package."""
+    return str(node.getClass().getSimpleName())
 
 
 def plan_nodes(node: Any) -> Iterator[Any]:
     """Yields a plan and all plans below it, or an expression and all its parts."""
     yield node
-    children = node.children()
-    for index in range(children.size()):
-        yield from plan_nodes(children.apply(index))
+    for child in seq_items(node.children()):
+        yield from plan_nodes(child)
 
 
 @dataclass(frozen=True)
@@ -167,15 +163,15 @@ def _streaming_python_aggregates(frame: DataFrame) -> tuple[AggregateCall, ...]:
     pattern = java_class(frame.sparkSession, "org.apache.spark.sql.catalyst.trees.TreePattern").PYTHON_UDF()
     if not plan.isStreaming() or not plan.containsPattern(pattern):
         return ()
-    aggregates = (node for node in plan_nodes(plan) if node.getClass().getSimpleName() == "Aggregate")
+    aggregates = (node for node in plan_nodes(plan) if node_class(node) == "Aggregate")
     calls = (call for node in aggregates if node.isStreaming() for call in _python_aggregates(node.expressions()))
     return tuple(dict.fromkeys(calls))
 
 
 def _python_aggregates(expressions: Any) -> Iterator[AggregateCall]:
-    parts = (part for index in range(expressions.size()) for part in plan_nodes(expressions.apply(index)))
+    parts = (part for expression in seq_items(expressions) for part in plan_nodes(expression))
     for part in parts:
-        if part.getClass().getSimpleName() == "PythonUDAF":
+        if node_class(part) == "PythonUDAF":
             start = part.origin().startIndex()
             yield AggregateCall(str(part.name()), int(start.get()) if start.isDefined() else None)
 
@@ -186,7 +182,7 @@ def processors(frame: DataFrame) -> tuple[Processor, ...]:
 
 
 def _processors(frame: DataFrame) -> tuple[Processor, ...]:
-    names = ((node, node.getClass().getSimpleName()) for node in plan_nodes(analyzed(frame)))
+    names = ((node, node_class(node)) for node in plan_nodes(analyzed(frame)))
     return tuple(
         Processor(name in TRANSFORMS, str((node.timeMode() if name in TRANSFORMS else node.timeout()).toString()))
         for node, name in names

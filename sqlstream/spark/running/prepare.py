@@ -151,7 +151,8 @@ def identity_of(
         query=model.query_id,
         model=model.name,
         models={part.name: part.sql for part in parts},
-        fingerprints={part.name: _fingerprint(part) for part in parts} | _called(compiled.project.functions, parts),
+        fingerprints={part.name: _fingerprint(part) for part in parts}
+        | _called_functions(compiled.project.functions, parts),
         sources=uses,
         sink_format=model.output.format if model.output else "",
         sink_path=model.output.place if model.output else None,
@@ -177,7 +178,7 @@ def _fingerprint(model: CompiledModel) -> str:
     return python_fingerprint(model.file.text) if model.file.is_python else fingerprint(model.sql)
 
 
-def _called(functions: Sequence[PythonFunction], parts: Sequence[CompiledModel]) -> dict[str, str]:
+def _called_functions(functions: Sequence[PythonFunction], parts: Sequence[CompiledModel]) -> dict[str, str]:
     """Returns the digests of the project's functions whose names occur in the SQL of `parts`, by reference."""
     words = {word.lower() for part in parts for word in _WORD.findall(part.sql)} if functions else set()
     return {function.reference: function.digest for function in functions if function.name.lower() in words}

@@ -35,7 +35,8 @@ def checkpoint_damage(session: SparkSession, checkpoint: str, output: str | None
 
 def stored_damage(storages: Storages, checkpoint: str, output: str | None) -> list[Damage]:
     """Returns the same as `checkpoint_damage`, and works without Spark."""
-    return find_damage(_read_logs(storages, checkpoint, output), lambda uris: _missing_files(storages, uris))
+    logs = _read_logs(storages, checkpoint, output)
+    return find_damage(logs, lambda uris: [uri for uri in uris if not storages.exists(uri)])
 
 
 def _read_logs(storages: Storages, checkpoint: str, output: str | None) -> BatchLogs:
@@ -86,11 +87,6 @@ def _read(
     names = entry_names(storage.names(folder))
     texts = {number: storage.read_text(f"{folder}/{names[number]}") for number in choose(names)}
     return BatchLog(folder, names, {number: text for number, text in texts.items() if text is not None}, lines)
-
-
-def _missing_files(storages: Storages, uris: Sequence[str]) -> list[str]:
-    """Returns the `uris` from a source's log that do not exist."""
-    return [uri for uri in uris if not storages.exists(uri)]
 
 
 def archive_entry(storages: Storages, path: str, checkpoint: str, archive: str) -> tuple[str, str]:

@@ -43,7 +43,7 @@ def check_output(model: CompiledModel, output: Output, frame: DataFrame, secrets
     findings = column_findings(model, output, frame.columns, exact=exact)
     for check in _checks(model, output, frame):
         try:
-            call_internal(frame.sparkSession, f"check of {check.code}", check.run, _leave_to_start)
+            call_internal(frame.sparkSession, f"check of {check.code}", check.run, _leave_to_spark)
         except SPARK_ERRORS as error:
             place = Place(check.location)
             findings.append(
@@ -53,7 +53,7 @@ def check_output(model: CompiledModel, output: Output, frame: DataFrame, secrets
         raise FindingsError(findings)
 
 
-def _leave_to_start() -> None:
+def _leave_to_spark() -> None:
     """Does nothing: Spark refuses the query when it starts, or in its first batch."""
 
 

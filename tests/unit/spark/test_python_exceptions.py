@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 
-from sqlstream.spark.reading.python_traces import python_exception
+from sqlstream.spark.spark_errors import python_exception
 
 
 def shut() -> None:
@@ -31,7 +31,7 @@ def test_the_last_exception_and_its_location_are_returned() -> None:
     )
 
     assert words is not None
-    assert words.startswith("ValueError: no door (test_python_traces.py line ")
+    assert words.startswith("ValueError: no door (test_python_exceptions.py line ")
     assert words.endswith(", in trace_of_chained_exceptions)")
 
 
