@@ -1,4 +1,4 @@
-"""Warnings and infos: what goes nowhere, what nothing uses, what grows for ever, and how a project lowers them."""
+"""Warnings and infos about unwritten models, unused nodes and unbounded state, and how a project lowers them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FILES = {
 
 
 def advice(root: Path, files: dict[str, str]) -> list[str]:
-    """Returns the severity, code and place of each finding of the project with these files besides."""
+    """Returns the severity, code and place of each finding of a project with these additional files."""
     for name, text in {**FILES, **files}.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ def advice(root: Path, files: dict[str, str]) -> list[str]:
 
 
 def loaded(root: Path, files: dict[str, str]) -> Project:
-    """Returns the project with these files besides."""
+    """Returns the project with these additional files."""
     advice(root, files)
     return compile_models(ProjectRequest(root)).loaded.compiled.project
 
@@ -57,8 +57,8 @@ def errors(root: Path, files: dict[str, str]) -> list[str]:
     return [f"{finding.code} {finding.location}" for finding in raised.value.findings if finding.is_error]
 
 
-def test_a_model_that_goes_nowhere(tmp_path: Path) -> None:
-    """One that another model reads is used, and one that names a sink is written."""
+def test_an_unwritten_model_gives_a_warning(tmp_path: Path) -> None:
+    """A model that no other model reads and that has no sink gives a warning."""
     files = {
         "models/inner.sql": f"select id from {ORDERS}",
         "models/leaf.sql": "select id from {{ ref('inner') }}",
@@ -67,8 +67,8 @@ def test_a_model_that_goes_nowhere(tmp_path: Path) -> None:
     assert advice(tmp_path, files) == ["warning unwritten-model models/leaf.sql:1:1"]
 
 
-def test_what_nothing_uses(tmp_path: Path) -> None:
-    """Sources, sinks and macros, one finding each kind; a macro that calls itself by name counts as used, one in a Jinja comment is none."""
+def test_unused_nodes_and_macros_give_infos(tmp_path: Path) -> None:
+    """Unused sources, sinks and macros give one info each; a macro in a Jinja comment is ignored."""
     files = {
         "models/more.yml": "sources:\n  - {name: old, tables: [{name: refunds, format: json, path: in, schema: a int}]}\n"
         "sinks:\n  - {name: archive, format: noop}\n  - {name: attic, format: noop}\n",
@@ -89,8 +89,8 @@ def test_what_nothing_uses(tmp_path: Path) -> None:
     )
 
 
-def test_a_project_without_models(tmp_path: Path) -> None:
-    """Is warned about, also where all models are disabled."""
+def test_a_project_without_enabled_models_gives_a_warning(tmp_path: Path) -> None:
+    """A project whose models are all disabled gives a warning."""
     disabled = {
         "models/orders_out.sql": "{{ config(enabled=false, sink='out') }} select * from {{ source('shop', 'orders') }}"
     }
@@ -99,7 +99,7 @@ def test_a_project_without_models(tmp_path: Path) -> None:
 
 
 def test_a_disabled_model_uses_what_it_names(tmp_path: Path) -> None:
-    """It may be enabled on another target."""
+    """Sources and sinks of a disabled model are used, because another target may enable the model."""
     files = {
         "models/more.yml": "sources:\n  - {name: old, tables: [{name: refunds, format: json, path: in, schema: a int}]}\n"
         "sinks:\n  - {name: archive, format: noop}\n",
@@ -109,8 +109,8 @@ def test_a_disabled_model_uses_what_it_names(tmp_path: Path) -> None:
     assert advice(tmp_path, files) == []
 
 
-def test_infos_are_for_compile_alone(tmp_path: Path) -> None:
-    """Other commands show warnings only, and a project with errors shows no infos."""
+def test_only_compile_shows_infos(tmp_path: Path) -> None:
+    """Only compile shows infos, and only if the project has no errors."""
     files = {"models/more.yml": "sinks:\n  - {name: archive, format: noop}\n"}
     advice(tmp_path, files)
 
@@ -151,8 +151,8 @@ def test_infos_are_for_compile_alone(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_state_that_grows_for_ever(tmp_path: Path, mode: str, sql: str, grows: bool) -> None:
-    """An aggregation in update mode without a watermark, and a join that keeps a side's rows."""
+def test_unbounded_state_gives_a_warning(tmp_path: Path, mode: str, sql: str, grows: bool) -> None:
+    """A stateful operator that never removes old state gives a warning."""
     found = advice(tmp_path, {"models/asked.sql": SINK % mode + sql})
 
     assert [item.split()[1] for item in found] == (["unbounded-state"] if grows else [])
@@ -162,7 +162,7 @@ GROWING = SINK % "update" + f"select id, count(*) as n from {ORDERS} group by id
 
 
 def test_a_project_lowers_a_warning(tmp_path: Path) -> None:
-    """To an info, or to nothing."""
+    """A rule in project.yml lowers a warning to an info or hides it."""
     rules = "name: shop\nrules: {unbounded-state: info, unused-sink: ignore}\n"
     files = {
         "project.yml": rules,
@@ -184,7 +184,7 @@ def test_a_project_lowers_a_warning(tmp_path: Path) -> None:
     ],
 )
 def test_a_comment_allows_a_warning_in_its_file(tmp_path: Path, allowed: str) -> None:
-    """Also one that lies in a macro which the model calls; in each form that SQL and Jinja have for comments."""
+    """A SQL or Jinja allow comment hides a warning in its file, also one from a macro that the model calls."""
     files = {
         "models/asked.sql": GROWING.replace("\n", "\n" + allowed),
         "models/called.sql": allowed + SINK % "update" + "{{ counted() }}",
@@ -195,8 +195,8 @@ def test_a_comment_allows_a_warning_in_its_file(tmp_path: Path, allowed: str) ->
     assert advice(tmp_path, files) == []
 
 
-def test_a_comment_that_allows_nothing_is_said(tmp_path: Path) -> None:
-    """It would hide what somebody brings in later."""
+def test_an_unused_allow_comment_gives_an_info(tmp_path: Path) -> None:
+    """An allow comment without a matching finding gives an info, because it would hide later findings."""
     allowed = "-- sqlstream: allow unbounded-state because there are few ids\n"
     files = {"models/orders_out.sql": FILES["models/orders_out.sql"] + "\n" + allowed}
 
@@ -221,8 +221,8 @@ def test_a_comment_that_allows_nothing_is_said(tmp_path: Path) -> None:
         "{# sqlstream allow: unbounded-state #}",
     ],
 )
-def test_a_comment_of_another_form_is_an_error(tmp_path: Path, comment: str) -> None:
-    """No reason, no such code, the code of an error, or a name and colon that are not quite those."""
+def test_an_invalid_allow_comment_is_an_error(tmp_path: Path, comment: str) -> None:
+    """An allow comment with a typo, without a reason, or with a code that cannot be allowed is an error."""
     files = {"models/asked.sql": GROWING + "\n" + comment}
 
     assert errors(tmp_path, files) == ["invalid-allow models/asked.sql:3:1"]
@@ -231,23 +231,23 @@ def test_a_comment_of_another_form_is_an_error(tmp_path: Path, comment: str) -> 
 @pytest.mark.parametrize(
     "comment", ["-- sqlstream allows this", "-- stream allow lists", "-- dbt: allow unbounded-state"]
 )
-def test_prose_is_no_comment_to_sqlstream(tmp_path: Path, comment: str) -> None:
-    """Whoever writes about sqlstream, or to another tool."""
+def test_other_comments_are_ignored(tmp_path: Path, comment: str) -> None:
+    """Comments that only mention sqlstream or address another tool are ignored."""
     path = "models/orders_out.sql"
 
     assert advice(tmp_path, {path: f"{FILES[path]}\n{comment}"}) == []
 
 
 @pytest.mark.parametrize("code", ["unknown-ref", "unbound-state"])
-def test_a_rule_for_what_cannot_be_lowered_is_an_error(tmp_path: Path, code: str) -> None:
-    """An error on which Spark does not decide stays one."""
+def test_a_rule_for_a_code_that_cannot_be_lowered_is_an_error(tmp_path: Path, code: str) -> None:
+    """A rule for an unknown code, or for an error that does not depend on Spark, is an error."""
     assert errors(tmp_path, {"project.yml": f"name: shop\nrules:\n  {code}: info\n"}) == [
         "invalid-allow project.yml:3:3"
     ]
 
 
-def test_sql_that_cannot_be_read_is_a_warning_without_java(tmp_path: Path) -> None:
-    """Only Spark's parser could tell a typo from a form that sqlstream does not know; the place is where it stopped."""
+def test_sql_that_cannot_be_parsed_is_a_warning_without_java(tmp_path: Path) -> None:
+    """Without Java, SQL that sqlglot cannot parse gives a warning at the place where parsing stopped."""
     sql = f"from {ORDERS} map id, amount using 'cat' as id, amount"
 
     assert advice(tmp_path, {"models/asked.sql": SINK % "append" + sql}) == [
@@ -255,8 +255,8 @@ def test_sql_that_cannot_be_read_is_a_warning_without_java(tmp_path: Path) -> No
     ]
 
 
-def test_it_is_a_warning_too_where_settings_change_what_spark_reads(tmp_path: Path) -> None:
-    """The rules are left out for such a target, but a typo is no less likely."""
+def test_sql_that_cannot_be_parsed_is_a_warning_without_rules(tmp_path: Path) -> None:
+    """SQL that sqlglot cannot parse also gives a warning on a target whose settings turn the rules off."""
     files = {
         "project.yml": "name: shop\ntargets: {local: {master: 'local[1]', spark: {spark.sql.ansi.enabled: 'false'}}}\n",
         "models/asked.sql": SINK % "append" + f"select id form {ORDERS} o where id > 1",
@@ -265,8 +265,8 @@ def test_it_is_a_warning_too_where_settings_change_what_spark_reads(tmp_path: Pa
     assert advice(tmp_path, files) == ["warning not-followed models/asked.sql:2:19"]
 
 
-def test_an_unread_form_in_a_macro_is_allowed_where_it_is_called(tmp_path: Path) -> None:
-    """As every finding that lies in a macro."""
+def test_a_warning_in_a_macro_is_allowed_in_the_calling_model(tmp_path: Path) -> None:
+    """An allow comment in a model also hides a `not-followed` warning in a macro that the model calls."""
     files = {
         "macros/read.sql": "{% macro read(column) %}\n  {{ column }}:x::string{% endmacro %}",
         "models/asked.sql": SINK % "append" + f"select {{{{ read('id') }}}} as x from {ORDERS}",
@@ -280,7 +280,7 @@ def test_an_unread_form_in_a_macro_is_allowed_where_it_is_called(tmp_path: Path)
 @pytest.mark.parametrize("value", ["ignore", "off", "info"])
 @pytest.mark.parametrize("code", sorted(ADVICE))
 def test_every_code_of_a_warning_can_be_lowered_by_a_rule(tmp_path: Path, code: str, value: str) -> None:
-    """In project.yml, whether the finding lies in a model or in YAML."""
+    """A rule in project.yml lowers every warning, in models and in YAML files."""
     project = loaded(tmp_path, {"project.yml": f"name: shop\nrules: {{{code}: {value}}}\n"})
     found = [
         Finding(code, "m", "w", "f", Location(path, 1, 1), Severity.WARNING) for path in ("models/a.sql", "sinks.yml")
@@ -293,7 +293,7 @@ def test_every_code_of_a_warning_can_be_lowered_by_a_rule(tmp_path: Path, code: 
 
 @pytest.mark.parametrize("code", sorted(ADVICE))
 def test_every_code_of_a_warning_can_be_allowed_by_a_comment(tmp_path: Path, code: str) -> None:
-    """In the file that it lies in: a model, a YAML file or a Python model."""
+    """An allow comment hides every warning in its file: a SQL model, a YAML file or a Python model."""
     allowed = f"sqlstream: allow {code} because we know"
     files = {
         "models/orders_out.sql": FILES["models/orders_out.sql"] + f"\n-- {allowed}",
@@ -308,8 +308,8 @@ def test_every_code_of_a_warning_can_be_allowed_by_a_comment(tmp_path: Path, cod
     assert [finding.location for finding in kept] == [Location("sources.yml", 1, 1)]
 
 
-def test_no_finding_below_an_error_has_a_code_that_cannot_be_lowered() -> None:
-    """Each place in the code that makes a warning or an info says so beside its code."""
+def test_every_code_below_an_error_can_be_lowered() -> None:
+    """Every code that the package uses for a warning or an info can be lowered."""
     found = {path: codes for path in sorted(PACKAGE.rglob("*.py")) for codes in [codes_below_errors(path)] if codes}
 
     assert {code for codes in found.values() for code in codes} <= ADVICE
@@ -317,7 +317,7 @@ def test_no_finding_below_an_error_has_a_code_that_cannot_be_lowered() -> None:
 
 
 def codes_below_errors(path: Path) -> set[str]:
-    """The codes that stand in the functions, and in the decorators of them, that name a severity below an error."""
+    """Returns the codes used in functions (or their decorators) that mention a severity below error."""
     tree = ast.parse(path.read_text())
     constants = {
         target.id: node.value.value
@@ -336,8 +336,8 @@ def codes_below_errors(path: Path) -> set[str]:
     return codes
 
 
-def test_a_comment_in_yaml_allows_an_ignored_option(tmp_path: Path) -> None:
-    """And one that allows nothing is said."""
+def test_a_comment_in_yaml_allows_an_unknown_option(tmp_path: Path) -> None:
+    """An allow comment in YAML hides a warning about an option, and gives an info if it hides nothing."""
     sources = FILES["sources.yml"].replace("path: in,", "path: in, options: {maxFilePerTrigger: 1},")
     assert advice(tmp_path, {"sources.yml": sources}) == ["warning unknown-option sources.yml:4:77"]
 
@@ -347,8 +347,8 @@ def test_a_comment_in_yaml_allows_an_ignored_option(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["off", "ignore"])
-def test_an_ignored_option_can_be_turned_off(tmp_path: Path, value: str) -> None:
-    """For the whole project."""
+def test_a_rule_allows_unknown_options(tmp_path: Path, value: str) -> None:
+    """A rule in project.yml hides `unknown-option` in the whole project."""
     sources = FILES["sources.yml"].replace("path: in,", "path: in, options: {maxFilePerTrigger: 1},")
     rules = f"name: shop\nrules: {{unknown-option: {value}}}\n"
 
@@ -356,7 +356,7 @@ def test_an_ignored_option_can_be_turned_off(tmp_path: Path, value: str) -> None
 
 
 def test_a_mistake_in_a_view_is_one_finding_for_all_queries(tmp_path: Path) -> None:
-    """It names the first query, and says how many more have it."""
+    """A mistake in a view gives one finding with the first query's name and the number of other queries."""
     files = {
         "models/sorted.sql": f"select id from {ORDERS} order by id",
         **{f"models/q{number}.sql": SINK % "append" + "select id from {{ ref('sorted') }}" for number in (1, 2, 3)},

@@ -1,4 +1,4 @@
-"""Inputs that a query names without ref() or source()."""
+"""Tables that a query names without ref() or source()."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNLIKE = "use {{ ref('MODEL') }} or {{ source('SOURCE', 'TABLE') }}"
 
 
 def found(sql: str, *views: str, has_catalog: bool = False) -> list[tuple[str, str]]:
-    """What stands at each problem, and its fix, for the model `daily` that reads `views`."""
+    """Returns the first word at each problem and the fix, for the model `daily` that reads `views`."""
     problems = bare_name_problems(
         bare_names(read_sql(sql), views), "daily", spellings_of(NAMES, has_catalog=has_catalog)
     )
@@ -45,7 +45,7 @@ def found(sql: str, *views: str, has_catalog: bool = False) -> list[tuple[str, s
     ],
 )
 def test_a_bare_name_is_found(sql: str, at: str, call: str) -> None:
-    """At its first character, whatever its case and however it is quoted."""
+    """A node's name without ref() or source() is found at its first character, in any case and quoting."""
     assert found(sql) == [(at, f"use {call}")]
 
 
@@ -62,7 +62,7 @@ def test_a_bare_name_is_found(sql: str, at: str, call: str) -> None:
     ],
 )
 def test_other_names_are_left_alone(sql: str) -> None:
-    """Views that the model reads, CTEs, columns, aliases, functions, and tables that the project does not know."""
+    """Views that the model reads, CTEs, columns, aliases, functions and unknown tables give no finding."""
     assert found(sql, "shop__orders") == []
 
 
@@ -78,7 +78,7 @@ def test_other_names_are_left_alone(sql: str) -> None:
     ],
 )
 def test_a_table_that_cannot_exist_is_an_error(sql: str, tables: dict[str, str]) -> None:
-    """Where the target has no catalog and no query makes tables; a name with a dot may be a file, and is left alone."""
+    """An unknown table is an error if no table can exist; names that may be files are skipped."""
     known = spellings_of(NAMES, has_catalog=False, may_have_tables=False)
     problems = bare_name_problems(bare_names(read_sql(sql), ["shop__orders"]), "daily", known)
 
@@ -96,7 +96,7 @@ def test_a_table_that_cannot_exist_is_an_error(sql: str, tables: dict[str, str])
     ],
 )
 def test_a_table_that_may_exist_is_left_alone(tmp_path: Path, files: dict[str, str]) -> None:
-    """It lies in a catalog, or a query or the project's Python makes it."""
+    """An unknown table gives no finding if a catalog, a query or Python code may provide it."""
     sources = "sources: [{name: shop, tables: [{name: orders, format: json, path: in, schema: 'id int'}]}]"
     written = {"sources.yml": sources, "models/asked.sql": "select * from elsewhere", **files}
     written["project.yml"] = "name: p\n" + files.get("project.yml", "")
@@ -108,14 +108,14 @@ def test_a_table_that_may_exist_is_left_alone(tmp_path: Path, files: dict[str, s
     assert [finding for finding in found if finding.code == "missing-ref"] == []
 
 
-def test_a_model_that_reads_itself_is_told_so() -> None:
-    """As `{{ this }}` in a FROM would: the fix is no ref()."""
+def test_a_model_that_reads_itself_gets_its_own_fix() -> None:
+    """A model that reads its own name gets an error whose fix does not suggest ref()."""
     ((at, fix),) = found("select * from daily")
 
     assert at == "daily"
     assert "ref(" not in fix
 
 
-def test_where_spark_has_tables_of_its_own_it_is_a_warning() -> None:
-    """The name may then be that of a table in a catalog."""
+def test_with_a_catalog_a_bare_name_is_a_warning() -> None:
+    """On a target with a catalog, a bare name is only a warning, because it may name a table there."""
     assert found("select * from orders", has_catalog=True)

@@ -1,4 +1,4 @@
-"""What may not be asked of a batch model, and where it may write."""
+"""Which configuration and sinks a batch model may have, and where it may write."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILES = {
 
 
 def codes(folder: Path, config: str, path: str = "report") -> list[str]:
-    """The codes of the errors of a batch model with the `config`, whose sink has the `path`."""
+    """Returns the error codes of a batch model with the `config` that writes to the `path`."""
     sinks = f"sinks:\n  - {{name: lake, format: json, path: '{path}'}}\n  - {{name: orders, format: json, path: a/b}}\n"
     model = f"{{{{ config(sink='lake'{config}) }}}} select * from {{{{ source('shop', 'customers') }}}}"
     for name, text in {**FILES, "sinks.yml": sinks, "models/report.sql": model}.items():
@@ -42,8 +42,8 @@ def codes(folder: Path, config: str, path: str = "report") -> list[str]:
         (", output_mode='complete'", ["batch-model"]),
     ],
 )
-def test_what_streams_alone_have(tmp_path: Path, config: str, expected: list[str]) -> None:
-    """What the model itself asks for counts; defaults of its folder are passed over."""
+def test_streaming_options_are_refused(tmp_path: Path, config: str, expected: list[str]) -> None:
+    """Streaming options in the batch model's own configuration are refused; folder defaults are ignored."""
     assert codes(tmp_path, config) == expected
 
 
@@ -60,8 +60,8 @@ def test_what_streams_alone_have(tmp_path: Path, config: str, expected: list[str
         ("../in", ["shared-output"]),
     ],
 )
-def test_a_folder_that_is_replaced_holds_nothing_else(tmp_path: Path, path: str, expected: list[str]) -> None:
-    """Neither the storage, another output, a checkpoint nor what the model reads may lie in it."""
+def test_an_output_folder_contains_nothing_else(tmp_path: Path, path: str, expected: list[str]) -> None:
+    """A batch output folder may not contain the storage, other outputs, checkpoints or the model's inputs."""
     assert codes(tmp_path, "", path) == expected
 
 
@@ -72,8 +72,8 @@ def test_a_folder_that_is_replaced_holds_nothing_else(tmp_path: Path, path: str,
         ("{name: lake, format: table, table: t}", "temporary-catalog"),
     ],
 )
-def test_sinks_of_batches(tmp_path: Path, sink: str, code: str) -> None:
-    """A batch is not given to Python; a table it is written into, where the catalog lasts."""
+def test_some_sinks_are_refused(tmp_path: Path, sink: str, code: str) -> None:
+    """A batch model cannot write to a Python sink, or to a table in a temporary catalog."""
     codes(tmp_path, "")
     (tmp_path / "sinks.yml").write_text(f"sinks:\n  - {sink}\n  - {{name: orders, format: json, path: a/b}}\n")
     with pytest.raises(FindingsError) as caught:

@@ -1,4 +1,4 @@
-"""Values as text and back, for the cache."""
+"""Encoding cached values as text and decoding them."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ COLUMNS = (Column("a", Struct((Field("b", Array(Decimal(10, 2))),)), origins=fro
         COLUMNS,
     ],
 )
-def test_what_is_written_is_read_again(value: object) -> None:
-    """Equal, and of the same types all the way down."""
+def test_decoding_restores_the_value(value: object) -> None:
+    """Decoding returns an equal value with the same types at every level."""
     found = decode(encode(value))
     assert found == value
     assert repr(found) == repr(value)
 
 
-def test_one_object_stays_one_object() -> None:
-    """What a tree reads twice is one node again, and two equal nodes stay two."""
+def test_shared_objects_stay_shared() -> None:
+    """A node that occurs twice is decoded as one node, and two equal nodes stay two."""
     shared = CteReference(where=HERE, columns=COLUMNS)
     equal = CteReference(where=HERE, columns=COLUMNS)
     tree = With(where=HERE, columns=COLUMNS, children=(shared, shared, equal))
@@ -60,8 +60,8 @@ def test_one_object_stays_one_object() -> None:
     assert first == third
 
 
-def test_what_is_kept_elsewhere_is_asked_for() -> None:
-    """By the name that it has there, and put in as the very object."""
+def test_external_objects_are_encoded_by_name() -> None:
+    """External objects are encoded by name, and decoding returns the same object."""
     leaf: Node = Scan(where=HERE, columns=None, node_id="source.p.s.t", stream=True)
     text = encode((leaf, "rest"), {id(leaf): "the leaf"})
     assert "Scan" not in text
@@ -70,7 +70,7 @@ def test_what_is_kept_elsewhere_is_asked_for() -> None:
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, b"bytes", Location, print, "half a letter: \ud800"])
 def test_other_values_are_refused(value: object) -> None:
-    """What would come back as something else, or not at all, is not written."""
+    """Values that cannot be encoded without loss raise an error."""
     with pytest.raises(CodecError):
         encode((value,))
 
@@ -94,19 +94,19 @@ def test_other_values_are_refused(value: object) -> None:
         "[" * 100_000,
     ],
 )
-def test_no_other_text_is_read(text: str) -> None:
-    """Whatever stands there, nothing is made but values of the known classes."""
+def test_invalid_text_is_refused(text: str) -> None:
+    """Invalid text raises an error, and no class outside the known ones is created."""
     with pytest.raises(CodecError):
         decode(text)
 
 
 def test_rows_are_plain_json() -> None:
-    """A row begins with the name of what it makes."""
+    """An encoded row is JSON and starts with the name of its class."""
     assert json.loads(encode(Location("a.sql", 2, 3))) == [["Location", "a.sql", [2], [3]], ["last", 0]]
 
 
-def test_digests_tell_types_and_order_apart() -> None:
-    """Templates see both."""
+def test_digests_depend_on_types_and_order() -> None:
+    """Values that differ only in type or order have different digests, because templates see the difference."""
     values = [1, "1", 1.0, True, None, (), [1], ["1"], {"a": 1, "b": 2}, {"b": 2, "a": 1}]
     assert len({digest(value) for value in values}) == len(values)
     assert digest("a", "b") != digest("ab")

@@ -25,7 +25,7 @@ from {{ source('shop', 'orders') }} o,
 
 
 def test_a_lateral_subquery_is_refused(tmp_path: Path) -> None:
-    """It is a kind of join, with its own operator."""
+    """A lateral subquery is refused like a join."""
     (tmp_path / "models").mkdir()
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)

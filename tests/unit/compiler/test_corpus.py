@@ -1,4 +1,4 @@
-"""The compiler's verdict on every query of the corpus is Spark's, as `make corpus` recorded it; no Spark is needed."""
+"""The compiler's verdict on each corpus query matches Spark's verdict as recorded by `make corpus`, without Spark."""
 
 from __future__ import annotations
 
@@ -27,41 +27,41 @@ RIGHT = [pytest.param(case, id=f"{case.theme}-{case.name}") for case in CASES if
 
 @pytest.fixture(scope="module")
 def project() -> Project:
-    """The sources, sinks and seeds of the corpus."""
+    """Returns the project with the sources, sinks and seeds of the corpus."""
     return load_corpus_project(PROJECT)
 
 
-def test_every_case_says_what_spark_said() -> None:
-    """Each case has a recorded verdict of Spark's, which `spark:` beside it repeats for the reader."""
+def test_every_case_repeats_the_recorded_verdict() -> None:
+    """The `spark:` line of each case repeats the recorded verdict of Spark."""
     recorded = {name: not verdict.accepted for name, verdict in read_verdicts().items()}
     assert {case.name: case.refused for case in CASES} == recorded
 
 
-def test_rules_to_come_excuse_silence_only() -> None:
-    """Every name in the list of rules to come is a query that Spark refuses or runs wrongly."""
+def test_the_list_of_rules_to_come_is_current() -> None:
+    """The list of rules to come contains only queries that Spark refuses or runs wrongly."""
     assert {case.name for case in CASES if case.wrong or (case.refused and not case.unknown_because)} >= RULES_TO_COME
 
 
-def test_the_corpus_is_as_large_as_it_says() -> None:
-    """At least 160 queries run, at least 80 are refused, and half of all have a source."""
+def test_the_corpus_is_large_enough() -> None:
+    """The corpus has at least 160 accepted and 80 refused queries, and at least half of all queries name a source."""
     assert len(RIGHT) >= 160
     assert len(REFUSED) >= 80
     assert sum(case.source is not None for case in CASES) * 2 >= len(CASES)
 
 
 @pytest.mark.parametrize("case", RIGHT)
-def test_what_spark_runs_is_not_refused(project: Project, case: Case) -> None:
-    """A query that Spark accepts and runs rightly compiles without an error finding."""
+def test_accepted_queries_compile(project: Project, case: Case) -> None:
+    """A query that Spark accepts and runs correctly compiles without an error."""
     assert judging_errors(case, compile_case(project, case)) == ()
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_spark_refuses_is_not_passed_in_silence(project: Project, case: Case) -> None:
-    """A query that Spark refuses has an error finding."""
+def test_refused_queries_have_an_error(project: Project, case: Case) -> None:
+    """A query that Spark refuses has an error."""
     assert judging_errors(case, compile_case(project, case))
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_spark_runs_wrongly_is_not_passed_in_silence(project: Project, case: Case) -> None:
-    """A query that Spark starts but that gives no or false rows has a finding, be it a warning."""
+def test_wrong_queries_have_a_finding(project: Project, case: Case) -> None:
+    """A query that runs in Spark with missing or wrong rows has at least one finding."""
     assert compile_case(project, case).findings

@@ -19,7 +19,7 @@ FILES = {
 
 
 def found(root: Path, files: dict[str, str]) -> list[str]:
-    """Returns code and place of each error and warning of the project with these files besides."""
+    """Returns the code and place of each error and warning of a project with these additional files."""
     for name, text in {**FILES, **files}.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,8 +48,8 @@ def found(root: Path, files: dict[str, str]) -> list[str]:
         (OTHER + ", mask: [idd]}", "unknown-column sources.yml:5:75"),
     ],
 )
-def test_a_source_that_no_model_reads_is_checked(tmp_path: Path, table: str, expected: str) -> None:
-    """Its format, path, schema, options, watermark and masks, as those of one that is read."""
+def test_an_unused_source_is_checked(tmp_path: Path, table: str, expected: str) -> None:
+    """The format, path, schema, options, watermark and masks of an unused source are checked."""
     assert found(tmp_path, {"sources.yml": f"{FILES['sources.yml']}      - {table}\n"}) == [expected]
 
 
@@ -67,8 +67,8 @@ def test_a_source_that_no_model_reads_is_checked(tmp_path: Path, table: str, exp
         ("{name: a, format: json, path: '{{ modle.name }}'}", "jinja-undefined sinks.yml:3:35"),
     ],
 )
-def test_a_sink_that_no_model_writes_to_is_checked(tmp_path: Path, sink: str, expected: str) -> None:
-    """Its format, path, options, names and Jinja, as those of one that is written to."""
+def test_an_unused_sink_is_checked(tmp_path: Path, sink: str, expected: str) -> None:
+    """The format, path, options, names and Jinja of an unused sink are checked."""
     assert found(tmp_path, {"sinks.yml": f"{FILES['sinks.yml']}  - {sink}\n"}) == [expected]
 
 
@@ -82,23 +82,23 @@ def test_a_sink_that_no_model_writes_to_is_checked(tmp_path: Path, sink: str, ex
         "{{ model.tags | join('/') }}",
     ],
 )
-def test_an_unused_sink_may_ask_for_what_a_model_has(tmp_path: Path, path: str) -> None:
-    """Nor is it wrong that another target sets its variables; the same the next time, from the cache."""
+def test_an_unused_sink_may_use_model_properties_and_unset_variables(tmp_path: Path, path: str) -> None:
+    """An unused sink may use model properties and unset variables; a second compilation from the cache agrees."""
     files = {"sinks.yml": f'{FILES["sinks.yml"]}  - {{name: a, format: json, path: "{path}"}}\n'}
 
     assert found(tmp_path, files) == []
     assert found(tmp_path, files) == []
 
 
-def test_a_table_that_only_another_target_keeps_may_be_declared(tmp_path: Path) -> None:
-    """The catalog of a local target forgets tables, which matters to queries that use them only."""
+def test_an_unused_table_sink_is_allowed_with_a_temporary_catalog(tmp_path: Path) -> None:
+    """An unused table sink is allowed on a target whose catalog is temporary."""
     files = {"sinks.yml": f"{FILES['sinks.yml']}  - {{name: a, format: table, table: lake.orders}}\n"}
 
     assert found(tmp_path, files) == []
 
 
 def test_a_wrong_watermark_of_a_source_is_one_finding(tmp_path: Path) -> None:
-    """However many queries read the source."""
+    """An invalid watermark of a source gives one finding, even if several queries read the source."""
     files = {
         "sources.yml": FILES["sources.yml"].replace("'}", "', watermark: {column: id, delay: 1 day}}"),
         "models/more.sql": FILES["models/orders_out.sql"],

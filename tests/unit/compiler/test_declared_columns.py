@@ -1,4 +1,4 @@
-"""Columns that properties files declare for models, beside those that the compiler knows."""
+"""Columns declared in properties files are compared with the columns that the compiler infers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILES = {
 
 
 def warnings(root: Path, declared: str) -> list[str]:
-    """Returns the code and place of each warning about a model with these declared columns."""
+    """Returns the code and place of each warning about a model with this declared column."""
     files = {**FILES, "models/orders.yml": f"models:\n  - name: orders\n    columns:\n      - {declared}\n"}
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -38,8 +38,8 @@ def warnings(root: Path, declared: str) -> list[str]:
         "{name: m, data_type: 'map<string, double>'}",
     ],
 )
-def test_what_fits_has_no_finding(tmp_path: Path, declared: str) -> None:
-    """In any case of letters, under any name of the type, whether nulls are allowed or not."""
+def test_matching_columns_have_no_finding(tmp_path: Path, declared: str) -> None:
+    """Declared columns match in any letter case, with any alias of the type and with or without `not null`."""
     assert warnings(tmp_path, declared) == []
 
 
@@ -55,13 +55,13 @@ def test_what_fits_has_no_finding(tmp_path: Path, declared: str) -> None:
         ("{name: m, data_type: string}", "4:30"),
     ],
 )
-def test_what_differs_is_a_warning_at_its_place(tmp_path: Path, declared: str, place: str) -> None:
-    """A name that the model does not have, another type, or a type that Spark does not know."""
+def test_different_columns_give_a_warning(tmp_path: Path, declared: str, place: str) -> None:
+    """An unknown column, a different type or an invalid type gives a warning at its place."""
     assert warnings(tmp_path, declared) == [f"declared-column models/orders.yml:{place}"]
 
 
-def test_columns_that_nobody_knows_are_not_compared(tmp_path: Path) -> None:
-    """Those of a Python model, and of a source whose table only Spark can open."""
+def test_unknown_columns_are_not_compared(tmp_path: Path) -> None:
+    """Declared columns are not compared if the model's columns are unknown, as for Python models and Delta sources."""
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "python_model.py").write_text(
         "def model(sqlstream, spark):\n    sqlstream.config(sink='out')\n    return sqlstream.source('shop', 'orders')\n"

@@ -1,4 +1,4 @@
-"""When the rows of a query come out, told without Spark; `tests/spark/test_emission.py` sees it happen."""
+"""When a query emits its rows, inferred without Spark; `tests/spark/test_emission.py` checks it with Spark."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _at(text: str, day: int = 1) -> datetime:
 def test_a_group_waits_for_an_event_a_delay_after_its_end(
     tmp_path: Path, key: str, start: datetime, end: datetime, event: datetime
 ) -> None:
-    """Windows are counted from 1970, a Thursday; a session ends a gap after its last event."""
+    """A group is emitted after an event whose time is the group's end plus the watermark delay."""
     (step,) = _emission(tmp_path, f"select {HINT} kind, count(*) as n from {ORDERS} group by {key}, kind").steps
 
     assert step.example is not None
@@ -85,7 +85,7 @@ def test_a_group_waits_for_an_event_a_delay_after_its_end(
 
 
 def test_an_end_between_two_milliseconds_waits_for_the_later_one(tmp_path: Path) -> None:
-    """A watermark has whole milliseconds."""
+    """A window end between two milliseconds waits for the later one, because watermarks have whole milliseconds."""
     key = "window(ts, '1 hour', '1 hour', '1500 microseconds')"
     (step,) = _emission(tmp_path, f"select {HINT} count(*) as n from {ORDERS} group by {key}").steps
 
@@ -116,7 +116,7 @@ def test_an_end_between_two_milliseconds_waits_for_the_later_one(tmp_path: Path)
     ],
 )
 def test_each_operator_has_its_rule(tmp_path: Path, sql: str, mode: str, releases: list[str]) -> None:
-    """In the order from the sources to the sink; what is not run says nothing."""
+    """Each executed operator has one step in the explanation, in order from the sources to the sink."""
     assert [step.release.value for step in _emission(tmp_path, sql, mode).steps] == releases
 
 
@@ -138,16 +138,16 @@ def test_each_operator_has_its_rule(tmp_path: Path, sql: str, mode: str, release
         (f"select count(*) as n from {OPEN} group by window(timestamp, '1 hour')", "unknown"),
     ],
 )
-def test_what_is_not_known_is_not_guessed(tmp_path: Path, sql: str, release: str) -> None:
-    """There is no example then, and a reason instead."""
+def test_an_unknown_time_has_a_reason_and_no_example(tmp_path: Path, sql: str, release: str) -> None:
+    """If the emission time is unknown, the step has a reason and no example."""
     (*_, step) = _emission(tmp_path, sql).steps
 
     assert (step.release.value, step.example) == (release, None)
     assert step.unknown
 
 
-def test_every_watermark_asks_for_an_event_of_its_own(tmp_path: Path) -> None:
-    """The lowest holds, or the highest where the target says so."""
+def test_each_watermark_needs_its_own_event(tmp_path: Path) -> None:
+    """The example has one event for each watermark; the lowest counts, or the highest with the `max` policy."""
     sql = (
         f"select count(*) as n from (select {HINT} ts from {ORDERS} union all select ts from {PAYMENTS}) "
         "group by window(ts, '10 minutes')"
@@ -161,24 +161,24 @@ def test_every_watermark_asks_for_an_event_of_its_own(tmp_path: Path) -> None:
     assert _emission(tmp_path, sql, spark="{spark.sql.streaming.multipleWatermarkPolicy: max}").highest
 
 
-def test_a_target_may_forbid_batches_without_new_rows(tmp_path: Path) -> None:
-    """Then what the watermark lets out waits for new rows."""
+def test_a_target_may_disable_batches_without_new_rows(tmp_path: Path) -> None:
+    """If a target disables batches without new rows, the explanation says so."""
     sql = f"select distinct ts from {PAYMENTS}"
 
     assert _emission(tmp_path, sql).idle_batches
     assert not _emission(tmp_path, sql, spark="{spark.sql.streaming.noDataMicroBatches.enabled: false}").idle_batches
 
 
-def test_a_query_that_cannot_run_has_its_errors_instead(tmp_path: Path) -> None:
-    """Those of what it is made of."""
+def test_an_invalid_query_has_errors_and_no_explanation(tmp_path: Path) -> None:
+    """A query with errors gets its errors instead of an explanation."""
     found = _explain(tmp_path, f"select kind, count(*) as n from {ORDERS} group by kind")
 
     assert found.emission is None
     assert [error.code for error in found.errors] == ["append-without-watermark"]
 
 
-def test_settings_that_change_spark_are_told(tmp_path: Path) -> None:
-    """What is said then holds without them."""
+def test_settings_that_change_spark_are_reported(tmp_path: Path) -> None:
+    """Settings that change how Spark interprets queries are reported in `is_foreseen`."""
     sql = f"select id from {ORDERS}"
 
     assert _explain(tmp_path, sql).is_foreseen
@@ -195,13 +195,13 @@ def test_settings_that_change_spark_are_told(tmp_path: Path) -> None:
         (f"select id from {ORDERS} where id > 1", 0),
     ],
 )
-def test_conditions_above_a_watermark_are_named(tmp_path: Path, sql: str, count: int) -> None:
-    """A row that one of them drops moves no watermark; one below the watermark surprises nobody."""
+def test_conditions_after_a_watermark_are_listed(tmp_path: Path, sql: str, count: int) -> None:
+    """Conditions applied after the watermark are listed, because rows that they drop do not advance it."""
     assert len(_emission(tmp_path, sql).filters) == count
 
 
-def test_a_view_and_an_unknown_name_are_bad_usage(tmp_path: Path) -> None:
-    """A view writes no rows; the nearest names help."""
+def test_a_view_and_an_unknown_name_are_usage_errors(tmp_path: Path) -> None:
+    """Explaining a view or an unknown model is a usage error."""
     _explain(tmp_path, f"select id from {ORDERS}")
     for name in ("view", "askd"):
         with pytest.raises(UsageError):
@@ -222,7 +222,7 @@ def test_a_view_and_an_unknown_name_are_bad_usage(tmp_path: Path) -> None:
     ],
 )
 def test_calls_of_window_functions_are_read(text: str, call: TimeWindow | None) -> None:
-    """Only plain intervals are times."""
+    """The length and slide of a window are read only if they are plain intervals."""
     assert read_window(text) == call
 
 
@@ -236,6 +236,6 @@ def test_calls_of_window_functions_are_read(text: str, call: TimeWindow | None) 
         ("1 week", timedelta(days=7)),
     ],
 )
-def test_intervals_are_times(text: str, span: timedelta) -> None:
-    """A month has 31 days in a watermark."""
+def test_intervals_are_durations(text: str, span: timedelta) -> None:
+    """Intervals are converted to durations, and a month counts as 31 days."""
     assert parse_interval(text).span == span

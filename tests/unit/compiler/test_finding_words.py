@@ -1,4 +1,4 @@
-"""The words of findings where they depend on what the query holds."""
+"""Texts of findings that depend on the query."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ZONES = "{{ source('shop', 'zones') }}"
 
 
 def finding(root: Path, code: str, sql: str, mode: str = "append", **models: str) -> Finding:
-    """Returns the one finding of a code that the query has."""
+    """Returns the only finding of the query with this code."""
     asked = {"models/asked.sql": f"{{{{ config(sink='out', output_mode='{mode}') }}}}\n{sql}"}
     for name, text in {**FILES, **asked, **{f"models/{key}.sql": text for key, text in models.items()}}.items():
         (root / name).parent.mkdir(exist_ok=True)
@@ -69,8 +69,8 @@ FIRST = "select min_by(struct(*), ts) as first"
         ),
     ],
 )
-def test_an_ambiguous_name_names_the_relations(tmp_path: Path, sql: str, why: str, fix: str) -> None:
-    """A prefix helps only where it belongs to one of the columns."""
+def test_an_ambiguous_name_lists_the_relations(tmp_path: Path, sql: str, why: str, fix: str) -> None:
+    """The finding lists the relations with the column; its fix suggests a prefix only if that is unambiguous."""
     found = finding(tmp_path, "ambiguous-column", sql)
 
     assert (found.why, found.fix) == (why, fix)
@@ -110,7 +110,7 @@ def test_an_ambiguous_name_names_the_relations(tmp_path: Path, sql: str, why: st
     ],
 )
 def test_a_window_function_becomes_an_aggregation(tmp_path: Path, sql: str, fix: str) -> None:
-    """By the time that it is ordered by, or else by the event time."""
+    """The fix rewrites a window function as an aggregation over the ORDER BY column, or over event-time windows."""
     assert finding(tmp_path, "window-function", sql).fix == fix
 
 
@@ -122,15 +122,15 @@ def test_a_window_function_becomes_an_aggregation(tmp_path: Path, sql: str, fix:
         ("select cast(ts as string) as s, count(*) as n from {0} group by 1", "group by window(ts, '10 minutes')"),
     ],
 )
-def test_what_a_time_is_cut_to_becomes_a_window(tmp_path: Path, sql: str, fix: str) -> None:
-    """Of the same length, where the expression says one."""
+def test_a_truncated_time_becomes_a_window(tmp_path: Path, sql: str, fix: str) -> None:
+    """Grouping by a truncated time gives a fix with a window of the same length, if that is known."""
     found = finding(tmp_path, "append-without-watermark", sql.format(MARKED))
 
     assert found.fix == f"{fix} instead, and select window.start"
 
 
 def test_the_start_of_a_window_has_lost_its_watermark(tmp_path: Path) -> None:
-    """Which the window itself keeps: a second hint on it would be refused."""
+    """Grouping by `window.start` gives the fix to select the window, which keeps the watermark."""
     windows = f"(select window.start as s from {MARKED} group by window(ts, '1 minute'))"
 
     found = finding(
@@ -141,8 +141,8 @@ def test_the_start_of_a_window_has_lost_its_watermark(tmp_path: Path) -> None:
     assert "also select `window` unchanged" in found.fix
 
 
-def test_a_static_sort_is_not_to_be_deleted(tmp_path: Path) -> None:
-    """Only that of a stream is in the way."""
+def test_a_static_sort_may_stay(tmp_path: Path) -> None:
+    """The fix does not ask to remove a sort of static data."""
     sql = f"select o.id from {ORDERS} o join (select * from {ZONES} order by name limit 3) z on o.id = z.id"
 
     found = finding(tmp_path, "complete-without-aggregation", sql, "complete")
@@ -150,8 +150,8 @@ def test_a_static_sort_is_not_to_be_deleted(tmp_path: Path) -> None:
     assert found.fix == "use output_mode='append'"
 
 
-def test_a_watermark_goes_to_a_timestamp(tmp_path: Path) -> None:
-    """One that has none yet."""
+def test_the_fix_suggests_a_timestamp_for_the_watermark(tmp_path: Path) -> None:
+    """The fix for a watermark on another type suggests a timestamp column without a watermark."""
     sql = f"select /*+ WATERMARK(id, '10 minutes') */ * from {ORDERS}"
 
     assert finding(tmp_path, "watermark-type", sql).fix == (
@@ -159,8 +159,8 @@ def test_a_watermark_goes_to_a_timestamp(tmp_path: Path) -> None:
     )
 
 
-def test_a_call_is_shown_as_its_author_wrote_it(tmp_path: Path) -> None:
-    """On one line, and with the values that it has."""
+def test_a_call_is_quoted_as_written(tmp_path: Path) -> None:
+    """A message quotes a call as written, on one line and with expanded template values."""
     sql = f"select Count( distinct\n  id ) as n from {ORDERS}"
     assert finding(tmp_path, "distinct-aggregate", sql).message == "`Count( distinct id )` cannot run on a stream"
 
@@ -177,8 +177,8 @@ def test_a_call_is_shown_as_its_author_wrote_it(tmp_path: Path) -> None:
         (f"select /*+ COALESCE(1) */ id from {ORDERS}", True),
     ],
 )
-def test_what_is_shared_under_a_real_time_trigger(tmp_path: Path, sql: str, is_refused: bool) -> None:
-    """A CTE has one reader however often it is read, a model as many as references; hints in subqueries are of those."""
+def test_shared_ctes_and_hints_under_a_real_time_trigger(tmp_path: Path, sql: str, is_refused: bool) -> None:
+    """Real-time triggers refuse a CTE that is read twice and hints outside subqueries, but not two references."""
     config = "{{ config(sink='out', output_mode='update', trigger={'real_time': '5 minutes'}) }}\n"
     files = {**FILES, "models/inner.sql": f"with a as (select id from {ORDERS}) select id from a"}
     for name, text in {**files, "models/asked.sql": config + sql}.items():
@@ -192,8 +192,8 @@ def test_what_is_shared_under_a_real_time_trigger(tmp_path: Path, sql: str, is_r
     assert any("with itself" in text or "COALESCE" in text for text in said) is is_refused
 
 
-def test_half_a_letter_is_a_finding(tmp_path: Path) -> None:
-    """No text can hold it, and no file."""
+def test_half_a_surrogate_pair_is_a_syntax_error(tmp_path: Path) -> None:
+    """Half of a surrogate pair is a syntax error, because it is not a character."""
     found = finding(tmp_path, "sql-syntax", "select '{{ '\\udce9' }}' as x")
 
     assert found.why == "half of a surrogate pair is not a character"

@@ -16,8 +16,8 @@ SQL = "select a, 'B' as `C` from x where d > 1e5"
         "/* why */ select a , 'B' as `C` from x where d > 1e5;",
     ],
 )
-def test_expression_parts_do_not_count(same: str) -> None:
-    """Comments, white space, case and a last semicolon leave the fingerprint as it is."""
+def test_formatting_does_not_change_the_fingerprint(same: str) -> None:
+    """Comments, white space, letter case and a final semicolon do not change the fingerprint."""
     assert fingerprint(same) == fingerprint(SQL)
 
 
@@ -32,6 +32,6 @@ def test_expression_parts_do_not_count(same: str) -> None:
         SQL + " 'open",
     ],
 )
-def test_meaning_counts(other: str) -> None:
-    """Strings, quoted identifiers, hints and any other token change it; unreadable SQL has one too."""
+def test_tokens_change_the_fingerprint(other: str) -> None:
+    """Strings, quoted identifiers, hints and all other tokens change the fingerprint; unreadable SQL has one too."""
     assert fingerprint(other) != fingerprint(SQL)

@@ -1,4 +1,4 @@
-"""Which columns a model gives, of which types, with which watermarks, made from what."""
+"""The columns that a model returns, with their types, watermarks and origins."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FILES = {
 
 
 def analysis_of(folder: Path, sql: str, **models: str) -> Analysis:
-    """Returns the analysis of a model that holds `sql` and reads other `models`."""
+    """Returns the analysis of a model with this SQL that reads other `models`."""
     for name, text in {**FILES, **{f"models/{name}.sql": text for name, text in models.items()}}.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ def analysis_of(folder: Path, sql: str, **models: str) -> Analysis:
 
 
 def columns_of(folder: Path, sql: str, **models: str) -> tuple[Column, ...]:
-    """Returns the columns of a model, which must be known."""
+    """Returns the columns of a model after checking that they are known and the model has no problems."""
     analysis = analysis_of(folder, sql, **models)
     assert analysis.problems == ()
     assert analysis.node.columns is not None
@@ -88,7 +88,7 @@ def columns_of(folder: Path, sql: str, **models: str) -> tuple[Column, ...]:
     ],
 )
 def test_names_and_types_flow_through_a_query(tmp_path: Path, sql: str, expected: str | None) -> None:
-    """As Spark's analyser has them; a type that nobody declares is None."""
+    """Column names and types match Spark's analyser; the type of an undeclared seed column is None."""
     found = ", ".join(f"{column.name} {column.type}" for column in columns_of(tmp_path, sql))
 
     if expected is None:
@@ -119,14 +119,14 @@ def test_names_and_types_flow_through_a_query(tmp_path: Path, sql: str, expected
     ],
 )
 def test_a_watermark_stays_on_a_column_and_on_windows_over_it(tmp_path: Path, sql: str, carries: bool) -> None:
-    """Any other expression loses it."""
+    """A column and the windows over it keep the watermark, and any other expression loses it."""
     (column,) = columns_of(tmp_path, sql)
 
     assert (column.event_time is not None) is carries
 
 
-def test_a_field_with_a_watermark_is_remembered_under_another_name(tmp_path: Path) -> None:
-    """Spark keeps the watermark of a struct's field, whatever the struct is called, and what is taken out carries it."""
+def test_a_field_of_a_renamed_struct_keeps_its_watermark(tmp_path: Path) -> None:
+    """A field of a renamed struct keeps its watermark, and a column taken from it has it too."""
     inner = f"select s as r from (select struct(ts) as s from {WATERMARKED})"
 
     (column,) = columns_of(tmp_path, f"select r.ts as t from ({inner})")
@@ -146,15 +146,15 @@ def test_a_field_with_a_watermark_is_remembered_under_another_name(tmp_path: Pat
         (f"select from_json(to_json(struct(ts)), 'ts timestamp').ts from {WATERMARKED}", False),
     ],
 )
-def test_a_field_of_a_struct_carries_what_it_is_made_from(tmp_path: Path, sql: str, carries: bool) -> None:
-    """An array's element and a map's value carry nothing, but the structs in them do."""
+def test_a_field_of_a_nested_struct_keeps_its_watermark(tmp_path: Path, sql: str, carries: bool) -> None:
+    """Array elements and map values lose the watermark, but the fields of structs in them keep it."""
     (column,) = columns_of(tmp_path, sql)
 
     assert (column.event_time is not None, column.may_carry) == (carries, False)
 
 
-def test_a_watermark_on_an_unknown_column_is_a_problem(tmp_path: Path) -> None:
-    """Its place is the column's own, in the clause."""
+def test_a_watermark_on_an_unknown_column_is_an_error(tmp_path: Path) -> None:
+    """A watermark on an unknown column is an error at the column name in the clause."""
     sql = f"select * from {ORDERS} WATERMARK tz DELAY OF INTERVAL 1 MINUTE as o"
 
     with pytest.raises(FindingsError) as raised:
@@ -165,7 +165,7 @@ def test_a_watermark_on_an_unknown_column_is_a_problem(tmp_path: Path) -> None:
 
 
 def test_a_lost_watermark_is_traced_to_the_model_that_lost_it(tmp_path: Path) -> None:
-    """Two models below."""
+    """A lost watermark is traced through two references to the model that lost it."""
     cast = f"select id, cast(ts as date) as day from {WATERMARKED}"
 
     columns = columns_of(
@@ -177,7 +177,7 @@ def test_a_lost_watermark_is_traced_to_the_model_that_lost_it(tmp_path: Path) ->
 
 
 def test_origins_reach_to_the_sources(tmp_path: Path) -> None:
-    """Through another model and a join."""
+    """The origins of a column are traced through another model and a join to the sources."""
     upstream = f"select id, amount * 2 as twice from {ORDERS}"
 
     columns = columns_of(
@@ -199,8 +199,8 @@ def test_origins_reach_to_the_sources(tmp_path: Path) -> None:
         f"select struct(*).a as a from {PAYMENTS} join (select * from {{{{ source('shop', 'raw') }}}})",
     ],
 )
-def test_what_is_not_known_is_no_problem(tmp_path: Path, sql: str) -> None:
-    """Spark may know the columns: nothing is refused."""
+def test_unknown_columns_give_no_errors(tmp_path: Path, sql: str) -> None:
+    """A query over unknown columns has no errors, because Spark may know the columns."""
     assert analysis_of(tmp_path, sql).problems == ()
 
 
@@ -212,8 +212,8 @@ def test_what_is_not_known_is_no_problem(tmp_path: Path, sql: str) -> None:
         f"from {PAYMENTS} |> drop |> where id > 1",
     ],
 )
-def test_what_breaks_off_is_no_fault(tmp_path: Path, sql: str) -> None:
-    """Spark refuses it; sqlstream says what it can, and does not break."""
+def test_incomplete_queries_do_not_crash(tmp_path: Path, sql: str) -> None:
+    """Analysis of an incomplete query, which Spark refuses, does not crash."""
     with suppress(FindingsError):
         analysis_of(tmp_path, sql)
 
@@ -236,14 +236,14 @@ def test_what_breaks_off_is_no_fault(tmp_path: Path, sql: str) -> None:
         f"select *, struct(*) as everything from {PAYMENTS}",
     ],
 )
-def test_names_that_are_no_columns_of_a_relation_are_known(tmp_path: Path, sql: str) -> None:
-    """Lambda variables, units, aliases, correlated columns."""
+def test_names_other_than_columns_are_known(tmp_path: Path, sql: str) -> None:
+    """Lambda variables, time units, aliases and correlated columns are not reported as unknown columns."""
     assert analysis_of(tmp_path, sql).problems == ()
 
 
 @pytest.mark.parametrize("setting", ["spark.sql.caseSensitive", "spark.sql.streaming.unsupportedOperationCheck"])
-def test_a_target_that_changes_what_spark_accepts_is_left_to_spark(tmp_path: Path, setting: str) -> None:
-    """Its queries cannot be foretold."""
+def test_settings_that_change_spark_turn_errors_off(tmp_path: Path, setting: str) -> None:
+    """A target whose settings change what Spark accepts gives no errors for its queries."""
     asked = f"select ID, id, nothing from {PAYMENTS}"
     with pytest.raises(FindingsError):
         analysis_of(tmp_path, asked)

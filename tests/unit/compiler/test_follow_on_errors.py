@@ -1,4 +1,4 @@
-"""One typo is one finding: what follows from it is not reported, and the fix names what was meant."""
+"""One typo gives one finding: its consequences are not reported, and the fix suggests the right name."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def findings(root: Path, query: str, config: str = "{{ config(sink='out') }}") -
     ],
 )
 def test_a_typo_in_group_by_is_one_finding(tmp_path: Path, query: str, code: str, fix: str) -> None:
-    """Neither the struct of the mistyped window, nor the missing watermark, nor the ungrouped column is reported."""
+    """A typo in GROUP BY does not also report the window's fields, the missing watermark or ungrouped columns."""
     (found,) = findings(tmp_path, query)
 
     assert found.code == code
@@ -71,10 +71,10 @@ def test_a_typo_in_group_by_is_one_finding(tmp_path: Path, query: str, code: str
         ("count(*) as c", "gruop by window(ts, '1 hour'), place", "did you mean `group`?"),
     ],
 )
-def test_a_mistake_of_syntax_is_not_one_of_the_watermark_hint(
+def test_a_syntax_error_gives_no_finding_about_the_watermark_hint(
     tmp_path: Path, columns: str, group: str, fix: str
 ) -> None:
-    """An open bracket hides FROM, and a misspelt GROUP makes the keys relations."""
+    """A syntax error that hides FROM or GROUP BY gives no finding about the watermark hint."""
     query = f"select /*+ WATERMARK(ts, '1 minute') */ {columns} from READINGS {group}"
     (found,) = findings(tmp_path, query)
 
@@ -85,16 +85,16 @@ def test_a_mistake_of_syntax_is_not_one_of_the_watermark_hint(
     "key",
     ["window(ts, '1 huor')", "window(ts, '1 hour', '5 huor')", "place, session_window(ts, '1 huor')"],
 )
-def test_a_mistyped_unit_of_time_gets_the_unit(tmp_path: Path, key: str) -> None:
-    """In lengths, slides and gaps, as in watermarks."""
+def test_a_misspelt_time_unit_is_corrected(tmp_path: Path, key: str) -> None:
+    """A misspelt time unit in the length, slide or gap of a window gives a fix with the right unit."""
     (found,) = findings(tmp_path, f"select count(*) as c from READINGS group by {key}")
 
     assert (found.why, found.fix) == ("`huor` is not a unit for Spark intervals", "did you mean `hour`?")
 
 
 @pytest.mark.parametrize(("config", "fix"), [("{{ config(sink='out') }", "use `}}`"), ("{% set a = 1 }", "use `%}`")])
-def test_a_missing_brace_is_named(tmp_path: Path, config: str, fix: str) -> None:
-    """A `}` that has no opening bracket was meant for the end of its block."""
+def test_a_missing_brace_is_suggested(tmp_path: Path, config: str, fix: str) -> None:
+    """A Jinja tag that ends with a single `}` gives a fix with the right end."""
     (found,) = findings(tmp_path, "select 1", config)
 
     assert (found.code, found.fix) == ("jinja-syntax", fix)
@@ -102,7 +102,7 @@ def test_a_missing_brace_is_named(tmp_path: Path, config: str, fix: str) -> None
 
 @pytest.mark.parametrize(("limit", "codes"), [("limit 10", ["stream-limit"]), ("limit all", [])])
 def test_a_limit_in_append_mode_is_a_warning(tmp_path: Path, limit: str, codes: list[str]) -> None:
-    """It ends the output for ever, which Spark does not say."""
+    """LIMIT in append mode is a warning, because the query emits no more rows after the limit."""
     found = findings(tmp_path, f"select ts from READINGS {limit}")
 
     assert [item.code for item in found] == codes

@@ -1,4 +1,4 @@
-"""What the tokens of a text tell for certain of Spark's grammar, and where."""
+"""Grammar errors that are certain from the tokens of a query, and their places."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from sqlstream.compiler.sql.sql_text import read_sql
         ("select count(*) from o group by ()", 23),
     ],
 )
-def test_what_no_query_can_hold_is_found_at_its_place(sql: str, offset: int) -> None:
-    """One problem, where the mistake stands."""
+def test_a_certain_grammar_error_is_found_at_its_offset(sql: str, offset: int) -> None:
+    """A certain grammar error gives one problem at the offset of the mistake."""
     assert [problem.offset for problem in grammar_problems(read_sql(sql), {"o"})] == [offset]
 
 
@@ -44,6 +44,6 @@ def test_what_no_query_can_hold_is_found_at_its_place(sql: str, offset: int) -> 
         "select '(', \"]\", `,` from o -- (",
     ],
 )
-def test_what_may_be_a_query_is_not_judged(sql: str) -> None:
-    """Names like keywords, brackets in text, and relations that are no views of the model are left alone."""
+def test_queries_that_may_be_valid_give_no_problem(sql: str) -> None:
+    """Names like keywords, brackets in strings and comments, and relations that are not views give no problem."""
     assert grammar_problems(read_sql(sql), {"o"}) == []

@@ -1,4 +1,4 @@
-"""Comments that were meant as hints."""
+"""Comments that look like hints."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from sqlstream.errors import Severity
         "select --+BROADCAST(x)\na from x",
     ],
 )
-def test_a_comment_that_was_meant_as_a_hint_is_a_warning(sql: str) -> None:
-    """At the comment's first character."""
+def test_a_comment_that_looks_like_a_hint_gives_a_warning(sql: str) -> None:
+    """A comment that looks like a hint gives a warning at the comment's start."""
     (problem,) = ignored_hints(sql, tokenize(sql))
 
     assert (problem.code, problem.severity) == ("unknown-hint", Severity.WARNING)
@@ -39,6 +39,6 @@ def test_a_comment_that_was_meant_as_a_hint_is_a_warning(sql: str) -> None:
         "select '/* + WATERMARK(ts) */' from x",
     ],
 )
-def test_other_comments_are_left_alone(sql: str) -> None:
-    """Among them SQL that was commented out, which may begin with a plus."""
+def test_other_comments_give_no_warning(sql: str) -> None:
+    """Real hints and other comments give no warning, even commented-out SQL that starts with a plus."""
     assert list(ignored_hints(sql, tokenize(sql))) == []

@@ -1,4 +1,4 @@
-"""Delays as Spark's interval literals."""
+"""Parsing delays as Spark's interval literals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sqlstream.compiler.sql.intervals import IntervalError, Span, parse_interval
     ],
 )
 def test_parse_interval(text: str, clause: str) -> None:
-    """Numbers and units come out as Spark's grammar takes them."""
+    """An interval's clause has the numbers and units in the form that Spark's grammar accepts."""
     assert parse_interval(text).clause == clause
 
 
@@ -37,7 +37,7 @@ def test_parse_interval(text: str, clause: str) -> None:
     ],
 )
 def test_other_text_is_refused(text: str) -> None:
-    """What Spark would not take, and a negative delay, is refused with a way out."""
+    """Text that Spark does not accept, or a negative delay, raises an error with a reason and a fix."""
     with pytest.raises(IntervalError) as caught:
         parse_interval(text)
     assert caught.value.why
@@ -58,5 +58,5 @@ def test_other_text_is_refused(text: str) -> None:
     ],
 )
 def test_read_span(text: str, span: Span | None) -> None:
-    """Each unit has a sign of its own, and what Spark cannot read has no length."""
+    """Each unit may have its own sign, and an interval that Spark cannot read has no length."""
     assert read_span(text) == span

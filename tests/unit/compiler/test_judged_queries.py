@@ -1,5 +1,6 @@
-"""What the compiler says of single queries is what Spark's analyser says; `tests/spark/test_judged_queries_in_spark.py`
-asks Spark about the same ones.
+"""The compiler's verdict on single queries matches Spark's.
+
+`tests/spark/test_judged_queries_in_spark.py` gives the same queries to Spark.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ EVERY_TYPE = """
     aai array<array<int>>, adt array<date>, m map<string,int>, mi map<int,string>,
     st struct<a:int,b:string,c:struct<d:double>>, ast array<struct<k:string,w:bigint>>
 """
-"""The columns over which the expressions are written (`tests/spark/test_expression_types.py`)."""
+"""The columns that the expressions use (`tests/spark/test_expression_types.py`)."""
 
 VIEWS = {
     "o": _scan("o", STREAM, stream=True),
@@ -47,7 +48,7 @@ VIEWS = {
 
 
 def errors_in(sql: str) -> list[str]:
-    """Returns the errors that are found in one query over `VIEWS`."""
+    """Returns the errors of one query over `VIEWS`."""
     builder = Builder(Text("model.shop.asked", sql), parse_sql(sql), knows_functions=True)
     builder.build(VIEWS)
     problems = [*grammar_problems(read_sql(sql), VIEWS), *builder.problems]
@@ -55,26 +56,26 @@ def errors_in(sql: str) -> list[str]:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_what_spark_takes_is_not_refused(theme: str) -> None:
-    """No query that Spark's analyser takes has an error."""
+def test_accepted_queries_have_no_error(theme: str) -> None:
+    """A query that Spark's analyser accepts has no error."""
     assert {sql: errors_in(sql) for verdict, sql in judged(theme) if verdict == "+" and errors_in(sql)} == {}
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_what_spark_refuses_is_found(theme: str) -> None:
-    """Every query that Spark refuses, and of which the compiler can know it, has an error."""
+def test_refused_queries_have_an_error(theme: str) -> None:
+    """A query that Spark refuses for a reason that the compiler can know has an error."""
     assert [sql for verdict, sql in judged(theme) if verdict == "-" and not errors_in(sql)] == []
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_silence_is_listed(theme: str) -> None:
-    """What is found by now does not stay listed as unknown."""
+def test_the_list_of_unknown_queries_is_current(theme: str) -> None:
+    """A query listed as unknown (`?`) has no error; otherwise the list is out of date."""
     assert [sql for verdict, sql in judged(theme) if verdict == "?" and errors_in(sql)] == []
 
 
 @pytest.mark.parametrize("kind", ["plain", "aggregate", "window"])
-def test_expressions_that_spark_types_are_not_refused(kind: str) -> None:
-    """More than a thousand expressions, all of which Spark's analyser takes, have no error."""
+def test_accepted_expressions_have_no_error(kind: str) -> None:
+    """More than a thousand expressions that Spark's analyser accepts have no error."""
     expressions = (EXPRESSIONS / f"{kind}.txt").read_text(encoding="utf-8").splitlines()
 
     assert {

@@ -1,4 +1,4 @@
-"""The fix of a missing watermark is a hint that can be copied: written where it says, the finding is gone."""
+"""The fix for a missing watermark contains a hint that can be copied to the given place and removes the finding."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HINT = re.compile(r"(/\*\+ WATERMARK.*? \*/) after SELECT(?: in (models/\w+\.sql
 
 
 def findings(root: Path, model: str, mode: str, files: dict[str, str]) -> list[Finding]:
-    """What is found in the model `asked`, of SQL `model`."""
+    """Returns the findings in the model `asked`, whose SQL is `model`."""
     asked = f"{{{{ config(sink='out', output_mode='{mode}', {CONFIG.get(model, '')}) }}}}\n{model}"
     for name, text in {**FILES, "models/asked.sql": asked, **files}.items():
         (root / name).parent.mkdir(exist_ok=True)
@@ -59,25 +59,25 @@ BOUND = "a.id = p.id and p.paid_at between a.ordered_at and a.ordered_at + inter
     ],
 )
 def test_a_hint_in_the_select_itself(tmp_path: Path, mode: str, model: str) -> None:
-    """Of aggregations, joins and deduplications, with the names that the model itself has for its times."""
+    """The hint for an aggregation, join or deduplication uses the model's own column names and removes the finding."""
     (missing,) = findings(tmp_path, model, mode, {})
     hint, elsewhere = HINT.search(missing.fix).groups()  # type: ignore[union-attr]
     head, select, rest = model.rpartition("select ") if "with" not in model else model.rpartition("select a")
 
-    mended = f"{head}{select.replace('select ', f'select {hint} ')}{rest}"
+    with_hint = f"{head}{select.replace('select ', f'select {hint} ')}{rest}"
 
     assert elsewhere is None
-    assert missing.code not in [item.code for item in findings(tmp_path, with_config(model, mended), mode, {})]
+    assert missing.code not in [item.code for item in findings(tmp_path, with_config(model, with_hint), mode, {})]
 
 
-def with_config(model: str, mended: str) -> str:
-    """The mended model, which has the configuration of the model."""
-    CONFIG[mended] = CONFIG.get(model, "")
-    return mended
+def with_config(model: str, with_hint: str) -> str:
+    """Returns the corrected model, which gets the configuration of the original model."""
+    CONFIG[with_hint] = CONFIG.get(model, "")
+    return with_hint
 
 
 def test_a_hint_in_the_model_upstream(tmp_path: Path) -> None:
-    """Named as the other way where that model hands the time on as it is."""
+    """If an upstream model passes the event time on unchanged, the fix also offers a hint there."""
     model = f"select a.id from {ORDERS} a left join {{{{ ref('paid') }}}} p on {BOUND}"
 
     (missing,) = findings(tmp_path, model, "append", {})
@@ -89,8 +89,8 @@ def test_a_hint_in_the_model_upstream(tmp_path: Path) -> None:
     assert missing.code not in [item.code for item in findings(tmp_path, model, "append", upstream)]
 
 
-def test_no_hint_where_there_is_no_time(tmp_path: Path) -> None:
-    """Nothing is made up: the fix says what is missing, and where."""
+def test_no_hint_without_a_timestamp_column(tmp_path: Path) -> None:
+    """Without a timestamp column the fix offers no hint and names the relation that needs a watermark."""
     model = f"select a.id from {ORDERS} a left join {NOTES} p on a.id = p.id"
 
     (missing,) = findings(tmp_path, model, "append", {})
@@ -98,8 +98,8 @@ def test_no_hint_where_there_is_no_time(tmp_path: Path) -> None:
     assert missing.fix.startswith("give `p` a watermark, and add a condition such as")
 
 
-def test_a_time_that_a_model_computes_cannot_have_its_hint_upstream(tmp_path: Path) -> None:
-    """The hint names a column of what the SELECT reads, and not one that it makes."""
+def test_a_computed_time_gets_no_hint_upstream(tmp_path: Path) -> None:
+    """A time that the upstream model computes gets a hint only in the query that reads it."""
     bound = "a.id = p.id and p.due between a.ordered_at and a.ordered_at + interval 1 hour"
     model = f"select a.id from {ORDERS} a left join {{{{ ref('renamed') }}}} p on {bound}"
 
@@ -109,7 +109,7 @@ def test_a_time_that_a_model_computes_cannot_have_its_hint_upstream(tmp_path: Pa
 
 
 def test_the_hint_in_a_join_names_the_relation(tmp_path: Path) -> None:
-    """Both sides may have a column of the name."""
+    """A hint in a join names the relation, because both sides may have a column with this name."""
     model = f"select a.kind, count(*) as n from {ORDERS} a join {NOTES} p on a.id = p.id group by a.kind"
 
     (hint, _), *_ = HINT.findall(findings(tmp_path, model, "append", {})[0].fix)

@@ -1,4 +1,4 @@
-"""Misspelt formats, and when Spark may know a format that sqlstream does not."""
+"""Misspelt formats, and formats that only Spark may know."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SOURCES = "sources:\n  - {{name: s, tables: [{{name: t, format: {}, schema: a in
 
 
 def codes(root: Path, format_name: str, target: str = "") -> list[str]:
-    """Returns the codes of the findings of a project whose one source has that format."""
+    """Returns the error codes of a project whose only source has this format."""
     (root / "models").mkdir()
     (root / "project.yml").write_text(f"name: p\ntargets: {{local: {{{target}}}}}\n")
     (root / "sources.yml").write_text(SOURCES.format(format_name))
@@ -27,14 +27,14 @@ def codes(root: Path, format_name: str, target: str = "") -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["jsn", "JSNO", "parqet", "txt", "kafak", "cvs"])
-def test_a_near_miss_is_a_misspelling(tmp_path: Path, name: str) -> None:
-    """Where the target adds no packages, nothing but Spark's own formats can be meant."""
+def test_a_similar_name_is_an_error(tmp_path: Path, name: str) -> None:
+    """On a target without packages, a format similar to one of Spark's formats is an error."""
     assert codes(tmp_path, name) == ["unknown-format"]
 
 
 @pytest.mark.parametrize("name", ["json", "JSON", "iceberg", "org.example.Json", "console"])
-def test_other_names_are_for_spark_to_judge(tmp_path: Path, name: str) -> None:
-    """Its own in any case, and those that resemble none."""
+def test_other_names_give_no_error(tmp_path: Path, name: str) -> None:
+    """Spark's formats in any letter case, and names unlike any of them, give no error."""
     assert codes(tmp_path, name) == []
 
 
@@ -46,6 +46,6 @@ def test_other_names_are_for_spark_to_judge(tmp_path: Path, name: str) -> None:
         "master: 'spark://host:7077', storage: 's3a://bucket/x'",
     ],
 )
-def test_a_package_may_have_any_format(tmp_path: Path, target: str) -> None:
-    """And so may a cluster."""
+def test_a_package_or_cluster_may_provide_any_format(tmp_path: Path, target: str) -> None:
+    """A misspelt format gives no error on a cluster or a target with packages, which may provide it."""
     assert codes(tmp_path, "jsn", target) == []
