@@ -39,11 +39,6 @@ class Allowance:
     code: str
     location: Location
 
-    def covers(self, finding: Finding) -> bool:
-        """Whether it allows `finding`, which has its code and is in its file, or in a macro called from there."""
-        places = (finding.location, *finding.calls)
-        return finding.code == self.code and any(place and place.path == self.location.path for place in places)
-
 
 def lower_findings(project: Project, findings: Sequence[Finding], *, spark: str, complete: bool) -> tuple[Finding, ...]:
     """Returns `findings` for the Spark version `spark` without those that the project allows, and the findings about
@@ -52,11 +47,18 @@ def lower_findings(project: Project, findings: Sequence[Finding], *, spark: str,
     With `complete`, which says that no findings are missing, these include unused allowances.
     """
     allowances, problems = _read_allowances(project)
+    allowed = {(allowance.code, allowance.location.path) for allowance in allowances}
     findings = tuple(on_spark(findings, spark))
-    kept = [item for item in findings if not (can_be_lowered(item) and any(a.covers(item) for a in allowances))]
-    unused = [item for item in allowances if complete and not any(map(item.covers, findings))]
-    problems += [_unused(item) for item in unused]
+    kept = [finding for finding in findings if not can_be_lowered(finding) or allowed.isdisjoint(_scopes(finding))]
+    if complete:
+        used = {scope for finding in findings for scope in _scopes(finding)}
+        problems += [_unused(item) for item in allowances if (item.code, item.location.path) not in used]
     return tuple(lowered_by_rules(project, [*kept, *problems]))
+
+
+def _scopes(finding: Finding) -> set[tuple[str, str]]:
+    """Returns the code of a finding with its file, and with each file whose call led there."""
+    return {(finding.code, place.path) for place in (finding.location, *finding.calls) if place is not None}
 
 
 def lowered_by_rules(project: Project, findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -118,11 +120,6 @@ def _invalid_comment(comment: re.Match[str], location: Location) -> Finding:
 
 
 def _unused(allowance: Allowance) -> Finding:
-    return Finding(
-        "unused-allow",
-        f"no finding {quoted(allowance.code)} in this file",
-        "the comment would hide the finding if it appears later",
-        "remove the comment",
-        allowance.location,
-        Severity.INFO,
-    )
+    message = f"no finding {quoted(allowance.code)} in this file"
+    why = "the comment would hide the finding if it appears later"
+    return Finding("unused-allow", message, why, "remove the comment", allowance.location, Severity.INFO)

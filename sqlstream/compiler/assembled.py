@@ -62,7 +62,7 @@ def assemble_models(
         findings += problems
         if any(problem.is_error for problem in problems):
             broken[unique_id] = problems
-        models[unique_id] = _assemble(linked, options, model, unique_id, rewritten, output)
+        models[unique_id] = _assemble(linked, options, model, rewritten, output)
     ordered = {node: models[node] for node in linked.graph.order if node in models}
     return Assembled(ordered, tuple(findings), broken, linked, renderer)
 
@@ -77,13 +77,9 @@ def _rewrite(
 
 
 def _assemble(
-    linked: LinkedProject,
-    options: RenderOptions,
-    model: ConfiguredModel,
-    unique_id: str,
-    rewritten: Rewritten,
-    output: Output | None,
+    linked: LinkedProject, options: RenderOptions, model: ConfiguredModel, rewritten: Rewritten, output: Output | None
 ) -> CompiledModel:
+    unique_id = model_id(linked.project.name, model.file.name)
     return CompiledModel(
         unique_id=unique_id,
         rendered=model.rendered.model,

@@ -38,9 +38,7 @@ def configure_models(project: Project, renderer: CachedRenderer) -> tuple[list[C
     """Returns the models, including disabled ones, and the findings about templates and configurations."""
     findings: list[Finding] = list(renderer.macro_findings)
     configured: list[ConfiguredModel] = []
-    if findings:
-        return configured, findings
-    for file in project.models:
+    for file in project.models if not findings else ():
         try:
             rendered = renderer.render(file)
         except FindingsError as error:

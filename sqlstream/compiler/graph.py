@@ -68,37 +68,25 @@ def resolve_reference(reference: Reference, names: NodeNames) -> str | Finding:
     if name in names.nodes:
         return names.nodes[name]
     if name in names.disabled:
-        return Finding(
-            "disabled-ref",
-            f"`{name}` is disabled",
-            "nothing can read a disabled model",
-            f"enable `{name}` (enabled: true), or also disable this model",
-            reference.location,
-            calls=reference.calls,
-        )
+        fix = f"enable `{name}` (enabled: true), or also disable this model"
+        return _unresolved(reference, "disabled-ref", f"`{name}` is disabled", "nothing can read a disabled model", fix)
     tables = [f"source('{source}', '{table}')" for source, table in names.sources if table == name]
-    return Finding(
-        "unknown-ref",
-        f"`{name}` is not a model or a seed of this project",
-        "ref() takes the name of a file in models/ or seeds/, without the extension",
-        f"read a source table with {' or '.join(tables)}" if tables else did_you_mean(name, names.nodes),
-        reference.location,
-        calls=reference.calls,
-    )
+    why = "ref() takes the name of a file in models/ or seeds/, without the extension"
+    fix = f"read a source table with {' or '.join(tables)}" if tables else did_you_mean(name, names.nodes)
+    return _unresolved(reference, "unknown-ref", f"`{name}` is not a model or a seed of this project", why, fix)
+
+
+def _unresolved(reference: Reference, code: str, message: str, why: str, fix: str) -> Finding:
+    return Finding(code, message, why, fix, reference.location, calls=reference.calls)
 
 
 def _unknown_source(reference: Reference, names: NodeNames) -> Finding:
     given = ".".join(reference.parts)
     files = names.source_files.get(reference.parts[0]) or frozenset().union(*names.source_files.values())
     declared = f"; see {quoted_list(sorted(files))}" if files else ", and no file declares a source"
-    return Finding(
-        "unknown-source",
-        f"`{given}` is not a declared source table",
-        f"source() takes the names of a source and of one of its tables{declared}",
-        did_you_mean(given, [".".join(parts) for parts in names.sources]),
-        reference.location,
-        calls=reference.calls,
-    )
+    why = f"source() takes the names of a source and of one of its tables{declared}"
+    fix = did_you_mean(given, [".".join(parts) for parts in names.sources])
+    return _unresolved(reference, "unknown-source", f"`{given}` is not a declared source table", why, fix)
 
 
 def build_graph(

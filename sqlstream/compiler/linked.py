@@ -45,11 +45,6 @@ def link_models(
     graph = build_graph(names, rendered, parents)
     if isinstance(graph, Finding):
         return None, [graph]
-    inputs = ReadableNodes(spellings_in(project, names, env), _streaming_nodes(project, graph))
-    return LinkedProject(project, enabled, graph, names, inputs), []
-
-
-def _streaming_nodes(project: Project, graph: Graph) -> frozenset[str]:
-    """Returns the streams, and all nodes downstream of a stream."""
     streams = {source_id(project.name, table) for table in project.sources if table.mode == "stream"}
-    return frozenset(closure_of(graph.children, streams))
+    inputs = ReadableNodes(spellings_in(project, names, env), frozenset(closure_of(graph.children, streams)))
+    return LinkedProject(project, enabled, graph, names, inputs), []

@@ -35,14 +35,9 @@ def resolve_output(
         return None, []
     sink = next((sink for sink in project.sinks if sink.name == name), None)
     if sink is None:
-        finding = Finding(
-            "unknown-sink",
-            f"`{name}` is not a declared sink",
-            "a terminal model must name one of the sinks in sinks.yml",
-            did_you_mean(name, [sink.name for sink in project.sinks]),
-            model.places.get("sink", file.location),
-        )
-        return None, [finding]
+        message, why = f"`{name}` is not a declared sink", "a terminal model must name one of the sinks in sinks.yml"
+        fix = did_you_mean(name, [sink.name for sink in project.sinks])
+        return None, [Finding("unknown-sink", message, why, fix, model.places.get("sink", file.location))]
     key = digest(declared(sink), file.name, file.path, model.config.plain(), options.target.name)
     kept = _recall(memory, file.path, key, options)
     if kept is not None:

@@ -19,6 +19,7 @@ from sqlstream.project.values import Located, ModelFile
 
 FUNCTION = "model"
 FORM = "def model(sqlstream, spark): ... return a DataFrame"
+HAS_FORM, WRITE_FORM = f"a Python model has the form {FORM}", f"write {FORM}"
 
 ARGUMENTS: Mapping[str, tuple[Literal["ref", "source"], int, str]] = {
     "ref": ("ref", 1, "the name of a model or seed"),
@@ -47,12 +48,11 @@ def read_python_model(file: ModelFile, variables: Mapping[str, object]) -> Rende
 def find_function(tree: ast.Module) -> ast.FunctionDef | None:
     """Returns the function `model` with two parameters, None if the module has none."""
     found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == FUNCTION]
-    return next((node for node in reversed(found) if len(node.args.args) == len(_parameters(node)) == 2), None)
+    return next((node for node in reversed(found) if _has_two_parameters(node.args)), None)
 
 
-def _parameters(node: ast.FunctionDef) -> list[ast.arg]:
-    every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-    return [*every, *(item for item in (node.args.vararg, node.args.kwarg) if item is not None)]
+def _has_two_parameters(args: ast.arguments) -> bool:
+    return len(args.args) == 2 and not (args.posonlyargs or args.kwonlyargs or args.vararg or args.kwarg)
 
 
 def reference_calls(function: ast.FunctionDef) -> list[ast.Call]:
@@ -70,8 +70,9 @@ def _calls(function: ast.FunctionDef) -> list[tuple[ast.Attribute, ast.Call]]:
         and isinstance(node.func.value, ast.Name)
         and node.func.value.id == function.args.args[0].arg
     ]
-    order = ("lineno", "col_offset", "end_lineno", "end_col_offset")
-    return sorted(found, key=lambda pair: [getattr(pair[1], name) for name in order])
+    return sorted(
+        found, key=lambda pair: (pair[1].lineno, pair[1].col_offset, pair[1].end_lineno, pair[1].end_col_offset)
+    )
 
 
 @dataclass
@@ -85,7 +86,6 @@ class _Reader:
     findings: list[Finding] = field(default_factory=list)
 
     def read(self, function: ast.FunctionDef) -> None:
-        """Reads the function of the model."""
         name = function.args.args[0].arg
         calls = _calls(function)
         for method, call in calls:
@@ -104,13 +104,7 @@ class _Reader:
                 message = f"`{name}` is used for something other than ref, source, var or config"
                 self.report(node, message, fix="pass on the DataFrame that it returns, not the object itself")
 
-    def report(
-        self,
-        node: ast.AST | None,
-        message: str,
-        why: str = f"a Python model has the form {FORM}",
-        fix: str = f"write {FORM}",
-    ) -> None:
+    def report(self, node: ast.AST | None, message: str, why: str = HAS_FORM, fix: str = WRITE_FORM) -> None:
         """Adds a finding at `node`, or at the file."""
         location = self.file.location if node is None else self._location(node)
         self.findings.append(Finding("python-model", message, why, fix, location))
@@ -150,15 +144,10 @@ class _Reader:
         if name is None or count > 2:
             self._report_computed(call, "var() needs the name of a variable as literal text")
         elif name not in self.variables and count == 1:
-            self.findings.append(
-                Finding(
-                    "missing-var",
-                    f"the variable `{name}` is not set, and var() has no default here",
-                    "set variables in vars: in project.yml, in the target or with --vars",
-                    did_you_mean(name, self.variables),
-                    self._location(call),
-                )
-            )
+            message = f"the variable `{name}` is not set, and var() has no default here"
+            why = "set variables in vars: in project.yml, in the target or with --vars"
+            fix = did_you_mean(name, self.variables)
+            self.findings.append(Finding("missing-var", message, why, fix, self._location(call)))
 
 
 def _parse(file: ModelFile) -> ast.Module:
@@ -167,14 +156,10 @@ def _parse(file: ModelFile) -> ast.Module:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line, column = (error.lineno or 1, error.offset or 1) if isinstance(error, SyntaxError) else (1, 1)
         words = error.msg if isinstance(error, SyntaxError) else str(error) or "it is nested too deeply"
-        problem = Finding(
-            "python-model",
-            f"the Python code of `{file.name}` cannot be parsed",
-            f"Python reports: {words}",
-            "fix the Python code",
-            Location(file.path, max(line, 1), max(column, 1)),
-        )
-        raise FindingsError([problem]) from error
+        message = f"the Python code of `{file.name}` cannot be parsed"
+        location = Location(file.path, max(line, 1), max(column, 1))
+        finding = Finding("python-model", message, f"Python reports: {words}", "fix the Python code", location)
+        raise FindingsError([finding]) from error
 
 
 def _text(node: ast.expr) -> str | None:

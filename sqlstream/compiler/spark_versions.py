@@ -24,18 +24,10 @@ LISTED = frozenset({
 """The codes of errors that depend on such a list. They are warnings on a later Spark."""
 
 CHANGES_SPARK = (
-    "spark.sql.ansi.",
-    "spark.sql.caseSensitive",
-    "spark.sql.groupBy",
-    "spark.sql.legacy.",
-    "spark.sql.orderByOrdinal",
-    "spark.sql.parser.",
-    "spark.sql.streaming.realTimeMode.",
-    "spark.sql.streaming.statefulOperator.",
-    "spark.sql.streaming.unsupportedOperationCheck",
-    "spark.sql.timeType.",
-    "spark.sql.timestampType",
-)
+    "spark.sql.ansi.", "spark.sql.caseSensitive", "spark.sql.groupBy", "spark.sql.legacy.", "spark.sql.orderByOrdinal",
+    "spark.sql.parser.", "spark.sql.streaming.realTimeMode.", "spark.sql.streaming.statefulOperator.",
+    "spark.sql.streaming.unsupportedOperationCheck", "spark.sql.timeType.", "spark.sql.timestampType",
+)  # fmt: skip
 """Settings, or prefixes of settings, that change what Spark accepts or how it reads names and types."""
 
 

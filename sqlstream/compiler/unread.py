@@ -25,9 +25,6 @@ SYNTAX_ERROR = "PARSE_SYNTAX_ERROR"
 SUSPECT = frozenset({"misplaced-watermark", "missing-ref"})
 """Codes of findings that a misspelled keyword can cause: `form x` hides a FROM, `x gruop by a, b` adds a table `b`."""
 
-Answers = dict[str, tuple[SqlProblem, ...]]
-"""The problems that Spark's parser finds in each model, by unique id."""
-
 
 def unread_findings(
     compiled: CompiledProject,
@@ -70,13 +67,17 @@ def _unread_suspects(compiled: CompiledProject, broken: Mapping[str, Sequence[Fi
     return [node for node, model in compiled.models.items() if node in suspects and parse_sql(model.sql).tree is None]
 
 
-def _answers(models: Sequence[CompiledModel], parser: SparkParser | None, memory: Memory) -> tuple[Answers, str]:
-    """Returns the answers from the cache and from Spark's parser, and why some are missing."""
+def _answers(
+    models: Sequence[CompiledModel], parser: SparkParser | None, memory: Memory
+) -> tuple[dict[str, tuple[SqlProblem, ...]], str]:
+    """Returns the problems that Spark's parser finds, by unique id, and why some models are missing."""
     if parser is None:
         return {}, "Spark's parser is not available"
     keys = {model.unique_id: digest(model.name, model.sql, parser.identity) for model in models}
     known = {model.unique_id: memory.recall("syntax", model.file.path, keys[model.unique_id]) for model in models}
-    answers: Answers = {node: problems for node, problems in known.items() if problems is not None}
+    answers: dict[str, tuple[SqlProblem, ...]] = {
+        node: problems for node, problems in known.items() if problems is not None
+    }
     missing = [model for model in models if model.unique_id not in answers]
     try:
         for model, problems in _ask(missing, parser) if missing else ():
@@ -107,27 +108,17 @@ def _problems(model: CompiledModel, parse: ParseWithSpark) -> tuple[SqlProblem, 
         typos = find_typos(text, refusal, parse)
         found = tuple(misspelt(text.tokens[typo.index], typo.keyword) for typo in typos)
         return found or (_syntax_error(text, refusal),)
-    condition = f" [{refusal.condition}]" if refusal.condition else ""
-    problem = SqlProblem(
-        refusal.offset or 0,
-        "sql-syntax",
-        f"Spark rejects the SQL of `{model.name}`",
-        f"Spark reports: {refusal.words}{condition}",
-        "change the SQL so that Spark accepts it",
-    )
-    return (problem,)
+    message = f"Spark rejects the SQL of `{model.name}`"
+    why = f"Spark reports: {refusal.words}" + (f" [{refusal.condition}]" if refusal.condition else "")
+    return (SqlProblem(refusal.offset or 0, "sql-syntax", message, why, "change the SQL so that Spark accepts it"),)
 
 
 def _syntax_error(text: SqlText, refusal: SyntaxRefusal) -> SqlProblem:
     index, last = text.index_at(refusal.offset or 0), len(text.tokens) - 1
     place = f"at {quoted(text.tokens[index].text)}" if index <= last else "at its end"
-    return SqlProblem(
-        at(text.tokens, min(index, last)).start,
-        "sql-syntax",
-        f"Spark cannot parse the SQL {place}",
-        f"Spark reports: {refusal.words}",
-        "fix the SQL here or just before: a word, a comma or a bracket may be missing, misspelled or extra",
-    )
+    message, why = f"Spark cannot parse the SQL {place}", f"Spark reports: {refusal.words}"
+    fix = "fix the SQL here or just before: a word, a comma or a bracket may be missing, misspelled or extra"
+    return SqlProblem(at(text.tokens, min(index, last)).start, "sql-syntax", message, why, fix)
 
 
 def _not_followed(model: CompiledModel, place: Place, unavailable: str | None) -> Finding:

@@ -127,11 +127,16 @@ def share_graph(
 
 
 def _parts(parents: Mapping[str, Collection[str]], names: Collection[str], count: int) -> Iterator[set[str]]:
-    """Yields the parts. Each ends when it has 1/`count` of the models that no earlier part has."""
+    """Yields the parts. Each ends when it has 1/`count` of the models that no earlier part has.
+
+    It grows by a model without children in `names`, with all upstream models, at a time.
+    """
     done: set[str] = set()
     part: set[str] = set()
     fresh = 0
-    for closure in _closures(parents, names):
+    wanted, read = set(names), {parent for name in names for parent in parents[name]}
+    for leaf in (name for name in names if name not in read):
+        closure = closure_of(parents, [leaf]) & wanted
         fresh += len(closure - done - part)
         part |= closure
         if fresh >= min(max((len(names) - len(done)) // count, MODELS_WORTH_A_WORKER), MODELS_IN_A_PART):
@@ -140,10 +145,3 @@ def _parts(parents: Mapping[str, Collection[str]], names: Collection[str], count
             part, fresh = set(), 0
     if part:
         yield part
-
-
-def _closures(parents: Mapping[str, Collection[str]], names: Collection[str]) -> Iterator[set[str]]:
-    """Yields each model of `names` without children in `names`, together with its upstream models in `names`."""
-    wanted = set(names)
-    read = {parent for name in names for parent in parents[name]}
-    return (closure_of(parents, [leaf]) & wanted for leaf in names if leaf not in read)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlstream.compiler.render.values import TemplateInputs
-from sqlstream.compiler.sql.fingerprint import PYTHON
+from sqlstream.compiler.sql.sql_text import PYTHON
 from sqlstream.state.ledger import QueryIdentity, SourceUse
 from sqlstream.state.sql_difference import sql_difference
 

@@ -1,8 +1,8 @@
-"""SQL just beyond the limits of `sqlstream/compiler/sql/nesting.py`, for two test suites."""
+"""SQL just beyond the limits of `sqlstream/compiler/sql/grammar.py`, for two test suites."""
 
 from __future__ import annotations
 
-from sqlstream.compiler.sql.nesting import DEEPEST_BRACKETS, DEEPEST_CALLS, DEEPEST_CASES, LONGEST_CHAIN
+from sqlstream.compiler.sql.grammar import DEEPEST_BRACKETS, DEEPEST_CALLS, DEEPEST_CASES, LONGEST_CHAIN
 
 _CALLS, _BRACKETS, _CASES = DEEPEST_CALLS + 1, DEEPEST_BRACKETS + 1, DEEPEST_CASES + 1
 

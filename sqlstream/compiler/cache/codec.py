@@ -40,24 +40,18 @@ class CodecError(ValueError):
     """A value cannot be encoded, or a text cannot be decoded."""
 
 
-def _classes(*modules: ModuleType) -> dict[str, type]:
-    """Returns the dataclasses that `modules` define, by name."""
-    return {
-        name: kind
-        for module in modules
-        for name, kind in vars(module).items()
-        if isinstance(kind, type) and is_dataclass(kind) and kind.__module__ == module.__name__
-    }
+def _dataclasses(*modules: ModuleType) -> list[type]:
+    """Returns the dataclasses that `modules` define."""
+    kinds = [(kind, module.__name__) for module in modules for kind in vars(module).values() if isinstance(kind, type)]
+    return [kind for kind, module in kinds if is_dataclass(kind) and kind.__module__ == module]
 
 
-_SINGLE = (
+_CACHED = (
+    *_dataclasses(columns, summary, nodes, types),
     *(Location, Place, Located, SecretName, SecretText, Finding, Reference, MacroIndex, Reads, Edit, Output, Read),
     *(SqlProblem, Rewriting, QueryProblem),
 )
-_CLASSES: Mapping[str, type] = {
-    **_classes(columns, summary, nodes, types),
-    **{kind.__name__: kind for kind in _SINGLE},
-}
+_CLASSES: Mapping[str, type] = {kind.__name__: kind for kind in _CACHED}
 _FIELDS = {name: tuple(field.name for field in fields(kind)) for name, kind in _CLASSES.items()}
 _PLAIN = frozenset({str, bool, float, NoneType})
 """The types that JSON stores directly."""
@@ -149,7 +143,8 @@ class _Writer:
         written = self._written
         index = written.get(id(value))
         if index is None:
-            name, split = (ELSEWHERE, self._name) if id(value) in self._elsewhere else _SPLITTERS[kind]
+            elsewhere = self._elsewhere.get(id(value))
+            name, split = _SPLITTERS[kind] if elsewhere is None else (ELSEWHERE, lambda _: (elsewhere,))
             row: list[Any] = [name]
             for item in split(value):  # most are plain, or have a row
                 known = item if type(item) in _PLAIN else written.get(id(item))
@@ -158,6 +153,3 @@ class _Writer:
             self.rows.append(row)
             self._alive.append(value)  # otherwise Python could reuse its id
         return index
-
-    def _name(self, value: object) -> tuple[str]:
-        return (self._elsewhere[id(value)],)

@@ -75,7 +75,7 @@ class _Comparison:
 
     def _code_changed(self, template: TemplateWords) -> bool:
         """Whether a macro that the template uses has changed, or a function that it or one of its macros calls."""
-        macros = self._macros_of(template.names)
+        macros = closure_of(self._macro_calls, self._macro_calls.keys() & template.names)
         parts = [template, *(part for name in macros for part in self._macros.get(name, ()))]
         called = {word.lower() for part in parts for word in part.words} if self._changed_functions else set()
         return not self._changed_macros.isdisjoint(macros) or not self._changed_functions.isdisjoint(called)
@@ -87,7 +87,6 @@ class _Comparison:
         return before != now or self._text_reads_changed(now) or self._sink_changed(new)
 
     def _sink_changed(self, new: Entry) -> bool:
-        """Whether the definition of a model's sink has changed."""
         name = new.get("config", {}).get("sink")
         before, now = (
             [entry.get("unrendered_config") for entry in manifest["sinks"].values() if entry.get("name") == name]
@@ -132,13 +131,9 @@ class _Comparison:
     def _macros(self) -> Mapping[str, tuple[TemplateWords, ...]]:
         return read_macros(self._new["macro_files"].values())
 
-    def _macros_of(self, names: Iterable[str]) -> frozenset[str]:
-        """Returns the macros among `names` and all macros that they use, directly or not. Includes deleted macros."""
-        return frozenset(closure_of(self._macro_calls, self._macro_calls.keys() & names))
-
     @cached_property
     def _macro_calls(self) -> Mapping[str, list[str]]:
-        """The macros that each macro uses directly."""
+        """The macros that each macro uses, including deleted macros."""
         known = {**dict.fromkeys(self._changed_macros, ()), **self._macros}
         return {name: [used for part in parts for used in part.names if used in known] for name, parts in known.items()}
 
@@ -157,7 +152,6 @@ def _configured(entry: Entry, called: Mapping[str, tuple[str, ...]]) -> Mapping[
 
 
 def _reads(value: object, variables: Iterable[str]) -> bool:
-    """Whether any text in `value` reads one of `variables`."""
     if isinstance(value, Mapping):
         return any(_reads(item, variables) for item in value.values())
     if isinstance(value, list | tuple):

@@ -117,7 +117,6 @@ def _filled(text: str, mark: str, codes: Sequence[Code]) -> str:
 
 
 def _spelled(before: Token | None, token: Token, after: Token | None) -> str:
-    """Returns the text of a token, a keyword in capitals."""
     if token.kind is not Kind.WORD or token.key not in KEYWORDS:
         return token.text
     is_name = (before is not None and before.key in (".", "AS")) or (after is not None and after.key == ".")

@@ -30,13 +30,11 @@ _FOLLOWED_BY: dict[str, frozenset[str]] = {
     **dict.fromkeys(_TIME_TRAVEL, frozenset({"AS"})),
     "FOR": _TIME_TRAVEL,
     "CHANGES": frozenset({"FROM"}),
-    "WITH": frozenset({"("}),
-    "PIVOT": frozenset({"("}),
+    **dict.fromkeys(("WITH", "PIVOT"), frozenset({"("})),
     "UNPIVOT": frozenset({"(", "INCLUDE", "EXCLUDE"}),
     "TABLESAMPLE": frozenset({"(", "SYSTEM", "BERNOULLI"}),
     "ASOF": frozenset({"JOIN"}),
-    "APPROX": frozenset({"NEAREST"}),
-    "EXACT": frozenset({"NEAREST"}),
+    **dict.fromkeys(("APPROX", "EXACT"), frozenset({"NEAREST"})),
 }
 _BEFORE_EXPRESSION = frozenset({"WHERE", "HAVING", "QUALIFY", "LIMIT", "OFFSET"})
 _ENDS = frozenset({"", ")", ",", ";", "|>"})

@@ -7,10 +7,17 @@ Spark also accepts most keywords as names, so only few errors are certain. Spark
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from itertools import dropwhile
+from itertools import dropwhile, pairwise
 
-from sqlstream.compiler.sql.clauses import AFTER_ALIAS, at, is_from_clause, is_select, skip_alias, skip_watermark
-from sqlstream.compiler.sql.nesting import nesting_problem
+from sqlstream.compiler.sql.clauses import (
+    AFTER_ALIAS,
+    NO_TOKEN,
+    at,
+    is_from_clause,
+    is_select,
+    skip_alias,
+    skip_watermark,
+)
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.compiler.sql.relations import SqlRelation
 from sqlstream.compiler.sql.sql_text import SqlText
@@ -25,6 +32,30 @@ BRACKETS = frozenset("()[]")
 BEGINNINGS = ("FROM", "MAP", "REDUCE", "SELECT", "TABLE", "VALUES", "WITH")
 """The words that can begin a query, besides `(` and hints."""
 
+DEEPEST_CALLS = 1_500
+DEEPEST_BRACKETS = 2_500
+DEEPEST_CASES = 4_000
+LONGEST_CHAIN = 6_000
+"""Nesting that is certain to overflow the stack of Spark's parser, with the default stack size of a thread.
+
+The depth at which it overflows depends on what the JVM has compiled: 400 to 530 brackets, 300 to 600 function calls,
+600 to 1,500 CASE, or chains of 1,050 to 1,600 operators (measured on Spark 4.3 with Java 17). The limits are higher by
+a few times, because other JVMs may accept more. Chains of AND and OR have no limit.
+"""
+_SPLIT = "compute parts of it in a subquery, CTE or upstream model; for many values use a join, or IN with a list"
+
+_CHAINED = frozenset({"+", "-", "*", "/", "%", "||"})
+_ENDS_CHAIN = frozenset({
+    ",", ";", "AND", "OR", "WHEN", "THEN", "ELSE", "AS", "SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER",
+    "UNION", "EXCEPT", "INTERSECT", "JOIN", "ON", "=", "<", ">", "<=", ">=", "<>", "!=", "<=>", "|>",
+})  # fmt: skip
+_BEFORE_BRACKETS = _ENDS_CHAIN | {
+    "IN", "NOT", "EXISTS", "ANY", "ALL", "SOME", "BETWEEN", "LIKE", "DISTINCT", "LATERAL", "VALUES", "OVER", "FILTER",
+    "BY", "USING", "CASE", "LIMIT", "OFFSET",
+}  # fmt: skip
+"""Words after which a bracket is not a function call."""
+_NESTED_CLOSING = {**CLOSING, "CASE": "END"}
+
 
 def grammar_problems(text: SqlText, views: Collection[str] = ()) -> list[SqlProblem]:
     """Returns the problems of a text in the order of their offsets.
@@ -32,7 +63,7 @@ def grammar_problems(text: SqlText, views: Collection[str] = ()) -> list[SqlProb
     `views` are the views that the text reads, in lower case.
     """
     tokens, ends = text.tokens, text.ends
-    found = [*_brackets(tokens), *_commas(tokens), *_statements(tokens), *nesting_problem(tokens)]
+    found = [*_brackets(tokens), *_commas(tokens), *_statements(tokens), *_nesting(tokens)]
     found += _stars(tokens) if "*" in text.keys else ()
     found += _delays(tokens) if "DELAY" in text.keys else ()
     found += _empty_groups(tokens) if "GROUP" in text.keys else ()
@@ -68,6 +99,38 @@ def _brackets(tokens: Tokens) -> Iterator[SqlProblem]:
         last, closing = opened[-1], quoted(CLOSING[opened[-1].key])
         message = f"{quoted(last.key)} is not closed"
         yield _problem(last, message, f"the SQL ends before {closing}", f"add {closing} after its contents")
+
+
+def _nesting(tokens: Tokens) -> Iterator[SqlProblem]:
+    """Yields a problem for the first token that is nested too deeply, or that makes a chain of operators too long."""
+    if len(tokens) <= DEEPEST_CALLS:
+        return
+    depth, chain = 0.0, 0
+    outer: list[tuple[str, float, int]] = []  # the closing word of each open level; depth and chain outside
+    for before, token in pairwise((NO_TOKEN, *tokens)):
+        if token.key in _NESTED_CLOSING:
+            outer.append((_NESTED_CLOSING[token.key], depth, chain))
+            depth, chain = depth + 1 / _deepest(token, before), 0
+        elif outer and token.key == outer[-1][0]:
+            _, depth, chain = outer.pop()
+        elif token.key in _CHAINED:
+            chain += 1
+        elif token.key in _ENDS_CHAIN:
+            chain = 0
+        if depth > 1 or chain > LONGEST_CHAIN:
+            nested = f"{len(outer):,} brackets, calls or CASE expressions are nested here"
+            message = nested if depth > 1 else f"more than {LONGEST_CHAIN:,} operators are chained here"
+            why = "Spark's parser is recursive, and its stack overflows (FAILED_TO_PARSE_TOO_COMPLEX)"
+            yield _problem(token, message, why, _SPLIT)
+            return
+
+
+def _deepest(token: Token, before: Token) -> int:
+    """Returns the deepest allowed nesting of brackets, calls or CASE expressions, whichever `token` opens."""
+    if token.key == "CASE":
+        return DEEPEST_CASES
+    is_call = token.key == "(" and before.kind is Kind.WORD and before.key not in _BEFORE_BRACKETS
+    return DEEPEST_CALLS if is_call else DEEPEST_BRACKETS
 
 
 def _commas(tokens: Tokens) -> Iterator[SqlProblem]:
@@ -141,7 +204,6 @@ def _names(tokens: Tokens) -> Iterator[SqlProblem]:
 
 
 def _delays(tokens: Tokens) -> Iterator[SqlProblem]:
-    """Yields a problem for each `DELAY OF` a text or number."""
     for index in _indexes(tokens, "DELAY"):
         delay = at(tokens, index + 2)
         if at(tokens, index + 1).key == "OF" and delay.kind in (Kind.STRING, Kind.NUMBER):
@@ -154,7 +216,6 @@ def _delays(tokens: Tokens) -> Iterator[SqlProblem]:
 
 
 def _empty_groups(tokens: Tokens) -> Iterator[SqlProblem]:
-    """Yields a problem for each `GROUP BY ()`."""
     for index in _indexes(tokens, "GROUP"):
         if [token.key for token in tokens[index + 1 : index + 4]] == ["BY", "(", ")"]:
             yield _problem(
@@ -173,12 +234,8 @@ def _after_alias(tokens: Tokens, start: int) -> Iterator[SqlProblem]:
     if skip_watermark(tokens, index) == index:
         yield from _misspelt_after(tokens, start, index)
         return
-    yield _problem(
-        tokens[index],
-        f"the watermark comes after the alias {quoted(alias)}",
-        "Spark's clause belongs to the relation, and the alias comes last",
-        f"move {quoted(alias)} after the clause",
-    )
+    message, fix = f"the watermark comes after the alias {quoted(alias)}", f"move {quoted(alias)} after the clause"
+    yield _problem(tokens[index], message, "Spark's clause belongs to the relation, and the alias comes last", fix)
 
 
 def _misspelt_after(tokens: Tokens, start: int, index: int) -> Iterator[SqlProblem]:
@@ -194,12 +251,9 @@ def _misspelt_after(tokens: Tokens, start: int, index: int) -> Iterator[SqlProbl
         if close and alias.key != "AS":
             yield misspelt(token, close[0])
             return
-    yield _problem(
-        following,
-        f"Spark cannot parse the SQL at {quoted(following.text)}",
-        f"{quoted(at(tokens, index - 1).text)} ends the relation: only a clause, a join or a comma can follow it",
-        "add a comma, JOIN or the keyword of a clause before it, or remove it",
-    )
+    why = f"{quoted(at(tokens, index - 1).text)} ends the relation: only a clause, a join or a comma can follow it"
+    fix = "add a comma, JOIN or the keyword of a clause before it, or remove it"
+    yield _problem(following, f"Spark cannot parse the SQL at {quoted(following.text)}", why, fix)
 
 
 def _keywords_before(token: Token) -> frozenset[str]:

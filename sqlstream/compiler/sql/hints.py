@@ -74,14 +74,10 @@ def unknown_hint(item: HintItem) -> SqlProblem | None:
         return None
     is_watermark = _resembles_watermark(name)  # to lose it changes results
     near = [WATERMARK] if is_watermark else get_close_matches(name, sorted(SPARK_HINTS), n=1, cutoff=_LIKENESS)
-    return SqlProblem(
-        item.start,
-        "unknown-hint",
-        f"`{item.name.name}` is not a hint in Spark or sqlstream",
-        "Spark silently ignores unknown hints",
-        f"did you mean `{near[0]}`?" if near else "remove it, or use one of Spark's hints, such as BROADCAST(name)",
-        Severity.ERROR if is_watermark else Severity.WARNING,
-    )
+    severity = Severity.ERROR if is_watermark else Severity.WARNING
+    message = f"`{item.name.name}` is not a hint in Spark or sqlstream"
+    fix = f"did you mean `{near[0]}`?" if near else "remove it, or use one of Spark's hints, such as BROADCAST(name)"
+    return SqlProblem(item.start, "unknown-hint", message, "Spark silently ignores unknown hints", fix, severity)
 
 
 def ignored_hints(sql: str, tokens: Tokens) -> Iterator[SqlProblem]:

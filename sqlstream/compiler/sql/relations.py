@@ -168,10 +168,11 @@ class _Finder:
         """Walks an expression or arguments, where FROM is not a clause, but parentheses can contain queries."""
         index = start
         while index < end:
-            if self.tokens[index].key == "TABLE" and at(self.tokens, index + 1).key == "(" and self.is_name(index + 2):
-                index = self.table(index + 2, scope) if not self.starts_query(index + 2) else index + 1
-                continue
-            index = self.step(index, scope)
+            is_table = self.tokens[index].key == "TABLE" and at(self.tokens, index + 1).key == "("
+            if is_table and self.is_name(index + 2) and not self.starts_query(index + 2):
+                index = self.table(index + 2, scope)
+            else:
+                index = self.step(index, scope)
 
     def from_scope(self, index: int, end: int, scope: _Scope) -> _Scope:
         """Returns the scope with the SELECT of the FROM at `index`. In a FROM-first query, SELECT follows FROM."""
@@ -196,11 +197,11 @@ class _Finder:
         """Walks one relation with its clauses and alias, and returns the index after it."""
         if at(self.tokens, index).key == "LATERAL":
             index += 1
-        token, following = at(self.tokens, index), at(self.tokens, index + 1)
-        if token.key == "STREAM" and following.is_name and following.key != "AS":
-            index = index if starts_clause(self.tokens, index + 1) else index + 1
-        elif token.key == "STREAM" and following.key == "(" and self.is_name(index + 2):
-            return self.stream(index, scope)
+        if at(self.tokens, index).key == "STREAM":
+            following = at(self.tokens, index + 1)
+            if following.key == "(" and self.is_name(index + 2):
+                return self.stream(index, scope)
+            index += following.is_name and following.key != "AS" and not starts_clause(self.tokens, index + 1)
         if at(self.tokens, index).key == "(":
             return self.parenthesised(index, scope)
         if at(self.tokens, index).key == "VALUES" and not starts_clause(self.tokens, index + 1):
@@ -219,8 +220,8 @@ class _Finder:
     def stream(self, index: int, scope: _Scope) -> int:
         """Walks `STREAM(name)` or `STREAM(function(...))`."""
         last = self.last_part(index + 2)
-        after = self.after[index + 1]
-        return self.add(index + 2, last if at(self.tokens, last + 1).key == ")" else None, after, scope)
+        named = last if at(self.tokens, last + 1).key == ")" else None
+        return self.add(index + 2, named, self.after[index + 1], scope)
 
     def parenthesised(self, index: int, scope: _Scope) -> int:
         """Walks a subquery, or a join in parentheses, which is a relation only with an alias or watermark."""
@@ -278,13 +279,11 @@ class _Finder:
         return end
 
     def last_part(self, index: int) -> int:
-        """Returns the index of the last part of the dotted name at `index`."""
         while at(self.tokens, index + 1).key == "." and self.is_name(index + 2):
             index += 2
         return index
 
     def is_name(self, index: int) -> bool:
-        """Whether the token at `index` can be an identifier."""
         return at(self.tokens, index).is_name
 
     def starts_query(self, index: int) -> bool:

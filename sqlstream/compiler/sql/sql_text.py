@@ -1,17 +1,21 @@
-"""SQL with its tokens, their indexes and its relations, each computed once."""
+"""SQL with its tokens, their indexes and its relations, each computed once, and its fingerprint."""
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from sqlstream.compiler.sql.clauses import after_parentheses
 from sqlstream.compiler.sql.relations import SqlRelation, find_relations
-from sqlstream.compiler.sql.tokens import Tokens, tokenize
+from sqlstream.compiler.sql.tokens import Kind, SqlTokenError, Tokens, flatten_hints, tokenize
 
 TEXTS_IN_MEMORY = 1_000
 """The most texts that `read_sql` keeps. The rendered and the compiled SQL of most models are the same."""
+
+PYTHON = "python:"
+"""The prefix of the fingerprints of Python models."""
 
 
 @dataclass(frozen=True)
@@ -55,3 +59,27 @@ class SqlText:
 def read_sql(sql: str) -> SqlText:
     """Returns `sql` with its tokens. Raises: SqlTokenError."""
     return SqlText(sql, tokenize(sql))
+
+
+def fingerprint(sql: str) -> str:
+    """Returns the SHA-256, in hexadecimal, of the tokens of `sql`, or of its text if it has no valid tokens.
+
+    Comments, white space, semicolons at the end, and the case of keywords and unquoted identifiers do not count. Hints,
+    and the case of quoted identifiers and strings, do.
+    """
+    try:
+        tokens = tokenize(sql)
+    except SqlTokenError:
+        return hashlib.sha256(sql.encode()).hexdigest()
+    while tokens and tokens[-1].key == ";":
+        tokens = tokens[:-1]
+    words = [
+        token.text.upper() if token.kind is Kind.NUMBER else token.key or token.text for token in flatten_hints(tokens)
+    ]
+    # only a string can contain this separator, and quotes delimit it there
+    return hashlib.sha256("\0".join(words).encode()).hexdigest()
+
+
+def python_fingerprint(text: str) -> str:
+    """Returns `python:` and the SHA-256, in hexadecimal, of the text of a Python model."""
+    return f"{PYTHON}{hashlib.sha256(text.strip().encode()).hexdigest()}"

@@ -30,26 +30,18 @@ def statement_problem(text: SqlText, name: str) -> SqlProblem | None:
     Text that can be a query is not a problem, even if Spark cannot parse it.
     """
     if all(token.kind is Kind.HINT or token.key == ";" for token in text.tokens):
-        return SqlProblem(
-            0,
-            "no-query",
-            f"`{name}` contains no query",
-            "the file has only comments, whitespace or Jinja that renders to nothing",
-            "add a SELECT, delete the file, or disable it with {{ config(enabled=false) }}",
-        )
+        why = "the file has only comments, whitespace or Jinja that renders to nothing"
+        fix = "add a SELECT, delete the file, or disable it with {{ config(enabled=false) }}"
+        return SqlProblem(0, "no-query", f"`{name}` contains no query", why, fix)
     command = command_word(text)
     return command_problem(name, command.key, command.start) if command else None
 
 
 def command_problem(name: str, command: str, offset: int = 0) -> SqlProblem:
     """Returns the problem of the model `name`, whose SQL is a `command` (its first word, or Spark's name for it)."""
-    return SqlProblem(
-        offset,
-        "no-query",
-        f"`{name}` is not a query but a command ({command})",
-        "a model is one SELECT; Spark would run a command immediately, and it could change or delete data",
-        "keep only the SELECT; the sink defines where its rows go",
-    )
+    message = f"`{name}` is not a query but a command ({command})"
+    why = "a model is one SELECT; Spark would run a command immediately, and it could change or delete data"
+    return SqlProblem(offset, "no-query", message, why, "keep only the SELECT; the sink defines where its rows go")
 
 
 def command_word(text: SqlText) -> Token | None:

@@ -38,11 +38,6 @@ class Token(NamedTuple):
     inside: tuple[Token, ...] = ()
 
     @property
-    def is_quoted(self) -> bool:
-        """Whether the token is an identifier in backquotes."""
-        return self.kind is Kind.QUOTED
-
-    @property
     def is_name(self) -> bool:
         """Whether the token can be an identifier."""
         return self.kind in _NAMES
@@ -50,7 +45,7 @@ class Token(NamedTuple):
     @property
     def name(self) -> str:
         """The identifier without backquotes, or the text of any other token."""
-        return self.text[1:-1].replace("``", "`") if self.is_quoted else self.text
+        return self.text[1:-1].replace("``", "`") if self.kind is Kind.QUOTED else self.text
 
 
 class SqlTokenError(ValueError):

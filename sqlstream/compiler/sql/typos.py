@@ -47,14 +47,9 @@ class Typo:
 
 def misspelt(token: Token, keyword: str) -> SqlProblem:
     """Returns the problem of a token that should be `keyword`. The fix shows it in the letter case of the token."""
-    meant = keyword.lower() if token.text.islower() else keyword
-    return SqlProblem(
-        token.start,
-        "sql-syntax",
-        f"Spark cannot parse the SQL at {quoted(token.text)}",
-        f"Spark reads {quoted(token.text)} as a name, but expects a keyword here",
-        f"did you mean {quoted(meant)}?",
-    )
+    word, meant = quoted(token.text), quoted(keyword.lower() if token.text.islower() else keyword)
+    why = f"Spark reads {word} as a name, but expects a keyword here"
+    return SqlProblem(token.start, "sql-syntax", f"Spark cannot parse the SQL at {word}", why, f"did you mean {meant}?")
 
 
 def find_typos(text: SqlText, refusal: SyntaxRefusal, parse: ParseWithSpark) -> tuple[Typo, ...]:
@@ -106,8 +101,7 @@ def _candidates(text: SqlText, index: int, likeness: float) -> Iterator[Typo]:
     for place in (index + around for around in AROUND):
         token = at(text.tokens, place)
         if token.kind is Kind.WORD and token.key not in KEYWORDS:
-            for keyword in nearest(token.text, sorted(KEYWORDS), likeness=likeness):
-                yield Typo(place, keyword)
+            yield from (Typo(place, keyword) for keyword in nearest(token.text, sorted(KEYWORDS), likeness=likeness))
 
 
 def _corrected(text: SqlText, typos: Sequence[Typo]) -> EditedText:

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.rewrite.deduplicate import key_columns
-from sqlstream.compiler.sql.fingerprint import fingerprint, python_fingerprint
+from sqlstream.compiler.sql.sql_text import fingerprint, python_fingerprint
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files.python_files import PythonFunction
 from sqlstream.project.formats.formats import format_of

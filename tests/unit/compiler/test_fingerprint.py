@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.compiler.sql.fingerprint import fingerprint
+from sqlstream.compiler.sql.sql_text import fingerprint
 
 SQL = "select a, 'B' as `C` from x where d > 1e5"
 

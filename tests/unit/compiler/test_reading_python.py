@@ -11,7 +11,7 @@ from sqlstream import FindingsError, ProjectRequest
 from sqlstream.app.loading.load import Loaded, load
 from sqlstream.compiler.manifest.changes import find_states
 from sqlstream.compiler.manifest.manifest import build_manifest
-from sqlstream.compiler.sql.fingerprint import python_fingerprint
+from sqlstream.compiler.sql.sql_text import python_fingerprint
 
 FILES = {
     "project.yml": "name: shop\nvars: {least: 2}\n",
