@@ -136,7 +136,7 @@ class Mismatches:
         (_, left), (_, right) = sides
         if operator in "+-" and cannot_be_moved(operator, left, right):
             what = f"{quoted(self._written(node))} combines {left} and {right} with {quoted(operator)}"
-            why = "add an interval to a timestamp, and an interval or an INT of days to a date"
+            why = "Spark adds only intervals to timestamps, and only intervals and an INT of days to dates"
             fix = "use an interval, for example + interval 1 day; cast text to the intended type"
             yield self._problem(node, what, why, fix)
 

@@ -20,6 +20,9 @@ MOST_COLUMNS = 10
 MOST_RELATIONS = 4
 """The most relations that a message lists."""
 
+NO_RELATION = "this query reads no relation"
+ADD_FROM = "add FROM with a relation that has this column"
+
 METADATA = "_metadata"
 """The hidden column of Spark's file sources, which a view does not have."""
 
@@ -39,8 +42,8 @@ def name_problem(found: Missing | Ambiguous, parts: tuple[str, ...], where: Wher
         return _metadata_problem(what, where.offset)
     most = MOST_COLUMNS if len(relations) == 1 else MOST_COLUMNS // 2
     listed = [f"{_has(item)} {quoted_list([c.name for c in item.columns or ()], most=most)}" for item in relations]
-    why = "; ".join(listed[:MOST_RELATIONS]) or "this query reads no relation"
-    fix = did_you_mean(name, found.candidates)
+    why = "; ".join(listed[:MOST_RELATIONS]) or NO_RELATION
+    fix = did_you_mean(name, found.candidates) if found.candidates or relations else ADD_FROM
     return SqlProblem(where.offset, "unknown-column", what, why, fix, origins=_origins(relations))
 
 
@@ -57,14 +60,10 @@ def _unknown_alias(
         for item, text in zip(relations, called, strict=True)
         if item.origin is not None
     ]
-    why = (
-        f"the relations in scope are {' and '.join(shown[:MOST_RELATIONS])}"
-        if shown
-        else "this query reads no relation"
-    )
+    why = f"the relations in scope are {' and '.join(shown[:MOST_RELATIONS])}" if shown else NO_RELATION
     having = [item.name for item in relations if item.name and item.named(parts[1].lower(), qualified=True)]
     close = nearest(parts[0], [*names, *found.candidates])
-    fix = did_you_mean(parts[0], close or names)
+    fix = did_you_mean(parts[0], close or names) if close or names else ADD_FROM
     if having and not close:
         fix = f"did you mean {' or '.join(quoted(f'{name}.{parts[1]}') for name in having[:MOST_RELATIONS])}?"
     return SqlProblem(where.offset, "unknown-column", what, why, fix, origins=_origins(relations))

@@ -33,7 +33,7 @@ def set_problems(left: Columns | None, right: Columns | None, offset: int, *, by
     elif left is not None and right is not None and len(left) != len(right):
         what = f"the first query has {len(left)} columns, but this one has {len(right)}"
         why = "UNION, EXCEPT and INTERSECT match the columns of their queries by position"
-        fix = "select the same columns in both; use null as name for a missing one"
+        fix = "select the same columns in both; select null as name for a missing one"
         yield SqlProblem(offset, "column-count", what, why, fix)
     else:
         yield from _type_problems(left or (), right or (), offset)
