@@ -3,51 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from itertools import chain
 from typing import TypeGuard, TypeVar
 
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.nodes import Aggregate, Deduplicate, Filter, Hints, Join, Node, With
 from sqlstream.compiler.rules.rule import Rule
 from sqlstream.compiler.spark_versions import TESTED, minor_version
 from sqlstream.compiler.sql.problem import ORIGIN
-from sqlstream.compiler.sql.tokens import Tokens
+from sqlstream.compiler.sql.tokens import Tokens, tokenize
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place
 
 N = TypeVar("N", bound=Node)
 
-NEWEST = minor_version(TESTED[-1])
-
-
-@dataclass(frozen=True)
-class QueryText:
-    """The unique id of one model of a query, and the tokens of its compiled SQL."""
-
-    model: str
-    tokens: Tokens
-
 
 @dataclass(frozen=True)
 class Query:
-    """The query of terminal model `model`: its operators and its output mode.
+    """The query of the terminal model `terminal`, whose operators are the tree `node`."""
 
-    `names` are the names of all models by unique id, `trigger` is the kind of its trigger, `sink` the format of its
-    sink, and `formats` are the formats of the sources by node id. `texts` are the SQL of its models, only for
-    continuous and real-time triggers. `spark` is the minor version of Spark that runs the query.
-    """
-
-    model: str
+    compiled: CompiledProject
+    terminal: CompiledModel
     node: Node
-    mode: str
-    names: Mapping[str, str]
-    trigger: str = "default"
-    sink: str = ""
-    formats: Mapping[str, str] = field(default_factory=dict)
-    texts: tuple[QueryText, ...] = ()
-    spark: tuple[int, int] = NEWEST
+
+    @property
+    def model(self) -> str:
+        """The name of its terminal model."""
+        return self.terminal.name
+
+    @property
+    def mode(self) -> str:
+        """Its output mode."""
+        return self.terminal.config.output_mode
+
+    @property
+    def trigger(self) -> str:
+        """The kind of its trigger."""
+        return self.terminal.config.trigger.kind
+
+    @property
+    def sink(self) -> str:
+        """The format of its sink."""
+        return self.terminal.output.format if self.terminal.output else ""
+
+    @property
+    def spark(self) -> tuple[int, int]:
+        """The minor version of Spark that runs it."""
+        return minor_version(self.compiled.options.spark or TESTED[-1])
+
+    def name_of(self, unique_id: str) -> str:
+        """Returns the name of a model; empty for a source."""
+        return self.compiled.models[unique_id].name if unique_id in self.compiled.models else ""
+
+    @cached_property
+    def texts(self) -> Mapping[str, Tokens]:
+        """The tokens of the compiled SQL of its models, by unique id."""
+        ids = dict.fromkeys(node.where.model for node in self.nodes)
+        models = {unique_id: self.compiled.models[unique_id] for unique_id in ids if unique_id in self.compiled.models}
+        return {unique_id: tokenize(model.sql) for unique_id, model in models.items() if not model.file.is_python}
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:

@@ -63,7 +63,9 @@ def sources_and_sinks(query: Query) -> Problems:
 
 def refused_sources(query: Query) -> Iterator[str]:
     """Yields the format of each stream that Spark does not read with the query's trigger."""
-    formats = (query.formats.get(node.node_id or "", "") for node in query.all(Scan) if node.stream)
+    sources = query.compiled.sources
+    ids = (node.node_id or "" for node in query.all(Scan) if node.stream)
+    formats = (sources[node_id].format for node_id in ids if node_id in sources)
     return (name for name in formats if query.trigger in format_of(name).refused_triggers)
 
 
@@ -72,11 +74,11 @@ def present_time(query: Query) -> Problems:
     """A continuous query has no batch time for the current time; Spark does not check subqueries."""
     if any(node.subqueries for node in query.nodes):
         return
-    words = ((text, index, token) for text in query.texts for index, token in enumerate(text.tokens))
-    for text, index, token in words:
-        if token.key in NOW and _is_called(text.tokens, index):
+    words = ((model, index, token) for model, tokens in query.texts.items() for index, token in enumerate(tokens))
+    for model, index, token in words:
+        if token.key in NOW and _is_called(query.texts[model], index):
             why = "its value is the time of the batch, and a continuous query has no batches"
-            yield _problem(query, Where(text.model, token.start), f"`{token.text}`", why)
+            yield _problem(query, Where(model, token.start), f"`{token.text}`", why)
 
 
 @query_rule(CODE, trigger="continuous")
@@ -88,7 +90,8 @@ def partitioning_hints(query: Query) -> Problems:
 
 def hints_named(query: Query, names: Collection[str]) -> Iterator[tuple[Where, str]]:
     """Yields the place and the name of each hint of a query that has one of `names`, which are in capitals."""
-    hints = ((text.model, item) for text in query.texts for hint in read_hints(text.tokens) for item in hint.items)
+    texts = query.texts.items()
+    hints = ((model, item) for model, tokens in texts for hint in read_hints(tokens) for item in hint.items)
     for model, item in hints:
         name = item.name.name.upper()
         if name in names:

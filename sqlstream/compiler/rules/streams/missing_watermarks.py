@@ -130,7 +130,7 @@ def explain_groups(node: Aggregate, query: Query) -> tuple[str, str]:
 
 def _explain_lost(lost: LostWatermark, node: Aggregate, query: Query) -> tuple[str, str]:
     """Returns the explanation for a key computed from a time with a watermark."""
-    model = query.names.get(lost.where.model, "")
+    model = query.name_of(lost.where.model)
     why = (
         f"`{lost.column}` has a watermark, but `{lost.expression}` in `{model}` does not keep it: only the "
         "column itself and time windows over it do"

@@ -5,7 +5,7 @@ Each rule is a function of one query, and reports nothing if the operators are n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -15,7 +15,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Places
 from sqlstream.compiler.flow.analyse import Analysis
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.node_ids import seed_id
-from sqlstream.compiler.rules.query import Query, QueryProblem, QueryRule, QueryText
+from sqlstream.compiler.rules.query import Query, QueryProblem, QueryRule
 from sqlstream.compiler.rules.rule import rules_of
 from sqlstream.compiler.rules.streams import aggregations, continuous, joins, operators, real_time, state, watermarks
 from sqlstream.compiler.spark_versions import TESTED, minor_version
@@ -89,45 +89,21 @@ def _problems_of_queries(
 ) -> Iterator[QueryProblem]:
     """Yields the problems of all queries, from the cache if nothing has changed."""
     version = minor_version(compiled.options.spark or TESTED[-1])
-    make_query = partial(
-        Query,
-        names={unique_id: model.name for unique_id, model in compiled.models.items()},
-        formats={node: table.format for node, table in compiled.sources.items()},
-        spark=version,
-    )
-    faulty = frozenset(unique_id for unique_id, analysis in analyses.items() if analysis.problems)
     target_key = digest(declared(compiled.project.target), *version)
+    faulty = frozenset(unique_id for unique_id, analysis in analyses.items() if analysis.problems)
     for unique_id, analysis in analyses.items():
         model = compiled.models[unique_id]
         if model.output is not None and model.streaming:
             key = digest(analysis.key, target_key, model.config.plain(), declared(model.output))
-            find = partial(_query_problems, compiled, model, analysis, faulty, make_query)
+            find = partial(_query_problems, compiled, model, analysis, faulty)
             yield from memory.remember("query", model.file.path, key, find)
 
 
 def _query_problems(
-    compiled: CompiledProject,
-    model: CompiledModel,
-    analysis: Analysis,
-    faulty: Collection[str],
-    make_query: Callable[..., Query],
+    compiled: CompiledProject, model: CompiledModel, analysis: Analysis, faulty: Collection[str]
 ) -> tuple[QueryProblem, ...]:
     """Returns the problems of one query; `faulty` are the models with errors in their own text."""
-    trigger = model.config.trigger.kind
-    names = (
-        dict.fromkeys(item.where.model for item in analysis.node.walk())
-        if trigger in ("continuous", "real_time")
-        else ()
-    )
-    in_sql = [name for name in names if name in compiled.models and not compiled.models[name].file.is_python]
-    query = make_query(
-        model=model.name,
-        node=analysis.node,
-        mode=model.config.output_mode,
-        trigger=trigger,
-        sink=model.output.format if model.output else "",
-        texts=tuple(QueryText(name, tokenize(compiled.models[name].sql)) for name in in_sql),
-    )
+    query = Query(compiled, model, analysis.node)  # decodes the operators
     problems = tuple(problem for rule in QUERY_RULES for problem in rule(query))
     is_wrong = any(problem.severity is Severity.ERROR for problem in problems)
     if is_wrong or any(node.where.model in faulty for node in query.nodes):

@@ -20,7 +20,7 @@ def second_watermarks(query: Query, node: EventTimeWatermark) -> Problems:
     below = refused or next(_watermarks(node.children[0].walk()), None)
     if below is None:
         return
-    first = "its source" if below.event_time.where is None else f"`{query.names.get(below.where.model, '')}`"
+    first = "its source" if below.event_time.where is None else f"`{query.name_of(below.where.model)}`"
     effect = (
         "rejects a second one in the first batch" if refused else "accepts a second one, but then never emits a row"
     )
