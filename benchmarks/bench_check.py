@@ -19,9 +19,9 @@ from generate import chains, write_sqlstream_project
 from sqlstream.app.compile import choose
 from sqlstream.app.loading.load import load
 from sqlstream.app.request import EVERYTHING, ProjectRequest
-from sqlstream.app.running.session import start_brief_session
+from sqlstream.app.running.session import brief_session
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.spark.jvm.session import SparkRuntime, stop_spark
+from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.running.check import check_with_spark
 from sqlstream.spark.secrets import Secrets
 
@@ -41,7 +41,7 @@ def main() -> int:
         _make_inputs(folder, arguments.models)
         seconds = _measure(folder, arguments.rounds)
     for number, round_seconds in enumerate(seconds, 1):
-        sys.stdout.write(f"round {number}: {round_seconds:.1f} s, {round_seconds / arguments.models:.3f} s a model\n")
+        sys.stdout.write(f"round {number}: {round_seconds:.1f} s, {round_seconds / arguments.models:.3f} s per model\n")
     return 0 if seconds[0] / arguments.models <= LIMIT_SECONDS else 1
 
 
@@ -55,14 +55,10 @@ def _measure(folder: Path, rounds: int) -> list[float]:
     compiled = choose(load(ProjectRequest(folder, env=dict(os.environ))), EVERYTHING)
     secrets = Secrets({})
     began = time.monotonic()
-    runtime = start_brief_session(compiled.loaded, secrets, str(folder / "warehouse"))
-    sys.stdout.write(
-        f"{os.cpu_count()} cores, Spark {runtime.version}, session up in {time.monotonic() - began:.1f} s\n"
-    )
-    try:
+    with brief_session(compiled.loaded, secrets) as runtime:
+        seconds = time.monotonic() - began
+        sys.stdout.write(f"{os.cpu_count()} cores, Spark {runtime.version}, started in {seconds:.1f} s\n")
         return [_round(compiled.loaded.compiled, compiled.models, runtime, secrets) for _ in range(rounds)]
-    finally:
-        stop_spark(runtime)
 
 
 def _round(

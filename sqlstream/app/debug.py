@@ -139,12 +139,7 @@ def _spark(loaded: Loaded, start_spark: Callable[[Loaded], str]) -> Iterator[Che
 
 def session_version(loaded: Loaded) -> str:
     """Starts Spark for the project's target, stops it, and returns its version. Raises: FindingsError."""
-    from sqlstream.app.running.session import start_brief_session  # loads pyspark
-    from sqlstream.spark.jvm.session import stop_spark
+    from sqlstream.app.running.session import brief_session  # loads pyspark
 
-    with tempfile.TemporaryDirectory(prefix="sqlstream-debug-", ignore_cleanup_errors=True) as warehouse:
-        runtime = start_brief_session(loaded, Secrets(dict(os.environ)), warehouse)
-        try:
-            return runtime.version
-        finally:
-            stop_spark(runtime)
+    with brief_session(loaded, Secrets(dict(os.environ))) as runtime:
+        return runtime.version

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlstream.app.loading.garbage import restore_garbage_collection
 from sqlstream.app.loading.watching import changed_paths, take_snapshot, wait_for_change
-from sqlstream.app.running.signals import StopRequestedError, stop_signals
-from sqlstream.app.show import Chosen, ShowRequest, choose, interrupt
+from sqlstream.app.running.signals import interruptible
+from sqlstream.app.show import Chosen, ShowRequest, choose
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files.files import find_project_root
 from sqlstream.state.results.rows import ShownRows
@@ -38,11 +38,11 @@ def watch_rows(request: ShowRequest, notify: Callable[[str], None], show: Callab
     """
     restore_garbage_collection()
     from sqlstream.app.running.session import check_java  # loads pyspark
-    from sqlstream.app.running.show import open_previews
+    from sqlstream.app.running.show import Previews
 
-    with suppress(KeyboardInterrupt, StopRequestedError), stop_signals() as signals:
+    with suppress(KeyboardInterrupt), interruptible() as signals:
         check_java(request.project.env, signals)
-        with signals.forwarded_to(interrupt), open_previews(request.project.env, notify, signals) as previews:
+        with closing(Previews(request.project.env, notify, signals)) as previews:
             _watch(request, previews, show)
 
 

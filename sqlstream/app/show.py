@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 from sqlstream.app.loading.load import LoadAttempt, Loaded, try_load
@@ -10,7 +11,7 @@ from sqlstream.app.loading.selected_findings import unselected_errors_line
 from sqlstream.app.loading.selecting import select
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection, silent
 from sqlstream.app.running.live_tables import live_rows
-from sqlstream.app.running.signals import StopRequestedError, StopSignals, stop_signals
+from sqlstream.app.running.signals import StopSignals, interruptible
 from sqlstream.compiler.node_ids import model_id
 from sqlstream.compiler.refusals import is_about
 from sqlstream.errors import Finding, FindingsError, UsageError
@@ -59,11 +60,8 @@ def show_rows(request: ShowRequest) -> Shown:
     Raises: FindingsError; UsageError; KeyboardInterrupt.
     """
     chosen = choose(request)
-    try:
-        with stop_signals() as signals, signals.forwarded_to(interrupt):
-            rows = _rows_of(chosen, request, signals)
-    except StopRequestedError as error:
-        raise KeyboardInterrupt from error
+    with interruptible() as signals:
+        rows = _rows_of(chosen, request, signals)
     return Shown(tuple(rows[node] for node in chosen.nodes), chosen.warnings)
 
 
@@ -74,9 +72,9 @@ def _rows_of(chosen: Chosen, request: ShowRequest, signals: StopSignals) -> dict
     others = tuple(node for node in chosen.nodes if node not in live)
     if not others:
         return live
-    from sqlstream.app.running.show import open_previews  # loads pyspark
+    from sqlstream.app.running.show import Previews  # loads pyspark
 
-    with open_previews(request.project.env, notify, signals) as previews:
+    with closing(Previews(request.project.env, notify, signals)) as previews:
         shown = previews.show(chosen.loaded, others, request.limit)
     return live | {each.unique_id: each for each in shown}
 
@@ -87,11 +85,6 @@ def _live(chosen: Chosen, limit: int, notify: Callable[[str], None]) -> dict[str
     models = (compiled.models[node] for node in chosen.nodes if node in compiled.models)
     shown = (live_rows(compiled, model, limit, notify) for model in models)
     return {each.unique_id: each for each in shown if each is not None}
-
-
-def interrupt() -> None:
-    """Stops at once, for commands that have nothing to lose. Raises: KeyboardInterrupt."""
-    raise KeyboardInterrupt
 
 
 def choose(request: ShowRequest) -> Chosen:

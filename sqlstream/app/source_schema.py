@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 
 from sqlstream.app.loading.load import Loaded, load_for_reading
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.running.signals import StopRequestedError, StopSignals, stop_signals
-from sqlstream.app.show import interrupt
+from sqlstream.app.running.signals import StopSignals, interruptible
 from sqlstream.errors import UsageError
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.on_corrupt import declared_sources
@@ -33,14 +31,11 @@ def source_schema(
     tables = {table.full_name: table for table in declared_sources(loaded.compiled.project.sources)}
     if name not in tables:
         raise UsageError(f"there is no source `{name}`; {did_you_mean(name, tables)}")
-    with stop_signals() as signals, signals.forwarded_to(interrupt):
-        try:
-            return _ask(request, loaded, tables[name], most_files, notify, signals)
-        except StopRequestedError as error:
-            raise KeyboardInterrupt from error
+    with interruptible() as signals:
+        return _read_columns(request, loaded, tables[name], most_files, notify, signals)
 
 
-def _ask(
+def _read_columns(
     request: ProjectRequest,
     loaded: Loaded,
     table: SourceTable,
@@ -48,8 +43,7 @@ def _ask(
     notify: Callable[[str], None],
     signals: StopSignals,
 ) -> SourceColumns:
-    from sqlstream.app.running.session import check_java, check_target, start_brief_session  # loads pyspark
-    from sqlstream.spark.jvm.session import stop_spark
+    from sqlstream.app.running.session import brief_session, check_java, check_target  # loads pyspark
     from sqlstream.spark.reading.infer import infer_columns
     from sqlstream.spark.reading.inputs import NodeReader
     from sqlstream.spark.reading.source_columns import merge_columns
@@ -60,11 +54,7 @@ def _ask(
     check_java(request.env, signals)
     secrets = Secrets(request.env)
     notify(f"Starting Spark to read {table.full_name}")
-    with tempfile.TemporaryDirectory(prefix="sqlstream-source-", ignore_cleanup_errors=True) as warehouse:
-        runtime = start_brief_session(loaded, secrets, warehouse)
-        try:
-            signals.install()
-            inputs = NodeReader(loaded.compiled, Readers(runtime.session, secrets, loaded.compiled.project.root))
-            return merge_columns(table, infer_columns(inputs, table, most_files))
-        finally:
-            stop_spark(runtime)
+    with brief_session(loaded, secrets) as runtime:
+        signals.install()
+        inputs = NodeReader(loaded.compiled, Readers(runtime.session, secrets, loaded.compiled.project.root))
+        return merge_columns(table, infer_columns(inputs, table, most_files))

@@ -14,9 +14,8 @@ from sqlstream import FindingsError, ProjectRequest
 from sqlstream.app.check import check_models
 from sqlstream.app.loading.load import load
 from sqlstream.app.request import Selection
-from sqlstream.app.running.session import start_brief_session
+from sqlstream.app.running.session import brief_session
 from sqlstream.errors import Finding
-from sqlstream.spark.jvm.session import stop_spark
 from sqlstream.spark.running.check import check_with_spark
 from sqlstream.spark.secrets import Secrets
 
@@ -135,12 +134,11 @@ def test_findings_are_printed_as_json(orders: ProjectFolder) -> None:
     assert errors == ["sql-analysis"]
 
 
-def test_a_jvm_that_dies_is_one_finding(orders: ProjectFolder, tmp_path: Path) -> None:
+def test_a_jvm_that_dies_is_one_finding(orders: ProjectFolder) -> None:
     """A JVM that dies gives one finding in total, and no traceback."""
     orders.write({f"models/m{number}.sql": f"select id {READS}" for number in range(3)})
     loaded = load(ProjectRequest(orders.root))
     models = tuple(loaded.compiled.models.values())
-    runtime = start_brief_session(loaded, Secrets({}), str(tmp_path / "warehouse"))
     asked: list[int] = []
 
     def kill_before_the_second() -> None:
@@ -152,11 +150,8 @@ def test_a_jvm_that_dies_is_one_finding(orders: ProjectFolder, tmp_path: Path) -
             process.kill()
             process.wait()
 
-    try:
-        with pytest.raises(FindingsError) as refused:
-            check_with_spark(loaded.compiled, models, runtime, Secrets({}), kill_before_the_second)
-    finally:
-        stop_spark(runtime)
+    with brief_session(loaded, Secrets({})) as runtime, pytest.raises(FindingsError) as refused:
+        check_with_spark(loaded.compiled, models, runtime, Secrets({}), kill_before_the_second)
 
     (finding,) = refused.value.findings
     assert "Java process" in finding.why

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 
 from sqlstream.app.loading.load import Loaded
-from sqlstream.app.running.session import check_java, check_target, start_brief_session
+from sqlstream.app.running.session import brief_session, check_java, check_target
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.refusals import SparkRefusal
 from sqlstream.report.numbers import plural
-from sqlstream.spark.jvm.session import stop_spark
 from sqlstream.spark.running.check import check_with_spark
 from sqlstream.spark.secrets import Secrets
 
@@ -31,11 +29,6 @@ def ask_session(
     check_java(env, signals)
     secrets = Secrets(env)
     notify(f"Starting Spark to check {plural(len(models), 'model')}, without data")
-    # a temporary warehouse, because Spark creates it at startup and a check must not write to the target's storage
-    with tempfile.TemporaryDirectory(prefix="sqlstream-check-") as warehouse:
-        runtime = start_brief_session(loaded, secrets, warehouse)
-        try:
-            signals.install()
-            return runtime.version, check_with_spark(loaded.compiled, models, runtime, secrets, signals.check)
-        finally:
-            stop_spark(runtime)
+    with brief_session(loaded, secrets) as runtime:  # its warehouse is not in the target's storage
+        signals.install()
+        return runtime.version, check_with_spark(loaded.compiled, models, runtime, secrets, signals.check)

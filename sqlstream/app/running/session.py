@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 
 from sqlstream.app.loading.load import Loaded
@@ -59,21 +61,25 @@ def start_session(loaded: Loaded, secrets: Secrets, *, purpose: str, console_to_
     return _start(loaded, secrets, launch)
 
 
-def start_brief_session(
-    loaded: Loaded, secrets: Secrets, warehouse: str, classes: tuple[str, ...] = ()
-) -> SparkRuntime:
-    """Starts Spark for a short task. `warehouse` is the folder of its managed tables. `classes` are initialized while
-    Spark starts. Raises: FindingsError.
+@contextmanager
+def brief_session(loaded: Loaded, secrets: Secrets, classes: tuple[str, ...] = ()) -> Iterator[SparkRuntime]:
+    """Starts Spark for a short task, with a temporary folder for managed tables, and stops it at the end. `classes` are
+    initialized while Spark starts. Raises: FindingsError.
     """
-    launch = SparkLaunch(
-        _app_name(loaded),
-        warehouse,
-        line_logger(secrets),
-        console_to_stderr=True,  # stdout is for the command's result, and Ivy would print there
-        purpose=SHORT_LIVED_JVM,
-        classes=classes,
-    )
-    return _start(loaded, secrets, launch)
+    with tempfile.TemporaryDirectory(prefix="sqlstream-", ignore_cleanup_errors=True) as warehouse:
+        launch = SparkLaunch(
+            _app_name(loaded),
+            warehouse,
+            line_logger(secrets),
+            console_to_stderr=True,  # stdout is for the command's result, and Ivy would print there
+            purpose=SHORT_LIVED_JVM,
+            classes=classes,
+        )
+        runtime = _start(loaded, secrets, launch)
+        try:
+            yield runtime
+        finally:
+            stop_spark(runtime)
 
 
 def line_logger(secrets: Secrets) -> Callable[[str], None]:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.loading.watching import Snapshot, take_snapshot
-from sqlstream.app.running.session import check_java, check_target, start_brief_session
+from sqlstream.app.running.session import brief_session, check_java, check_target
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.errors import FindingsError
 from sqlstream.project.files.python_files import PYTHON
 from sqlstream.spark.jvm.gateway import is_jvm_gone
-from sqlstream.spark.jvm.session import SparkRuntime, stop_spark
+from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.preview import Preview, Samples
 from sqlstream.spark.reading.python_code import register_functions
@@ -27,14 +26,13 @@ class Previews:
     """Shows rows with one Spark session. It starts when it is first needed, and restarts if the target or the project's
     Python files change.
 
-    `notify` gets progress messages. `warehouse` is the folder of Spark's managed tables.
+    `notify` gets progress messages.
     """
 
-    def __init__(
-        self, env: Mapping[str, str], notify: Callable[[str], None], signals: StopSignals, warehouse: str
-    ) -> None:
-        self._env, self._notify, self._signals, self._warehouse = env, notify, signals, warehouse
+    def __init__(self, env: Mapping[str, str], notify: Callable[[str], None], signals: StopSignals) -> None:
+        self._env, self._notify, self._signals = env, notify, signals
         self._secrets = Secrets(env)
+        self._running = ExitStack()
         self._runtime: SparkRuntime | None = None
         self._started_for: object = None
         self._samples = Samples(notify)
@@ -61,8 +59,7 @@ class Previews:
 
     def close(self) -> None:
         """Stops Spark if it runs."""
-        if self._runtime is not None:
-            stop_spark(self._runtime)
+        self._running.close()
         self._runtime = self._started_for = None
 
     def _readers(self, loaded: Loaded) -> Readers:
@@ -78,7 +75,7 @@ class Previews:
         check_target(loaded)
         check_java(self._env, self._signals)
         self._notify("Starting Spark")
-        runtime = start_brief_session(loaded, self._secrets, self._warehouse)
+        runtime = self._running.enter_context(brief_session(loaded, self._secrets))
         self._signals.install()
         self._runtime, self._samples = runtime, Samples(self._notify)
         register_functions(runtime.session, loaded.compiled.project.functions)
@@ -92,13 +89,3 @@ def _is_spark_gone(error: FindingsError) -> bool:
 def _python_files(root: Path) -> Snapshot:
     """Returns the states of the files in python/, which Spark's workers have copies of."""
     return {path: state for path, state in take_snapshot(root).items() if path.startswith(f"{PYTHON}/")}
-
-
-@contextmanager
-def open_previews(env: Mapping[str, str], notify: Callable[[str], None], signals: StopSignals) -> Iterator[Previews]:
-    """Yields previews with a temporary warehouse, and stops Spark at the end."""
-    with (
-        tempfile.TemporaryDirectory(prefix="sqlstream-show-", ignore_cleanup_errors=True) as warehouse,
-        closing(Previews(env, notify, signals, warehouse)) as previews,
-    ):
-        yield previews

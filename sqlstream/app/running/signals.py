@@ -77,5 +77,19 @@ def stop_signals() -> Iterator[StopSignals]:
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
+@contextmanager
+def interruptible() -> Iterator[StopSignals]:
+    """Lets each signal during the body raise KeyboardInterrupt at once, for commands that have nothing to lose."""
+    try:
+        with stop_signals() as signals, signals.forwarded_to(_interrupt):
+            yield signals
+    except StopRequestedError as error:
+        raise KeyboardInterrupt from error
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
 def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()

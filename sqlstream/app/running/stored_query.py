@@ -5,7 +5,6 @@ Spark starts only if a path needs it. Local folders need no Java.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,13 +15,12 @@ from pyspark.sql import SparkSession
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.running.ready import storage_location
-from sqlstream.app.running.session import check_java, check_target, start_brief_session, storage_base
+from sqlstream.app.running.session import brief_session, check_java, check_target, storage_base
 from sqlstream.app.running.signals import StopSignals, stop_signals
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.nearest import did_you_mean
-from sqlstream.spark.jvm.session import stop_spark
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.batch_logs import read_commits, read_sink_log
@@ -61,10 +59,7 @@ class LazyStorages:
         """The Spark session, which starts on first use. Raises: FindingsError."""
         check_target(self._loaded)
         check_java(self._request.env, self._signals)
-        warehouse = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="sqlstream-"))
-        runtime = start_brief_session(self._loaded, Secrets(self._request.env), warehouse)
-        self._stack.callback(stop_spark, runtime)
-        return runtime.session
+        return self._stack.enter_context(brief_session(self._loaded, Secrets(self._request.env))).session
 
 
 @dataclass(frozen=True)

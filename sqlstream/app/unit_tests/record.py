@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -11,9 +12,8 @@ from itertools import count
 from pathlib import Path
 
 from sqlstream.app.request import Selection, UnitTestRequest
-from sqlstream.app.running.show import open_previews
-from sqlstream.app.running.signals import stop_signals
-from sqlstream.app.show import interrupt
+from sqlstream.app.running.show import Previews
+from sqlstream.app.running.signals import interruptible
 from sqlstream.app.test import TestedProject, UnitTestOutcome, open_tests, run_tests
 from sqlstream.app.unit_tests.update import plain_number, update_expectations, updated_line
 from sqlstream.compiler.allowances import lowered_by_rules
@@ -114,11 +114,7 @@ def _input_rows(
 ) -> tuple[ShownRows, ...]:
     """Returns the first rows of each input of `model`."""
     nodes = tuple(dict.fromkeys(read.node_id for read in model.reads))
-    with (
-        stop_signals() as signals,
-        signals.forwarded_to(interrupt),
-        open_previews(project.request.env, notify, signals) as previews,
-    ):
+    with interruptible() as signals, closing(Previews(project.request.env, notify, signals)) as previews:
         return previews.show(project.loaded, nodes, limit)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -10,10 +9,8 @@ from dataclasses import replace
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import UnitTestRequest
-from sqlstream.app.running.session import check_java, start_brief_session
-from sqlstream.app.running.signals import stop_signals
-from sqlstream.app.show import interrupt
-from sqlstream.spark.jvm.session import stop_spark
+from sqlstream.app.running.session import brief_session, check_java
+from sqlstream.app.running.signals import interruptible
 from sqlstream.spark.jvm.slow_classes import slow_classes
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.results.unit_tests import CaseResult, Outcome
@@ -31,7 +28,7 @@ def run_cases(
 ) -> None:
     """Runs `cases` and calls `notify` with each result. Raises: FindingsError if Spark cannot start."""
     env = request.project.env
-    with stop_signals() as signals, signals.forwarded_to(interrupt):
+    with interruptible() as signals:
         check_java(env, signals)
         with open_harness(loaded, request) as harness:
             signals.install()  # PySpark has installed its own handler
@@ -70,12 +67,8 @@ def open_harness(loaded: Loaded, request: UnitTestRequest) -> Iterator[Harness]:
     target = target_of_tests(project.target)
     compiled = replace(loaded.compiled, project=replace(project, target=target))
     secrets = Secrets(request.project.env)
-    with tempfile.TemporaryDirectory(prefix="sqlstream-test-", ignore_cleanup_errors=True) as warehouse:
-        slow = slow_classes(model.sql for model in compiled.models.values())
-        runtime = start_brief_session(replace(loaded, compiled=compiled), secrets, warehouse, slow)
-        try:
-            check_supported(runtime.session, runtime.version)
-            settings, provider = session_settings(target), state_provider(project.target)
-            yield Harness(runtime, secrets, settings, provider, request.equivalence, request.explains)
-        finally:
-            stop_spark(runtime)
+    slow = slow_classes(model.sql for model in compiled.models.values())
+    with brief_session(replace(loaded, compiled=compiled), secrets, slow) as runtime:
+        check_supported(runtime.session, runtime.version)
+        settings, provider = session_settings(target), state_provider(project.target)
+        yield Harness(runtime, secrets, settings, provider, request.equivalence, request.explains)

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from sqlstream.app.loading.garbage import restore_garbage_collection
 from sqlstream.app.loading.watching import changed_paths, take_snapshot, wait_for_change
 from sqlstream.app.request import UnitTestRequest
-from sqlstream.app.running.signals import StopRequestedError, StopSignals, stop_signals
-from sqlstream.app.show import interrupt
+from sqlstream.app.running.signals import StopSignals, interruptible
 from sqlstream.app.test import TestedProject, open_tests, run_chosen, select_tests
 from sqlstream.app.unit_tests.session import open_harness, run_all
 from sqlstream.errors import Finding, FindingsError
@@ -46,12 +45,7 @@ def watch_tests(
     or no Java; UsageError.
     """
     restore_garbage_collection()
-    with (
-        suppress(KeyboardInterrupt, StopRequestedError),
-        stop_signals() as signals,
-        signals.forwarded_to(interrupt),
-        ExitStack() as running,
-    ):
+    with suppress(KeyboardInterrupt), interruptible() as signals, ExitStack() as running:
         _Watcher(request, notify, show, signals, running).run()
 
 
