@@ -21,10 +21,9 @@ UNCOUNTABLE = frozenset({"*", "=>", "FROM", "FOR", "IN", "USING"})
 """Tokens in arguments that commas do not separate: a star, a name, or special syntax."""
 
 BEFORE_CALLS = frozenset(
-    {
-        *("SELECT", "DISTINCT", "WHERE", "AND", "OR", "NOT", "ON", "BY", "WHEN", "THEN", "ELSE", "HAVING", "BETWEEN"),
-        *("(", ",", "=", "<>", "!=", ">", "<=", ">=", "+", "-", "*", "/", "||"),
-    }
+    """
+    SELECT DISTINCT WHERE AND OR NOT ON BY WHEN THEN ELSE HAVING BETWEEN ( , = <> != > <= >= + - * / ||
+    """.split()  # noqa: SIM905 - a list of words
 )
 """Tokens that can come before a call, and, except for the comma, not before a type, an alias or the name of a CTE."""
 

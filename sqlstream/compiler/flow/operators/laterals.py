@@ -13,6 +13,7 @@ from sqlstream.compiler.flow.functions.known import GENERATORS
 from sqlstream.compiler.flow.names.scope import Missing, Resolved, Scope
 from sqlstream.compiler.flow.operators.joins import conjuncts
 from sqlstream.compiler.flow.text import name_parts
+from sqlstream.project.types.types import DataType
 
 _KEEPING = ("distinct", "group", "having", "limit", "offset", "qualify")
 """The clauses over which Spark cannot move a condition."""
@@ -105,14 +106,11 @@ class Laterals:
         same: list[Column] = []
         for part, found in parts:
             tie = self._tie(part, inner)
-            if found is None:
+            types = _types_of_columns(tie, found)
+            if found is None or None in types:
                 return None
-            if tie is None:
-                compared += found if self._reads(part, inner) else ()
-            elif len(found) == 1 and name_parts(tie[1]):
-                if tie[0].type is None or found[0].type is None:
-                    return None
-                same += found if tie[0].type == found[0].type else ()
+            compared += found if tie is None and self._reads(part, inner) else ()
+            same += found if len(types) == 1 else ()
         return _Conditions(_together(found for _, found in parts) or (), tuple(compared), tuple(same))
 
     def _tie(self, part: exp.Expr, inner: Scope) -> tuple[Column, exp.Expr] | None:
@@ -139,6 +137,13 @@ class Laterals:
                 return None
             found += [there.column] if isinstance(there, Resolved) else []
         return tuple(found)
+
+
+def _types_of_columns(tie: tuple[Column, exp.Expr] | None, outer: Columns | None) -> set[DataType | None]:
+    """Returns the types of the two columns in an equality of columns; empty for other conditions."""
+    if tie is None or outer is None or len(outer) != 1 or not name_parts(tie[1]):
+        return set()
+    return {tie[0].type, outer[0].type}
 
 
 def _together(parts: Iterable[Columns | None]) -> Columns | None:
