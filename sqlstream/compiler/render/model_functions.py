@@ -72,8 +72,8 @@ def model_names(environment: TemplateEnvironment, options: RenderOptions) -> dic
 
 def names_of_model(model: ModelFile) -> dict[str, Any]:
     """Returns the names that describe the model being rendered."""
-    facts = {key: getattr(model, key) for key in ("name", "path", "description")}
-    return {"this": Relation(model.name), "model": {**facts, "folders": list(model.folders)}}
+    facts = {"name": model.name, "path": model.path, "folders": list(model.folders), "description": model.description}
+    return {"this": Relation(model.name), "model": facts}
 
 
 @dataclass(frozen=True)
