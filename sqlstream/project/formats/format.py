@@ -136,7 +136,7 @@ class Format:
         return frozenset(own | ({"path"} if mode else _WRITER_OPTIONS))
 
     def values_of(self, option: str, *, streams: bool) -> OptionType | None:
-        """Returns what an option in any letter case takes, None for any text. `streams`: of a source that streams."""
+        """Returns the values that an option takes (in any letter case), None for any text. `streams`: in a stream."""
         found = next((known for name, known in self.options.items() if name.lower() == option.lower()), Option())
         return None if found.use == STREAM and not streams else found.takes
 

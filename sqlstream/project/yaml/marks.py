@@ -37,7 +37,7 @@ class Marks:
     def location(self, mark: LibyamlMark | None) -> Location:
         """Returns the location of a mark, or the file's beginning without one.
 
-        libyaml ends each text with a line end, and reports what is missing there on the next line.
+        libyaml ends each text with a line end, and reports missing text there on the next line.
         """
         if mark is None:
             return Location(self._path)
