@@ -96,7 +96,7 @@ def test_only_a_sample_of_the_files_is_read(shop: ProjectFolder) -> None:
 
 
 def test_parquet_files_and_partition_folders(folder: ProjectFolder) -> None:
-    """Parquet files with different schemas are merged, and folders by day add a column."""
+    """Parquet types that differ between files or from the declaration are noted; folders by day give a column."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
