@@ -1,4 +1,4 @@
-"""SQL in/out pairs read from files: a case starts at `-- in` and goes on with `-- out`, `-- reads:` or findings."""
+"""Cases of input and expected SQL: each starts at `-- in` and continues with `-- out`, `-- reads:` or findings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SECTION = re.compile(r"^-- (?=in$|out$|reads:|error:|warning:)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class SqlCase:
-    """One case: `before` is the SQL given, `after` what must come of it (None where the case is about findings).
+    """One case: `before` is the input, `after` the expected SQL (None for a case with findings only).
 
     `findings` are lines such as `error: misplaced-watermark 1:12`; `reads` is the text after `-- reads:`.
     """

@@ -1,4 +1,4 @@
-"""Names of views, and how they are written in Spark SQL."""
+"""Names of views, and quoting in Spark SQL."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from sqlstream.compiler.sql.names import quote_identifier, view_name
     ],
 )
 def test_identifier(name: str, written: str) -> None:
-    """A name is quoted where Spark would not take it as one identifier."""
+    """A name is quoted if Spark would not read it as one identifier."""
     assert quote_identifier(name) == written
 
 
 def test_view_names() -> None:
-    """A model's view has its name; a source's table has both names."""
+    """A model's view has the model's name; a source table's view joins the source and table names."""
     assert (view_name(("orders",)), view_name(("shop", "orders"))) == ("orders", "shop__orders")

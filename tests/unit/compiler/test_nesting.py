@@ -1,4 +1,4 @@
-"""Nesting that Spark's parser cannot take, and nesting that it can."""
+"""Nesting that is too deep for Spark's parser is refused, and other nesting is not."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from sqlstream.compiler.sql.sql_text import read_sql
 
 
 @pytest.mark.parametrize("form", TOO_DEEP)
-def test_nesting_that_overruns_the_parser_is_refused(form: str) -> None:
-    """The problem is placed at the first token that lies too deep."""
+def test_nesting_that_overflows_the_parser_is_refused(form: str) -> None:
+    """Nesting that overflows the parser's stack gives a problem at the first token that is too deep."""
     sql = TOO_DEEP[form]
 
     (problem,) = grammar_problems(read_sql(sql))
@@ -32,6 +32,6 @@ def test_nesting_that_overruns_the_parser_is_refused(form: str) -> None:
         "select " + ", ".join(["abs(abs(1))"] * 2_000),
     ],
 )
-def test_nesting_that_some_parser_takes_is_not_refused(sql: str) -> None:
-    """Conditions, lists and what lies beside each other may be long."""
+def test_long_queries_are_not_refused(sql: str) -> None:
+    """Long conditions, long lists and moderate nesting give no problem."""
     assert grammar_problems(read_sql(sql)) == []

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlstream.compiler.node_ids import kind_of, model_id, seed_id, view_of
 
 
-def test_a_node_id_tells_its_kind_and_view() -> None:
-    """Ids are dbt's; the view of a source's table has both names."""
+def test_a_node_id_gives_its_kind_and_view() -> None:
+    """Node ids have dbt's form and give the node's kind and view."""
     nodes = [model_id("p", "orders"), seed_id("p", "regions"), "source.p.shop.orders"]
 
     assert nodes == ["model.p.orders", "seed.p.regions", "source.p.shop.orders"]

@@ -1,4 +1,4 @@
-"""sqlglot reads Spark's streaming syntax, and every position is that of the text."""
+"""sqlglot parses Spark's streaming syntax, and all positions refer to the original text."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ READABLE = [
 
 
 @pytest.mark.parametrize("sql", READABLE)
-def test_streaming_syntax_is_read(sql: str) -> None:
-    """Each name of the tree stands in the text where the tree says."""
+def test_streaming_syntax_is_parsed(sql: str) -> None:
+    """Streaming syntax is parsed, and each name in the tree has its position in the text."""
     tree = parse_sql(sql).tree
 
     assert tree is not None
@@ -49,7 +49,7 @@ def test_streaming_syntax_is_read(sql: str) -> None:
     ],
 )
 def test_a_watermark_clause_is_found_at_its_relation(sql: str, key: int) -> None:
-    """By the alias, else by the name, else by what stands for it."""
+    """A watermark clause is stored under the position of its relation's alias, name or placeholder."""
     clause = parse_sql(sql).watermarks[key]
 
     assert (clause.expression, clause.name, clause.delay) == ("ts", None, "10 MINUTES")
@@ -68,13 +68,13 @@ def test_a_watermark_clause_is_found_at_its_relation(sql: str, key: int) -> None
         "",
     ],
 )
-def test_what_cannot_be_read_is_no_error(sql: str) -> None:
-    """Spark may read it, or says itself what is wrong."""
+def test_sql_that_cannot_be_parsed_has_no_tree(sql: str) -> None:
+    """SQL that sqlglot cannot parse gives no tree and no error, because Spark may accept or explain it."""
     assert parse_sql(sql).tree is None
 
 
-def test_the_stages_of_pipe_syntax_are_trees_with_their_places() -> None:
-    """Each stage is read by itself, and its names have their offsets in the whole text."""
+def test_stages_of_pipe_syntax_have_their_own_trees() -> None:
+    """Each stage of pipe syntax is parsed separately, and its names have their offsets in the whole text."""
     sql = "from t |> where a > 1 |> aggregate count(*) as n group by window(b, '1 day') as w |> as c"
 
     parsed = parse_sql(sql)
@@ -88,8 +88,8 @@ def test_the_stages_of_pipe_syntax_are_trees_with_their_places() -> None:
     assert alias.name == "c"
 
 
-def test_a_stage_that_cannot_be_read_leaves_the_others() -> None:
-    """Its tree is missing, and those before and behind it are there."""
+def test_a_stage_that_cannot_be_parsed_does_not_affect_others() -> None:
+    """A pipe stage that cannot be parsed has no tree, and the other stages keep theirs."""
     stages = parse_sql("from t |> where a > |> limit 3").stages
 
     assert [stage.tree is None for stage in stages] == [True, False]

@@ -1,4 +1,4 @@
-"""Texts that sqlglot is not given, because it would crash, or read them for minutes."""
+"""Limits on the SQL given to sqlglot, which would crash on some texts or parse them for minutes."""
 
 from __future__ import annotations
 
@@ -63,21 +63,21 @@ DEEP = (
 
 
 @pytest.mark.parametrize("sql", DEEP, ids=range(len(DEEP)))
-def test_prefixes_one_beside_another_are_read(sql: str) -> None:
-    """Only those that stand within each other's operands count."""
+def test_prefixes_side_by_side_are_within_the_limits(sql: str) -> None:
+    """Prefix operators count towards the limit only if they are nested in each other's operands."""
     assert is_bounded(read_sql(sql))
 
 
 @pytest.mark.parametrize("sql", ORDINARY, ids=range(len(ORDINARY)))
-def test_what_people_write_is_read(sql: str) -> None:
-    """Deep expressions and long lists of a size that exists are far from the limits."""
+def test_ordinary_queries_are_within_the_limits(sql: str) -> None:
+    """Deep expressions and long lists of realistic size stay within the limits."""
     assert is_bounded(read_sql(sql))
 
 
 @pytest.mark.parametrize("name", NESTS)
 @pytest.mark.parametrize("depth", [20, DEEPEST_NESTING, 3_000])
-def test_any_nesting_ends_soon(name: str, depth: int) -> None:
-    """A text nested deeply takes less than the five seconds that any text may take, whether it is read or not."""
+def test_nesting_is_parsed_within_five_seconds(name: str, depth: int) -> None:
+    """Parsing a deeply nested text takes less than five seconds, whether it is within the limits or not."""
     before, inner, after = NESTS[name]
     sql = f"select * from a where {before * depth}{inner}{after * depth}"
     started = time.process_time()
@@ -85,21 +85,21 @@ def test_any_nesting_ends_soon(name: str, depth: int) -> None:
     assert time.process_time() - started < 5
 
 
-def test_what_doubles_is_counted() -> None:
-    """The arguments of `struct` are read as types first, and those within again: twice the work for each level."""
+def test_nested_structs_are_counted() -> None:
+    """Nested `struct(` doubles the work at each level, because arguments are first parsed as types; it is limited."""
     levels = MOST_READS.bit_length()
     assert is_bounded(read_sql("select " + "struct(" * (levels - 5) + "1" + ")" * (levels - 5)))
     assert not is_bounded(read_sql("select " + "struct(" * levels + "1" + ")" * levels))
 
 
 def test_joins_without_a_condition_are_counted() -> None:
-    """What follows a join without a condition is read as joined to that one first: twice the work for each join."""
+    """A join without a condition doubles the work, because the text after it is parsed twice, so it is limited."""
     assert not is_bounded(read_sql("select 1 from t" + " join u" * 20))
     assert not is_bounded(read_sql("select 1 from (select 1 from t" + " left join (u) v" * 20 + ")"))
 
 
-def test_brackets_that_do_not_match_count_as_open() -> None:
-    """No order of brackets hides how deep they are."""
+def test_mismatched_brackets_count_as_open() -> None:
+    """Mismatched brackets count as open, so that they cannot hide the depth."""
     assert not is_bounded(read_sql("select " + "( ] > } " * (DEEPEST_NESTING + 1)))
 
 
@@ -118,7 +118,7 @@ def test_brackets_that_do_not_match_count_as_open() -> None:
     ],
 )
 def test_no_nesting_crashes_the_process(opening: str) -> None:
-    """Compiled code overruns the stack without a word; a text of a hundred thousand levels is not given to it."""
+    """A text of a hundred thousand levels does not crash the process, because sqlglot never parses it."""
     script = f"from sqlstream.compiler.sql.parse import parse_sql; parse_sql('select * from ' + {opening!r} * 100_000)"
     path = {"PYTHONPATH": ":".join(path for path in sys.path if path)}
     assert subprocess.run([sys.executable, "-c", script], env=path, timeout=120, check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""What a Python model references and configures, and what the project knows of it without running it."""
+"""The references and configuration of a Python model, read without running it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def model(sqlstream, spark):
 
 
 def loaded(folder: Path, text: str) -> Loaded:
-    """The project with the Python model `large`."""
+    """Returns the project with the Python model `large`."""
     for name, content in {**FILES, "models/deep/large.py": text}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content)
@@ -38,12 +38,12 @@ def loaded(folder: Path, text: str) -> Loaded:
 
 
 def manifest(project: Loaded) -> dict[str, Any]:
-    """Its manifest."""
+    """Returns the project's manifest."""
     return build_manifest(project.compiled, generated_at="now", invocation_id="one")
 
 
-def test_it_is_a_model_like_any_other(tmp_path: Path) -> None:
-    """Its sink, its place in the graph, a read for each reference, and nothing is imported."""
+def test_a_python_model_is_compiled_without_imports(tmp_path: Path) -> None:
+    """A Python model has its sink, its parents and a read for each reference, and its imports are not run."""
     compiled = loaded(tmp_path, LARGE).compiled
     model = compiled.models["model.shop.large"]
 
@@ -55,8 +55,8 @@ def test_it_is_a_model_like_any_other(tmp_path: Path) -> None:
     assert model.sql == LARGE + "# sqlstream: deduplicate by id\n"
 
 
-def test_its_file_is_what_is_compared(tmp_path: Path) -> None:
-    """For `state:` and for a checkpoint: any change of the text, but not of blanks around it."""
+def test_a_python_model_is_compared_by_its_text(tmp_path: Path) -> None:
+    """Any change of a Python model's text marks it as modified, except white space around the text."""
     old = manifest(loaded(tmp_path, LARGE))
     same = find_states(old, manifest(loaded(tmp_path, LARGE)))
     new = find_states(old, manifest(loaded(tmp_path, LARGE + "# a comment\n")))
@@ -81,15 +81,15 @@ def test_its_file_is_what_is_compared(tmp_path: Path) -> None:
         ("return (", ["python-model 2:12"]),
     ],
 )
-def test_what_is_wrong_is_found_at_its_place(tmp_path: Path, line: str, expected: list[str]) -> None:
-    """In columns of letters, whatever Python counts."""
+def test_a_mistake_is_found_at_its_place(tmp_path: Path, line: str, expected: list[str]) -> None:
+    """A mistake in a Python model is found at its line and column, counted in characters."""
     with pytest.raises(FindingsError) as caught:
         loaded(tmp_path, f"def model(sqlstream, spark):\n    {line}\n")
     found = [item for item in caught.value.findings if item.location]
     assert [f"{item.code} {item.location.line}:{item.location.column}" for item in found if item.location] == expected
 
 
-def test_a_finding_in_it_can_be_allowed(tmp_path: Path) -> None:
-    """The comment is Python's; what it allows is not found, as deduplication without a watermark is not known here."""
+def test_allow_comments_work_in_python(tmp_path: Path) -> None:
+    """A Python comment can be an allow comment; one that allows nothing gives an info."""
     text = LARGE + "# sqlstream: allow unbounded-state because there are few orders\n"
     assert [item.code for item in loaded(tmp_path, text).findings] == ["unused-allow"]

@@ -1,4 +1,4 @@
-"""Which of Spark's refusals the compiler's own errors explain."""
+"""Which of Spark's refusals the compiler's own errors already explain."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILES = {
 
 @pytest.fixture
 def compiled(tmp_path: Path) -> CompiledProject:
-    """A source, a view over it, and two queries over that."""
+    """Returns a project with a source, a view over it, and two queries over the view."""
     for name, text in FILES.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -62,8 +62,10 @@ SCHEMA = SparkRefusal("model.shop.top", True, _error("sink-schema", "models/top.
         (_error("sink-schema", "models/top.sql", 3), SCHEMA),
     ],
 )
-def test_an_error_about_the_same_is_enough(compiled: CompiledProject, error: Finding, refusal: SparkRefusal) -> None:
-    """On the same line; in the text, where Spark names no place or the first word; in anything that a query is made of."""
+def test_an_error_about_the_same_problem_explains_the_refusal(
+    compiled: CompiledProject, error: Finding, refusal: SparkRefusal
+) -> None:
+    """An error on the same line, or in the refused query if Spark gives no exact place, explains the refusal."""
     assert _is_explained(compiled, error, refusal)
 
 
@@ -79,26 +81,26 @@ def test_an_error_about_the_same_is_enough(compiled: CompiledProject, error: Fin
         (_error("sink-schema", "models/other.sql", 3), SCHEMA),
     ],
 )
-def test_an_error_about_something_else_hides_nothing(
+def test_an_error_about_something_else_explains_nothing(
     compiled: CompiledProject, error: Finding, refusal: SparkRefusal
 ) -> None:
-    """On another line, in another query, or about another matter."""
+    """An error on another line, in another query or about another problem does not explain the refusal."""
     assert not _is_explained(compiled, error, refusal)
 
 
 def test_an_error_at_a_source_explains_the_queries_that_read_it(compiled: CompiledProject) -> None:
-    """Its watermark is a part of them."""
+    """An error about a source's watermark explains refusals of the queries that read the source."""
     error = Finding("two-watermarks", "message", "why", "fix", compiled.project.sources[0].location)
     assert _is_explained(compiled, error, LEGALITY)
 
 
-def test_an_error_about_the_configuration_hides_no_illegal_query(compiled: CompiledProject) -> None:
-    """A trigger says nothing about the SQL in the same file."""
+def test_an_error_about_the_configuration_explains_no_query(compiled: CompiledProject) -> None:
+    """An error about the configuration does not explain a refusal of the SQL in the same file."""
     place = compiled.models["model.shop.top"].config_places["sink"]
     assert not _is_explained(compiled, Finding("shared-output", "message", "why", "fix", place), LEGALITY)
 
 
-def test_a_finding_without_a_place_is_kept(compiled: CompiledProject) -> None:
-    """Nothing can be said of it."""
+def test_a_refusal_without_a_place_is_kept(compiled: CompiledProject) -> None:
+    """A refusal without a place is always kept."""
     refusal = SparkRefusal("model.shop.top", True, Finding("output-mode", "message", "why", "fix"))
     assert not _is_explained(compiled, _error("append-without-watermark", "models/top.sql", 3), refusal)

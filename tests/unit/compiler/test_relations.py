@@ -1,4 +1,4 @@
-"""The relations of a query; tests/spark compares them with Spark's own plan of the same texts."""
+"""The relations of a query; tests/spark compares them with Spark's plans of the same texts."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def _relations(sql: str) -> tuple[SqlRelation, ...]:
 
 @pytest.mark.parametrize("case", read_cases("relations"), ids=lambda case: case.name)
 def test_find_relations(case: SqlCase) -> None:
-    """The names of each text's relations are found in the order in which they stand."""
+    """The names of a query's relations are found in the order of the text."""
     assert ", ".join(relation.name for relation in _relations(case.before) if relation.name) == case.reads
 
 
 def test_places_of_a_relation() -> None:
-    """The name, the place of a watermark clause and that of an alias are where Spark's grammar has them."""
+    """A relation has the offsets of its name, its watermark clause and its alias."""
     sql = "select 1 from db.`x y` tablesample (1 rows) WATERMARK ts DELAY OF INTERVAL '1' DAY as `a b` (c), d"
     relation, other = _relations(sql)
     assert (relation.name, relation.alias, relation.visible_name) == ("x y", "a b", "a b")
@@ -44,7 +44,7 @@ def test_select_of_a_relation() -> None:
 
 
 def test_common_table_expressions() -> None:
-    """A CTE's name hides a view after its definition, and within it only where it is recursive."""
+    """A CTE's name hides a view after the CTE's definition, and inside it only if the CTE is recursive."""
     sql = "with x as (select * from x), y as (select * from x) select * from x, y, (select * from X) z, other.x"
     assert [(r.name, r.is_cte) for r in _relations(sql) if r.name] == [
         ("x", False),
@@ -62,7 +62,7 @@ def test_common_table_expressions() -> None:
 
 
 def test_parenthesised_joins() -> None:
-    """A join in parentheses counts itself only under an alias, and then hides the relations within."""
+    """A join in parentheses is a relation only if it has an alias, which hides the relations inside."""
     assert [(r.name, r.is_nested) for r in _relations("select 1 from (a join b) join c")] == [
         ("a", False),
         ("b", False),
@@ -76,8 +76,8 @@ def test_parenthesised_joins() -> None:
 
 
 @pytest.mark.parametrize("opening", ["(", "(select * from ", "(select (", "f("])
-def test_any_depth_is_survived(opening: str) -> None:
-    """Parentheses deeper than sqlstream follows are passed over, closed or not."""
+def test_deep_parentheses_are_skipped(opening: str) -> None:
+    """Parentheses that are too deep are skipped, whether they are closed or not."""
     closing = ")" * opening.count("(")
     assert _relations("select 1 from a, " + opening * 3000)[0].name == "a"
     assert _relations("select 1 from a, " + opening * 3000 + "x" + closing * 3000 + ", b")[-1].name == "b"
@@ -93,8 +93,8 @@ _WORDS = (
 
 @example("from select @")
 @given(st.lists(st.sampled_from(_WORDS), max_size=40).map(" ".join))
-def test_any_tokens_are_survived(sql: str) -> None:
-    """No order of tokens fails, and all places lie within the text, in order."""
+def test_any_tokens_give_valid_offsets(sql: str) -> None:
+    """Any sequence of tokens gives relations whose offsets are in order and within the text."""
     try:
         relations = _relations(sql)
     except SqlTokenError:

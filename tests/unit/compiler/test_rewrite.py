@@ -1,4 +1,4 @@
-"""Rewriting a whole model: what it changes, that it changes nothing else, and the way back."""
+"""Rewriting a whole model: its edits, the unchanged tokens, and mapping offsets back."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ ALIAS = re.compile(r" AS `?events`? ?|`?events__\d+`?")
 
 
 def rewritten(text: str) -> tuple[RenderedModel, EditedText]:
-    """Returns a model that reads a stream and a static table, as rendered and as rewritten."""
+    """Returns a model that reads a stream and a static table, both rendered and rewritten."""
     rendered = RENDERER.render(ModelFile("m", "models/m.sql", text, (), "", (), ()))
     rewriting = plan_rewriting(rendered, {"events": STREAM, "lists": STATIC}, frozenset({"events"}))
     return rendered, apply_edits(rendered.sql, rewriting.edits)
@@ -94,7 +94,7 @@ def untouched(sql: str, spans: list[tuple[int, int]]) -> list[Token]:
 
 
 def replaced_spans(edited: EditedText) -> list[tuple[int, int]]:
-    """Returns where the edits' texts stand in the new text."""
+    """Returns the spans of the edits' texts in the new text."""
     spans, shift = [], 0
     for edit in edited.edits:
         start = edit.start + shift
@@ -104,7 +104,7 @@ def replaced_spans(edited: EditedText) -> list[tuple[int, int]]:
 
 
 def is_allowed(edit: Edit, sql: str, hints: list[Token]) -> bool:
-    """Whether an edit is one of the three: a clause put in, a hint taken out, a second reference renamed."""
+    """Whether an edit inserts a clause, removes a hint, or renames a second reference."""
     if edit.start == edit.end:
         return bool(CLAUSE.fullmatch(edit.replacement) or ALIAS.fullmatch(edit.replacement))
     if sql[edit.start : edit.end].strip("`") == "events":
@@ -117,7 +117,7 @@ def is_allowed(edit: Edit, sql: str, hints: list[Token]) -> bool:
 @settings(max_examples=300)
 @given(TEXTS)
 def test_rewriting_changes_no_other_token(text: str) -> None:
-    """All tokens outside the edits stay, in their order, and each edit is one that rewriting is for."""
+    """Tokens outside the edits keep their order and text, and each edit is of an allowed kind."""
     rendered, edited = rewritten(text)
     try:
         tokens = tokenize(rendered.sql)
@@ -137,7 +137,7 @@ def test_rewriting_changes_no_other_token(text: str) -> None:
 @settings(max_examples=200)
 @given(TEXTS)
 def test_every_offset_of_the_compiled_sql_maps_to_its_character(text: str) -> None:
-    """Through the edits and the rendering, a character of the template lies at its own line and column."""
+    """Each character of compiled SQL maps back to its line and column in the template."""
     rendered, edited = rewritten(text)
     source_map = RENDERER.source_map(rendered)
     lines = text.replace("\r\n", "\n").split("\n")

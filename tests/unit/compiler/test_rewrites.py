@@ -1,4 +1,4 @@
-"""The fixes of the rules on streams: rewrites in the model's own names, and when a rule has nothing to say."""
+"""Fixes of the streaming rules: rewrites that use the model's own names, and queries that need no fix."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FILES = {
 
 
 def errors(root: Path, sql: str) -> list[Finding]:
-    """Returns the errors of a project whose one model streams `sql` in append mode."""
+    """Returns the errors of a project whose only model streams `sql` in append mode."""
     for name, text in {**FILES, "models/asked.sql": "{{ config(sink='out') }}\n" + sql}.items():
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_text(text)
@@ -52,7 +52,7 @@ def errors(root: Path, sql: str) -> list[Finding]:
     ],
 )
 def test_a_function_with_over_becomes_an_aggregation(tmp_path: Path, expression: str, rewrite: str) -> None:
-    """Its keys and its order are those that OVER names."""
+    """The fix for a window function aggregates by the partition keys and uses the order of OVER."""
     (finding,) = errors(tmp_path, f"select id, {expression} as x from {ORDERS}")
 
     assert finding.code == "window-function"
@@ -68,7 +68,7 @@ def test_a_function_with_over_becomes_an_aggregation(tmp_path: Path, expression:
     ],
 )
 def test_distinct_becomes_a_set(tmp_path: Path, expression: str, rewrite: str) -> None:
-    """Of what is counted."""
+    """The fix for a DISTINCT aggregate uses a set or an approximate count of the same arguments."""
     sql = (
         f"select {expression} as n from {ORDERS} watermark ts delay of interval 1 minute group by window(ts, '1 hour')"
     )
@@ -89,8 +89,8 @@ def test_distinct_becomes_a_set(tmp_path: Path, expression: str, rewrite: str) -
         ),
     ],
 )
-def test_newest_first_is_wrong_below_state_only(tmp_path: Path, sql: str, codes: list[str]) -> None:
-    """A query without state drops no late rows."""
+def test_latest_first_is_an_error_for_stateful_queries_only(tmp_path: Path, sql: str, codes: list[str]) -> None:
+    """`latestFirst` is an error only for a stateful query, because a stateless query drops no late rows."""
     assert [finding.code for finding in errors(tmp_path, sql)] == codes
 
 
@@ -103,8 +103,8 @@ def test_newest_first_is_wrong_below_state_only(tmp_path: Path, sql: str, codes:
         ("select id, ts as at, ts from {orders}", "models/clean.sql:1"),
     ],
 )
-def test_a_missing_watermark_is_placed_upstream_too(tmp_path: Path, view: str, place: str | None) -> None:
-    """Where a view hands the event time on as it is, the hint may be in the view as well."""
+def test_a_missing_watermark_may_be_added_upstream(tmp_path: Path, view: str, place: str | None) -> None:
+    """If a view passes the event time on unchanged, the fix also offers a hint in the view."""
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "clean.sql").write_text(view.format(orders=ORDERS))
 
@@ -121,8 +121,8 @@ def test_a_missing_watermark_is_placed_upstream_too(tmp_path: Path, view: str, p
     assert ("for every query" in finding.fix) == bool(place)
 
 
-def test_the_watermark_of_a_window_that_a_view_makes_is_placed_where_the_source_is_read(tmp_path: Path) -> None:
-    """The window comes from two views upstream, under another name; the time has its name in the source."""
+def test_a_missing_watermark_of_an_upstream_window_is_added_at_the_source(tmp_path: Path) -> None:
+    """The fix for a window made by a view puts the hint where the source is read, with the source's column name."""
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "clean.sql").write_text(f"-- every order\nselect id, ts as at from {ORDERS} where id > 0")
     (tmp_path / "models" / "hours.sql").write_text("select window(at, '1 hour') as hour from {{ ref('clean') }}")

@@ -1,4 +1,4 @@
-"""Node selection: dbt's own answers over tests/projects/selection, and what sqlstream adds to them."""
+"""Node selection: dbt's results for tests/projects/selection, and sqlstream's additions."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("selectors.
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """Returns a YAML file's mapping."""
+    """Returns the mapping in a YAML file."""
     return cast("dict[str, Any]", yaml.safe_load(path.read_text(encoding="utf-8")))
 
 
 def merge_config(patches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns the configuration that `patches` make, in ascending precedence: tags add up, meta merges, others win."""
+    """Merges `patches` in ascending precedence: tags are added, meta is merged, other keys are replaced."""
     config: dict[str, Any] = {"enabled": True, "tags": [], "meta": {}}
     for patch in patches:
         tags = [*config["tags"], *patch.get("tags", [])]
@@ -40,7 +40,7 @@ def merge_config(patches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def folder_patches(folders: tuple[str, ...]) -> list[Mapping[str, Any]]:
-    """Returns the patches that project.yml has for a folder below models/, outermost first."""
+    """Returns the patches in project.yml for a folder below models/, outermost first."""
     level = read_yaml(PROJECT / "project.yml")["models"]
     patches: list[Mapping[str, Any]] = []
     for folder in (*folders, None):
@@ -50,7 +50,7 @@ def folder_patches(folders: tuple[str, ...]) -> list[Mapping[str, Any]]:
 
 
 def inline_patch(sql: str) -> Mapping[str, Any]:
-    """Returns what a model's config() says, or nothing."""
+    """Returns the arguments of a model's config() call, or an empty mapping."""
     match = re.search(r"\{\{\s*config\((.*?)\)\s*\}\}", sql, re.DOTALL)
     text = re.sub(r"\b(true|false)\b", lambda word: word[0].title(), match[1] if match else "")
     call = cast("ast.Call", ast.parse(f"config({text})", mode="eval").body)
@@ -58,7 +58,7 @@ def inline_patch(sql: str) -> Mapping[str, Any]:
 
 
 def properties(kind: str) -> dict[str, tuple[str, Mapping[str, Any]]]:
-    """Returns what the properties files say of models or seeds: by name, the file's path and the configuration."""
+    """Returns the path and configuration in the properties files for each model or seed name."""
     return {
         item["name"]: (path.relative_to(PROJECT).as_posix(), item.get("config", {}))
         for path in sorted(PROJECT.glob("*/**/*.yml"))
@@ -67,7 +67,7 @@ def properties(kind: str) -> dict[str, tuple[str, Mapping[str, Any]]]:
 
 
 def source_nodes() -> Iterator[SelectableNode]:
-    """Yields the source tables that all YAML files of the project declare."""
+    """Yields the source tables declared in all YAML files of the project."""
     for path in [PROJECT / "sources.yml", *sorted((PROJECT / "models").rglob("*.yml"))]:
         file = path.relative_to(PROJECT)
         for source in read_yaml(path).get("sources", []):
@@ -88,7 +88,7 @@ def source_nodes() -> Iterator[SelectableNode]:
 
 
 def file_nodes(kind: str, pattern: str) -> Iterator[SelectableNode]:
-    """Yields the models or seeds, each named by its file; disabled ones too."""
+    """Yields the models or seeds, named by their files, including disabled ones."""
     said = properties(f"{kind}s")
     for path in sorted((PROJECT / f"{kind}s").rglob(pattern)):
         file = path.relative_to(PROJECT)
@@ -111,7 +111,7 @@ def file_nodes(kind: str, pattern: str) -> Iterator[SelectableNode]:
 
 
 def read_parents(node: SelectableNode, ids: Mapping[str, str]) -> tuple[str, ...]:
-    """Returns the unique ids that a model's ref() and source() name; `ids` are those of models and seeds by name."""
+    """Returns the unique ids in a model's ref() and source() calls; `ids` maps names of models and seeds to ids."""
     sql = (PROJECT / node.path).read_text(encoding="utf-8") if node.resource_type == "model" else ""
     refs = [ids[name] for name in re.findall(r"ref\('(\w+)'\)", sql)]
     sources = [f"source.selection.{source}.{table}" for source, table in re.findall(r"source\('(\w+)', '(\w+)'\)", sql)]
@@ -119,7 +119,7 @@ def read_parents(node: SelectableNode, ids: Mapping[str, str]) -> tuple[str, ...
 
 
 def build_graph() -> SelectionGraph:
-    """Returns the graph of tests/projects/selection, read without any of sqlstream's own loading."""
+    """Returns the graph of tests/projects/selection, built without sqlstream's own loader."""
     everything = [*source_nodes(), *file_nodes("seed", "*.csv"), *file_nodes("model", "*.sql")]
     enabled = [node for node in everything if node.config["enabled"]]
     ids = {node.name: node.unique_id for node in everything if node.resource_type != "source"}
@@ -131,18 +131,18 @@ GRAPH = build_graph()
 
 
 def flags(value: str | list[str]) -> list[str]:
-    """Returns the values of one flag, or of several."""
+    """Returns the values of a flag as a list."""
     return [value] if isinstance(value, str) else value
 
 
 def short_ids(unique_ids: frozenset[str]) -> list[str]:
-    """Returns sorted ids without the project's name, as selectors.yml has them."""
+    """Returns sorted ids without the project's name, as in selectors.yml."""
     return sorted(unique_id.replace(".selection.", ".", 1) for unique_id in unique_ids)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.get('select', '')!s} - {row.get('exclude', '')!s}")
-def test_a_selection_gives_what_dbt_gives(row: dict[str, Any]) -> None:
-    """Every selection of the table gives the nodes that dbt gave, and is refused where dbt refused it."""
+def test_a_selection_gives_the_same_nodes_as_dbt(row: dict[str, Any]) -> None:
+    """Each selection in selectors.yml gives the same nodes as in dbt, or an error if dbt refuses it."""
     select, exclude = flags(row.get("select", [])), flags(row.get("exclude", []))
     if row.get("error"):
         with pytest.raises(SelectorError):
@@ -151,8 +151,8 @@ def test_a_selection_gives_what_dbt_gives(row: dict[str, Any]) -> None:
         assert short_ids(select_nodes(GRAPH, select, exclude)) == row["expect"]
 
 
-def test_the_table_is_not_empty() -> None:
-    """The table holds enough selections to stand for dbt's behaviour, refused ones among them."""
+def test_the_table_is_large_enough() -> None:
+    """selectors.yml has at least 80 selections, and some of them are errors."""
     assert len(ROWS) >= 80
     assert any(row.get("error") for row in ROWS)
 
@@ -167,13 +167,13 @@ def test_the_table_is_not_empty() -> None:
         ("sink:Screen", []),
     ],
 )
-def test_a_sink_selects_the_models_that_name_it(selector: str, expected: list[str]) -> None:
-    """`sink:` takes a sink's name with wildcards, and views have no sink."""
+def test_a_sink_selects_its_models(selector: str, expected: list[str]) -> None:
+    """`sink:` selects models by the name of their sink, with wildcards."""
     assert short_ids(select_nodes(GRAPH, [selector], [])) == expected
 
 
-def test_parents_that_are_not_in_the_graph_are_passed_over() -> None:
-    """A disabled parent is neither selected nor a way to what is above it."""
+def test_disabled_parents_are_skipped() -> None:
+    """A disabled parent is not selected, and neither are its own parents."""
     nodes = {name: GRAPH.nodes[name] for name in ("model.selection.orders", "model.selection.shop")}
     graph = SelectionGraph(nodes, {"model.selection.shop": ("model.selection.orders_by_hour",)})
     assert select_nodes(graph, ["+reporting.shop"], []) == {"model.selection.shop"}
@@ -192,8 +192,8 @@ def test_parents_that_are_not_in_the_graph_are_passed_over() -> None:
         ("@orders+", ("orders+",)),
     ],
 )
-def test_an_error_names_the_criterion_and_what_may_have_been_meant(selector: str, nearest: tuple[str, ...]) -> None:
-    """A criterion that cannot be read is given as it was written, with the nearest words."""
+def test_an_invalid_criterion_gets_suggestions(selector: str, nearest: tuple[str, ...]) -> None:
+    """The error for an invalid criterion has the criterion as written and the most similar words."""
     with pytest.raises(SelectorError) as caught:
         select_nodes(GRAPH, ["orders"], [f"customers orders,{selector}"])
     assert caught.value.criterion == selector
@@ -230,20 +230,20 @@ def test_an_error_names_the_criterion_and_what_may_have_been_meant(selector: str
         ("orders,", "orders"),
     ],
 )
-def test_what_finds_nothing_is_given_with_its_nearest_names(selector: str, nearest: str) -> None:
-    """The best correction is of the kind that the criterion's method looks for, and finds something itself."""
+def test_an_unmatched_criterion_gets_corrections(selector: str, nearest: str) -> None:
+    """A criterion without matches gets corrections of the same kind, and each of them matches a node."""
     ((criterion, corrections, *_),) = unmatched_criteria(GRAPH, [f"orders {selector} tag:core"])
     assert (criterion, corrections[0]) == (selector, nearest)
     assert unmatched_criteria(GRAPH, list(corrections)) == ()
 
 
-def test_each_unmatched_criterion_is_given_once_and_in_order() -> None:
-    """Criteria of unions and intersections count each by itself; spaces make no criterion."""
+def test_each_unmatched_criterion_is_listed_once() -> None:
+    """Each unmatched criterion of unions and intersections is listed once and in order."""
     found = unmatched_criteria(GRAPH, ["orders,qqq  zzz", " qqq ", "tag:core,tag:security"])
     assert [unmatched.text for unmatched in found] == ["qqq", "zzz"]
 
 
-def test_a_criterion_that_cannot_be_read_is_an_error_among_the_unmatched_too() -> None:
-    """Asking for what is unmatched does not hide an unknown method."""
+def test_an_invalid_criterion_is_an_error_in_unmatched_criteria() -> None:
+    """An unknown method is an error also when listing unmatched criteria."""
     with pytest.raises(SelectorError):
         unmatched_criteria(GRAPH, ["unknown:orders"])

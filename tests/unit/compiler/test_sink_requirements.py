@@ -1,4 +1,4 @@
-"""What sinks ask of a model's columns, by their formats."""
+"""Columns that sinks of each format require."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FILES = {
 
 
 def codes(folder: Path, sink: str, columns: str) -> list[str]:
-    """Returns the codes of the errors of a model that writes `columns` into `sink`."""
+    """Returns the error codes of a model that writes `columns` to `sink`."""
     texts = {
         **FILES,
         "models/asked.sql": f"{{{{ config(sink='{sink}') }}}} select {columns} from {{{{ source('shop', 'orders') }}}}",
@@ -53,8 +53,8 @@ def codes(folder: Path, sink: str, columns: str) -> list[str]:
         ("rows", "id"),
     ],
 )
-def test_what_a_sink_takes_has_no_finding(tmp_path: Path, sink: str, columns: str) -> None:
-    """Columns of the right names and types go through."""
+def test_valid_columns_have_no_error(tmp_path: Path, sink: str, columns: str) -> None:
+    """Columns with the names and types that the sink requires give no error."""
     assert codes(tmp_path, sink, columns) == []
 
 
@@ -73,6 +73,6 @@ def test_what_a_sink_takes_has_no_finding(tmp_path: Path, sink: str, columns: st
         ("days", "id, tags", ["partition-column"]),
     ],
 )
-def test_what_a_sink_does_not_take_is_found(tmp_path: Path, sink: str, columns: str, expected: list[str]) -> None:
-    """A missing column, a wrong type, or a column too many has one finding each."""
+def test_invalid_columns_have_an_error(tmp_path: Path, sink: str, columns: str, expected: list[str]) -> None:
+    """Each missing column, wrong type or extra column gives one error."""
     assert codes(tmp_path, sink, columns) == expected

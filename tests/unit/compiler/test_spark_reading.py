@@ -1,4 +1,4 @@
-"""sqlglot beside other users of it in the same process."""
+"""sqlstream's use of sqlglot does not affect other users of sqlglot in the same process."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import sqlglot
 from sqlstream.compiler.sql.parse import parse_sql
 
 UNSUPPORTED = "show something nobody knows"
-"""sqlglot logs that it falls back to a command."""
+"""SQL for which sqlglot logs that it falls back to a command."""
 
 
-def test_only_sqlstreams_own_reading_is_silent(caplog: pytest.LogCaptureFixture) -> None:
-    """The logger and its level belong to the program."""
+def test_only_parsing_by_sqlstream_is_silent(caplog: pytest.LogCaptureFixture) -> None:
+    """Only sqlstream's own parsing is silent; the logger's level stays unchanged for the rest of the program."""
     parse_sql(UNSUPPORTED)
     assert not caplog.records
     assert logging.getLogger("sqlglot").level == logging.NOTSET

@@ -1,4 +1,4 @@
-"""A Spark that is later than every tested one: what rests on lists is a warning, and one line says so."""
+"""On a Spark later than every tested version, findings based on lists of known names are warnings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LATER = "4.4.0.dev1"
 
 
 def project(root: Path, spark: str, **files: str) -> ProjectRequest:
-    """Returns the request to compile the project, with these files besides, on Spark `spark`."""
+    """Returns the request to compile the project, with these additional files, on this version of Spark."""
     for name, text in {**FILES, **files}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
@@ -43,27 +43,27 @@ def project(root: Path, spark: str, **files: str) -> ProjectRequest:
 
 
 def errors(request: ProjectRequest) -> list[str]:
-    """Returns the codes of the errors that refuse the project."""
+    """Returns the error codes of a project that does not compile."""
     with pytest.raises(FindingsError) as raised:
         compile_models(request)
     return sorted(finding.code for finding in raised.value.findings if finding.is_error)
 
 
 def warnings(request: ProjectRequest) -> list[str]:
-    """Returns the codes of the warnings of a project that compiles."""
+    """Returns the warning codes of a project that compiles."""
     found = compile_models(request).findings
     return sorted(finding.code for finding in found if finding.severity is Severity.WARNING)
 
 
 @pytest.mark.parametrize("version", ["4.1.0", "4.2.1", "4.3.0", "4.3.9", "4.3.1.dev2"])
-def test_on_a_tested_spark_what_no_list_has_is_an_error(tmp_path: Path, version: str) -> None:
-    """A patch release of a tested version counts as tested."""
+def test_unlisted_names_are_errors_on_a_tested_spark(tmp_path: Path, version: str) -> None:
+    """On a tested version of Spark, or a patch release of it, unknown functions and options are errors."""
     assert errors(project(tmp_path, version)) == ON_LISTS
 
 
 @pytest.mark.parametrize("version", ["4.4.0", LATER, "4.10.1", "5.0.0"])
-def test_on_a_later_spark_it_is_a_warning_and_one_line_says_why(tmp_path: Path, version: str) -> None:
-    """The line names the installed version and the tested ones."""
+def test_unlisted_names_are_warnings_on_a_later_spark(tmp_path: Path, version: str) -> None:
+    """On a later Spark they are warnings, and one more warning names the installed and the tested versions."""
     found = compile_models(project(tmp_path, version)).findings
 
     (said,) = [finding for finding in found if finding.code == "untested-spark"]
@@ -73,15 +73,15 @@ def test_on_a_later_spark_it_is_a_warning_and_one_line_says_why(tmp_path: Path, 
     assert {finding.severity for finding in found} == {Severity.WARNING}
 
 
-def test_what_rests_on_no_list_stays_an_error_on_a_later_spark(tmp_path: Path) -> None:
-    """A misspelt column is one on every Spark."""
+def test_other_errors_stay_errors_on_a_later_spark(tmp_path: Path) -> None:
+    """An unknown column is an error on every version of Spark."""
     model = "{{ config(sink='out') }}\nselect idd from {{ source('shop', 'orders') }}\n"
 
     assert errors(project(tmp_path, LATER, **{"models/wrong.sql": model})) == ["unknown-column"]
 
 
-def test_what_is_remembered_holds_for_every_spark(tmp_path: Path) -> None:
-    """The cache of a compilation on one version changes nothing on another."""
+def test_the_cache_works_for_every_spark(tmp_path: Path) -> None:
+    """A cache from one version of Spark does not change the findings on another."""
     tested = project(tmp_path, "4.3.0")
     later = replace(tested, spark_version=lambda: LATER)
 
@@ -90,15 +90,15 @@ def test_what_is_remembered_holds_for_every_spark(tmp_path: Path) -> None:
         assert warnings(later) == [*ON_LISTS, "untested-spark"]
 
 
-def test_the_line_can_be_turned_off(tmp_path: Path) -> None:
-    """By its code, as every other warning."""
+def test_the_warning_about_an_untested_spark_can_be_hidden(tmp_path: Path) -> None:
+    """A rule in project.yml hides the warning about an untested Spark."""
     rules = "name: shop\nrules: {untested-spark: ignore}\n"
 
     assert warnings(project(tmp_path, LATER, **{"project.yml": rules})) == ON_LISTS
 
 
 def test_a_warning_on_a_later_spark_can_be_lowered_too(tmp_path: Path) -> None:
-    """By a rule, or by a comment in the model."""
+    """A rule or an allow comment lowers the warnings on a later Spark."""
     files = {
         "project.yml": "name: shop\nrules: {unknown-function: ignore, option-value: info}\n",
         "models/orders_out.sql": FILES["models/orders_out.sql"] + "-- sqlstream: allow argument-count because of 4.4\n",
@@ -109,7 +109,7 @@ def test_a_warning_on_a_later_spark_can_be_lowered_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["4.2.1", "4.3.0", "4.4.0"])
 def test_inner_joins_in_update_mode_need_spark_42(tmp_path: Path, version: str) -> None:
-    """Spark 4.1 refuses each join of two streams in update mode; the cached verdict of one Spark is not another's."""
+    """Spark 4.1 refuses stream-stream joins in update mode, and its cached verdict is not used for later versions."""
     stream = "{{ source('shop', 'orders') }}"
     model = f"""{{{{ config(sink='out', output_mode='update') }}}}
 -- sqlstream: allow unbounded-state because it is a test
@@ -126,27 +126,27 @@ select a.id from {stream} as a join {stream} as b on a.id = b.id
 
 
 @pytest.mark.parametrize("code", sorted(LISTED))
-def test_every_code_that_rests_on_a_list_is_a_warning_on_a_later_spark(code: str) -> None:
-    """A tested Spark leaves it an error."""
+def test_every_listed_code_is_a_warning_on_a_later_spark(code: str) -> None:
+    """Every code in LISTED is an error on a tested Spark and a warning on a later one."""
     finding = Finding(code, "m", "w", "f", Location("models/a.sql", 1, 1))
 
     assert list(on_spark([finding], "4.3.0")) == [finding]
     assert next(on_spark([finding], "4.4.0")).severity is Severity.WARNING
 
 
-def test_what_rests_on_lists_is_what_spark_decides_on() -> None:
-    """Otherwise a warning would let through what Spark does not refuse."""
+def test_every_listed_code_is_checked_by_spark() -> None:
+    """Every code in LISTED is one that Spark itself checks, so that a warning hides no accepted mistake."""
     assert LISTED <= SPARK_DECIDES
 
 
-def test_the_installed_spark_is_one_of_the_tested() -> None:
-    """Its version comes from the metadata of the package."""
+def test_the_installed_spark_is_tested() -> None:
+    """The installed Spark, read from the package's metadata, is a tested version."""
     assert minor_version(installed_spark()) in {minor_version(version) for version in TESTED}
 
 
 @pytest.mark.parametrize("version", ["", "unknown", "4"])
 def test_an_unknown_version_is_not_a_later_one(version: str) -> None:
-    """Where there is no PySpark, the lists are all there is."""
+    """An unknown version of Spark, as without PySpark, does not count as later."""
     assert not is_later(version)
 
 
@@ -160,10 +160,8 @@ def compiled(root: Path, rules: str) -> Project:
 
 
 @pytest.mark.parametrize(("value", "severity"), [("warn", Severity.WARNING), ("info", Severity.INFO), ("off", None)])
-def test_every_error_that_spark_decides_on_can_be_lowered(
-    tmp_path: Path, value: str, severity: Severity | None
-) -> None:
-    """A rule in project.yml lowers it on every version."""
+def test_every_error_that_spark_checks_can_be_lowered(tmp_path: Path, value: str, severity: Severity | None) -> None:
+    """A rule in project.yml lowers every error that Spark itself checks, on every version."""
     shop = compiled(tmp_path, "{" + ", ".join(f"{code}: {value}" for code in SPARK_DECIDES) + "}")
     found = [Finding(code, "m", "w", "f", Location("models/a.sql", 1, 1)) for code in sorted(SPARK_DECIDES)]
 
@@ -172,8 +170,8 @@ def test_every_error_that_spark_decides_on_can_be_lowered(
     assert lowered == tuple(replace(finding, severity=severity) for finding in found if severity)
 
 
-def test_a_rule_raises_nothing(tmp_path: Path) -> None:
-    """What is an info stays one."""
+def test_a_rule_does_not_raise_a_severity(tmp_path: Path) -> None:
+    """A rule does not raise the severity of an info."""
     shop = compiled(tmp_path, "{not-followed: warn}")
     found = (Finding("not-followed", "m", "w", "f", Location("models/a.sql", 1, 1), Severity.INFO),)
 
@@ -182,15 +180,15 @@ def test_a_rule_raises_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("code", ["latest-first", "second-watermark", "unknown-ref", "yaml-syntax", "shared-output"])
 def test_other_errors_cannot_be_lowered(tmp_path: Path, code: str) -> None:
-    """Those of the project's own structure, and those that Spark would run and lose rows by."""
+    """Errors in the project's structure, and mistakes with which Spark would lose rows, cannot be lowered."""
     assert code in CODES
     assert code not in LOWERABLE
     rules = f"name: shop\nrules: {{{code}: ignore}}\n"
     assert errors(project(tmp_path, LATER, **{"project.yml": rules})) == ["invalid-allow"]
 
 
-def test_a_lowered_error_lets_the_whole_project_be_looked_at(tmp_path: Path) -> None:
-    """What nothing uses is reported as in a project without errors, and so is a comment that allows nothing."""
+def test_lowered_errors_allow_findings_about_the_whole_project(tmp_path: Path) -> None:
+    """If the errors are lowered, unused sinks and unused allow comments are reported as in a valid project."""
     files = {
         "project.yml": "name: shop\nrules: {unknown-function: warn, argument-count: ignore, option-value: ignore}\n",
         "sinks.yml": "sinks:\n  - {name: out, format: noop}\n  - {name: other, format: noop}\n",

@@ -1,6 +1,6 @@
-"""Queries, commands and empty models told apart by their words: the lists in fixtures/statements, one a line.
+"""Telling queries, commands and empty models apart, with the lists in fixtures/statements.
 
-tests/spark/test_statements.py asks Spark about the same lists.
+tests/spark/test_statements.py gives the same lists to Spark.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ COMMANDS = (STATEMENTS / "commands.sql").read_text().splitlines()
 
 
 @pytest.mark.parametrize("sql", [*QUERIES, "selct 1", "x", "1", ")", "with", "with a", "with a as", "from"])
-def test_a_query_is_no_problem(sql: str) -> None:
-    """Nor is text that Spark itself must judge."""
+def test_a_query_gives_no_problem(sql: str) -> None:
+    """A query, or text that Spark itself must judge, gives no problem."""
     assert statement_problem(read_sql(sql), "orders") is None
 
 
 @pytest.mark.parametrize("sql", COMMANDS)
 def test_a_command_is_refused(sql: str) -> None:
-    """By its own word, wherever that stands."""
+    """A command gives a problem at its own keyword."""
     problem = statement_problem(read_sql(f"\n {sql.upper()}"), "orders")
 
     assert problem is not None
@@ -35,15 +35,15 @@ def test_a_command_is_refused(sql: str) -> None:
 
 @pytest.mark.parametrize("sql", ["", " \n", "-- select 1", "/* select 1 */", ";", "/*+ BROADCAST(a) */"])
 def test_a_model_without_a_query_is_refused(sql: str) -> None:
-    """At its first line, which is all there is."""
+    """A model without a query gives a problem at its first line."""
     problem = statement_problem(read_sql(sql), "orders")
 
     assert problem is not None
     assert (problem.code, problem.offset) == ("no-query", 0)
 
 
-def test_a_command_is_found_at_its_own_word() -> None:
-    """The INSERT after two CTEs, and not the WITH."""
+def test_a_command_after_ctes_is_found_at_its_keyword() -> None:
+    """In an INSERT after CTEs the problem is at INSERT, not at WITH."""
     sql = "with a(x) as (select 1), b as (select insert from c)\ninsert into t select * from a"
     problem = statement_problem(read_sql(sql), "orders")
 

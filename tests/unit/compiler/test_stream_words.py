@@ -1,4 +1,4 @@
-"""STREAM before a relation: the pairs in fixtures/stream_words."""
+"""Removing STREAM before a relation, with the cases in fixtures/stream_words."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sqlstream.compiler.sql.sql_text import read_sql
 
 
 @pytest.mark.parametrize("case", read_cases("stream_words"), ids=lambda case: case.name)
-def test_the_word_before_a_stream_is_dropped(case: SqlCase) -> None:
-    """Of the relations, `x` alone is a stream of the project."""
+def test_the_word_before_a_stream_is_removed(case: SqlCase) -> None:
+    """STREAM is removed before `x`, which is a stream of the project, and before no other relation."""
     edits = drop_stream_words(read_sql(case.before), {"x"})
 
     assert apply_edits(case.before, edits).text == case.after

@@ -1,4 +1,4 @@
-"""What a template says apart from how it looks."""
+"""The words of a template, which do not depend on its formatting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PARTS = (
     "{% else %}", "where", "a", "<>", "\"/* no comment */\"", "{% endif %}", "group", "by", "a",
     "{% for c in range(2) %}", "/*+ COALESCE(1) */", ",", "x", "{% endfor %}",
 )  # fmt: skip
-"""A template as its words: between any two of them there may be white space and comments."""
+"""A template as a list of words; white space and comments are allowed between any two of them."""
 
 BLANKS = st.sampled_from(
     [" ", "\n", "\t", "  \n ", " -- a comment's '\n", " /* a /* nested */ one; */ ", "\n{# of ' Jinja #}\n", " {# #} "]
@@ -25,7 +25,7 @@ BLANKS = st.sampled_from(
 
 
 def written(parts: tuple[str, ...], draw: st.DataObject) -> str:
-    """The parts with blanks drawn between them, keywords in any case, and blanks within the Jinja."""
+    """Returns the parts with drawn blanks between them, keywords in any case, and blanks inside the Jinja."""
     text = ""
     for part in parts:
         keyword = part.upper() in KEYWORDS and draw.draw(st.booleans())
@@ -35,14 +35,14 @@ def written(parts: tuple[str, ...], draw: st.DataObject) -> str:
 
 
 @given(st.data())
-def test_expression_parts_make_no_difference(data: st.DataObject) -> None:
-    """White space, comments of SQL and of Jinja, the case of keywords, and blanks within Jinja."""
+def test_formatting_does_not_change_the_words(data: st.DataObject) -> None:
+    """White space, SQL and Jinja comments, the case of keywords and blanks inside Jinja do not change the words."""
     assert read_template(written(PARTS, data)).words == read_template(" ".join(PARTS)).words
 
 
 @given(st.data(), st.integers(0, len(PARTS) - 1), st.sampled_from(["delete", "repeat", "change", "swap"]))
-def test_every_other_change_makes_a_difference(data: st.DataObject, at: int, kind: str) -> None:
-    """A part that is gone, twice there, another one, or in another place."""
+def test_every_other_change_changes_the_words(data: st.DataObject, at: int, kind: str) -> None:
+    """Deleting, repeating, changing or swapping a part changes the words."""
     parts = list(PARTS)
     if kind == "delete":
         del parts[at]
@@ -85,8 +85,8 @@ def test_every_other_change_makes_a_difference(data: st.DataObject, at: int, kin
         ("select \ue000 {{ a }}", "select {{ a }} \ue000"),
     ],
 )
-def test_these_differ(first: str, second: str) -> None:
-    """Within strings and names all counts; so do names' case, hints, and what stands together with Jinja."""
+def test_significant_differences_change_the_words(first: str, second: str) -> None:
+    """Text in strings, letter case of names, hints, and text directly next to Jinja change the words."""
     assert read_template(first).words != read_template(second).words
 
 
@@ -102,21 +102,21 @@ def test_these_differ(first: str, second: str) -> None:
         ("{{ config(a=1) }}\nselect 1", "{{ config( a = 1 ) }}\n\n\nselect 1\n"),
     ],
 )
-def test_these_are_the_same(first: str, second: str) -> None:
-    """Beside signs that never join, and wherever there was a blank already."""
+def test_insignificant_differences_do_not_change_the_words(first: str, second: str) -> None:
+    """Blanks next to symbols and additional blanks between words do not change the words."""
     assert read_template(first).words == read_template(second).words
 
 
 def test_the_variables_that_a_template_reads() -> None:
-    """By name, or any where the name is computed; text that only looks like Jinja reads none."""
+    """The variables of a template are known by name, or unknown if a name is computed."""
     assert read_template("{{ var('a') }} {% if var(\"b\", 1) %}{% endif %} var('c')").variables == frozenset({"a", "b"})
     assert read_template("{{ var(name) }}").variables is None
     assert read_template("{{ xs | map(var) }}").variables is None
     assert read_template("{# var('a') #}").variables == frozenset()
 
 
-def test_what_config_sets() -> None:
-    """The tokens of each value by key, however it is called; its other uses set nothing."""
+def test_config_keys_have_their_tokens() -> None:
+    """Each key of config() has the tokens of its value; `**` or positional arguments are under an empty key."""
     first = read_template("{{ config(sink='lake', meta={'a': [1, 2]}) }}{% do config({'b': 1}) %}{{ config.get('c') }}")
 
     assert set(first.config) == {"sink", "meta", ""}
@@ -124,7 +124,7 @@ def test_what_config_sets() -> None:
 
 
 def test_macros_are_read_from_their_files() -> None:
-    """Each with what stands around all macros of its file; one within another belongs to that."""
+    """A macro's words include the text outside all macros of its file, and macros nested in it."""
     before = "{% set x = 1 %}{% macro a() %}{% macro c() %}1{% endmacro %}{{ c() }}{% endmacro %}\n"
     macros = read_macros([before + "{% macro b(n) -%} {{ n }} {%- endmacro %}"])
     other = read_macros([before + "\n\n{# twice #}{% macro b(n) -%} {{ n * 2 }} {%- endmacro %}"])
@@ -137,12 +137,12 @@ def test_macros_are_read_from_their_files() -> None:
 
 @given(st.text(alphabet="a '\"`-*/+{}%#;(\\\n"))
 def test_any_text_has_words(text: str) -> None:
-    """Also one that is neither SQL nor a template."""
+    """Any text has words, even if it is neither SQL nor a template."""
     assert read_template(text) == read_template(text)
 
 
-def test_shuffled_lines_differ() -> None:
-    """The order counts."""
+def test_shuffled_lines_change_the_words() -> None:
+    """The order of lines changes the words."""
     lines = [f"select {number}" for number in range(9)]
     shuffled = random.Random(1).sample(lines, len(lines))
 

@@ -33,22 +33,22 @@ def test_tokenize(sql: str, texts: list[str]) -> None:
     assert _texts(sql) == texts
 
 
-def test_hints_are_kept_whole() -> None:
-    """A hint is one token with its own tokens inside, and a `*/` within a string does not end it."""
+def test_a_hint_is_one_token() -> None:
+    """A hint is one token with its own tokens inside, and a `*/` in a string does not end it."""
     hint = tokenize("select /*+ A('*/'), b /* c */ */ 1")[1]
     assert (hint.kind, hint.text) == (Kind.HINT, "/*+ A('*/'), b /* c */ */")
     assert [token.text for token in hint.inside] == ["A", "(", "'*/'", ")", ",", "b"]
 
 
 def test_positions_are_characters() -> None:
-    """Text beyond ASCII counts one for each character, whatever its bytes."""
+    """Positions count characters, not bytes, also outside ASCII."""
     sql = "select '😀', `Grüße` from straße"
     assert [sql[token.start : token.end] for token in tokenize(sql)] == _texts(sql)
     assert tokenize(sql)[-1].start == sql.index("straße")
 
 
-def test_quoted_words_are_no_keywords() -> None:
-    """Only words and symbols have a key, so a quoted identifier is never taken for a keyword."""
+def test_quoted_words_are_not_keywords() -> None:
+    """Only words and symbols have a key, so a quoted identifier is never a keyword."""
     assert [token.key for token in tokenize("Select `from` 'from' from ,")] == ["SELECT", "", "", "FROM", ","]
     assert [token.name for token in tokenize("`a``b` c")] == ["a`b", "c"]
 
@@ -66,15 +66,15 @@ def test_quoted_words_are_no_keywords() -> None:
         ("r'a", 1),
     ],
 )
-def test_what_never_ends_is_placed(sql: str, offset: int) -> None:
-    """A string, quoted identifier, comment or hint that never ends is reported where it starts."""
+def test_a_missing_end_is_reported_at_the_start(sql: str, offset: int) -> None:
+    """A string, quoted identifier, comment or hint without an end is reported where it starts."""
     with pytest.raises(SqlTokenError) as caught:
         tokenize(sql)
     assert caught.value.offset == offset
 
 
 def _readable(sql: str) -> tuple[str, Tokens]:
-    """The beginning of `sql` that can be read, and its tokens; within an open hint something else may be open, too."""
+    """Returns the readable beginning of `sql` and its tokens; an open hint may contain another open string."""
     try:
         return sql, tokenize(sql)
     except SqlTokenError as error:
@@ -84,8 +84,8 @@ def _readable(sql: str) -> tuple[str, Tokens]:
 
 @example("/*+`")
 @given(st.text(alphabet="a1.'\"`-/*+\\\n $e(é😀"))
-def test_any_text_is_read_or_refused(sql: str) -> None:
-    """Tokens are in order, apart, and equal to the text where they stand, up to what never ends."""
+def test_tokens_are_in_order(sql: str) -> None:
+    """Tokens are in order, do not overlap, and equal the text at their position."""
     sql, tokens = _readable(sql)
     position = 0
     for token in tokens:
@@ -95,8 +95,8 @@ def test_any_text_is_read_or_refused(sql: str) -> None:
 
 
 @given(st.text(alphabet="a1.'\"`-/*+\\\n $e(é😀"))
-def test_nothing_is_between_tokens_but_blanks_and_comments(sql: str) -> None:
-    """Tokens, comments and blanks joined together are the text."""
+def test_only_blanks_and_comments_are_between_tokens(sql: str) -> None:
+    """Tokens, comments and blanks together cover the whole text."""
     sql, tokens = _readable(sql)
     pieces = [(token.start, token.text) for token in tokens] + list(find_comments(sql))
     uncovered = list(sql)

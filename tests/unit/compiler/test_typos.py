@@ -1,4 +1,4 @@
-"""Misspelt keywords, by a parser that stops at the word after each word that it does not know."""
+"""Misspelt keywords, found with a test parser that stops after the first unknown word."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KNOWN = frozenset(["a", "b", "t", "1", "2", "and", "between", "by", "from", "gro
 
 
 def parse(sql: str) -> SyntaxRefusal | None:
-    """Takes an unknown word for a name, and stops at what follows it."""
+    """Returns a refusal at the token after the first unknown word, or None."""
     tokens = read_sql(sql).tokens
     for token, following in pairwise(tokens):
         if token.text.lower() not in KNOWN:
@@ -32,8 +32,8 @@ def parse(sql: str) -> SyntaxRefusal | None:
         ("select a from t `gruop` by a", {}),
     ],
 )
-def test_a_word_is_a_typo_where_the_parser_then_reads_on(sql: str, meant: dict[str, str]) -> None:
-    """Several in one text are found together; what resembles no keyword, or is quoted, is none."""
+def test_a_word_is_a_typo_if_a_keyword_fixes_it(sql: str, meant: dict[str, str]) -> None:
+    """A word is a typo if the parser gets further with the keyword; several typos in one text are found together."""
     text, refusal = read_sql(sql), parse(sql)
     assert refusal is not None
 
@@ -43,5 +43,5 @@ def test_a_word_is_a_typo_where_the_parser_then_reads_on(sql: str, meant: dict[s
 
 
 def test_a_refusal_without_a_place_has_no_typos() -> None:
-    """Nobody knows where to look."""
+    """A refusal without a place gives no typos."""
     assert find_typos(read_sql("select a form t"), SyntaxRefusal("", None, None), parse) == ()

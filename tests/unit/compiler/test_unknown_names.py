@@ -1,4 +1,4 @@
-"""A name that means nothing: which relations it was looked for in, and where their columns come from."""
+"""Unknown columns: the relations that were searched, and where their columns are declared."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FILES = {
 
 
 def unknown(root: Path, sql: str) -> Finding:
-    """Returns the one finding of a model with this SQL."""
+    """Returns the `unknown-column` finding of a model with this SQL."""
     for name, text in {**FILES, "models/asked.sql": sql}.items():
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_text(text)
@@ -54,7 +54,7 @@ def unknown(root: Path, sql: str) -> Finding:
     ],
 )
 def test_the_relation_is_named_with_its_place(tmp_path: Path, sql: str, message: str, why: str) -> None:
-    """A source by its line, a model or a seed by its file, a CTE or a subquery by its line in the model."""
+    """The finding names the searched relations with their file, and with the line for sources, CTEs and subqueries."""
     finding = unknown(tmp_path, sql)
 
     assert finding.message.endswith(message) or message in finding.message
@@ -70,8 +70,8 @@ def test_the_relation_is_named_with_its_place(tmp_path: Path, sql: str, message:
         ("places.city", "did you mean `p.city`?"),
     ],
 )
-def test_a_wrong_alias_is_offered_the_relations_in_scope(tmp_path: Path, written: str, fix: str) -> None:
-    """Those that have the column, or else all of them."""
+def test_a_wrong_alias_gets_the_relations_in_scope(tmp_path: Path, written: str, fix: str) -> None:
+    """The fix for a wrong alias suggests the relations in scope with the column, or else all of them."""
     finding = unknown(
         tmp_path, f"select {written} from {{{{ ref('clean') }}}} c join {{{{ ref('places') }}}} p on c.id = p.id"
     )
@@ -83,8 +83,8 @@ def test_a_wrong_alias_is_offered_the_relations_in_scope(tmp_path: Path, written
     assert finding.fix == fix
 
 
-def test_the_line_of_a_source_is_not_remembered(tmp_path: Path) -> None:
-    """A line that is added above the source moves the place in the next compilation."""
+def test_the_line_of_a_source_is_not_cached(tmp_path: Path) -> None:
+    """The line of a source is up to date after a line is added above it, also with a cache."""
     unknown(tmp_path, "select amout from {{ source('shop', 'orders') }}")
     (tmp_path / "sources.yml").write_text("# sources\n" + FILES["sources.yml"])
 
@@ -94,8 +94,8 @@ def test_the_line_of_a_source_is_not_remembered(tmp_path: Path) -> None:
     assert [item.why[:13] for item in caught.value.findings if item.code == "unknown-column"] == ["sources.yml:5"]
 
 
-def test_an_unknown_source_names_the_files_that_declare_its_tables(tmp_path: Path) -> None:
-    """Those of the source where it exists, otherwise those of all sources."""
+def test_an_unknown_source_lists_the_files_with_sources(tmp_path: Path) -> None:
+    """An unknown source table lists the files that declare the source, or all sources if the source is unknown."""
     tables = "tables: [{name: t, format: json, path: in, schema: 'id int'}]"
     files = {
         "project.yml": "name: shop\n",

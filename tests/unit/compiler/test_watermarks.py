@@ -1,4 +1,4 @@
-"""WATERMARK hints: the pairs in fixtures/watermarks, and what holds for all SQL."""
+"""WATERMARK hints, with the cases in fixtures/watermarks, and properties for any SQL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _text(problem: SqlProblem, sql: str) -> str:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_place_watermarks(case: SqlCase) -> None:
-    """Each pair's SQL is compiled as written there, with the findings written there."""
+    """Each case compiles to its expected SQL and findings."""
     edits, problems = place_watermarks(read_sql(case.before))
     assert tuple(_text(problem, case.before) for problem in problems) == case.findings
     if case.after is not None:
@@ -32,15 +32,15 @@ def test_place_watermarks(case: SqlCase) -> None:
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.after], ids=lambda case: case.name)
-def test_compiled_sql_stays_as_it_is(case: SqlCase) -> None:
-    """Compiling the compiled SQL again changes nothing, and no line has moved."""
+def test_compiling_twice_changes_nothing(case: SqlCase) -> None:
+    """Compiling compiled SQL again changes nothing, and every line keeps its number."""
     assert case.after is not None
     assert place_watermarks(read_sql(case.after))[0] == ()
     assert case.after.count("\n") == case.before.count("\n")
 
 
-def test_problems_are_one_line_each() -> None:
-    """Message, why and fix are one line even where the SQL that they quote has several."""
+def test_each_text_of_a_problem_is_one_line() -> None:
+    """Message, why and fix of a problem have one line, even if they quote SQL of several lines."""
     for case in CASES:
         spread = case.before.replace(" ", "\n") if "--" not in case.before else case.before
         for problem in place_watermarks(read_sql(spread))[1]:
@@ -57,8 +57,8 @@ _PIECES = (
 
 
 @given(st.lists(st.sampled_from(_PIECES), max_size=25).map(" ".join))
-def test_rewriting_touches_nothing_else(sql: str) -> None:
-    """Whatever the SQL, tokens outside the edits stay, and an offset of one leads back to where it stood."""
+def test_rewriting_keeps_all_other_tokens(sql: str) -> None:
+    """Tokens outside the edits stay unchanged, and their offsets map back to the original text."""
     try:
         text = read_sql(sql)
     except SqlTokenError:
