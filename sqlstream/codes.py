@@ -65,6 +65,7 @@ CODES: dict[str, str] = {
     "unknown-hint": "Spark would silently ignore a hint.",
     # rules
     "missing-schema": "A file stream has no declared schema.",
+    "no-connector": "A connector has no release for the installed Spark.",
     "python-name": "A source, sink or function names something that python/ does not define, or of the wrong kind.",
     "python-import": "A module in python/ cannot be parsed or imported.",
     "fixed-schema": "A source with a fixed-schema format declares other columns.",
@@ -142,6 +143,8 @@ CODES: dict[str, str] = {
     "unsupported-target": "sqlstream can compile for this target, but not run on it.",
     "unknown-format": "Spark has no data source with that name, or cannot write to it.",
     "source-unreadable": "Spark cannot open a source or seed.",
+    "connector-jars": "The jars of a connector or of packages cannot be fetched.",
+    "connector-lock": "The file connectors.lock cannot be read.",
     "too-many-streams": "The selection has more endless queries than the target starts together.",
     "no-query": "A model is empty, or contains a command such as INSERT or CREATE instead of a query.",
     "sql-syntax": "Spark cannot parse the SQL of a model.",

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sqlstream.app.loading.load import Loaded, load_for_reading
-from sqlstream.app.request import ProjectRequest
+from sqlstream.app.request import ProjectRequest, silent
+from sqlstream.compiler.connectors import needed_connectors
 from sqlstream.compiler.spark_versions import TESTED, is_later
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files.paths import is_absolute, join
@@ -123,23 +124,31 @@ def _user() -> str:
 
 
 def _spark(loaded: Loaded, start_spark: Callable[[Loaded], str]) -> Iterator[Check]:
-    """Yields the checks of the packages and of Spark. If packages cannot be resolved, Spark does not start."""
+    """Yields the checks of the jars and of Spark, which does not start without them."""
     packages = ", ".join(loaded.compiled.project.target.packages)
+    jars = ", ".join([*needed_connectors(loaded.compiled), *loaded.compiled.project.target.packages])
     began = time.monotonic()
     try:
         version = start_spark(loaded)
     except FindingsError as error:
-        failed = "packages" if packages and NOT_RESOLVED in str(error.findings[0].why).lower() else "Spark"
-        yield from (_from_finding(failed, finding) for finding in error.findings)
+        yield from (_from_finding(_failed(finding, packages), finding) for finding in error.findings)
         return
-    if packages:
-        yield Check("packages", True, f"resolved: {packages}")
+    if jars:
+        yield Check("connectors", True, jars)
     yield Check("Spark", True, f"{version} starts and stops in {time.monotonic() - began:.1f} s")
+
+
+def _failed(finding: Finding, packages: str) -> str:
+    if finding.code.startswith("connector-"):
+        return "connectors"
+    return "packages" if packages and NOT_RESOLVED in str(finding.why).lower() else "Spark"
 
 
 def session_version(loaded: Loaded) -> str:
     """Starts Spark for the project's target, stops it, and returns its version. Raises: FindingsError."""
-    from sqlstream.app.running.session import brief_session  # loads pyspark
+    from sqlstream.app.running.jars import session_jars  # loads pyspark
+    from sqlstream.app.running.session import brief_session
 
-    with brief_session(loaded, Secrets(dict(os.environ))) as runtime:
+    secrets = Secrets(dict(os.environ))
+    with brief_session(loaded, secrets, session_jars(loaded, secrets, os.environ, silent)) as runtime:
         return runtime.version

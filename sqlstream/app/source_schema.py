@@ -43,6 +43,7 @@ def _read_columns(
     notify: Callable[[str], None],
     signals: StopSignals,
 ) -> SourceColumns:
+    from sqlstream.app.running.jars import session_jars
     from sqlstream.app.running.session import brief_session, check_java, check_target  # loads pyspark
     from sqlstream.spark.reading.infer import infer_columns
     from sqlstream.spark.reading.inputs import NodeReader
@@ -53,8 +54,9 @@ def _read_columns(
     check_target(loaded)
     check_java(request.env, signals)
     secrets = Secrets(request.env)
+    jars = session_jars(loaded, secrets, request.env, notify)
     notify(f"Starting Spark to read {table.full_name}")
-    with brief_session(loaded, secrets) as runtime:
+    with brief_session(loaded, secrets, jars) as runtime:
         signals.install()
         inputs = NodeReader(loaded.compiled, Readers(runtime.session, secrets, loaded.compiled.project.root))
         return merge_columns(table, infer_columns(inputs, table, most_files))

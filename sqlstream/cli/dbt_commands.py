@@ -10,7 +10,6 @@ from sqlstream.project.wording import alternatives
 OF_DBT = {
     "build": "run `sqlstream test` and then `sqlstream run`",
     "clone": "a target with its own `storage` in project.yml has separate outputs and checkpoints",
-    "deps": "sqlstream has no packages: copy the macros that you need into macros/",
     "docs": "`sqlstream lineage` shows the dependencies, and descriptions are in target/manifest.json",
     "freshness": "`sqlstream status` shows when a query gets no rows, and why",
     "parse": "`sqlstream compile` parses and checks the project",

@@ -23,6 +23,7 @@ from sqlstream.version import __version__
 COMMANDS = (
     "init",
     "debug",
+    "deps",
     "compile",
     "explain",
     "ls",

@@ -59,6 +59,19 @@ class Watermark:
 
 
 @dataclass(frozen=True)
+class RepositoryAddress:
+    """A Maven repository of a target: an http(s) URL or a folder, and the user and password for it."""
+
+    url: OptionValue
+    username: OptionValue = ""
+    password: OptionValue = ""
+
+    def values(self) -> tuple[OptionValue, ...]:
+        """Returns all parts, any of which can name secrets."""
+        return (self.url, self.username, self.password)
+
+
+@dataclass(frozen=True)
 class Target:
     """Where Spark runs, and where data and checkpoints are stored. `threads` is the number of queries that run at once
     if they end by themselves. `max_streams` is the greatest number of other queries that can start together.
@@ -73,6 +86,12 @@ class Target:
     remote: str | None = None
     threads: int = 4
     max_streams: int = 100
+    repositories: tuple[RepositoryAddress, ...] = ()
+
+    @property
+    def resolves_in_spark(self) -> bool:
+        """Whether Spark itself resolves `packages`, because `spark` configures its Ivy."""
+        return any(name.startswith(("spark.jars.ivy", "spark.jars.repo", "spark.jars.excl")) for name in self.spark)
 
     @property
     def is_local(self) -> bool:

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 OFFSETS_LINES, COMMITS_LINES = 2, 1
 """The minimum number of lines of an entry: an offsets entry has one for the batch and one for each source."""
+
+FILES, KAFKA = "files", "kafka"
+"""The forms of the logs that sources write: entries that name new files, and the offsets that Kafka started with."""
 
 SINK_LOG = "_spark_metadata"
 """The folder inside the output of a file sink that contains its log."""
@@ -108,14 +112,39 @@ def log_offsets(text: str) -> dict[str, int]:
     """Returns the last entry of its log that a batch has read, for each file source. `text` is a complete entry of the
     offsets log.
     """
-    found: dict[str, int] = {}
+    return {name: value["logOffset"] for name, value in _offsets(text) if _form_of(value) == FILES}
+
+
+def _offsets(text: str) -> Iterator[tuple[str, Any]]:
+    """Yields the name or position of each source in an entry of the offsets log, and its offset, None for no offset."""
     for position, line in enumerate(text.split("\n")[2:]):
         name = _NAMED.match(line)
         key = name.group()[:-1] if name else str(position)
-        value = None if line == "-" else json.loads(line[name.end() if name else 0 :])
-        if isinstance(value, dict) and isinstance(value.get("logOffset"), int):
-            found[key] = value["logOffset"]
-    return found
+        yield key, None if line == "-" else json.loads(line[name.end() if name else 0 :])
+
+
+def source_forms(text: str) -> dict[str, str]:
+    """Returns the form of the log of each source in an entry of the offsets log: `FILES`, `KAFKA`, or empty if unknown.
+
+    `text` is a complete entry. The form of an offset shows the kind of the source.
+    """
+    return {name: _form_of(value) for name, value in _offsets(text) if value is not None}
+
+
+def _form_of(offset: object) -> str:
+    if not isinstance(offset, dict):
+        return ""
+    if isinstance(offset.get("logOffset"), int):
+        return FILES
+    topics = list(offset.values())
+    return KAFKA if topics and all(isinstance(topic, dict) for topic in topics) else ""
+
+
+def is_complete_start(text: str) -> bool:
+    """Whether the file with the first offsets of a Kafka source is complete: a NUL, the version, a line of JSON
+    (KafkaSourceInitialOffsetWriter).
+    """
+    return text.startswith("\0") and is_complete(text[1:], 1)
 
 
 def logged_files(text: str, number: int) -> list[str]:

@@ -12,7 +12,17 @@ from dataclasses import dataclass
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.wording import quoted
-from sqlstream.state.batch_logs import BatchLog, BatchLogs, is_json, log_offsets, logged_files
+from sqlstream.state.batch_logs import (
+    FILES,
+    KAFKA,
+    BatchLog,
+    BatchLogs,
+    is_complete_start,
+    is_json,
+    log_offsets,
+    logged_files,
+    source_forms,
+)
 from sqlstream.state.refusals import refresh_text
 
 
@@ -48,6 +58,10 @@ class _State:
         text = logs.offsets.texts.get(self._committed)
         is_known = text is not None and self._committed not in logs.offsets.torn()
         self._read = log_offsets(text) if text is not None and is_known else {}
+        self._forms: dict[str, str] = {}
+        for number, planned in logs.offsets.texts.items():
+            if number not in logs.offsets.torn():
+                self._forms |= source_forms(planned)
 
     def torn(self) -> Iterator[Damage]:
         logs = self._logs
@@ -60,9 +74,18 @@ class _State:
             for number in log.torn():
                 yield self._torn(log, number, is_open=number > self._committed)
         for name, log in logs.sources.items():
-            for number in log.torn():
+            for number in self._torn_entries(name, log):
                 is_new = number > self._read.get(name, self._committed if self._read else -1)
                 yield self._torn(log, number, is_open=is_new and self._has_only_new_files(log, number))
+
+    def _torn_entries(self, name: str, log: BatchLog) -> list[int]:
+        """The torn entries of a source's log. Each kind of source has its own form; of others nothing is known."""
+        form = self._forms.get(name)
+        if form is None:  # no batch has been planned with this source
+            return [number for number in log.torn() if not is_complete_start(log.texts[number])]
+        if form == KAFKA and self._committed < 0:  # later Spark no longer reads the offsets that it started with
+            return [number for number, text in log.texts.items() if not is_complete_start(text)]
+        return log.torn() if form == FILES else []
 
     def _has_only_new_files(self, log: BatchLog, number: int) -> bool:
         """Returns whether a source's entry contains only new files, and the offsets log confirms it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import socket
 from dataclasses import replace
 
@@ -12,7 +11,7 @@ from pyspark import SparkContext
 
 from sqlstream import FindingsError, ProjectRequest, RunRequest, run_models
 from sqlstream.location import Location
-from sqlstream.spark.jvm.packages import hadoop_version, package_fix
+from sqlstream.spark.jvm.packages import hadoop_version
 from sqlstream.spark.running import runner
 from sqlstream.spark.running.endpoints import Endpoint, UnreachableError, check_brokers
 from sqlstream.spark.running.query_run import QueryRun
@@ -155,12 +154,3 @@ def test_a_missing_file_system_package_is_named(orders: ProjectFolder, scheme: s
     assert f"org.apache.hadoop:{package}:{hadoop_version()}" in finding.fix
     assert finding.location is not None
     assert finding.location.path == "sources.yml"
-
-
-@pytest.mark.parametrize(("source", "package"), [("KAFKA", "spark-sql-kafka-0-10"), ("AVRO", "spark-avro")])
-def test_a_spark_package_is_named_in_an_existing_version(source: str, package: str) -> None:
-    """A Spark package is named in a version that exists, which may differ from Spark's own version."""
-    fix = package_fix("", f"{source}_DATA_SOURCE_NOT_ENABLED")
-
-    assert fix is not None
-    assert re.search(rf"org\.apache\.spark:{package}_2\.13:4\.(1\.1|2\.0)\b", fix)

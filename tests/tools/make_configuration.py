@@ -19,6 +19,7 @@ from sqlstream.project.configuration.documents import (
     ColumnDocument,
     ModelProperties,
     ProjectDocument,
+    RepositoryDocument,
     ResourceDocument,
     SeedProperties,
     SelectorDocument,
@@ -47,6 +48,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 HEADINGS: dict[type[Document], str] = {
     ProjectDocument: "project.yml",
     TargetDocument: "Targets",
+    RepositoryDocument: "Repositories",
     ResourceDocument: "Other YAML files",
     SourceDocument: "Sources",
     TableDocument: "Source tables",

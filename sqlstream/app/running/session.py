@@ -20,6 +20,8 @@ from sqlstream.spark.jvm.session import SHORT_LIVED_JVM, SparkLaunch, SparkRunti
 from sqlstream.spark.reading.python_code import check_python, ship_python
 from sqlstream.spark.secrets import Secrets
 
+Jars = tuple[str, ...]
+
 spark_logger = logging.getLogger("sqlstream.spark")
 
 
@@ -52,19 +54,23 @@ def check_java(env: Mapping[str, str], signals: StopSignals) -> None:
         raise FindingsError([java])
 
 
-def start_session(loaded: Loaded, secrets: Secrets, *, purpose: str, console_to_stderr: bool = False) -> SparkRuntime:
+def start_session(
+    loaded: Loaded, secrets: Secrets, *, purpose: str, jars: Jars = (), console_to_stderr: bool = False
+) -> SparkRuntime:
     """Starts Spark for the project's target. `purpose` decides the options of the JVM. Console sinks print to stdout,
-    or to stderr with `console_to_stderr`. Raises: FindingsError.
+    or to stderr with `console_to_stderr`. `jars` are those of `session_jars`. Raises: FindingsError.
     """
     warehouse = join(storage_base(loaded), "warehouse")
-    launch = SparkLaunch(_app_name(loaded), warehouse, line_logger(secrets), console_to_stderr, purpose)
+    launch = SparkLaunch(_app_name(loaded), warehouse, line_logger(secrets), console_to_stderr, purpose, jars=jars)
     return _start(loaded, secrets, launch)
 
 
 @contextmanager
-def brief_session(loaded: Loaded, secrets: Secrets, classes: tuple[str, ...] = ()) -> Iterator[SparkRuntime]:
-    """Starts Spark for a short task, with a temporary folder for managed tables, and stops it at the end. `classes` are
-    initialized while Spark starts. Raises: FindingsError.
+def brief_session(
+    loaded: Loaded, secrets: Secrets, jars: Jars = (), classes: tuple[str, ...] = ()
+) -> Iterator[SparkRuntime]:
+    """Starts Spark for a short task, with a temporary folder for managed tables, and stops it at the end. `jars` are
+    those of `session_jars`. `classes` are initialized while Spark starts. Raises: FindingsError.
     """
     with tempfile.TemporaryDirectory(prefix="sqlstream-", ignore_cleanup_errors=True) as warehouse:
         launch = SparkLaunch(
@@ -74,6 +80,7 @@ def brief_session(loaded: Loaded, secrets: Secrets, classes: tuple[str, ...] = (
             console_to_stderr=True,  # stdout is for the command's result, and Ivy would print there
             purpose=SHORT_LIVED_JVM,
             classes=classes,
+            jars=jars,
         )
         runtime = _start(loaded, secrets, launch)
         try:

@@ -68,7 +68,7 @@ def open_harness(loaded: Loaded, request: UnitTestRequest) -> Iterator[Harness]:
     compiled = replace(loaded.compiled, project=replace(project, target=target))
     secrets = Secrets(request.project.env)
     slow = slow_classes(model.sql for model in compiled.models.values())
-    with brief_session(replace(loaded, compiled=compiled), secrets, slow) as runtime:
+    with brief_session(replace(loaded, compiled=compiled), secrets, classes=slow) as runtime:
         check_supported(runtime.session, runtime.version)
         settings, provider = session_settings(target), state_provider(project.target)
         yield Harness(runtime, secrets, settings, provider, request.equivalence, request.explains)

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from sqlstream.compiler.compiled import CompiledProject, Output
+from sqlstream.compiler.connectors import needed_connectors
 from sqlstream.compiler.rules.rule import Problem, Problems, rule, terminal_models
 from sqlstream.compiler.rules.sinks.outputs import declared_outputs
 from sqlstream.compiler.rules.sources import used_sources
+from sqlstream.compiler.spark_versions import TESTED, minor_version
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.files.python_files import find_name
@@ -17,7 +19,7 @@ from sqlstream.project.formats.formats import FORMATS
 from sqlstream.project.nearest import nearest
 from sqlstream.project.on_corrupt import declared_sources
 from sqlstream.project.values import Sink, SourceTable, Target
-from sqlstream.project.wording import alternatives
+from sqlstream.project.wording import alternatives, quoted_list
 
 NEAR = 0.75
 """The lowest similarity (1.0: equal) at which a name counts as a misspelling of a known one."""
@@ -50,6 +52,22 @@ def misspelled_formats(compiled: CompiledProject) -> Problems:
                 "the target adds no packages, so only Spark's built-in formats are available",
                 f"did you mean {alternatives(close)}?",
                 declared.places.get("format", declared.location),
+            )
+
+
+@rule("no-connector")
+def connectors_without_release(compiled: CompiledProject) -> Problems:
+    """The connector of a format needs a release for the installed Spark, unless the target brings its own jars."""
+    minor = ".".join(map(str, minor_version(compiled.options.spark or TESTED[-1])))
+    for needed in needed_connectors(compiled).values():
+        connector = needed.connector
+        if connector.release_for(minor) is None:
+            releases = quoted_list(tuple(connector.releases))
+            yield Problem(
+                f"{needed.by} needs {connector.title}, which has no release for Spark {minor}",
+                f"a release works only on its own Spark; there are releases for {releases}",
+                f"install PySpark {max(connector.releases)}, or name a release for {minor} in the target's packages:",
+                needed.location,
             )
 
 

@@ -17,6 +17,7 @@ from sqlstream.project.configuration.fields import (
     Name,
     Names,
     Options,
+    OptionText,
     Text,
 )
 from sqlstream.project.unit_tests.documents import UnitTestDocument
@@ -183,6 +184,16 @@ class SelectorsDocument(Document):
     selectors: tuple[SelectorDocument, ...] = Field((), description="Selectors.")
 
 
+class RepositoryDocument(Document):
+    """A Maven repository, or a folder with jars."""
+
+    called: ClassVar[str] = "a repository"
+
+    url: OptionText = Field(description="The address, such as https://nexus.example.com/maven, or a folder.")
+    username: OptionText = Field("", description="The user, for a repository that needs one.")
+    password: OptionText = Field("", description="The password; use a secret.")
+
+
 class TargetDocument(Document):
     """An environment: where Spark runs, and where data and checkpoints are stored."""
 
@@ -197,6 +208,9 @@ class TargetDocument(Document):
     )
     spark: Options = Field(default_factory=dict, description="Spark configuration.")
     packages: tuple[Text, ...] = Field((), description="Maven packages to load: group:artifact:version.")
+    repositories: tuple[RepositoryDocument, ...] = Field(
+        (), description="Maven repositories or folders to fetch jars from, in this order (default: Maven Central)."
+    )
     threads: int = Field(4, ge=1, description="How many queries that end by themselves can run at the same time.")
     max_streams: int = Field(100, ge=1, description="How many queries that do not end by themselves a run can start.")
     vars: dict[str, Any] = Field(default_factory=dict, description="Variables; they override those of the project.")

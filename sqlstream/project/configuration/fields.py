@@ -188,7 +188,8 @@ Names = Annotated[
     BeforeValidator(_as_list),
     WithJsonSchema({"anyOf": [_TEXT_SCHEMA, {"type": "array", "items": _TEXT_SCHEMA}]}),
 ]
-Options = dict[str, Annotated[OptionValue, PlainValidator(parse_option), WithJsonSchema(_OPTION_SCHEMA)]]
+OptionText = Annotated[OptionValue, PlainValidator(parse_option), WithJsonSchema(_OPTION_SCHEMA)]
+Options = dict[str, OptionText]
 TriggerField = Annotated[Trigger, PlainValidator(parse_trigger), WithJsonSchema(_TRIGGER_SCHEMA)]
 RetriesField = Annotated[Retries, PlainValidator(parse_retries), WithJsonSchema(_RETRIES_SCHEMA)]
 Delay = Annotated[str, PlainValidator(_parse_delay), WithJsonSchema(_INTERVAL_SCHEMA)]

@@ -9,7 +9,7 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.configuration.documents import ProjectDocument, TargetDocument
 from sqlstream.project.nearest import did_you_mean, quoted_list
-from sqlstream.project.values import Target
+from sqlstream.project.values import RepositoryAddress, Target
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import YamlMapping, entries_at, locate, plain
 
@@ -79,6 +79,7 @@ def build_target(name: str, document: ProjectDocument, project: YamlMapping, fin
         remote=target.remote,
         threads=target.threads,
         max_streams=target.max_streams,
+        repositories=tuple(RepositoryAddress(each.url, each.username, each.password) for each in target.repositories),
     )
 
 

@@ -39,6 +39,7 @@ KEPT_PATHS = tuple(path for path, treatment in RESOURCE_RULES.items() if treatme
 
 TARGET_RULES: Rules = {
     ("spark",): Treatment.OPTION,
+    ("repositories",): Treatment.OPTION,
     ("sources", "*", "options"): Treatment.OPTION,
     ("sinks", "*", "path"): Treatment.KEEP,
     ("sinks", "*", "table"): Treatment.KEEP,

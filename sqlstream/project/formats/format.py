@@ -44,19 +44,6 @@ class RequiredOption:
 
 
 @dataclass(frozen=True)
-class Package:
-    """A package of Spark that a format needs: its name, its releases in Maven Central, and another package that it
-    needs.
-
-    Not every release of Spark has a release of the package. An earlier one works.
-    """
-
-    name: str
-    releases: tuple[str, ...]
-    beside: str = ""
-
-
-@dataclass(frozen=True)
 class Format:
     """All facts about one format. The defaults are those of a format that sqlstream does not know.
 
@@ -94,7 +81,8 @@ class Format:
     required: tuple[RequiredOption, ...] = ()
     address_options: tuple[str, ...] = ()
     """The options that hold addresses: one of `host:port` entries, or one of a host and one of a port."""
-    package: Package | None = None
+    connector: str | None = None
+    """The connector with the jars that Spark needs for it; a JDBC driver depends on the URL instead."""
 
     refused_triggers: frozenset[str] = frozenset()
     """The triggers under which Spark refuses the format."""

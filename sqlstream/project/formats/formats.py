@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from sqlstream.project.formats import option_types as takes
 from sqlstream.project.formats.file_options import CSV, FILES, JSON, ORC, PARQUET, TEXT, XML, options
-from sqlstream.project.formats.format import BATCHES, NEITHER, STREAMS, Format, Package, RequiredOption
+from sqlstream.project.formats.format import BATCHES, NEITHER, STREAMS, Format, RequiredOption
 
 _NOT_CONTINUOUS, _NOT_REAL_TIME = frozenset({"continuous", "real_time"}), frozenset({"real_time"})
 """Formats that Spark reads and writes in micro-batches only, and those that real-time mode does not allow."""
@@ -25,7 +25,7 @@ _FILE = Format("", is_file=True, schema="required", refused_triggers=_NOT_CONTIN
 _KNOWN_FILE = replace(_FILE, options=FILES, lists_all_options=True)
 
 _FORMATS = (
-    replace(_FILE, name="avro", layout="typed", package=Package("spark-avro", ("4.1.1",))),
+    replace(_FILE, name="avro", layout="typed", connector="avro"),
     replace(
         _KNOWN_FILE,
         name="binaryFile",
@@ -49,7 +49,8 @@ _FORMATS = (
         file_format_class="csv.CSVFileFormat",
         options=CSV,
     ),
-    Format("delta", replaces_rows=True),
+    Format("delta", replaces_rows=True, connector="delta"),
+    Format("iceberg", connector="iceberg"),
     Format("image", writes=NEITHER),
     Format(
         "jdbc",
@@ -112,11 +113,7 @@ _FORMATS = (
             ),
         ),
         address_options=("kafka.bootstrap.servers",),
-        package=Package(
-            "spark-sql-kafka-0-10",
-            ("4.1.1", "4.2.0"),
-            beside="org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
-        ),
+        connector="kafka",
         ignores_partition_by=True,
     ),
     Format("libsvm"),

@@ -1,14 +1,11 @@
-"""Names the package that contains a missing class or data source, in the version for the installed Spark."""
+"""Names the Hadoop package that contains a missing class, in the version for the installed Spark."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 import pyspark
-
-from sqlstream.project.formats.formats import format_of
 
 CLASSES = {
     "fs.s3a.S3AFileSystem": "hadoop-aws",
@@ -25,19 +22,12 @@ OTHER_SCHEMES = {
 }
 """The fix for schemes without a file system in Hadoop; before Hadoop 3.5, that includes gs."""
 
-_NOT_ENABLED = "_DATA_SOURCE_NOT_ENABLED"
-"""The end of the error condition for a format without its package, after the format's name in capitals."""
-
 _NO_SCHEME = re.compile(r"No FileSystem for scheme:? \"?(?P<scheme>\w+)")
 _NOT_FOUND = re.compile(r"(?:ClassNotFoundException: |Class )(?:Class )?org\.apache\.hadoop\.(?P<name>[\w.$]+)")
 
 
-def package_fix(message: str, condition: str | None) -> str | None:
+def package_fix(message: str) -> str | None:
     """Returns a fix that names the missing package, None if the error is not about a package."""
-    package = format_of((condition or "").removesuffix(_NOT_ENABLED).lower()).package
-    if package is not None:
-        also = f" and {package.beside}" if package.beside else ""
-        return f"add org.apache.spark:{package.name}_2.13:{_release(package.releases)}{also} to the target's packages:"
     scheme = _NO_SCHEME.search(message)
     if scheme is not None and scheme["scheme"] in OTHER_SCHEMES:
         return OTHER_SCHEMES[scheme["scheme"]].format(aws=_hadoop_package("hadoop-aws"))
@@ -45,16 +35,6 @@ def package_fix(message: str, condition: str | None) -> str | None:
     packages = (package for name in missing for part, package in CLASSES.items() if name.startswith(part))
     found = next(packages, None)
     return None if found is None else f"add {_hadoop_package(found)} to the target's packages:"
-
-
-def _release(releases: Sequence[str]) -> str:
-    """Returns the newest of `releases` that is not newer than the installed Spark."""
-    installed = _numbers(pyspark.__version__)
-    return next((release for release in reversed(releases) if _numbers(release) <= installed), releases[0])
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
 
 
 def _hadoop_package(package: str) -> str:

@@ -8,7 +8,7 @@ import re
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -80,10 +80,11 @@ class SparkRuntime:
     resources: ExitStack = field(default_factory=ExitStack)
 
 
-def spark_settings(target: Target, app_name: str, warehouse: str) -> dict[str, str]:
+def spark_settings(target: Target, app_name: str, warehouse: str, jars: Sequence[str] = ()) -> dict[str, str]:
     """Returns the configuration of a run without secrets: sqlstream's defaults, then the target's `spark:`.
 
-    `warehouse` is the folder of managed tables; by default Spark would write them to the working directory.
+    `warehouse` is the folder of managed tables; by default Spark would write them to the working directory. `jars` are
+    added to those of the target.
     """
     settings = {
         "spark.app.name": app_name,
@@ -102,9 +103,12 @@ def spark_settings(target: Target, app_name: str, warehouse: str) -> dict[str, s
         TIME_ZONE: "UTC",
     }
     settings |= _local_settings(target.master) if target.is_local else {PROVIDER: ROCKSDB}
-    if target.packages:
+    if target.resolves_in_spark:
         settings["spark.jars.packages"] = ",".join(target.packages)
-    return settings | {name: value for name, value in target.spark.items() if isinstance(value, str)}
+    settings |= {name: value for name, value in target.spark.items() if isinstance(value, str)}
+    if jars:
+        settings["spark.jars"] = ",".join(filter(None, (settings.get("spark.jars"), *jars)))
+    return settings
 
 
 def _local_settings(master: str) -> dict[str, str]:
@@ -130,7 +134,8 @@ class SparkLaunch:
 
     `warehouse` is the folder of managed tables. `on_log` gets each line of the JVM's log. With `console_to_stderr`,
     console sinks print to stderr. `purpose` is one of `SHORT_LIVED_JVM`, `FINITE_RUN_JVM`, `LONG_RUN_JVM`. The target's
-    options override `purpose` and `java_options`. `classes` are initialized in the background (`slow_classes`).
+    options override `purpose` and `java_options`. `classes` are initialized in the background (`slow_classes`). `jars`
+    are the paths of connectors.
     """
 
     app_name: str
@@ -140,6 +145,7 @@ class SparkLaunch:
     purpose: str = LONG_RUN_JVM
     java_options: str = ""
     classes: tuple[str, ...] = ()
+    jars: tuple[str, ...] = ()
 
 
 def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkRuntime:
@@ -155,7 +161,7 @@ def _start_session(target: Target, secrets: Secrets, launch: SparkLaunch) -> Spa
     """Raises: FindingsError."""
     _prepare_environment(target)
     conf = SparkConf(loadDefaults=False)
-    settings = spark_settings(target, launch.app_name, launch.warehouse)
+    settings = spark_settings(target, launch.app_name, launch.warehouse, launch.jars)
     conf.setAll([*settings.items(), (JVM_OPTIONS, _jvm_options(launch, settings))])
     log: deque[str] = deque(maxlen=LOG_LINES_KEPT)
 

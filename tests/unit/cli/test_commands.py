@@ -247,6 +247,7 @@ def test_the_help_lists_commands_in_working_order(capsys: pytest.CaptureFixture[
     assert [line.split()[0] for line in lines] == [
         "init",
         "debug",
+        "deps",
         "compile",
         "explain",
         "ls",

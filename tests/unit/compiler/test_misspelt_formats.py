@@ -32,7 +32,7 @@ def test_a_similar_name_is_an_error(tmp_path: Path, name: str) -> None:
     assert codes(tmp_path, name) == ["unknown-format"]
 
 
-@pytest.mark.parametrize("name", ["json", "JSON", "iceberg", "org.example.Json", "console"])
+@pytest.mark.parametrize("name", ["json", "JSON", "hudi", "org.example.Json", "console"])
 def test_other_names_give_no_error(tmp_path: Path, name: str) -> None:
     """Spark's formats in any letter case, and names unlike any of them, give no error."""
     assert codes(tmp_path, name) == []

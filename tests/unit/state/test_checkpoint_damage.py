@@ -95,6 +95,53 @@ def test_a_batch_needs_its_files() -> None:
     assert find_damage(written, list) == []
 
 
+KAFKA_START = '\0v1\n{"events":{"0":0,"1":0}}'
+KAFKA_OFFSETS = 'v2\n{"batchWatermarkMs":0,"conf":{}}\nbus__events:{"events":{"0":5,"1":4}}'
+
+
+@pytest.mark.parametrize("planned", [False, True])
+@pytest.mark.parametrize("committed", [False, True])
+def test_the_offsets_that_kafka_started_with_are_complete(planned: bool, committed: bool) -> None:
+    """Kafka's source writes a NUL before the version, which is no damage at any time."""
+    logs = BatchLogs(
+        log("offsets", *([KAFKA_OFFSETS] if planned else [])),
+        log("commits", *([COMMIT] if committed and planned else [])),
+        {"bus__events": log("sources", KAFKA_START)},
+    )
+
+    assert find_damage(logs, list) == []
+
+
+@pytest.mark.parametrize("end", range(len(KAFKA_START)))
+def test_torn_first_offsets_of_kafka_can_be_archived(end: int) -> None:
+    """Before the first commit Spark needs them, and can find them again after they are archived."""
+    logs = BatchLogs(log("offsets", KAFKA_OFFSETS), log("commits"), {"bus__events": log("sources", KAFKA_START[:end])})
+
+    (damage,) = find_damage(logs, list)
+
+    assert (damage.code, damage.files, damage.archive) == (
+        "torn-checkpoint",
+        ("sources/0",),
+        ("offsets/0", "sources/0"),
+    )
+
+
+def test_torn_first_offsets_of_kafka_do_not_matter_after_a_commit() -> None:
+    """Spark no longer reads them: tests/spark/test_kafka.py asks it."""
+    logs = BatchLogs(log("offsets", KAFKA_OFFSETS), log("commits", COMMIT), {"bus__events": log("sources", "")})
+
+    assert find_damage(logs, list) == []
+
+
+@pytest.mark.parametrize("offset", ["5", '{"sourceVersion":1,"reservoirVersion":3}', '"2026-01-01"', "[1]", "{}"])
+def test_the_log_of_an_unknown_source_is_not_judged(offset: str) -> None:
+    """Only files and Kafka have known forms; of another source's log nothing is said."""
+    planned = f'v2\n{{"batchWatermarkMs":0,"conf":{{}}}}\nx__y:{offset}'
+    logs = BatchLogs(log("offsets", planned), log("commits"), {"x__y": log("sources", "anything")})
+
+    assert find_damage(logs, list) == []
+
+
 def test_a_compact_entry_is_never_archived() -> None:
     """A compact entry also contains committed files, so it is never archived."""
     sources = {"shop__orders": log("sources", files("a"), files("b", "c"), names={0: "0", 1: "1.compact"})}

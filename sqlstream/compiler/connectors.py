@@ -1,0 +1,64 @@
+"""The connectors that a compiled project needs, by its formats and JDBC URLs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.location import Location
+from sqlstream.project.connectors.connector import Connector, Release
+from sqlstream.project.connectors.table import CONNECTORS, JDBC_DRIVERS
+from sqlstream.project.formats.formats import format_of
+from sqlstream.project.secrets import OptionValue
+from sqlstream.project.values import Target
+
+
+@dataclass(frozen=True)
+class NeededConnector:
+    """A connector, and the source or sink that needs it first: its description, and the location of its format."""
+
+    connector: Connector
+    by: str
+    location: Location
+
+
+def needed_connectors(compiled: CompiledProject) -> dict[str, NeededConnector]:
+    """Returns the connectors of all sources that models read and of all outputs, by name.
+
+    Leaves out those that the target itself brings, as `packages` or `spark.jars`.
+    """
+    found: dict[str, NeededConnector] = {}
+    for format_name, options, by, location in _declared(compiled):
+        name = _connector_name(format_name, options)
+        if name is not None and not _brings(compiled.project.target, CONNECTORS[name]):
+            found.setdefault(name, NeededConnector(CONNECTORS[name], by, location))
+    return found
+
+
+def _declared(compiled: CompiledProject) -> Iterator[tuple[str, Mapping[str, OptionValue], str, Location]]:
+    read = {parent for parents in compiled.graph.parents.values() for parent in parents}
+    for node, table in compiled.sources.items():
+        if node in read:
+            yield table.format, table.options, f"source `{table.full_name}`", table.places.get("format", table.location)
+    for model in compiled.models.values():
+        if model.output is not None:
+            yield model.output.format, model.output.options, f"sink `{model.output.sink}`", model.output.location
+
+
+def _connector_name(format_name: str, options: Mapping[str, OptionValue]) -> str | None:
+    if format_name != "jdbc":
+        return format_of(format_name).connector
+    url = next((str(value) for name, value in options.items() if name.lower() == "url"), "")
+    return next((name for start, name in JDBC_DRIVERS.items() if url.startswith(start)), None)
+
+
+def _brings(target: Target, connector: Connector) -> bool:
+    """Returns whether the target names the connector's artifact itself, in any version."""
+    releases = [Release(connector.any_spark), *connector.releases.values()]
+    artifacts = {release.jars[0].split(":")[1].partition("_")[0] for release in releases if release.jars}
+    named = " ".join([*target.packages, *(str(target.spark.get(name, "")) for name in _JAR_SETTINGS)])
+    return any(artifact in named for artifact in artifacts)
+
+
+_JAR_SETTINGS = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")

@@ -1,0 +1,1 @@
+"""Connectors: the jars that Spark needs for formats that are not part of it."""

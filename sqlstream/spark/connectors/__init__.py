@@ -1,0 +1,1 @@
+"""The jars of connectors: found in the cache or a repository, checked, and given to Spark."""

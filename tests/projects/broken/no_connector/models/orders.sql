@@ -1,0 +1,2 @@
+{{ config(sink='table') }}
+select id from {{ source('lake', 'orders') }}

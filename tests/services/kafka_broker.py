@@ -1,0 +1,90 @@
+"""A real Kafka broker for tests: one node, without ZooKeeper, on loopback, from Maven Central's jars."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from service_process import LOOPBACK, ServiceProcess, free_ports
+
+from sqlstream.project.connectors.lock import read_lock
+from sqlstream.spark.connectors.repositories import Repository, fetch_jar
+from sqlstream.spark.jvm.class_archive import cache_folder
+from sqlstream.spark.jvm.java import java_path
+
+VERSION = "4.1.0"
+
+_LOCK = Path(__file__).parent / "kafka.lock"
+
+_PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=127.0.0.1:{controller}
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={folder}/logs
+num.partitions=2
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+log.retention.check.interval.ms=1000
+log.segment.delete.delay.ms=0
+auto.create.topics.enable=false
+"""
+
+
+@dataclass(frozen=True)
+class KafkaBroker:
+    """A running broker: the address for clients, and its process."""
+
+    servers: str
+    process: ServiceProcess
+
+    def stop(self) -> None:
+        """Stops the broker."""
+        self.process.stop()
+
+
+def start_kafka(folder: Path, env: Mapping[str, str] = os.environ) -> KafkaBroker:
+    """Starts a broker that keeps its data in `folder`. Downloads its jars into the user's cache if they are missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    class_path = os.pathsep.join(map(str, _broker_jars(env)))
+    port, controller = free_ports(2)
+    properties = folder / "server.properties"
+    properties.write_text(_PROPERTIES.format(port=port, controller=controller, folder=folder), encoding="utf-8")
+    java = java_path(env)
+    if java is None:
+        raise RuntimeError("the broker needs Java")
+    command = [java, "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", class_path]
+    _format(command, properties)
+    process = ServiceProcess([*command, "kafka.Kafka", str(properties)], port, folder / "broker.log")
+    process.start()
+    return KafkaBroker(f"{LOOPBACK}:{port}", process)
+
+
+def _broker_jars(env: Mapping[str, str]) -> list[Path]:
+    cache = cache_folder(env)
+    if cache is None:
+        raise RuntimeError("there is no folder for a cache")
+    jars = read_lock(_LOCK.read_text(encoding="utf-8")).jars[VERSION]["kafka-broker"]
+    with ThreadPoolExecutor(8) as threads:
+        return list(threads.map(lambda jar: fetch_jar(jar, cache / "jars", [Repository()], lambda *_: None), jars))
+
+
+def _format(command: list[str], properties: Path) -> None:
+    """Prepares the folder of the broker's data, as `kafka-storage.sh format` does."""
+    tool = [*command, "kafka.tools.StorageTool"]
+    made = subprocess.run([*tool, "random-uuid"], capture_output=True, text=True, check=True)
+    form = [*tool, "format", "--standalone", "-t", made.stdout.split()[-1], "-c", str(properties)]
+    subprocess.run(form, capture_output=True, text=True, check=True)

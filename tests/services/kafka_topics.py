@@ -1,0 +1,35 @@
+"""Topics of a test broker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+
+@dataclass(frozen=True)
+class Topic:
+    """One topic of the broker."""
+
+    servers: str
+    name: str
+
+    def send(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Writes each row as JSON, with its `id` as the key, and returns when the broker has all of them."""
+        producer = Producer({"bootstrap.servers": self.servers, "log_level": 0})
+        for row in rows:
+            producer.produce(self.name, key=str(row["id"]), value=json.dumps(row))
+        assert producer.flush(60) == 0
+
+
+def create_topic(servers: str, name: str) -> Topic:
+    """Creates a topic with two partitions."""
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    for created in admin.create_topics([NewTopic(name, num_partitions=2, replication_factor=1)]).values():
+        created.result(60)
+    return Topic(servers, name)

@@ -1,0 +1,91 @@
+"""Queries that read Kafka, from a real broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ProjectFolder
+from kafka_broker import KafkaBroker, start_kafka
+from kafka_topics import Topic, create_topic
+
+from sqlstream.errors import FindingsError
+from sqlstream.project.connectors.lock import LOCK_FILE, read_lock
+
+ReadParquet = Callable[[Path], list[dict[str, Any]]]
+
+EVENTS = "{{ config(sink='lake') }}\nselect cast(value as string) as value, offset from {{ source('bus', 'events') }}"
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """A running broker."""
+    broker = start_kafka(tmp_path_factory.mktemp("kafka"))
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture
+def topic(broker: KafkaBroker, tmp_path: Path) -> Topic:
+    """A new topic with two partitions."""
+    return create_topic(broker.servers, tmp_path.name.lower())
+
+
+@pytest.fixture
+def events(folder: ProjectFolder, topic: Topic) -> ProjectFolder:
+    """A project whose one query writes the records of the topic to Parquet files."""
+    options = f"{{kafka.bootstrap.servers: '{topic.servers}', subscribe: {topic.name}, startingOffsets: earliest}}"
+    folder.write(
+        {
+            "models/_bus.yml": f"sources: [{{name: bus, tables: [{{name: events, format: kafka, options: {options}}}]}}]\n",
+            "models/events.sql": EVENTS,
+        }
+    )
+    return folder
+
+
+def first_offsets(project: ProjectFolder) -> Path:
+    """Returns the file with the offsets that the source started with."""
+    (path,) = (project.root / "store/queries/events/v1/checkpoint/sources").glob("*/0")
+    return path
+
+
+def test_a_query_resumes_with_each_record_once(events: ProjectFolder, topic: Topic, read_parquet: ReadParquet) -> None:
+    """The second and third run read only what is new; a torn file of first offsets no longer matters to Spark."""
+    for run, ids in enumerate((range(5), range(5, 8), range(8, 10))):
+        topic.send([{"id": number} for number in ids])
+        if run == 2:
+            first_offsets(events).write_bytes(b"")
+        assert events.run("events").succeeded
+
+    values = sorted(row["value"] for row in read_parquet(events.root / "store/events"))
+    assert values == [f'{{"id": {number}}}' for number in range(10)]
+
+
+def test_torn_first_offsets_before_a_commit_are_damage(events: ProjectFolder, topic: Topic) -> None:
+    """The run is refused, and after `state repair` it reads everything."""
+    topic.send([{"id": 1}])
+    assert events.run("events").succeeded
+    for name in ("commits/0", "commits/.0.crc"):
+        (events.root / "store/queries/events/v1/checkpoint" / name).unlink()
+    first_offsets(events).write_bytes(b"\0v1\n{")
+
+    with pytest.raises(FindingsError) as refused:
+        events.run("events")
+
+    assert [finding.code for finding in refused.value.findings] == ["torn-checkpoint"]
+
+
+def test_deps_pins_the_jars_that_runs_use(events: ProjectFolder, topic: Topic) -> None:
+    """The command writes a lock with Kafka's jars, and a run with the lock succeeds."""
+    topic.send([{"id": 1}])
+    process = events.command("deps")
+    out, _ = process.communicate(timeout=120)
+
+    assert process.returncode == 0
+    assert out.startswith("kafka: 4 jars")
+    (jars,) = read_lock((events.root / LOCK_FILE).read_text()).jars.values()
+    assert any("spark-sql-kafka" in jar.coordinate for jar in jars["kafka"])
+    assert events.run("events").succeeded

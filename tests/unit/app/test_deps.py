@@ -1,0 +1,148 @@
+"""`sqlstream deps`: which jars it fetches, and what it writes to connectors.lock."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from sqlstream.app.deps import FetchedJars, NoProgress, fetch_connectors
+from sqlstream.app.loading.load import load_for_reading
+from sqlstream.app.request import ProjectRequest
+from sqlstream.app.running.jars import session_jars, spark_minor
+from sqlstream.errors import FindingsError
+from sqlstream.project.connectors.connector import Jar
+from sqlstream.project.connectors.lock import LOCK_FILE, ConnectorsLock, lock_text, read_lock
+from sqlstream.spark.secrets import Secrets
+
+CONTENT = b"a driver"
+JAR = Jar("org.postgresql:postgresql:1.0", hashlib.sha256(CONTENT).hexdigest())
+SOURCES = """\
+sources:
+  - name: db
+    tables:
+      - {name: orders, format: jdbc, mode: batch, options: {url: "jdbc:postgresql://localhost/x", dbtable: orders}}
+"""
+
+
+@pytest.fixture
+def request_(tmp_path: Path) -> ProjectRequest:
+    """A project that reads PostgreSQL, whose only repository is a folder with an empty cache beside it."""
+    root = tmp_path / "project"
+    (root / "models").mkdir(parents=True)
+    (tmp_path / "jars").mkdir()
+    (root / "project.yml").write_text(
+        f"name: p\ntargets: {{local: {{repositories: [{{url: {tmp_path / 'jars'}}}]}}}}\nrules: {{unwritten-model: off}}\n"
+    )
+    (root / "sources.yml").write_text(SOURCES)
+    (root / "models/orders.sql").write_text("select * from {{ source('db', 'orders') }}")
+    return ProjectRequest(root, env={"HOME": str(tmp_path / "home")})
+
+
+def deps(request: ProjectRequest, *, upgrade: bool = False) -> FetchedJars:
+    """Runs the command without progress bars."""
+    return fetch_connectors(request, NoProgress(), upgrade=upgrade)
+
+
+def write_lock(request: ProjectRequest, *jars: Jar) -> None:
+    """Writes a lock with these jars for PostgreSQL."""
+    (request.folder / LOCK_FILE).write_text(lock_text(ConnectorsLock({spark_minor(): {"postgresql": jars}})))
+
+
+def test_the_jars_of_the_lock_are_used(request_: ProjectRequest, tmp_path: Path) -> None:
+    """A locked jar replaces the one in the table of connectors, and the lock stays as it is."""
+    write_lock(request_, JAR)
+    (tmp_path / "jars" / JAR.name).write_bytes(CONTENT)
+
+    fetched = deps(request_)
+
+    (connector,) = fetched.connectors
+    assert (connector.jars, connector.downloaded, fetched.written) == ((JAR.coordinate,), 1, None)
+    assert deps(request_).connectors[0].downloaded == 0
+
+
+def test_a_session_gets_the_paths_of_the_jars_and_says_what_it_downloads(
+    request_: ProjectRequest, tmp_path: Path
+) -> None:
+    """The first session downloads, the next one is silent; a damaged jar in the cache is downloaded again."""
+    write_lock(request_, JAR)
+    (tmp_path / "jars" / JAR.name).write_bytes(CONTENT)
+    said: list[str] = []
+
+    def start() -> tuple[str, ...]:
+        return session_jars(load_for_reading(request_), Secrets({}), request_.env, said.append)
+
+    (path,) = start()
+    assert Path(path).read_bytes() == CONTENT
+    assert start() == (path,)
+    Path(path).write_bytes(b"damaged")
+    assert start() == (path,)
+
+    assert said == ["Downloading 1 jar for `postgresql`"] * 2
+    assert Path(path).read_bytes() == CONTENT
+
+
+def test_a_jar_that_cannot_be_fetched_is_one_finding(request_: ProjectRequest, tmp_path: Path) -> None:
+    """The finding is at the format of the source, and names the repository; no lock is written."""
+    with pytest.raises(FindingsError) as refused:
+        deps(request_)
+
+    (finding,) = refused.value.findings
+    assert finding.code == "connector-jars"
+    assert str(finding.location) == "sources.yml:4:32"
+    assert str(tmp_path / "jars") in finding.why
+    assert not (request_.folder / LOCK_FILE).exists()
+
+
+def test_upgrade_ignores_the_lock(request_: ProjectRequest) -> None:
+    """With `--upgrade` the table of connectors decides again, and the repository lacks its jar."""
+    write_lock(request_, JAR)
+
+    with pytest.raises(FindingsError) as refused:
+        deps(request_, upgrade=True)
+
+    assert JAR.coordinate not in refused.value.findings[0].why
+
+
+def test_a_target_can_bring_its_own_driver(request_: ProjectRequest) -> None:
+    """A jar in `spark.jars` replaces the connector."""
+    (request_.folder / "project.yml").write_text(
+        "name: p\ntargets: {local: {spark: {spark.jars: /opt/postgresql-42.jar}}}\n"
+    )
+
+    assert deps(request_).connectors == ()
+
+
+def test_a_broken_lock_stops_a_session(request_: ProjectRequest) -> None:
+    """A lock with conflict markers is a finding, and nothing is downloaded instead."""
+    (request_.folder / LOCK_FILE).write_text("version: 3\n")
+
+    with pytest.raises(FindingsError) as refused:
+        session_jars(load_for_reading(request_), Secrets({}), request_.env, lambda _: None)
+
+    assert [finding.code for finding in refused.value.findings] == ["connector-lock"]
+
+
+def test_the_secret_of_a_repository_must_be_set(request_: ProjectRequest) -> None:
+    """A missing secret is reported before a repository is asked."""
+    (request_.folder / "project.yml").write_text(
+        "name: p\ntargets:\n  local:\n    repositories:\n"
+        "      - {url: http://127.0.0.1:1, password: \"{{ env_var('SQLSTREAM_SECRET_MAVEN') }}\"}\n"
+    )
+
+    with pytest.raises(FindingsError) as refused:
+        deps(request_)
+
+    assert [finding.code for finding in refused.value.findings] == ["missing-env-var"]
+
+
+def test_the_written_lock_has_the_fetched_jars(request_: ProjectRequest, tmp_path: Path) -> None:
+    """Reading it back gives the same jars."""
+    write_lock(request_, JAR)
+    text = (request_.folder / LOCK_FILE).read_text()
+    (tmp_path / "jars" / JAR.name).write_bytes(CONTENT)
+
+    deps(request_)
+
+    assert read_lock((request_.folder / LOCK_FILE).read_text()) == read_lock(text)
