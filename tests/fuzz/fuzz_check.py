@@ -116,7 +116,7 @@ def finding_faults(finding: Finding, folder: Path) -> list[str]:
         faults.append(f"the message of {finding.code} ends with a full stop")
     for location in filter(None, (finding.location, *finding.calls)):
         if not _is_inside(location, folder):
-            faults.append(f"{finding.code} lies at {location}, where its file has nothing")
+            faults.append(f"{finding.code} is at {location}, which is not in its file")
     return faults
 
 
@@ -141,7 +141,7 @@ def _text_faults(text: str, what: str) -> tuple[str, ...]:
         faults.append(f"{what} is empty")
     if not text.isprintable():
         odd = next(letter for letter in text if not letter.isprintable())
-        faults.append(f"{what} holds {odd!r}")
+        faults.append(f"{what} contains {odd!r}")
     if len(text) > LONGEST_LINE:
-        faults.append(f"{what} is longer than a line")
+        faults.append(f"{what} is too long")
     return tuple(faults)

@@ -40,10 +40,10 @@ Each code links to its description, which `sqlstream explain CODE` also prints. 
 warnings, infos and [some errors](errors.md#errors-that-you-can-lower). This page is generated from the code of the rules.
 """
 
-SPARK_ONLY = """## What only Spark can tell
+SPARK_ONLY = """## Queries that only Spark can check
 
-Spark refuses these queries of the corpus, and a compiler cannot. `sqlstream compile --check` lets Spark analyze every query.
-Errors that depend on the data appear only when data arrive.
+Spark refuses these queries of the corpus, but the compiler cannot. `sqlstream compile --check` lets Spark analyze every
+query. Errors that depend on the data occur only when the query reads such data.
 
 | query | why |
 | --- | --- |

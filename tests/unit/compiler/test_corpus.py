@@ -16,7 +16,7 @@ RULES_TO_COME = set(NOT_YET.read_text(encoding="utf-8").split())
 
 
 def _param(case: Case) -> ParameterSet:
-    to_come = [pytest.mark.xfail(reason="no rule says this yet")] if case.name in RULES_TO_COME else []
+    to_come = [pytest.mark.xfail(reason="no rule finds this yet")] if case.name in RULES_TO_COME else []
     return pytest.param(case, id=f"{case.theme}-{case.name}", marks=to_come)
 
 
