@@ -14,7 +14,7 @@ from sqlstream.project.connectors.connector import Jar
 from sqlstream.project.connectors.lock import LOCK_FILE, ConnectorsLock, lock_text
 
 if TYPE_CHECKING:  # loads pyspark
-    from sqlstream.app.running.jars import JarStore, Resolved
+    from sqlstream.app.running.jars import JarStore, ResolvedJars
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def fetch_connectors(request: ProjectRequest, progress: DownloadProgress, *, upg
     return FetchedJars(spark, connectors, _write_lock(project.root / LOCK_FILE, lock, new))
 
 
-def _fetched(resolved: Resolved, missing: Sequence[tuple[Jar, Resolved]], store: JarStore) -> FetchedConnector:
+def _fetched(resolved: ResolvedJars, missing: Sequence[tuple[Jar, ResolvedJars]], store: JarStore) -> FetchedConnector:
     size = sum((store.folder / jar.path).stat().st_size for jar in resolved.jars)
     downloaded = sum(each is resolved for _, each in missing)
     names = tuple(jar.coordinate for jar in resolved.jars)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.location import Location
-from sqlstream.project.connectors.connector import Connector, Release
+from sqlstream.project.connectors.connector import Connector, ConnectorRelease
 from sqlstream.project.connectors.table import CONNECTORS, JDBC_DRIVERS
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.secrets import OptionValue
-from sqlstream.project.values import Target
+from sqlstream.project.targets import Target
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def _connector_name(format_name: str, options: Mapping[str, OptionValue]) -> str
 
 def _brings(target: Target, connector: Connector) -> bool:
     """Returns whether the target names the connector's artifact itself, in any version."""
-    releases = [Release(connector.any_spark), *connector.releases.values()]
+    releases = [ConnectorRelease(connector.any_spark), *connector.releases.values()]
     artifacts = {release.jars[0].split(":")[1].partition("_")[0] for release in releases if release.jars}
     named = " ".join([*target.packages, *(str(target.spark.get(name, "")) for name in _JAR_SETTINGS)])
     return any(artifact in named for artifact in artifacts)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from importlib import metadata
 
 from sqlstream.errors import Finding, Severity
-from sqlstream.project.values import Target
+from sqlstream.project.targets import Target
 
 TESTED = ("4.1", "4.2", "4.3")
 """The minor versions of Spark that the lists were compared with, oldest first."""

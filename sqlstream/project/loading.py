@@ -35,6 +35,7 @@ from sqlstream.project.functions import build_functions
 from sqlstream.project.on_corrupt import quarantine_models, quarantine_names
 from sqlstream.project.sinks import build_sinks
 from sqlstream.project.sources import build_sources
+from sqlstream.project.targets import Target
 from sqlstream.project.values import (
     CommentedFile,
     MacroFile,
@@ -45,7 +46,6 @@ from sqlstream.project.values import (
     Selector,
     Sink,
     SourceTable,
-    Target,
     WrittenTests,
 )
 from sqlstream.project.yaml import ParseYaml, parse_yaml

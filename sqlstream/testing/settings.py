@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sqlstream.project.values import Target
+from sqlstream.project.targets import Target
 from sqlstream.spark.jvm.cluster import PARTITIONS
 from sqlstream.spark.jvm.session import PROVIDER, ROCKSDB
 from sqlstream.spark.storage.storage import CHECKPOINT_FILES, PLAIN_FILES

@@ -20,7 +20,8 @@ from sqlstream.compiler.selection.methods import METHODS
 from sqlstream.location import Location
 from sqlstream.project.configuration import documents
 from sqlstream.project.configuration.fields import Document
-from sqlstream.project.values import ModelFile, Target
+from sqlstream.project.targets import Target
+from sqlstream.project.values import ModelFile
 from sqlstream.spark.jvm.session import FROZEN_SETTINGS, spark_settings
 from sqlstream.state.ledger import SOURCE_EVOLUTION
 

@@ -13,7 +13,7 @@ from sqlstream.app.systems import is_windows
 from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.spark_parser import ParserUnavailableError, ParseWithSpark
 from sqlstream.errors import Finding
-from sqlstream.project.values import Target
+from sqlstream.project.targets import Target
 from sqlstream.project.wording import counted
 from sqlstream.spark.jvm.java import find_java
 

@@ -17,7 +17,7 @@ from sqlstream.project.connectors.lock import LOCK_FILE, ConnectorsLock, read_lo
 from sqlstream.project.connectors.table import jars_of
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.nearest import quoted_list
-from sqlstream.project.values import Target
+from sqlstream.project.targets import Target
 from sqlstream.project.wording import quoted
 from sqlstream.report.numbers import plural
 from sqlstream.spark.connectors.ivy import NotResolvedError, resolve_packages
@@ -36,7 +36,7 @@ DOWNLOADS = 4
 
 
 @dataclass(frozen=True)
-class Resolved:
+class ResolvedJars:
     """The jars of one connector, or of a target's packages joined by spaces.
 
     `stands_in` is the version of a release for an earlier Spark, empty for one for the installed Spark. `location` is
@@ -56,7 +56,7 @@ class JarStore:
     folder: Path
     repositories: Sequence[Repository]
 
-    def missing(self, resolved: Sequence[Resolved]) -> list[tuple[Jar, Resolved]]:
+    def missing(self, resolved: Sequence[ResolvedJars]) -> list[tuple[Jar, ResolvedJars]]:
         """Returns the jars that are not in the folder, or are damaged."""
         return [
             (jar, each)
@@ -65,10 +65,10 @@ class JarStore:
             if not has_checksum(self.folder / jar.path, jar.sha256)
         ]
 
-    def fetch(self, missing: Sequence[tuple[Jar, Resolved]], progress: Progress) -> None:
+    def fetch(self, missing: Sequence[tuple[Jar, ResolvedJars]], progress: Progress) -> None:
         """Downloads jars, several at a time. Raises: FindingsError with one finding for each connector that fails."""
 
-        def fetch(item: tuple[Jar, Resolved]) -> Finding | None:
+        def fetch(item: tuple[Jar, ResolvedJars]) -> Finding | None:
             jar, resolved = item
             try:
                 fetch_jar(jar, self.folder, self.repositories, progress)
@@ -98,7 +98,7 @@ def jar_store(target: Target, secrets: Secrets, env: Mapping[str, str]) -> JarSt
     return JarStore(folder / "jars", repositories or [Repository()])
 
 
-def resolve_jars(loaded: Loaded, store: JarStore, lock: ConnectorsLock, env: Mapping[str, str]) -> list[Resolved]:
+def resolve_jars(loaded: Loaded, store: JarStore, lock: ConnectorsLock, env: Mapping[str, str]) -> list[ResolvedJars]:
     """Returns the jars of each connector of the project, and of the target's packages.
 
     Uses the lock for what it has. Leaves out connectors without a release for the installed Spark, which `compile`
@@ -110,11 +110,11 @@ def resolve_jars(loaded: Loaded, store: JarStore, lock: ConnectorsLock, env: Map
         release = needed.connector.release_for(spark)
         if release is not None:
             jars = lock.find(spark, name) or jars_of(release)
-            found.append(Resolved(name, jars, needed.location, release.stands_in))
+            found.append(ResolvedJars(name, jars, needed.location, release.stands_in))
     target = loaded.compiled.project.target
     if target.packages and not target.resolves_in_spark:
         name = " ".join(target.packages)
-        found.append(Resolved(name, lock.find(spark, name) or _resolved(target, store, env), target.location))
+        found.append(ResolvedJars(name, lock.find(spark, name) or _resolved(target, store, env), target.location))
     return found
 
 
@@ -166,7 +166,7 @@ def _resolved(target: Target, store: JarStore, env: Mapping[str, str]) -> tuple[
         ) from error
 
 
-def _not_fetched(resolved: Resolved, error: NotFetchedError) -> Finding:
+def _not_fetched(resolved: ResolvedJars, error: NotFetchedError) -> Finding:
     return Finding(
         "connector-jars",
         f"the jars of {quoted(resolved.name)} cannot be fetched",

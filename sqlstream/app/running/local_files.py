@@ -10,7 +10,8 @@ from pathlib import Path
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import FORMATS
-from sqlstream.project.values import SourceTable, Target
+from sqlstream.project.targets import Target
+from sqlstream.project.values import SourceTable
 
 SMALL_RUN_BYTES = 32_000_000
 """The bytes up to which a JVM with only its fast compiler (C1) finishes a run sooner: on two cores, 18 MB of JSON took

@@ -72,9 +72,9 @@ def _show(compiled: Compiled, spark: str | None, output: str, quiet: bool) -> No
 def _explain(request: ProjectRequest, name: str, output: str, debug: bool) -> None:
     with refusals_printed(output, debug):
         found = explain_model(request, name)
+        if found.emission is None and output == "text":
+            click.echo(refused_text(found.model), err=True)
         if found.emission is None:
-            if output == "text":
-                click.echo(refused_text(found.model), err=True)
             raise FindingsError(found.errors)
     show = emission_json if output == "json" else emission_text
     click.echo(show(found.model, found.emission, found.locate, is_foreseen=found.is_foreseen))

@@ -18,7 +18,8 @@ from sqlstream.compiler.flow.types.values import read_type
 from sqlstream.compiler.node_ids import seed_id, source_id
 from sqlstream.compiler.sql.grammar import grammar_problems
 from sqlstream.compiler.sql.problem import SqlProblem
-from sqlstream.project.values import Project, Target
+from sqlstream.project.targets import Target
+from sqlstream.project.values import Project
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from typing import Literal
 from sqlstream.compiler.cache.digest import digest
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.values import ConfigPatch, ModelFile, Target
+from sqlstream.project.targets import Target
+from sqlstream.project.values import ConfigPatch, ModelFile
 
 LONGEST_VALUE = 100
 """The most characters of a variable's value that messages and ledgers quote."""

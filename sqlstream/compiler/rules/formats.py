@@ -18,7 +18,8 @@ from sqlstream.project.formats.format import STREAM
 from sqlstream.project.formats.formats import FORMATS
 from sqlstream.project.nearest import nearest
 from sqlstream.project.on_corrupt import declared_sources
-from sqlstream.project.values import Sink, SourceTable, Target
+from sqlstream.project.targets import Target
+from sqlstream.project.values import Sink, SourceTable
 from sqlstream.project.wording import alternatives, quoted_list
 
 NEAR = 0.75

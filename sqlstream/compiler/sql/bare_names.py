@@ -19,7 +19,8 @@ from sqlstream.compiler.sql.tokens import Tokens
 from sqlstream.errors import Severity
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.nearest import nearest
-from sqlstream.project.values import Project, Target
+from sqlstream.project.targets import Target
+from sqlstream.project.values import Project
 from sqlstream.project.wording import quoted
 
 WAREHOUSE = "spark.sql.warehouse.dir"

@@ -13,7 +13,8 @@ from sqlstream.project.configuration.target import RequestedTarget, build_target
 from sqlstream.project.configuration.templates import PROJECT_RULES, TARGET_RULES, Rules, render_mapping, render_node
 from sqlstream.project.configuration.validate import is_template, validate_node
 from sqlstream.project.files.files import PROJECT_FILE, ProjectFiles, project_not_found
-from sqlstream.project.values import MakeRenderYaml, RenderYaml, Target
+from sqlstream.project.targets import Target
+from sqlstream.project.values import MakeRenderYaml, RenderYaml
 from sqlstream.project.version import check_version
 from sqlstream.project.yaml import YamlMapping, YamlNode, YamlSequence, entries_at, follow, locate, parse_yaml, plain
 from sqlstream.version import __version__

@@ -9,7 +9,7 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.configuration.documents import ProjectDocument, TargetDocument
 from sqlstream.project.nearest import did_you_mean, quoted_list
-from sqlstream.project.values import RepositoryAddress, Target
+from sqlstream.project.targets import RepositoryAddress, Target
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import YamlMapping, entries_at, locate, plain
 

@@ -27,7 +27,7 @@ class Jar:
 
 
 @dataclass(frozen=True)
-class Release:
+class ConnectorRelease:
     """The jars of a connector for one minor version of Spark.
 
     `stands_in` is the version of the release if it was made for an earlier Spark and works on this one too; it is
@@ -48,21 +48,21 @@ class Connector:
 
     name: str
     title: str
-    releases: Mapping[str, Release]
+    releases: Mapping[str, ConnectorRelease]
     any_spark: tuple[str, ...] = ()
     follows: bool = False
 
-    def release_for(self, spark: str) -> Release | None:
+    def release_for(self, spark: str) -> ConnectorRelease | None:
         """Returns the release for a minor version of Spark, None if there is no release that works."""
         if self.any_spark:
-            return Release(self.any_spark)
+            return ConnectorRelease(self.any_spark)
         if spark in self.releases:
             return self.releases[spark]
         newest = max(self.releases, key=_numbers)
         if not self.follows or _numbers(spark) < _numbers(newest):
             return None
         jars = self.releases[newest].jars
-        return Release(jars, jars[0].rpartition(":")[2])
+        return ConnectorRelease(jars, jars[0].rpartition(":")[2])
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ that Spark in this project's tests (Spark's internal APIs change between minor v
 
 from __future__ import annotations
 
-from sqlstream.project.connectors.connector import Connector, Jar, Release
+from sqlstream.project.connectors.connector import Connector, ConnectorRelease, Jar
 
 _KAFKA_42 = (
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
@@ -34,16 +34,20 @@ CONNECTORS: dict[str, Connector] = {
         Connector(
             "kafka",
             "Kafka",
-            {"4.1": Release(_KAFKA_41), "4.2": Release(_KAFKA_42), "4.3": Release(_KAFKA_42, stands_in="4.2.0")},
+            {
+                "4.1": ConnectorRelease(_KAFKA_41),
+                "4.2": ConnectorRelease(_KAFKA_42),
+                "4.3": ConnectorRelease(_KAFKA_42, stands_in="4.2.0"),
+            },
             follows=True,
         ),
         Connector(
             "avro",
             "Avro",
             {
-                "4.1": Release(_AVRO),
-                "4.2": Release(_AVRO, stands_in="4.1.1"),
-                "4.3": Release(_AVRO, stands_in="4.1.1"),
+                "4.1": ConnectorRelease(_AVRO),
+                "4.2": ConnectorRelease(_AVRO, stands_in="4.1.1"),
+                "4.3": ConnectorRelease(_AVRO, stands_in="4.1.1"),
             },
             follows=True,
         ),
@@ -51,14 +55,14 @@ CONNECTORS: dict[str, Connector] = {
             "delta",
             "Delta Lake",
             {
-                "4.1": Release(("io.delta:delta-spark_4.1_2.13:4.4.0", *_DELTA)),
-                "4.2": Release(("io.delta:delta-spark_4.2_2.13:4.4.0", *_DELTA)),
+                "4.1": ConnectorRelease(("io.delta:delta-spark_4.1_2.13:4.4.0", *_DELTA)),
+                "4.2": ConnectorRelease(("io.delta:delta-spark_4.2_2.13:4.4.0", *_DELTA)),
             },
         ),
         Connector(
             "iceberg",
             "Iceberg",
-            {"4.1": Release(("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",))},
+            {"4.1": ConnectorRelease(("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",))},
         ),
         Connector("postgresql", "PostgreSQL", {}, ("org.postgresql:postgresql:42.7.14",)),
         Connector("mariadb", "MariaDB", {}, ("org.mariadb.jdbc:mariadb-java-client:3.5.11",)),
@@ -115,6 +119,6 @@ SUMS = dict(zip(_WORDS[::2], _WORDS[1::2], strict=True))
 """The SHA-256 of each jar in the table, as Maven Central serves it."""
 
 
-def jars_of(release: Release) -> tuple[Jar, ...]:
+def jars_of(release: ConnectorRelease) -> tuple[Jar, ...]:
     """Returns the jars of a release with their checksums."""
     return tuple(Jar(coordinate, SUMS[coordinate]) for coordinate in release.jars)

@@ -6,14 +6,14 @@ import base64
 import hashlib
 import os
 import ssl
-import tempfile
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import BinaryIO
 
 from sqlstream.project.connectors.connector import Jar
 
@@ -94,16 +94,13 @@ class _WrongChecksumError(Exception):
 
 def _fetch_from(repository: Repository, jar: Jar, path: Path, progress: Progress) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        try:
-            with _opened(repository, jar) as (source, size):
-                _copy(source, file.file, jar, lambda done: progress(jar.name, done, size))
-            file.close()
-            os.chmod(file.name, 0o644)  # noqa: PTH101 - a temporary file is readable only by its owner
-            os.replace(file.name, path)  # noqa: PTH105
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
+    aside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
+        with _opened(repository, jar) as (source, size), aside.open("wb") as file:
+            _copy(source, file, jar, lambda done: progress(jar.name, done, size))
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -123,7 +120,7 @@ def _opened(repository: Repository, jar: Jar) -> Iterator[tuple[BinaryIO, int]]:
         yield response, int(response.headers.get("Content-Length") or 0)
 
 
-def _copy(source: BinaryIO, target: IO[bytes], jar: Jar, on_bytes: Callable[[int], None]) -> None:
+def _copy(source: BinaryIO, target: BinaryIO, jar: Jar, on_bytes: Callable[[int], None]) -> None:
     """Raises: OSError, _WrongChecksumError."""
     digest, done = hashlib.sha256(), 0
     while chunk := source.read(_CHUNK):

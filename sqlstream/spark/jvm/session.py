@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from sqlstream.compiler.spark_versions import minor_version
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.values import Target
+from sqlstream.project.targets import Target
 from sqlstream.spark.jvm.cluster import PARTITIONS, ClusterDefault
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone
 from sqlstream.spark.jvm.launch import forget_jvm, launch_jvm

@@ -6,7 +6,7 @@ import pytest
 
 from sqlstream.compiler.spark_versions import TESTED
 from sqlstream.errors import FindingsError
-from sqlstream.project.connectors.connector import Connector, Jar, Release
+from sqlstream.project.connectors.connector import Connector, ConnectorRelease, Jar
 from sqlstream.project.connectors.lock import ConnectorsLock, lock_text, read_lock
 from sqlstream.project.connectors.table import CONNECTORS, JDBC_DRIVERS, SUMS, jars_of
 from sqlstream.project.formats.formats import FORMATS
@@ -19,7 +19,7 @@ def test_every_jar_of_the_table_has_a_checksum_and_is_used() -> None:
     releases = [
         release
         for connector in CONNECTORS.values()
-        for release in (*connector.releases.values(), Release(connector.any_spark))
+        for release in (*connector.releases.values(), ConnectorRelease(connector.any_spark))
     ]
 
     assert {jar for release in releases for jar in release.jars} == set(SUMS)
@@ -45,9 +45,9 @@ def test_kafka_and_avro_have_jars_for_every_tested_spark(spark: str) -> None:
 
 def test_a_later_spark_gets_the_newest_release_only_if_the_connector_follows() -> None:
     """A table format works only with its own Spark; a version that is too old gets no release either."""
-    releases = {"4.1": Release(("a:b:1",)), "4.2": Release(("a:b:2",))}
+    releases = {"4.1": ConnectorRelease(("a:b:1",)), "4.2": ConnectorRelease(("a:b:2",))}
 
-    assert Connector("x", "X", releases, follows=True).release_for("4.10") == Release(("a:b:2",), "2")
+    assert Connector("x", "X", releases, follows=True).release_for("4.10") == ConnectorRelease(("a:b:2",), "2")
     assert Connector("x", "X", releases).release_for("4.10") is None
     assert Connector("x", "X", releases, follows=True).release_for("4.0") is None
 

@@ -12,7 +12,7 @@ from sqlstream.errors import Finding, Severity
 from sqlstream.project.formats.format import BATCH, STREAM
 from sqlstream.project.formats.option_types import CHARSET, MODE, PATTERN, OptionType
 from sqlstream.project.nearest import nearest
-from sqlstream.project.values import Target
+from sqlstream.project.targets import Target
 from sqlstream.project.wording import alternatives, quoted
 
 NEAR = 0.8
