@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 
 from runs.data import write_cloudtrail, write_events
-from runs.measured import Batches, batches_of_run, batches_of_script, megabytes_held, plans_of
+from runs.measured import Batches, batches_of_run, batches_of_script, measure_memory, plans_of
 from runs.projects import STATELESS, WINDOWED, write_pipeline, write_project
 
 from sqlstream.location import Location
@@ -61,10 +61,10 @@ class Bench:
         found: dict[str, list[float]] = {name: [] for name in cases}
         for number in range(self.repeat):
             for name, case in cases.items():
-                found[name].append(case(self.fresh(f"{name}-{number}")))
+                found[name].append(case(self.new_folder(f"{name}-{number}")))
         return found
 
-    def fresh(self, name: str) -> Path:
+    def new_folder(self, name: str) -> Path:
         """Returns the path of a new folder."""
         return Path(tempfile.mkdtemp(prefix=name.replace(" ", "-") + "-", dir=self.folder)) / "run"
 
@@ -80,7 +80,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bench-run-") as folder:
         bench = Bench(Path(folder), given.repeat, given.records, given.pipelines)
         for part in given.part:
-            {"a": throughput, "b": triggers, "c": starts, "d": many}[part](bench)
+            {"a": throughput, "b": triggers, "c": start_times, "d": many_queries}[part](bench)
 
 
 def throughput(bench: Bench) -> None:
@@ -91,8 +91,10 @@ def throughput(bench: Bench) -> None:
     ours: list[Batches] = []
     theirs: list[Batches] = []
     for number in range(bench.repeat):
-        ours.append(batches_of_run(sqlstream(write_project(bench.fresh(f"a{number}"), data, THROUGHPUT, threads=1))))
-        theirs.append(batches_of_script(script("throughput", data, bench.fresh(f"plain{number}"), settings())))
+        ours.append(
+            batches_of_run(sqlstream(write_project(bench.new_folder(f"a{number}"), data, THROUGHPUT, threads=1)))
+        )
+        theirs.append(batches_of_script(script("throughput", data, bench.new_folder(f"plain{number}"), settings())))
     print(f"\na  rows per second, {bench.records:,} rows, median of {bench.repeat}: sqlstream and by hand")
     for query in THROUGHPUT:
         one, other = (
@@ -106,13 +108,13 @@ def same_plans(bench: Bench, data: Path) -> bool:
     """Whether Spark's event logs have the same plans for the batches of both sides."""
     plans = []
     for side in ("sqlstream", "plain"):
-        log = bench.fresh(f"log-{side}")
+        log = bench.new_folder(f"log-{side}")
         log.mkdir()
         logged = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": str(log), **PLAIN_LOG}
         if side == "sqlstream":
-            sqlstream(write_project(bench.fresh("plans"), data, THROUGHPUT, threads=1, spark=logged))
+            sqlstream(write_project(bench.new_folder("plans"), data, THROUGHPUT, threads=1, spark=logged))
         else:
-            script("throughput", data, bench.fresh("plans"), {**settings(), **logged})
+            script("throughput", data, bench.new_folder("plans"), {**settings(), **logged})
         (path,) = log.iterdir()
         plans.append(plans_of(path))
     for one, other in (plans, plans[::-1]):
@@ -127,8 +129,12 @@ def triggers(bench: Bench) -> None:
     write_events(data / "events", 300, 1_000)
     found = bench.alternate(
         {
-            "sqlstream": lambda folder: middle(batches_of_run(sqlstream(write_project(folder, data, FLAT)))["flat"]),
-            "by hand": lambda folder: middle(batches_of_script(script("triggers", data, folder, settings()))["flat"]),
+            "sqlstream": lambda folder: steady_median(
+                batches_of_run(sqlstream(write_project(folder, data, FLAT)))["flat"]
+            ),
+            "by hand": lambda folder: steady_median(
+                batches_of_script(script("triggers", data, folder, settings()))["flat"]
+            ),
         }
     )
     one, other = map(statistics.median, found.values())
@@ -136,12 +142,12 @@ def triggers(bench: Bench) -> None:
     print(f"   {one:.1f} {other:.1f}  {verdict(one / other, 1.03)}")
 
 
-def middle(batches: Sequence[float]) -> float:
+def steady_median(batches: Sequence[float]) -> float:
     """Returns the median without the first fifth, in which the JVM is still warming up."""
     return statistics.median(batches[len(batches) // 5 :])
 
 
-def starts(bench: Bench) -> None:
+def start_times(bench: Bench) -> None:
     """Part c: the time from start to end."""
     data = bench.data("small")
     write_events(data / "events", 2, 100)
@@ -179,14 +185,16 @@ def start_pipeline(command: Path, data: Path, models: Mapping[str, str], folder:
     return timed(lambda: run(arguments, pipeline, PATH=path))
 
 
-def many(bench: Bench) -> None:
+def many_queries(bench: Bench) -> None:
     """Part d: many queries in one run."""
     data = bench.data("many")
     write_events(data / "events", 500, 100)
-    alone = middle(batches_of_run(sqlstream(write_project(bench.fresh("one"), data, FLAT, sink="nowhere")))["flat"])
+    alone = steady_median(
+        batches_of_run(sqlstream(write_project(bench.new_folder("one"), data, FLAT, sink="nowhere")))["flat"]
+    )
     models = {f"m{number:02}": "flat" for number in range(20)}
-    project = write_project(bench.fresh("twenty"), data, models, sink="nowhere", threads=20)
-    memory = megabytes_held(command("run"), project)
+    project = write_project(bench.new_folder("twenty"), data, models, sink="nowhere", threads=20)
+    memory = measure_memory(command("run"), project)
     found = batches_of_run(project)
     late = [statistics.quantiles(batches[len(batches) // 5 :], n=20)[-1] for batches in found.values()]
     fair = alone * len(models) / (os.cpu_count() or 1)

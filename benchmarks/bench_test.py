@@ -46,16 +46,16 @@ def main() -> None:
         stateful.write_plain(stock, {})
         stateful.write_plain(tuned, _settings())
         if "stateful" in given.part:
-            found = _alternate(given.repeat, {"sqlstream": _ours(project), "tuned": _plain(tuned)})
+            found = _alternate(given.repeat, {"sqlstream": _sqlstream_test(project), "tuned": _pytest(tuned)})
             _print_results("40 stateful cases", found, {"tuned": 1.2})
         if "first" in given.part:
-            one = _ours(project, "unit_test:tumbling.case_0")
-            found = _alternate(given.repeat, {"sqlstream": one, "stock": _plain(stock, "tumbling_0")})
+            one = _sqlstream_test(project, "unit_test:tumbling.case_0")
+            found = _alternate(given.repeat, {"sqlstream": one, "stock": _pytest(stock, "tumbling_0")})
             _print_results("from start to the first passed test", found, {"stock": 0.5})
         if "stock" in given.part:
             numbers = range(given.stock)
-            ours = _ours(project, *(f"unit_test:case_{number}" for number in numbers))
-            theirs = _plain(stock, *(f"{shape}_{number}" for shape in stateful.SHAPES for number in numbers))
+            ours = _sqlstream_test(project, *(f"unit_test:case_{number}" for number in numbers))
+            theirs = _pytest(stock, *(f"{shape}_{number}" for shape in stateful.SHAPES for number in numbers))
             found = _alternate(1, {"sqlstream": ours, "stock": theirs})
             _print_results(f"{len(stateful.SHAPES) * given.stock} stateful cases", found, {"stock": 0.2})
         if "stateless" in given.part:
@@ -68,7 +68,7 @@ def _stateless(folder: str, repeat: int, dbt: Path) -> None:
     stateless.write_dbt(theirs)
     _run([str(dbt), "run", "--profiles-dir", "."], theirs)
     cases = {
-        "sqlstream": _ours(ours),
+        "sqlstream": _sqlstream_test(ours),
         "dbt test": lambda: _run([str(dbt), "test", "--profiles-dir", "."], theirs),
     }
     _print_results("40 stateless cases", _alternate(repeat, cases), {"dbt test": 2.5})
@@ -87,12 +87,12 @@ def _settings() -> dict[str, str]:
     return {**spark_settings(target, "plain", "warehouse"), JVM_OPTIONS: options}
 
 
-def _ours(project: Path, *selectors: str) -> Callable[[], None]:
+def _sqlstream_test(project: Path, *selectors: str) -> Callable[[], None]:
     chosen = ["--select", *selectors] if selectors else []
     return lambda: _run([sys.executable, "-m", "sqlstream", "test", *chosen], project)
 
 
-def _plain(folder: Path, *names: str) -> Callable[[], None]:
+def _pytest(folder: Path, *names: str) -> Callable[[], None]:
     chosen = [f"test_plain.py::test_case[{name}]" for name in names] or ["test_plain.py"]
     arguments = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder), *chosen]
     return lambda: _run(arguments, folder)

@@ -78,7 +78,7 @@ class Memory:
     live: list[float]
 
 
-def megabytes_held(command: Sequence[str], folder: Path) -> Memory:
+def measure_memory(command: Sequence[str], folder: Path) -> Memory:
     """Runs a command to its end and returns its memory."""
     memory = Memory([], [])
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
@@ -105,10 +105,10 @@ def _live(pid: int) -> int:
     if not is_java:
         return 0
     # the JVM skips a requested collection while native code holds an array
-    return min(_after_collection(pid) for _ in range(COLLECTIONS))
+    return min(_heap_after_collection(pid) for _ in range(COLLECTIONS))
 
 
-def _after_collection(pid: int) -> int:
+def _heap_after_collection(pid: int) -> int:
     jcmd = ["jcmd", str(pid)]
     subprocess.run([*jcmd, "GC.run"], capture_output=True, check=False)
     info = subprocess.run([*jcmd, "GC.heap_info"], capture_output=True, text=True, check=False).stdout

@@ -62,14 +62,14 @@ def describe(judged: Sequence[JudgedCase], seconds: float, *, verbose: bool) -> 
     misfiled = [item for item in judged if item.spark.accepted == item.case.refused]
     sections = [
         _section("sqlstream refuses what Spark runs", refused, lambda item: _errors(item)),
-        _section("sqlstream accepts what Spark refuses or runs with wrong rows", passed, _trouble),
+        _section("sqlstream accepts what Spark refuses or runs with wrong rows", passed, _problem),
         _section("only Spark can know", unknown, lambda item: str(item.case.unknown_because)),
         _section("`compile --check` disagrees with Spark at start", misjudged, lambda item: item.spark.words),
         _section("Spark's verdict differs from the recorded one", changed, _change),
         _section("`spark:` of the case differs from Spark's verdict", misfiled, lambda item: item.spark.words),
     ]
     if verbose:
-        sections.insert(0, _section("verdicts", judged, _verbose))
+        sections.insert(0, _section("verdicts", judged, _verdicts))
     sections.append(_totals(judged, seconds, len(refused), len(passed), len(unknown)))
     return "\n".join(section for section in sections if section), not (
         refused or passed or changed or misjudged or misfiled
@@ -88,7 +88,7 @@ def _errors(item: JudgedCase) -> str:
     return "; ".join(judging_errors(item.case, item.attempt))
 
 
-def _trouble(item: JudgedCase) -> str:
+def _problem(item: JudgedCase) -> str:
     return f"runs, but {item.case.wrong}" if item.spark.accepted else item.spark.words
 
 
@@ -96,7 +96,7 @@ def _change(item: JudgedCase) -> str:
     return f"{item.spark.words} (recorded: {item.recorded.words if item.recorded else 'nothing'})"
 
 
-def _verbose(item: JudgedCase) -> str:
+def _verdicts(item: JudgedCase) -> str:
     verdict = f"{item.spark.words}, {item.spark.rows} rows" if item.spark.accepted else item.spark.words
     codes = ", ".join(finding.code for finding in item.attempt.findings)
     return f"{verdict}{f' | sqlstream: {codes}' if codes else ''}"

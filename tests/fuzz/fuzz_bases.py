@@ -34,7 +34,7 @@ def pick_base(rng: Random) -> Base:
     if kind == "selection":
         return _folder(REPOSITORY / "tests" / "projects" / "selection")
     if kind == "broken":
-        return _folder(rng.choice(_broken()))
+        return _folder(rng.choice(_broken_projects()))
     return _with_case(rng.choice(_cases()))
 
 
@@ -56,7 +56,7 @@ def _folder(folder: Path) -> Base:
 
 
 @cache
-def _broken() -> tuple[Path, ...]:
+def _broken_projects() -> tuple[Path, ...]:
     return tuple(sorted(path for path in (REPOSITORY / "tests" / "projects" / "broken").iterdir() if path.is_dir()))
 
 

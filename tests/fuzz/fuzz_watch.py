@@ -69,12 +69,12 @@ def watch(command: Sequence[str]) -> Iterator[FuzzResult]:
         errors.seek(0)
         stack = errors.read()
     if running is not None:
-        yield _ended(running, process.returncode, stack)
+        yield _result_of_crash(running, process.returncode, stack)
     elif process.returncode != 0:
         raise RuntimeError(f"the worker ended with {process.returncode}: {stack}")
 
 
-def _ended(seed: int, code: int, stack: str) -> FuzzResult:
+def _result_of_crash(seed: int, code: int, stack: str) -> FuzzResult:
     reason = ENDS.get(signal.Signals(-code), f"signal {-code}") if code < 0 else f"exit code {code}"
     places = [line.strip() for line in stack.splitlines() if "sqlstream" in line]
     case = make_case(seed)

@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{len(outcomes):,} done", flush=True)
     last = given.first + given.count - 1
     print(f"\nSeeds {given.first:,} to {last:,}, {time.monotonic() - started:.0f} s with {given.workers} processes\n")
-    print(figures(outcomes))
+    print(statistics_table(outcomes))
     return 1 if any(done.faults for done in outcomes) else 0
 
 
@@ -51,7 +51,7 @@ def _save(seed: int) -> Path:
     return folder
 
 
-def figures(outcomes: Sequence[FuzzResult]) -> str:
+def statistics_table(outcomes: Sequence[FuzzResult]) -> str:
     """Returns the statistics as a table, with a row for each kind of mutation and one for all."""
     kinds = sorted({done.kind for done in outcomes})
     lines = [f"{'':8}{'projects':>9}" + "".join(f"{name:>10}" for name in RESULTS) + f"{'slowest':>10}{'peak':>9}"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from doc_blocks import Block, blocks
-from doc_runs import copied_examples, fresh_shop, missing_lines, needs_spark, run_block, without_figures
+from doc_runs import copied_examples, fresh_shop, missing_lines, needs_spark, normalize, run_block
 
 SPARK_BLOCKS = [block for block in blocks("console") if needs_spark(block)]
 
@@ -21,7 +21,7 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
 @pytest.mark.parametrize("block", [pytest.param(block, id=str(block)) for block in SPARK_BLOCKS])
 def test_commands_print_what_the_page_shows(block: Block, projects: dict[bool, Path]) -> None:
     """Each block prints the lines shown, except for figures and times; the order of lines does not matter."""
-    assert missing_lines(block, run_block(block, projects[block.of_examples]), without_figures) == []
+    assert missing_lines(block, run_block(block, projects[block.of_examples]), normalize) == []
 
 
 def test_few_blocks_need_spark() -> None:

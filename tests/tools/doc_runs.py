@@ -23,8 +23,8 @@ EXAMPLES = ("project.yml", "sources.yml", "sinks.yml", "models", "macros", "seed
 ANY = "..."
 """A line that matches any lines."""
 
-_FIGURES = re.compile(r"\d[\d.,:]*( kB| MB| s| min)?")
-_FILLING = re.compile(r"[.─ ]{2,}")
+_NUMBERS = re.compile(r"\d[\d.,:]*( kB| MB| s| min)?")
+_FILLER = re.compile(r"[.─ ]{2,}")
 _FOLDER = re.compile(r"/[\w./-]*/(?=(shop|examples)\b)")
 
 
@@ -61,9 +61,9 @@ def missing_lines(block: Block, printed: str, plain: Callable[[str], str] = str)
     return [line for line in shown if line not in ("", ANY) and plain(line) not in found]
 
 
-def without_figures(line: str) -> str:
-    """Returns a line of output with numbers, times, folders and fill characters normalized."""
-    return _FILLING.sub("  ", _FIGURES.sub("0", _FOLDER.sub("", line))).strip()
+def normalize(line: str) -> str:
+    """Replaces the numbers, times, folders and fill characters in a line of output."""
+    return _FILLER.sub("  ", _NUMBERS.sub("0", _FOLDER.sub("", line))).strip()
 
 
 def fresh_shop(into: Path) -> Path:

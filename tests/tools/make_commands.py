@@ -49,13 +49,13 @@ def usage(name: str, command: click.Command) -> str:
 def options_table(command: click.Command) -> str:
     """Returns the table of a command's options: all spellings, in the command's order, with environment variables."""
     options = [param for param in command.params if isinstance(param, click.Option)]
-    rows = [f"| {_spelled(option)} | {_variable(option)} | {_help(option)} |" for option in options]
+    rows = [f"| {_spellings(option)} | {_variable(option)} | {_help(option)} |" for option in options]
     if not rows:
         return "None."
     return "\n".join(["| option | environment variable | meaning |", "| --- | --- | --- |", *rows])
 
 
-def _spelled(option: click.Option) -> str:
+def _spellings(option: click.Option) -> str:
     names = ", ".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts))
     if option.is_flag:
         return names

@@ -274,16 +274,16 @@ def write_yaml(path: Path, value: object) -> None:
     path.write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")
 
 
-def only(mapping: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+def known_keys(mapping: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
     """Returns the items of a mapping that dbt knows."""
     return {key: value for key, value in mapping.items() if key in keys}
 
 
 def dbt_properties(properties: dict[str, Any]) -> dict[str, Any]:
     """Returns a properties file whose sources have only dbt's keys. Models and seeds are unchanged."""
-    sources = [only(source, SOURCE_KEYS) for source in properties.get("sources", [])]
+    sources = [known_keys(source, SOURCE_KEYS) for source in properties.get("sources", [])]
     for source in sources:
-        source["tables"] = [only(table, TABLE_KEYS) for table in source["tables"]]
+        source["tables"] = [known_keys(table, TABLE_KEYS) for table in source["tables"]]
     return {**properties, "sources": sources} if sources else properties
 
 
@@ -348,15 +348,15 @@ def outcome(manifest: Manifest, case: Case, *arguments: str) -> dict[str, Any]:
     return {"expect": sorted(short_id(json.loads(line)["unique_id"]) for line in lines)}
 
 
-def shown(values: tuple[str, ...]) -> str | list[str]:
+def flag_values(values: tuple[str, ...]) -> str | list[str]:
     """Returns the values of flags in the form of the table: one as text, none or several as a list."""
     return values[0] if len(values) == 1 else list(values)
 
 
 def entry(case: Case, found: dict[str, Any]) -> dict[str, Any]:
     """Returns an entry of the table, with `exclude` only if it is given."""
-    exclude = {"exclude": shown(case.exclude)} if case.exclude else {}
-    return {"select": shown(case.select), **exclude, **found}
+    exclude = {"exclude": flag_values(case.exclude)} if case.exclude else {}
+    return {"select": flag_values(case.select), **exclude, **found}
 
 
 def header() -> str:

@@ -11,7 +11,7 @@ from fuzz_cases import KINDS, make_case
 from fuzz_check import check_project, finding_faults
 from fuzz_watch import fuzz, watch
 from peak_memory import peak_megabytes
-from run_fuzz import figures
+from run_fuzz import statistics_table
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
@@ -59,7 +59,7 @@ def test_a_crashed_worker_is_an_outcome(body: str, expected: str) -> None:
     assert (seven.seed, list(seven.faults)) == (7, [])
     assert (eight.seed, eight.result) == (8, "broke")
     assert eight.faults[0].startswith(expected)
-    assert "1 broke" in figures([seven, eight])
+    assert "1 broke" in statistics_table([seven, eight])
 
 
 def test_faults_of_findings_are_detected(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 from doc_blocks import KINDS, Block, blocks, sqlstream_arguments
-from doc_runs import copied_examples, fresh_shop, missing_lines, needs_spark, run_block, without_figures
+from doc_runs import copied_examples, fresh_shop, missing_lines, needs_spark, normalize, run_block
 
 from sqlstream.app.loading.load import try_load
 from sqlstream.app.request import ProjectRequest
@@ -151,7 +151,7 @@ def test_commands_without_spark_print_what_the_page_shows(block: Block, tmp_path
         shutil.rmtree(folder)
         folder = tmp_path
 
-    assert missing_lines(block, run_block(block, folder), without_figures) == []
+    assert missing_lines(block, run_block(block, folder), normalize) == []
 
 
 @pytest.mark.parametrize("block", named(blocks("text", "console")))
