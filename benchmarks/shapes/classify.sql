@@ -1,5 +1,5 @@
 {{ config(tags=['classify', 'chain_NUMBER']) }}
--- Cleans the events of INPUT and puts each into a band by its amount.
+-- Cleans the events of INPUT and assigns each to a band by its amount.
 with events as (
 
     select event_time, device_id, region, kind, amount, quantity

@@ -1,4 +1,4 @@
--- Adds what is known of the device and of its region to the events of INPUT.
+-- Adds columns of the device and its region to the events of INPUT.
 with events as (
 
     select event_time, device_id, region, kind, amount, quantity

@@ -1,5 +1,5 @@
 {{ config(meta={'owner': 'team NUMBER'}) }}
--- Sums the events of INPUT up, per five minutes, device, region and kind.
+-- Aggregates the events of INPUT by five minutes, device, region and kind.
 with events as (
 
     select event_time, device_id, region, kind, amount, quantity

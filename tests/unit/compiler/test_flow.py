@@ -88,7 +88,7 @@ def columns_of(folder: Path, sql: str, **models: str) -> tuple[Column, ...]:
     ],
 )
 def test_names_and_types_flow_through_a_query(tmp_path: Path, sql: str, expected: str | None) -> None:
-    """Column names and types match Spark's analyser; the type of an undeclared seed column is None."""
+    """Column names and types match Spark's analyzer; the type of an undeclared seed column is None."""
     found = ", ".join(f"{column.name} {column.type}" for column in columns_of(tmp_path, sql))
 
     if expected is None:

@@ -57,7 +57,7 @@ def errors_in(sql: str) -> list[str]:
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_accepted_queries_have_no_error(theme: str) -> None:
-    """A query that Spark's analyser accepts has no error."""
+    """A query that Spark's analyzer accepts has no error."""
     assert {sql: errors_in(sql) for verdict, sql in judged(theme) if verdict == "+" and errors_in(sql)} == {}
 
 
@@ -75,7 +75,7 @@ def test_the_list_of_unknown_queries_is_current(theme: str) -> None:
 
 @pytest.mark.parametrize("kind", ["plain", "aggregate", "window"])
 def test_accepted_expressions_have_no_error(kind: str) -> None:
-    """More than a thousand expressions that Spark's analyser accepts have no error."""
+    """More than a thousand expressions that Spark's analyzer accepts have no error."""
     expressions = (EXPRESSIONS / f"{kind}.txt").read_text(encoding="utf-8").splitlines()
 
     assert {
