@@ -43,7 +43,7 @@ def codes(folder: Path, config: str, path: str = "report") -> list[str]:
     ],
 )
 def test_streaming_options_are_refused(tmp_path: Path, config: str, expected: list[str]) -> None:
-    """Streaming options in the batch model's own configuration are refused; folder defaults are ignored."""
+    """Streaming triggers and output modes of a batch model itself are refused; folder defaults are ignored."""
     assert codes(tmp_path, config) == expected
 
 

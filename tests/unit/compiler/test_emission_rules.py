@@ -115,8 +115,8 @@ def test_an_end_between_two_milliseconds_waits_for_the_later_one(tmp_path: Path)
         (f"with unread as (select {HINT} ts from {ORDERS} group by ts) select id from {ORDERS}", "append", ["row"]),
     ],
 )
-def test_each_operator_has_its_rule(tmp_path: Path, sql: str, mode: str, releases: list[str]) -> None:
-    """Each executed operator has one step in the explanation, in order from the sources to the sink."""
+def test_each_operator_has_its_steps(tmp_path: Path, sql: str, mode: str, releases: list[str]) -> None:
+    """Each executed operator has its steps in the explanation, in order from the sources to the sink."""
     assert [step.release.value for step in _emission(tmp_path, sql, mode).steps] == releases
 
 

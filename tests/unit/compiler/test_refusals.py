@@ -65,7 +65,7 @@ SCHEMA = SparkRefusal("model.shop.top", True, _error("sink-schema", "models/top.
 def test_an_error_about_the_same_problem_explains_the_refusal(
     compiled: CompiledProject, error: Finding, refusal: SparkRefusal
 ) -> None:
-    """An error on the same line, or in the refused query if Spark gives no exact place, explains the refusal."""
+    """An error on the same line, or in any model of the query if Spark gives no exact place, explains the refusal."""
     assert _is_explained(compiled, error, refusal)
 
 

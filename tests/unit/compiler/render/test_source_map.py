@@ -138,7 +138,7 @@ def expressions(draw: st.DrawFn, names: tuple[str, ...]) -> str:
 
 @st.composite
 def bodies(draw: st.DrawFn, depth: int, names: tuple[str, ...]) -> str:
-    """Draws text, expressions and blocks; expressions output only digits, and only they output digits."""
+    """Draws text, expressions and blocks; all digits of the output come from expressions."""
     parts = []
     for index in range(draw(st.integers(0, 4))):
         kind = draw(st.sampled_from(["text", "expression", "for", "if", "set", "macro", "comment", "filter"]))
