@@ -99,7 +99,7 @@ smoke41: .venv41/ready
 # Renews both locks from pyproject.toml: a fresh environment each, frozen.
 lock:
 	$(call freeze,pyspark==4.3.*,dev,requirements.lock)
-	$(call freeze,pyspark==4.1.*,test,requirements-spark41.lock)
+	$(call freeze,pyspark==4.1.*,spark41,requirements-spark41.lock)
 
 define freeze
 	rm -rf .venv-lock

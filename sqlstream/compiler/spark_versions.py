@@ -50,6 +50,11 @@ def minor_version(version: str) -> tuple[int, int]:
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
+def minor_version_text(version: str) -> str:
+    """Returns the minor version as text, such as `4.3`."""
+    return ".".join(map(str, minor_version(version)))
+
+
 def is_later(version: str) -> bool:
     """Returns whether the minor version of Spark is later than every tested one."""
     return minor_version(version) > minor_version(TESTED[-1])

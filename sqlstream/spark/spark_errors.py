@@ -212,7 +212,7 @@ def _first_sentences(text: str) -> str:
 
 
 def _fix(error: BaseException, condition: str | None) -> str | None:
-    package = package_fix(str(error))
+    package = package_fix(str(error), condition)
     if package is not None:
         return package
     if not isinstance(error, PySparkException) or condition is None:

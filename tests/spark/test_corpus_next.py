@@ -19,6 +19,6 @@ def test_another_spark_is_compared_without_recording() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stderr
-    assert "recorded with Spark 4.3" in done.stdout
+    assert "compared with the recorded verdicts of Spark 4.3" in done.stdout
     assert "1 cases in" in done.stdout
     assert VERDICTS.read_bytes() == before

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.compiler.connectors import needed_connectors
-from sqlstream.compiler.spark_versions import installed_spark, minor_version
+from sqlstream.compiler.spark_versions import installed_spark, minor_version_text
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.location import Location
 from sqlstream.project.connectors.connector import Jar
@@ -146,7 +146,7 @@ def project_lock(root: Path) -> ConnectorsLock:
 
 def spark_minor() -> str:
     """Returns the minor version of the installed Spark, such as `4.3`."""
-    return ".".join(map(str, minor_version(installed_spark())))
+    return minor_version_text(installed_spark())
 
 
 def _resolved(target: Target, store: JarStore, env: Mapping[str, str]) -> tuple[Jar, ...]:

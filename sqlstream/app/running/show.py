@@ -11,6 +11,7 @@ from sqlstream.app.loading.watching import Snapshot, take_snapshot
 from sqlstream.app.running.jars import session_jars
 from sqlstream.app.running.session import brief_session, check_java, check_target
 from sqlstream.app.running.signals import StopSignals
+from sqlstream.compiler.connectors import needed_connectors
 from sqlstream.errors import FindingsError
 from sqlstream.project.files.python_files import PYTHON
 from sqlstream.spark.jvm.gateway import is_jvm_gone
@@ -66,7 +67,8 @@ class Previews:
     def _readers(self, loaded: Loaded) -> Readers:
         project = loaded.compiled.project
         runtime = self._runtime
-        needed = (project.target, project.functions, _python_files(project.root))
+        connectors = tuple(needed_connectors(loaded.compiled))
+        needed = (project.target, project.functions, _python_files(project.root), connectors)
         if runtime is None or self._started_for != needed:
             self.close()
             runtime, self._started_for = self._start(loaded), needed

@@ -10,7 +10,7 @@ from sqlstream.compiler.connectors import needed_connectors
 from sqlstream.compiler.rules.rule import Problem, Problems, rule, terminal_models
 from sqlstream.compiler.rules.sinks.outputs import declared_outputs
 from sqlstream.compiler.rules.sources import used_sources
-from sqlstream.compiler.spark_versions import TESTED, minor_version
+from sqlstream.compiler.spark_versions import TESTED, minor_version_text
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.files.python_files import find_name
@@ -59,7 +59,7 @@ def misspelled_formats(compiled: CompiledProject) -> Problems:
 @rule("no-connector")
 def connectors_without_release(compiled: CompiledProject) -> Problems:
     """The connector of a format needs a release for the installed Spark, unless the target brings its own jars."""
-    minor = ".".join(map(str, minor_version(compiled.options.spark or TESTED[-1])))
+    minor = minor_version_text(compiled.options.spark or TESTED[-1])
     for needed in needed_connectors(compiled).values():
         connector = needed.connector
         if connector.release_for(minor) is None:

@@ -30,6 +30,9 @@ STDERR = 2
 POLL_SECONDS = 0.01
 """The interval of checks whether the JVM is ready."""
 
+JARS = "spark.jars"
+"""The setting with the jars that a JVM adds to its class path when it is launched, and never later."""
+
 IGNORED_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
 _CONNECTING = threading.Lock()
@@ -65,6 +68,7 @@ def launch_jvm(conf: SparkConf, on_stderr: Callable[[str], None], console_to_std
             _end(process)
             raise
     gateway.proc = process
+    gateway.jars = frozenset(conf.get(JARS, "").split(","))
     return gateway
 
 
@@ -138,6 +142,21 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
     finally:
         for name in values:
             del os.environ[name]
+
+
+def end_jvm_without(jars: Sequence[str]) -> None:
+    """Ends the JVM of an earlier session in this process if it was launched without one of `jars`.
+
+    Call it only while no session runs. A JVM that another program launched stays.
+    """
+    gateway: Any = SparkContext._gateway  # noqa: SLF001
+    known = getattr(gateway, "jars", None)
+    if known is None or known.issuperset(jars):
+        return
+    gateway.shutdown()
+    _end(gateway.proc)
+    gateway.proc.wait()
+    forget_jvm()
 
 
 def forget_jvm() -> None:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pyspark
 
+from sqlstream.compiler.spark_versions import minor_version_text
+from sqlstream.project.connectors.table import CONNECTORS
+
 CLASSES = {
     "fs.s3a.S3AFileSystem": "hadoop-aws",
     "fs.azurebfs.": "hadoop-azure",
@@ -22,12 +25,19 @@ OTHER_SCHEMES = {
 }
 """The fix for schemes without a file system in Hadoop; before Hadoop 3.5, that includes gs."""
 
+_NOT_ENABLED = "_DATA_SOURCE_NOT_ENABLED"
+"""The end of the error condition for a format without its jars, after the format's name in capitals."""
+
 _NO_SCHEME = re.compile(r"No FileSystem for scheme:? \"?(?P<scheme>\w+)")
 _NOT_FOUND = re.compile(r"(?:ClassNotFoundException: |Class )(?:Class )?org\.apache\.hadoop\.(?P<name>[\w.$]+)")
 
 
-def package_fix(message: str) -> str | None:
+def package_fix(message: str, condition: str | None) -> str | None:
     """Returns a fix that names the missing package, None if the error is not about a package."""
+    name = (condition or "").removesuffix(_NOT_ENABLED).lower()
+    release = CONNECTORS[name].release_for(minor_version_text(pyspark.__version__)) if name in CONNECTORS else None
+    if release is not None:  # sqlstream adds connectors for declared formats, but not for those that only Python names
+        return f"declare a source or sink with format: {name}, or add {release.jars[0]} to the target's packages:"
     scheme = _NO_SCHEME.search(message)
     if scheme is not None and scheme["scheme"] in OTHER_SCHEMES:
         return OTHER_SCHEMES[scheme["scheme"]].format(aws=_hadoop_package("hadoop-aws"))

@@ -23,7 +23,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.targets import Target
 from sqlstream.spark.jvm.cluster import PARTITIONS, ClusterDefault
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone
-from sqlstream.spark.jvm.launch import forget_jvm, launch_jvm
+from sqlstream.spark.jvm.launch import JARS, end_jvm_without, forget_jvm, launch_jvm
 from sqlstream.spark.jvm.quiet import quiet_pyspark
 from sqlstream.spark.jvm.slow_classes import initialize_classes
 from sqlstream.spark.secrets import Secrets
@@ -107,7 +107,7 @@ def spark_settings(target: Target, app_name: str, warehouse: str, jars: Sequence
         settings["spark.jars.packages"] = ",".join(target.packages)
     settings |= {name: value for name, value in target.spark.items() if isinstance(value, str)}
     if jars:
-        settings["spark.jars"] = ",".join(filter(None, (settings.get("spark.jars"), *jars)))
+        settings[JARS] = ",".join(filter(None, (settings.get(JARS), *jars)))
     return settings
 
 
@@ -217,6 +217,7 @@ def _shut_accumulators_down_in_thread(context: Any) -> None:
 
 
 def _start_context(conf: SparkConf, on_log: Callable[[str], None], launch: SparkLaunch) -> SparkContext:
+    end_jvm_without(launch.jars)
     # Spark uses the JVM of an earlier run in this process again
     gateway = None if SparkContext._gateway else launch_jvm(conf, on_log, launch.console_to_stderr)  # noqa: SLF001
     if gateway is not None:

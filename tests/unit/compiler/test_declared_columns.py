@@ -67,10 +67,10 @@ def test_unknown_columns_are_not_compared(tmp_path: Path) -> None:
         "def model(sqlstream, spark):\n    sqlstream.config(sink='out')\n    return sqlstream.source('shop', 'orders')\n"
     )
     (tmp_path / "models" / "more.yml").write_text(
-        "models:\n  - {name: python_model, columns: [{name: anything}]}\n  - {name: from_delta, columns: [{name: anything}]}\n"
-        "sources:\n  - {name: lake, tables: [{name: orders, format: delta, path: in}]}\n"
+        "models:\n  - {name: python_model, columns: [{name: anything}]}\n  - {name: from_hudi, columns: [{name: anything}]}\n"
+        "sources:\n  - {name: lake, tables: [{name: orders, format: hudi, path: in}]}\n"
     )
-    (tmp_path / "models" / "from_delta.sql").write_text(
+    (tmp_path / "models" / "from_hudi.sql").write_text(
         "{{ config(sink='out') }} select * from {{ source('lake', 'orders') }}"
     )
 

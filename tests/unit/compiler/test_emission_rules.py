@@ -40,7 +40,7 @@ def _explain(root: Path, sql: str, mode: str = "append", spark: str = "{}") -> E
         "sources.yml": "sources:\n  - name: shop\n    tables:\n"
         f"      - {{name: orders, {columns}}}\n"
         f"      - {{name: payments, {columns}, watermark: {{column: ts, delay: 1 hour}}}}\n"
-        "      - {name: open, format: delta, path: in}\n",
+        "      - {name: open, format: hudi, path: in}\n",
         "sinks.yml": "sinks:\n  - {name: nowhere, format: noop}\n",
         "models/view.sql": f"select id from {ORDERS}",
         "models/asked.sql": f"{{{{ config(sink='nowhere', output_mode='{mode}') }}}}\n{sql}\n",

@@ -27,7 +27,7 @@ FILES = {
         path: orders
         schema: id int, ts timestamp, amount decimal(10,2), tags array<string>, a struct<b int, c struct<d string>>
       - {name: payments, format: json, path: payments, schema: 'id int, paid double'}
-      - {name: raw, format: delta, path: raw}
+      - {name: raw, format: hudi, path: raw}
 """,
     "seeds/zones.csv": "zone,city\n1,Bern\n",
 }
