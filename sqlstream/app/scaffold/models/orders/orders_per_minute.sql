@@ -1,5 +1,5 @@
 {{ config(sink='warehouse', output_mode='append') }}
--- A minute is written once no order of it can still arrive: when one comes that is more than the delay later.
+-- The query writes a minute when an order arrives that is later than the end of that minute plus the delay.
 select /*+ WATERMARK(ordered_at, '1 minute') */
     window.start as minute,
     shop,
