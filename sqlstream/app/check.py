@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlstream.app.compile import Compiled, choose
+from sqlstream.app.compile import CompileOutput, choose
 from sqlstream.app.loading.artifacts import write_compiled
 from sqlstream.app.loading.load import try_load
 from sqlstream.app.loading.selected_findings import adding_project_errors, selected_errors, unselected_errors_line
@@ -12,7 +12,7 @@ from sqlstream.compiler.refusals import unexplained
 from sqlstream.errors import Finding, FindingsError
 
 
-def check_models(request: ProjectRequest, selection: Selection = EVERYTHING) -> tuple[Compiled, str]:
+def check_models(request: ProjectRequest, selection: Selection = EVERYTHING) -> tuple[CompileOutput, str]:
     """Returns the same as `compile_models`, and the version of the Spark that accepts the models.
 
     Spark analyzes the selected models and everything upstream, without data. It also checks the queries of terminal
@@ -33,7 +33,7 @@ def check_models(request: ProjectRequest, selection: Selection = EVERYTHING) -> 
     return compiled, version
 
 
-def _ask(request: ProjectRequest, errors: tuple[Finding, ...], compiled: Compiled) -> str:
+def _ask(request: ProjectRequest, errors: tuple[Finding, ...], compiled: CompileOutput) -> str:
     """Returns Spark's version. Raises: FindingsError, KeyboardInterrupt."""
     from sqlstream.app.running.check import ask_session  # loads pyspark
 

@@ -14,7 +14,7 @@ from sqlstream.errors import Finding
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompileOutput:
     """The compiled project, the selected models (parents first), and the warnings and infos about them and about the
     project. `nodes` are the unique ids of all selected nodes.
     """
@@ -25,7 +25,7 @@ class Compiled:
     nodes: tuple[str, ...]
 
 
-def compile_models(request: ProjectRequest, selection: Selection = EVERYTHING) -> Compiled:
+def compile_models(request: ProjectRequest, selection: Selection = EVERYTHING) -> CompileOutput:
     """Compiles the whole project, writes target/compiled/ for the selected models and target/manifest.json.
 
     Raises: FindingsError.
@@ -39,10 +39,10 @@ def compile_models(request: ProjectRequest, selection: Selection = EVERYTHING) -
     return compiled
 
 
-def choose(loaded: Loaded, selection: Selection) -> Compiled:
+def choose(loaded: Loaded, selection: Selection) -> CompileOutput:
     """Returns the selected models of a loaded project, with their findings. Raises: FindingsError."""
     chosen, unmatched = select(loaded.compiled, selection)
     models = tuple(loaded.compiled.models[node] for node in chosen if node in loaded.compiled.models)
-    return Compiled(
+    return CompileOutput(
         loaded, models, (*findings_of_selection(loaded.compiled, loaded.findings, chosen), *unmatched), chosen
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sqlstream.app.loading.garbage import restore_garbage_collection
 from sqlstream.app.loading.watching import changed_paths, take_snapshot, wait_for_change
 from sqlstream.app.running.signals import interruptible
-from sqlstream.app.show import Chosen, ShowRequest, choose
+from sqlstream.app.show import NodesToShow, ShowRequest, choose
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files.files import find_project_root
 from sqlstream.state.results.rows import ShownRows
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # loads pyspark
 
 
 @dataclass(frozen=True)
-class Refreshed:
+class RefreshResult:
     """The rows or findings after the files `changed` (none the first time), and how long they took."""
 
     changed: tuple[str, ...]
@@ -30,7 +30,7 @@ class Refreshed:
     seconds: float
 
 
-def watch_rows(request: ShowRequest, notify: Callable[[str], None], show: Callable[[Refreshed], None]) -> None:
+def watch_rows(request: ShowRequest, notify: Callable[[str], None], show: Callable[[RefreshResult], None]) -> None:
     """Calls `show` at once, and again after each change of the project's files, until Ctrl-C or SIGTERM.
 
     Spark starts once, and restarts only if the target changes. `notify` gets progress messages.
@@ -46,7 +46,7 @@ def watch_rows(request: ShowRequest, notify: Callable[[str], None], show: Callab
             _watch(request, previews, show)
 
 
-def _watch(request: ShowRequest, previews: Previews, show: Callable[[Refreshed], None]) -> None:
+def _watch(request: ShowRequest, previews: Previews, show: Callable[[RefreshResult], None]) -> None:
     root = find_project_root(request.project.folder)
     others: tuple[str, ...] = ()
     seen = take_snapshot(root)
@@ -57,16 +57,16 @@ def _watch(request: ShowRequest, previews: Previews, show: Callable[[Refreshed],
             chosen = choose(request)
             others = _schema_files(chosen)
             nodes = previews.show(chosen.loaded, chosen.nodes, request.limit)
-            show(Refreshed(changed, nodes, chosen.warnings, time.monotonic() - began))
+            show(RefreshResult(changed, nodes, chosen.warnings, time.monotonic() - began))
         except FindingsError as error:
-            show(Refreshed(changed, (), error.findings, time.monotonic() - began))
+            show(RefreshResult(changed, (), error.findings, time.monotonic() - began))
         # a file that is watched for the first time is unchanged; one that was saved since `seen` is changed
         seen = {**{path: state for path, state in take_snapshot(root, others).items() if path in others}, **seen}
         after = wait_for_change(root, others, seen)
         changed, seen = changed_paths(seen, after), after
 
 
-def _schema_files(chosen: Chosen) -> tuple[str, ...]:
+def _schema_files(chosen: NodesToShow) -> tuple[str, ...]:
     """Returns the files besides YAML that declare schemas. They may be anywhere in the project."""
     tables = chosen.loaded.compiled.project.sources
     return tuple({table.schema.location.path for table in tables if table.schema is not None})

@@ -15,7 +15,7 @@ from sqlstream.app.loading.selected_findings import adding_project_errors, check
 from sqlstream.app.loading.selecting import select, terminal_models
 from sqlstream.app.request import RunRequest, Selection
 from sqlstream.app.running.quarantines import add_quarantines, quarantines_to_end
-from sqlstream.app.running.record import Record
+from sqlstream.app.running.record import RunRecorder
 from sqlstream.app.running.signals import StopRequestedError, StopSignals, stop_signals
 from sqlstream.app.systems import require_spark_system
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
@@ -25,7 +25,15 @@ from sqlstream.project.configuration.config import Trigger
 from sqlstream.project.files.files import find_project_root
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.state.readers import source_uses
-from sqlstream.state.runs.events import ChosenQuery, Notice, QueriesChosen, QueryResult, RunEvent, Status, Warned
+from sqlstream.state.runs.events import (
+    Notice,
+    QueriesSelected,
+    QueryResult,
+    RunEvent,
+    SelectedQuery,
+    Status,
+    WarningEmitted,
+)
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,7 @@ def run_models(request: RunRequest, notify: Callable[[RunEvent], None]) -> RunOu
     """
     require_spark_system("run")
     invocation = Invocation()
-    record = Record(find_project_root(request.project.folder), invocation, request.project.env, notify)
+    record = RunRecorder(find_project_root(request.project.folder), invocation, request.project.env, notify)
     record.begin(request.project.target)
     with stop_signals() as signals:
         with _recording_failure(record):
@@ -60,7 +68,7 @@ def run_models(request: RunRequest, notify: Callable[[RunEvent], None]) -> RunOu
 
 
 @contextmanager
-def _recording_failure(record: Record) -> Iterator[None]:
+def _recording_failure(record: RunRecorder) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
@@ -70,7 +78,7 @@ def _recording_failure(record: Record) -> Iterator[None]:
         raise
 
 
-def _run_loaded(attempt: LoadAttempt, request: RunRequest, record: Record, signals: StopSignals) -> RunOutcome:
+def _run_loaded(attempt: LoadAttempt, request: RunRequest, record: RunRecorder, signals: StopSignals) -> RunOutcome:
     loaded = attempt.readable()
     record.load(loaded.compiled.project.target.name, partial(emission_of, loaded.compiled))
     with adding_project_errors(attempt, request.selection):
@@ -85,10 +93,10 @@ def _run_loaded(attempt: LoadAttempt, request: RunRequest, record: Record, signa
     write_compiled(loaded, tuple(loaded.compiled.models.values()))
     warnings = (*findings_of_selection(loaded.compiled, loaded.warnings, involved), *unmatched)
     for warning in warnings:
-        record(Warned(warning))
+        record(WarningEmitted(warning))
     if not models:  # no changes since the saved state
         return RunOutcome((), warnings)
-    record(QueriesChosen(tuple(_chosen(loaded.compiled, model) for model in models)))
+    record(QueriesSelected(tuple(_chosen(loaded.compiled, model) for model in models)))
     try:
         signals.check()
         from sqlstream.app.running.queries import run_queries  # loads pyspark
@@ -100,13 +108,13 @@ def _run_loaded(attempt: LoadAttempt, request: RunRequest, record: Record, signa
         return RunOutcome(_skip_all(models, record), warnings)
 
 
-def _chosen(compiled: CompiledProject, model: CompiledModel) -> ChosenQuery:
+def _chosen(compiled: CompiledProject, model: CompiledModel) -> SelectedQuery:
     output = model.output
     if output is None:
         raise ValueError(f"{model.name} is not a terminal model")
     tables = dict.fromkeys(use.table for use in source_uses(compiled, model))
     mode, trigger = model.config.output_mode, str(model.config.trigger)
-    return ChosenQuery(
+    return SelectedQuery(
         model.name, model.unique_id, output.sink, output.format, mode, trigger, tuple(tables), model.kind
     )
 

@@ -37,7 +37,7 @@ class ShowRequest:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShowResult:
     """The rows of each node, parents first, and the warnings about the selection."""
 
     nodes: tuple[ShownRows, ...]
@@ -45,7 +45,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class NodesToShow:
     """A compiled project and the ids of the nodes to show, with the warnings about the selection."""
 
     loaded: Loaded
@@ -53,7 +53,7 @@ class Chosen:
     warnings: tuple[Finding, ...]
 
 
-def show_rows(request: ShowRequest) -> Shown:
+def show_rows(request: ShowRequest) -> ShowResult:
     """Returns the first rows of the selected nodes: from the in-memory table of a running process if there is one, or
     else from the model as a batch query over its sources. Starts no query and writes nothing.
 
@@ -62,10 +62,10 @@ def show_rows(request: ShowRequest) -> Shown:
     chosen = choose(request)
     with interruptible() as signals:
         rows = _rows_of(chosen, request, signals)
-    return Shown(tuple(rows[node] for node in chosen.nodes), chosen.warnings)
+    return ShowResult(tuple(rows[node] for node in chosen.nodes), chosen.warnings)
 
 
-def _rows_of(chosen: Chosen, request: ShowRequest, signals: StopSignals) -> dict[str, ShownRows]:
+def _rows_of(chosen: NodesToShow, request: ShowRequest, signals: StopSignals) -> dict[str, ShownRows]:
     """Returns the rows of the nodes by their ids."""
     notify = request.project.notify
     live = _live(chosen, request.limit, notify)
@@ -79,7 +79,7 @@ def _rows_of(chosen: Chosen, request: ShowRequest, signals: StopSignals) -> dict
     return live | {each.unique_id: each for each in shown}
 
 
-def _live(chosen: Chosen, limit: int, notify: Callable[[str], None]) -> dict[str, ShownRows]:
+def _live(chosen: NodesToShow, limit: int, notify: Callable[[str], None]) -> dict[str, ShownRows]:
     """Returns the rows of nodes that a running process keeps in memory, by their ids."""
     compiled = chosen.loaded.compiled
     models = (compiled.models[node] for node in chosen.nodes if node in compiled.models)
@@ -87,7 +87,7 @@ def _live(chosen: Chosen, limit: int, notify: Callable[[str], None]) -> dict[str
     return {each.unique_id: each for each in shown if each is not None}
 
 
-def choose(request: ShowRequest) -> Chosen:
+def choose(request: ShowRequest) -> NodesToShow:
     """Returns the compiled project and the nodes to show.
 
     Raises: FindingsError if they cannot be shown. Errors elsewhere in the project are only counted.
@@ -103,7 +103,7 @@ def choose(request: ShowRequest) -> Chosen:
         if nodes[0] not in compiled.models:
             raise UsageError("--inline disables itself: remove `enabled=false` from its config()")
     _check_errors(attempt, loaded, nodes, request.project.notify if inline is None else silent)
-    return Chosen(loaded, nodes, warnings)
+    return NodesToShow(loaded, nodes, warnings)
 
 
 def _inline_model(request: ShowRequest) -> ModelFile:

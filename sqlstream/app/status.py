@@ -18,7 +18,7 @@ from sqlstream.app.running.process_start import machine_id, process_start
 from sqlstream.errors import UsageError
 from sqlstream.project.files.files import ARTIFACTS_FOLDER, find_project_root
 from sqlstream.state.runs.history import PastRun, past_runs
-from sqlstream.state.runs.status import KnownRun, ProjectStatus, RunStatus, project_status
+from sqlstream.state.runs.status import ProjectStatus, RunStatus, RunWithStatus, project_status
 
 
 def read_status(request: ProjectRequest, selection: Selection = EVERYTHING) -> ProjectStatus:
@@ -43,10 +43,10 @@ def read_status(request: ProjectRequest, selection: Selection = EVERYTHING) -> P
     return status
 
 
-def known_runs(root: Path) -> tuple[KnownRun, ...]:
+def known_runs(root: Path) -> tuple[RunWithStatus, ...]:
     """Returns the recorded runs of the project at `root`, the oldest first."""
     runs = past_runs(_lines(root), _read(root / ARTIFACTS_FOLDER / RUN_RESULTS))
-    return tuple(KnownRun(run, run_status(run)) for run in runs)
+    return tuple(RunWithStatus(run, run_status(run)) for run in runs)
 
 
 def run_status(run: PastRun) -> RunStatus:

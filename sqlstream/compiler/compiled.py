@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Read:
+class ViewReference:
     """A temp view that a model's SQL reads (`view`, unquoted), and the node that it shows."""
 
     view: str
@@ -72,7 +72,7 @@ class CompiledModel:
     config: ModelConfig
     config_places: Mapping[str, Location]
     sql: str
-    reads: tuple[Read, ...]
+    reads: tuple[ViewReference, ...]
     streaming: bool
     output: Output | None
     compiled_path: str

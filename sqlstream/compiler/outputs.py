@@ -11,7 +11,7 @@ from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.cache.rendering import values_of
 from sqlstream.compiler.compiled import Output
 from sqlstream.compiler.configured import ConfiguredModel
-from sqlstream.compiler.render.values import Reads, RenderOptions, merge_reads
+from sqlstream.compiler.render.values import RenderOptions, TemplateReads, merge_reads
 from sqlstream.compiler.render.yaml import SinkRenderer
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.config import ModelConfig
@@ -64,7 +64,7 @@ def resolve_unused(
     if kept is not None:
         return tuple(replace(output, location=sinks[output.sink].location) for output in kept), []
     findings: list[Finding] = []
-    filled: list[tuple[Output, Reads]] = []
+    filled: list[tuple[Output, TemplateReads]] = []
     for sink in sinks.values():
         try:
             filled.append(_fill_in(sink, options, _ANY_MODEL, ModelConfig(tags=("tag",))))
@@ -88,7 +88,7 @@ def _needs_meta(sink: Sink) -> bool:
     return any(value is not None and "meta" in str(value.value) for value in values)
 
 
-def _fill_in(sink: Sink, options: RenderOptions, file: ModelFile, config: ModelConfig) -> tuple[Output, Reads]:
+def _fill_in(sink: Sink, options: RenderOptions, file: ModelFile, config: ModelConfig) -> tuple[Output, TemplateReads]:
     # a renamed query keeps its checkpoint, and so the folder that it writes to
     name = config.previous_name or file.name
     model = {"name": name, "path": file.path, "tags": list(config.tags), "meta": dict(config.meta)}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.compiler.emission.examples import IDLE_BATCHES, POLICY, Delay, Emission, Example, Release, Step
+from sqlstream.compiler.emission.examples import IDLE_BATCHES, POLICY, Delay, Emission, Example, Step, WaitsFor
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.location import Location
 from sqlstream.project.configuration.trigger import Trigger
@@ -16,23 +16,23 @@ Locate = Callable[[Where, str], Location]
 """Returns the location of an operator, or of a key of its source."""
 
 RULES = {
-    Release.ROW: "emits each row in the batch that reads it",
-    Release.KEY: "the first row of each key is emitted in the batch that reads it; later rows with the same key are "
+    WaitsFor.ROW: "emits each row in the batch that reads it",
+    WaitsFor.KEY: "the first row of each key is emitted in the batch that reads it; later rows with the same key are "
     "dropped",
-    Release.RUN: "is a batch model: all of its inputs are static, and each run emits all rows once",
-    Release.CHANGE: "each batch emits the groups that it changes, with their current values",
-    Release.WHOLE: "each batch emits all groups, with their current values",
-    Release.WINDOW: "a window is emitted once, in the batch after the watermark reaches its end",
-    Release.SESSION: "a session is emitted once, in the batch after the watermark reaches its end (its last event plus "
+    WaitsFor.RUN: "is a batch model: all of its inputs are static, and each run emits all rows once",
+    WaitsFor.CHANGE: "each batch emits the groups that it changes, with their current values",
+    WaitsFor.WHOLE: "each batch emits all groups, with their current values",
+    WaitsFor.WINDOW: "a window is emitted once, in the batch after the watermark reaches its end",
+    WaitsFor.SESSION: "a session is emitted once, in the batch after the watermark reaches its end (its last event plus "
     "the gap)",
-    Release.TIME: "a group is emitted once, in the batch after the watermark reaches `{time}`",
-    Release.MATCH: "matching rows are emitted in the batch in which the later one arrives",
-    Release.UNMATCHED: "a row without a match is emitted once the watermark rules out a match, in the next batch",
-    Release.FIRST: "only the first rows over the whole life of the query are emitted, in the batch that reads them",
-    Release.UNKNOWN: "it is unknown when its rows are emitted",
+    WaitsFor.TIME: "a group is emitted once, in the batch after the watermark reaches `{time}`",
+    WaitsFor.MATCH: "matching rows are emitted in the batch in which the later one arrives",
+    WaitsFor.UNMATCHED: "a row without a match is emitted once the watermark rules out a match, in the next batch",
+    WaitsFor.FIRST: "only the first rows over the whole life of the query are emitted, in the batch that reads them",
+    WaitsFor.UNKNOWN: "it is unknown when its rows are emitted",
 }
 
-TIMED = frozenset({Release.WINDOW, Release.SESSION, Release.TIME, Release.UNMATCHED})
+TIMED = frozenset({WaitsFor.WINDOW, WaitsFor.SESSION, WaitsFor.TIME, WaitsFor.UNMATCHED})
 """The releases that wait for the watermark."""
 
 
@@ -106,11 +106,11 @@ def _head(model: CompiledModel) -> str:
 def _step_lines(step: Step, emission: Emission, locate: Locate) -> list[str]:
     rule = RULES[step.release].format(time=step.time)
     place = f"{step.operator or 'a part of the query'} ({locate(step.where, 'watermark')})"
-    lines = ["the query" if step.release in (Release.ROW, Release.RUN) else place, f"  {rule}"]
+    lines = ["the query" if step.release in (WaitsFor.ROW, WaitsFor.RUN) else place, f"  {rule}"]
     if step.example is not None:
         lines.append(f"  for example, {_example(step, step.example, emission)}")
     if step.unknown is not None:
-        lines.append(f"  {'' if step.release is Release.UNKNOWN else 'no example: '}{step.unknown}")
+        lines.append(f"  {'' if step.release is WaitsFor.UNKNOWN else 'no example: '}{step.unknown}")
     return lines
 
 
@@ -119,8 +119,8 @@ def _example(step: Step, example: Example, emission: Emission) -> str:
     dated = len({time.date() for time in times}) > 1
     start, end, *events = (_time(time, dated=dated) for time in times)
     what = {
-        Release.WINDOW: f"the window {start}-{end}" if not dated else f"the window from {start} to {end}",
-        Release.SESSION: f"a session whose last event is at {start}",
+        WaitsFor.WINDOW: f"the window {start}-{end}" if not dated else f"the window from {start} to {end}",
+        WaitsFor.SESSION: f"a session whose last event is at {start}",
     }.get(step.release, f"the group of {start}")
     return f"{what} is emitted when {_cause(events, emission)}, in the next batch (times in UTC)"
 

@@ -7,7 +7,7 @@ import re
 
 from sqlstream.report.numbers import plural
 from sqlstream.report.rows import json_text
-from sqlstream.state.results.source_columns import FoundColumn, SourceColumns
+from sqlstream.state.results.source_columns import InferredColumn, SourceColumns
 
 PLAIN = re.compile(r"[A-Za-z_](?:[\w .,()<>/`'-]|:(?=\S)|(?<=\S)#)*(?<![ :])")
 """Text that needs no quotes in block YAML."""
@@ -59,7 +59,7 @@ def _comments(found: SourceColumns) -> list[str]:
     return lines
 
 
-def _column(column: FoundColumn, *, typed: bool) -> list[str]:
+def _column(column: InferredColumn, *, typed: bool) -> list[str]:
     lines = [f"  - name: {_scalar(column.name)}"]
     if typed:
         lines.append(f"    data_type: {_scalar(column.data_type)}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from sqlstream.compiler.sql.tokens import Kind, SqlTokenError, Token, Tokens, tokenize
+from sqlstream.compiler.sql.tokens import SqlTokenError, Token, TokenKind, Tokens, tokenize
 
 MAX_EXCERPT = 80
 """Maximum number of characters to quote from each side."""
@@ -66,14 +66,14 @@ def sql_difference(old: str, new: str) -> SqlDifference | None:
 
 def _flat(tokens: Sequence[Token]) -> Tokens:
     """Returns the tokens, with those inside hints, without semicolons at the end."""
-    flat = [part for token in tokens for part in (token.inside if token.kind is Kind.HINT else (token,))]
+    flat = [part for token in tokens for part in (token.inside if token.kind is TokenKind.HINT else (token,))]
     while flat and flat[-1].key == ";":
         flat.pop()
     return tuple(flat)
 
 
 def _key(token: Token) -> str:
-    return token.text.upper() if token.kind is Kind.NUMBER else token.key or token.text
+    return token.text.upper() if token.kind is TokenKind.NUMBER else token.key or token.text
 
 
 def _changed_ranges(before: list[str], after: list[str]) -> list[_Range]:

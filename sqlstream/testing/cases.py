@@ -32,7 +32,7 @@ class CaseInput:
 
 
 @dataclass(frozen=True)
-class Feed:
+class GivenBatch:
     """One given micro-batch: rows by node. `at` is the time of the clock from this batch on."""
 
     rows: tuple[tuple[str, Rows], ...]
@@ -40,7 +40,7 @@ class Feed:
     location: Location
 
 
-Step = Feed | BetweenBatches
+Step = GivenBatch | BetweenBatches
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ class Case:
     older: Case | None = None
 
     @property
-    def feeds(self) -> tuple[Feed, ...]:
+    def feeds(self) -> tuple[GivenBatch, ...]:
         """The given batches."""
-        return tuple(step for step in self.steps if isinstance(step, Feed))
+        return tuple(step for step in self.steps if isinstance(step, GivenBatch))
 
 
 def build_case(
@@ -77,7 +77,7 @@ def build_case(
     inputs = builder.inputs()
     steps = builder.steps(inputs)
     if not is_older:
-        count = sum(isinstance(step, Feed) for step in steps)
+        count = sum(isinstance(step, GivenBatch) for step in steps)
         builder.findings += expectation_problems(test, compiled, model, None if builder.findings else count)
     if builder.findings:
         return tuple(builder.findings)
@@ -238,14 +238,14 @@ class _Builder:
             steps.append(step)
             return
         last = steps[-1] if steps else None
-        if step.with_previous and isinstance(last, Feed):
+        if step.with_previous and isinstance(last, GivenBatch):
             at = step.at or last.at
-            steps[-1] = Feed((*last.rows, (node_id, step.rows)), at, last.location)
+            steps[-1] = GivenBatch((*last.rows, (node_id, step.rows)), at, last.location)
             return
         if step.with_previous:
             what, why = "there is no batch before this one", "`with_previous` combines two batches into one micro-batch"
             self._add("unit-test-batches", what, why, "remove `with_previous`", step.location)
-        steps.append(Feed(((node_id, step.rows),), step.at, step.location))
+        steps.append(GivenBatch(((node_id, step.rows),), step.at, step.location))
 
     def _upgrade_problem(self, *, in_batches: bool) -> None:
         if in_batches:

@@ -30,7 +30,7 @@ from sqlstream.state.results.unit_tests import CaseResult, Observed, Outcome, Ro
 from sqlstream.testing.compare import RowComparison, types_of
 from sqlstream.testing.judge import result_of
 from sqlstream.testing.prepared import PreparedCase
-from sqlstream.testing.stream import Delivery
+from sqlstream.testing.stream import IndexedBatch
 
 MOST_BATCHES = 6
 """The maximal number of batches in a split. Cases have few rows, and each batch takes a tenth of a second."""
@@ -45,7 +45,7 @@ Batches = tuple[tuple[RowId, ...], ...]
 
 
 @dataclass(frozen=True)
-class Variant:
+class Execution:
     """One way to run the rows of a case: in `batches` of a stream, or (None) as a batch query."""
 
     name: str
@@ -72,7 +72,7 @@ class Equivalence:
         # emit everything that the watermark closes, even if the target makes it wait for the next rows
         self.prepared.frame.sparkSession.conf.set(IDLE_BATCHES, "true")
         self._keys = self._key_indexes()
-        once = Variant("one micro-batch", (tuple(rows),))
+        once = Execution("one micro-batch", (tuple(rows),))
         expected = self._final(once)
         if expected is None:
             return self._failed_with(once, self._error) if self._error is not None else None
@@ -84,26 +84,26 @@ class Equivalence:
                 return self._failed(variant, rows)
         return None
 
-    def _variants(self, rows: Sequence[RowId]) -> Iterator[Variant]:
+    def _variants(self, rows: Sequence[RowId]) -> Iterator[Execution]:
         """Yields the variants: as a batch query, row by row, and a random split, with the test's name as the seed.
 
         The rows are in the order of the test. If a row is late in that order, they are sorted by a time column.
         """
-        yield Variant("a batch", None)
+        yield Execution("a batch", None)
         chance = random.Random(self.prepared.case.test.name)  # noqa: S311 - the same splits each time
         for order_name, order in self._orders(rows):
             self._was_late = False
-            yield Variant(f"row by row{order_name}", _cut(order, range(1, len(order))))
+            yield Execution(f"row by row{order_name}", _cut(order, range(1, len(order))))
             if self._was_late:
                 continue
             if len(order) > 2:
                 cuts = sorted(chance.sample(range(1, len(order)), chance.randint(1, min(len(order), MOST_BATCHES) - 1)))
-                yield Variant(f"in {len(cuts) + 1} micro-batches{order_name}", _cut(order, cuts))
+                yield Execution(f"in {len(cuts) + 1} micro-batches{order_name}", _cut(order, cuts))
             return
 
     def _rows(self) -> list[RowId]:
         """Returns the rows in the order of the test."""
-        deliveries = [step for step in self.prepared.own_steps() if isinstance(step, Delivery)]
+        deliveries = [step for step in self.prepared.own_steps() if isinstance(step, IndexedBatch)]
         return [(node, number) for each in deliveries for node, numbers in each.rows.items() for number in numbers]
 
     def _key_indexes(self) -> tuple[int, ...] | None:
@@ -152,7 +152,7 @@ class Equivalence:
             self._values_by_node[node] = maker.rows(maker.frame(item.rows, item.schema))
         return self._values_by_node[node]
 
-    def _final(self, variant: Variant, rows: Sequence[RowId] = ()) -> tuple[Row, ...] | None:
+    def _final(self, variant: Execution, rows: Sequence[RowId] = ()) -> tuple[Row, ...] | None:
         """Returns the final table, None if it cannot be compared: rows were late, or Spark refuses the batch query."""
         self.runs += 1
         self._error = None
@@ -214,7 +214,7 @@ class Equivalence:
     def _differ(self, expected: Sequence[Row], found: Sequence[Row]) -> bool:
         return any(row.kind is not RowKind.SAME for row in self._compared(expected, found).rows)
 
-    def _failed_with(self, variant: Variant, error: Finding) -> CaseResult:
+    def _failed_with(self, variant: Execution, error: Finding) -> CaseResult:
         """Returns the result if the query fails in a variant, but not with the batches of the test."""
         what = f"`{self.prepared.case.model.name}` fails with its rows {variant.name}, but not as the test gives them"
         fix = "fix the model, or set `equivalence: false` with the `reason` why that is correct"
@@ -225,7 +225,7 @@ class Equivalence:
     def _split(self, batches: Batches) -> tuple[tuple[str, ...], ...]:
         return tuple(tuple(self._text(row) for row in batch) for batch in batches)
 
-    def _failed(self, variant: Variant, rows: Sequence[RowId]) -> CaseResult:
+    def _failed(self, variant: Execution, rows: Sequence[RowId]) -> CaseResult:
         """Returns the result with the difference, reduced to few rows and batches."""
         self.runs = 0
         smallest, rows = self._reduced(variant, list(rows))
@@ -235,14 +235,14 @@ class Equivalence:
         result = result_of(self.prepared.case, Outcome.FAILED)
         return replace(result, differences=(difference,), split=split)
 
-    def _both(self, variant: Variant, rows: Sequence[RowId]) -> tuple[tuple[Row, ...] | None, tuple[Row, ...] | None]:
+    def _both(self, variant: Execution, rows: Sequence[RowId]) -> tuple[tuple[Row, ...] | None, tuple[Row, ...] | None]:
         """Returns the final tables of one micro-batch and of `variant`."""
-        return self._final(Variant("", (tuple(rows),))), self._final(variant, rows)
+        return self._final(Execution("", (tuple(rows),))), self._final(variant, rows)
 
-    def _reduced(self, variant: Variant, rows: list[RowId]) -> tuple[Variant, list[RowId]]:
+    def _reduced(self, variant: Execution, rows: list[RowId]) -> tuple[Execution, list[RowId]]:
         """Returns the variant without rows, and with fewer batches, as long as the difference remains."""
 
-        def shows(candidate: Variant, left: Sequence[RowId]) -> bool:
+        def shows(candidate: Execution, left: Sequence[RowId]) -> bool:
             if self.runs >= MOST_RUNS or not left:
                 return False
             expected, found = self._both(candidate, left)
@@ -280,7 +280,7 @@ def _without(batches: Batches | None, row: RowId) -> Batches | None:
     return tuple(batch for batch in left if batch)
 
 
-def _merged(variant: Variant, shows: Callable[[Variant], bool]) -> Variant:
+def _merged(variant: Execution, shows: Callable[[Execution], bool]) -> Execution:
     """Returns the variant with adjacent batches merged as long as the difference remains."""
     at = 0
     while variant.batches is not None and at + 1 < len(variant.batches):
@@ -293,8 +293,8 @@ def _merged(variant: Variant, shows: Callable[[Variant], bool]) -> Variant:
     return variant
 
 
-def _delivery(batch: Sequence[RowId]) -> Delivery:
+def _delivery(batch: Sequence[RowId]) -> IndexedBatch:
     rows: dict[str, tuple[int, ...]] = {}
     for node, number in batch:
         rows[node] = (*rows.get(node, ()), number)
-    return Delivery(rows)
+    return IndexedBatch(rows)

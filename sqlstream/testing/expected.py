@@ -21,7 +21,7 @@ from sqlstream.testing.rows import TypedRows, columns_of
 
 
 @dataclass(frozen=True)
-class Expectation:
+class ExpectedRowsReader:
     """Reads the expectations of `case` for `frame`, the rows of its model."""
 
     case: Case

@@ -22,7 +22,7 @@ from sqlstream.spark.reading.python_code import import_name
 from sqlstream.spark.reading.read_columns import read_columns
 from sqlstream.spark.reading.sources import declared_schema
 from sqlstream.spark.running.plans import WATERMARK
-from sqlstream.testing.cases import Case, CaseInput, Feed
+from sqlstream.testing.cases import Case, CaseInput, GivenBatch
 from sqlstream.testing.rows import TypedRows, columns_of, nullable
 
 METADATA_TYPE = (
@@ -128,7 +128,7 @@ class CaseFrames:
         if BetweenBatches.UPGRADE in steps:
             at = steps.index(BetweenBatches.UPGRADE)
             steps = steps[:at] if self.case.older is None else steps[at + 1 :]
-        feeds = (step for step in steps if isinstance(step, Feed))
+        feeds = (step for step in steps if isinstance(step, GivenBatch))
         return [rows for feed in feeds for node_id, rows in feed.rows if node_id == item.node_id]
 
     def renew(self) -> DataFrame:

@@ -26,7 +26,7 @@ from sqlstream.state.results.unit_tests import NOTHING, CaseResult, Observed, Ou
 from sqlstream.state.runs.silence import why_ended_silent
 from sqlstream.testing.cases import Case
 from sqlstream.testing.equivalence import Equivalence
-from sqlstream.testing.expected import Expectation, moment
+from sqlstream.testing.expected import ExpectedRowsReader, moment
 from sqlstream.testing.frames import CaseFrames
 from sqlstream.testing.judge import ExpectedResult, judge, judge_refusal, result_of
 from sqlstream.testing.pin_time import pin_time
@@ -68,7 +68,7 @@ class Harness:
     def _run(self, case: Case) -> CaseResult:
         prepared = self.prepare(case)
         observed = prepared.observe()
-        expectation = Expectation(case, prepared.frame)
+        expectation = ExpectedRowsReader(case, prepared.frame)
         expected = ExpectedResult(None, None, None) if observed.error else expectation.result(observed)
         result = judge(case, observed, expected)
         if self.explains or result.outcome is Outcome.FAILED:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sqlstream.compiler.sql.tokens import Kind, Tokens, tokenize
+from sqlstream.compiler.sql.tokens import TokenKind, Tokens, tokenize
 from sqlstream.testing.cases import Case
 
 _NOW = "timestamp_millis({at})"
@@ -51,7 +51,7 @@ def _time_calls(tokens: Tokens) -> Iterator[tuple[int, int, str]]:
     for number, token in enumerate(tokens):
         before = tokens[number - 1].key if number else ""
         behind = tuple(each.key for each in tokens[number + 1 : number + 3])
-        if token.kind is not Kind.WORD or token.key not in _TIMES or before in (".", "AS"):
+        if token.kind is not TokenKind.WORD or token.key not in _TIMES or before in (".", "AS"):
             continue
         if behind == ("(", ")"):
             yield token.start, tokens[number + 2].end, _TIMES[token.key]

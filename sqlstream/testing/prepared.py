@@ -19,10 +19,10 @@ from sqlstream.spark.running.plans import is_stateful
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import error_finding, fragment_of, read_error
 from sqlstream.state.results.unit_tests import Observed, Row
-from sqlstream.testing.cases import Case, Feed
+from sqlstream.testing.cases import Case, GivenBatch
 from sqlstream.testing.expected import moment
 from sqlstream.testing.frames import CaseFrames
-from sqlstream.testing.stream import CaseStream, Delivery, Part, Sink, SinkError, checkpoint_folder, write_each
+from sqlstream.testing.stream import CaseStream, IndexedBatch, Part, Sink, SinkError, checkpoint_folder, write_each
 from sqlstream.testing.upgrade import check_upgrade
 
 
@@ -58,7 +58,7 @@ class PreparedCase:
             check_upgrade(older, frame, self.case, self.frame)
         return self.stream(self.own_steps(), parts)
 
-    def stream(self, steps: Sequence[Delivery | BetweenBatches], parts: Sequence[Part] | None = None) -> Observed:
+    def stream(self, steps: Sequence[IndexedBatch | BetweenBatches], parts: Sequence[Part] | None = None) -> Observed:
         """Returns the result of other batches of the same rows."""
         with checkpoint_folder() as folder:
             sink = self._sink() if parts is not None else None  # only the case's own batches go to the sink
@@ -88,13 +88,13 @@ class PreparedCase:
     def _part(self) -> Part:
         return Part(self.frames, self.frame, self.case.model.config.output_mode)
 
-    def own_steps(self) -> list[Delivery | BetweenBatches]:
+    def own_steps(self) -> list[IndexedBatch | BetweenBatches]:
         """Returns the case's own batches, and the steps between them."""
         begun: dict[str, int] = {}
         batches: dict[str, int] = {}
-        steps: list[Delivery | BetweenBatches] = []
+        steps: list[IndexedBatch | BetweenBatches] = []
         for step in self.case.steps:
-            if not isinstance(step, Feed):
+            if not isinstance(step, GivenBatch):
                 steps.append(step)
                 continue
             rows: dict[str, tuple[int, ...]] = {}
@@ -103,7 +103,7 @@ class PreparedCase:
                 begin = begun.get(node_id, 0)
                 rows[node_id] = (*rows.get(node_id, ()), *range(begin, begin + count))
                 begun[node_id], batches[node_id] = begin + count, batches.get(node_id, 0) + 1
-            steps.append(Delivery(rows, None if step.at is None else moment(self.frame.sparkSession, step.at)))
+            steps.append(IndexedBatch(rows, None if step.at is None else moment(self.frame.sparkSession, step.at)))
         return steps
 
     def _clock(self) -> Clock:

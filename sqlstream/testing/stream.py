@@ -52,7 +52,7 @@ class SinkError(Exception):
 
 
 @dataclass(frozen=True)
-class Delivery:
+class IndexedBatch:
     """The rows of one micro-batch: their indexes, from 0, by node. `at` is the time of the clock from this batch on, in
     ms since 1970.
     """
@@ -92,7 +92,7 @@ class CaseStream:
         self._part = self.parts[0]
         self._output = MemoryOutput(self._part.frame.sparkSession)
 
-    def run(self, steps: Sequence[Delivery | BetweenBatches], failed: Callable[[Exception], Observed]) -> Observed:
+    def run(self, steps: Sequence[IndexedBatch | BetweenBatches], failed: Callable[[Exception], Observed]) -> Observed:
         """Returns the result. `failed` converts an error of Spark to a result."""
         query = None
         try:
@@ -108,9 +108,9 @@ class CaseStream:
         finally:
             _stop(query)
 
-    def _take(self, query: StreamingQuery, step: Delivery | BetweenBatches) -> StreamingQuery:
+    def _take(self, query: StreamingQuery, step: IndexedBatch | BetweenBatches) -> StreamingQuery:
         """Delivers a batch, or restarts the query, with the next model for an upgrade. Returns the running query."""
-        if isinstance(step, Delivery):
+        if isinstance(step, IndexedBatch):
             self._deliver(query, step)
             return query
         self._save_state_rows(query)
@@ -125,7 +125,7 @@ class CaseStream:
         query.processAllAvailable()  # now it has read its checkpoint and waits for rows
         return query
 
-    def _deliver(self, query: StreamingQuery, delivery: Delivery) -> None:
+    def _deliver(self, query: StreamingQuery, delivery: IndexedBatch) -> None:
         if delivery.at is not None:
             self.clock.set(delivery.at)
         watermark, batches = watermark_of(query), len(progresses(query))

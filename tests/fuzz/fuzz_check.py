@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import product
 from pathlib import Path
 
-from sqlstream.app.compile import Compiled, compile_models
+from sqlstream.app.compile import CompileOutput, compile_models
 from sqlstream.app.explain_model import explain_model
 from sqlstream.app.lineage import trace
 from sqlstream.app.ls import list_nodes
@@ -57,14 +57,14 @@ def check_project(folder: Path) -> Outcome:
     return outcome if same else replace(outcome, faults=(*outcome.faults, "the cache changes what compile gives"))
 
 
-def _is_of_the_moment(compiled: Compiled) -> bool:
+def _is_of_the_moment(compiled: CompileOutput) -> bool:
     """Whether a template may use values that differ each time, such as the present time."""
     project = compiled.loaded.compiled.project
     texts = [*(model.text for model in project.models), *(macros.text for macros in project.macros)]
     return any(name in text for text in texts for name in OF_THE_MOMENT)
 
 
-def _printed(request: ProjectRequest, compiled: Compiled) -> tuple[str, ...]:
+def _printed(request: ProjectRequest, compiled: CompileOutput) -> tuple[str, ...]:
     """Returns all output of the commands for a project that compiles. Some commands get the last of its models."""
     whole, models, findings = compiled.loaded.compiled, compiled.models, compiled.findings
     texts = [compiled_text(whole, models), compiled_json(whole, models, findings), findings_text(findings)]

@@ -12,7 +12,7 @@ from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, order_rows, wait_for
 from pyspark.sql import SparkSession
 
 from sqlstream.errors import FindingsError
-from sqlstream.state.runs.events import Status, TableShown, Warned
+from sqlstream.state.runs.events import Status, TableShown, WarningEmitted
 from sqlstream.state.runs.progress import BatchProgress
 
 Rows = Callable[[Path], list[dict[str, Any]]]
@@ -154,7 +154,7 @@ def test_a_run_warns_only_about_its_models(orders: ProjectFolder) -> None:
     )
 
     assert orders.run("big").warnings == ()
-    assert not [event for event in orders.events if isinstance(event, Warned)]
+    assert not [event for event in orders.events if isinstance(event, WarningEmitted)]
     (warning,) = orders.run("growing").warnings
     assert (warning.code, warning.location and warning.location.path) == ("unbounded-state", "models/kinds.sql")
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sqlstream.compiler.sql.sql_text import read_sql
-from sqlstream.compiler.sql.tokens import Kind, Token, tokenize
+from sqlstream.compiler.sql.tokens import Token, TokenKind, tokenize
 
 FIXTURES = Path(__file__).parents[1] / "unit" / "compiler" / "fixtures"
 
@@ -43,7 +43,7 @@ def _flat(tokens: tuple[Token, ...]) -> list[str]:
     """Returns the texts of sqlstream's tokens, with hints split into single tokens."""
     texts: list[str] = []
     for token in tokens:
-        texts += ["/*+", *_flat(token.inside), "*/"] if token.kind is Kind.HINT else [token.text]
+        texts += ["/*+", *_flat(token.inside), "*/"] if token.kind is TokenKind.HINT else [token.text]
     return texts
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from sqlstream import ProjectRequest
-from sqlstream.app.compile import Compiled, compile_models
+from sqlstream.app.compile import CompileOutput, compile_models
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ("activity", "cloudtrail", "devices", "events", "logs", "transforms", "wordcount")
 
 
 @pytest.fixture(scope="module")
-def examples(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
+def examples(tmp_path_factory: pytest.TempPathFactory) -> CompileOutput:
     """The examples, compiled in a copy of the project without its data."""
     folder = tmp_path_factory.mktemp("examples")
     for name in ("models", "macros", "seeds"):
@@ -25,13 +25,13 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
     return compile_models(ProjectRequest(folder, env={}))
 
 
-def test_the_examples_compile_without_a_finding(examples: Compiled) -> None:
+def test_the_examples_compile_without_a_finding(examples: CompileOutput) -> None:
     """The examples compile without errors, warnings or hints; every folder in models/ is an example with that name."""
     assert examples.findings == ()
     assert sorted({model.file.folders[0] for model in examples.models}) == list(EXAMPLES)
 
 
-def test_every_model_and_column_is_described(examples: Compiled) -> None:
+def test_every_model_and_column_is_described(examples: CompileOutput) -> None:
     """The properties list each model's columns in order; only Spark knows those of Python models."""
     for unique_id, model in examples.loaded.compiled.models.items():
         given = examples.loaded.compiled.columns[unique_id]
@@ -42,7 +42,7 @@ def test_every_model_and_column_is_described(examples: Compiled) -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_every_example_is_explained(example: str, examples: Compiled) -> None:
+def test_every_example_is_explained(example: str, examples: CompileOutput) -> None:
     """The page of examples has a section for each, with its models and how to run it; the README lists it."""
     page = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
     section = page.split(f"\n## {example}\n", 1)[1].split("\n## ", 1)[0]

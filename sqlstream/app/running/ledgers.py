@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from sqlstream.app.running.ready import Checks, Ready
+from sqlstream.app.running.ready import CheckContext, CheckedQuery
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.storage.checkpoints import archive_start, last_commit, remove_finished, write_ledger
 from sqlstream.state.ledger import Ledger, PendingLedger
@@ -17,7 +17,7 @@ from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.version import __version__
 
 
-def write_before_start(ready: Ready, checks: Checks) -> None:
+def write_before_start(ready: CheckedQuery, checks: CheckContext) -> None:
     """Writes the ledger of a query that is about to start, and archives the files of a failed first run.
 
     If the checkpoint has batches of an earlier query, its ledger stays in effect until the new query has committed a
@@ -44,7 +44,7 @@ class LedgerUpdater:
     If the run is killed before that, the next one sees the commit and writes the ledger.
     """
 
-    def __init__(self, ready: Sequence[Ready], checks: Checks, notify: Callable[[RunEvent], None]) -> None:
+    def __init__(self, ready: Sequence[CheckedQuery], checks: CheckContext, notify: Callable[[RunEvent], None]) -> None:
         self._notify = notify
         self._waiting = {
             item.query.model.name: (item, _ledger(item, checks))
@@ -83,7 +83,7 @@ class LedgerUpdater:
                 del self._waiting[model]
 
 
-def _ledger(ready: Ready, checks: Checks) -> Ledger:
+def _ledger(ready: CheckedQuery, checks: CheckContext) -> Ledger:
     """Returns the ledger of the query in its present form."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     accepted = ready.state.ledger.accepted if ready.state.ledger and ready.plan.action is Action.RESUME else ()
@@ -102,7 +102,7 @@ def _ledger(ready: Ready, checks: Checks) -> Ledger:
     )
 
 
-def _retired(ready: Ready) -> tuple[str, ...]:
+def _retired(ready: CheckedQuery) -> tuple[str, ...]:
     """Returns the names of readers that are in the checkpoint and no longer in the query."""
     old = ready.state.ledger
     if old is None or ready.plan.action is not Action.RESUME:

@@ -13,7 +13,7 @@ from sqlstream.app.running.jars import session_jars
 from sqlstream.app.running.ledgers import LedgerUpdater, write_before_start
 from sqlstream.app.running.live_tables import serving
 from sqlstream.app.running.local_files import empty_source_lines, is_small
-from sqlstream.app.running.ready import Checks, Ready, check_all, storage_location
+from sqlstream.app.running.ready import CheckContext, CheckedQuery, check_all, storage_location
 from sqlstream.app.running.restarts import Restarts
 from sqlstream.app.running.session import check_java, check_target, start_session
 from sqlstream.app.running.signals import StopSignals
@@ -27,7 +27,7 @@ from sqlstream.spark.storage.storage import storage_problems
 from sqlstream.spark.writing.memory import MEMORY, live_table, memory_table
 from sqlstream.state.layout import archives_path
 from sqlstream.state.plan import Action
-from sqlstream.state.runs.events import Notice, ProjectFound, QueryResult, RunEvent
+from sqlstream.state.runs.events import Notice, QueryResult, RunEvent, RunStarting
 from sqlstream.state.runs.limits import RunLimits
 from sqlstream.version import __version__
 
@@ -58,7 +58,7 @@ def run_queries(
         notify(_found(loaded, runtime))
         if runtime.cluster is not None:
             runtime.cluster.follow(lambda text: notify(Notice(text)), signals.check)
-        checks = Checks(loaded, request, runtime, secrets, locks)
+        checks = CheckContext(loaded, request, runtime, secrets, locks)
         ready = check_all(checks, models, signals)
         return _run_ready(checks, ready, notify, signals)
 
@@ -71,7 +71,7 @@ def _purpose(loaded: Loaded, models: Sequence[CompiledModel]) -> str:
 
 
 def _run_ready(
-    checks: Checks, ready: Sequence[Ready], notify: Callable[[RunEvent], None], signals: StopSignals
+    checks: CheckContext, ready: Sequence[CheckedQuery], notify: Callable[[RunEvent], None], signals: StopSignals
 ) -> tuple[QueryResult, ...]:
     cluster = checks.runtime.cluster
     if cluster is not None and cluster.choice is not None:
@@ -82,7 +82,7 @@ def _run_ready(
         _notify_unusual(item, notify)
     orders = [item.order(checks) for item in ready]
     signals.check()
-    _for_each(ready, checks, Ready.lock)
+    _for_each(ready, checks, CheckedQuery.lock)
     _for_each(ready, checks, write_before_start)
     ledgers = LedgerUpdater(ready, checks, notify)
     runner = Runner(checks.secrets, ledgers, _limits(checks), Restarts(ready, checks))
@@ -93,20 +93,24 @@ def _run_ready(
     return results
 
 
-def _live_tables(ready: Sequence[Ready], checks: Checks) -> AbstractContextManager[None]:
+def _live_tables(ready: Sequence[CheckedQuery], checks: CheckContext) -> AbstractContextManager[None]:
     queries = [item.query for item in ready if item.query.output.format == MEMORY]
     tables = {query.model.name: partial(live_table, query) for query in queries}
     return serving(checks.loaded.compiled.project.root, checks.loaded.invocation.id, tables)
 
 
-def _for_each(ready: Sequence[Ready], checks: Checks, step: Callable[[Ready, Checks], None]) -> None:
+def _for_each(
+    ready: Sequence[CheckedQuery], checks: CheckContext, step: Callable[[CheckedQuery, CheckContext], None]
+) -> None:
     """Calls `step` for every query. Raises: FindingsError with the findings of all queries."""
     findings = [finding for item in ready for finding in _problems_of(item, checks, step)]
     if findings:
         raise FindingsError(findings)
 
 
-def _problems_of(item: Ready, checks: Checks, step: Callable[[Ready, Checks], None]) -> Sequence[Finding]:
+def _problems_of(
+    item: CheckedQuery, checks: CheckContext, step: Callable[[CheckedQuery, CheckContext], None]
+) -> Sequence[Finding]:
     try:
         with storage_problems(item.root, storage_location(checks.loaded, item.query.model), checks.secrets):
             step(item, checks)
@@ -115,15 +119,15 @@ def _problems_of(item: Ready, checks: Checks, step: Callable[[Ready, Checks], No
     return ()
 
 
-def _limits(checks: Checks) -> RunLimits:
+def _limits(checks: CheckContext) -> RunLimits:
     """Returns the limits of the request, or else of the target."""
     limits = checks.request.limits
     return replace(limits, threads=limits.threads or checks.loaded.compiled.project.target.threads)
 
 
-def _found(loaded: Loaded, runtime: SparkRuntime) -> ProjectFound:
+def _found(loaded: Loaded, runtime: SparkRuntime) -> RunStarting:
     project, models = loaded.compiled.project, loaded.compiled.models
-    return ProjectFound(
+    return RunStarting(
         models=len(models),
         sources=len(declared_sources(project.sources)),
         sinks=len(project.sinks),
@@ -133,7 +137,7 @@ def _found(loaded: Loaded, runtime: SparkRuntime) -> ProjectFound:
     )
 
 
-def _notify_unusual(ready: Ready, notify: Callable[[RunEvent], None]) -> None:
+def _notify_unusual(ready: CheckedQuery, notify: Callable[[RunEvent], None]) -> None:
     """Prints a notice if a query does not simply start or resume."""
     model, plan = ready.query.model, ready.plan
     if plan.action is Action.FRESH_EACH_RUN:
@@ -157,7 +161,7 @@ def _notify_unusual(ready: Ready, notify: Callable[[RunEvent], None]) -> None:
 
 
 def _show_memory(
-    ready: Sequence[Ready], results: Sequence[QueryResult], limit: int | None, notify: Callable[[RunEvent], None]
+    ready: Sequence[CheckedQuery], results: Sequence[QueryResult], limit: int | None, notify: Callable[[RunEvent], None]
 ) -> None:
     for item, result in zip(ready, results, strict=True):
         table = memory_table(item.query, limit) if item.query.output.format == MEMORY and result.batches else None

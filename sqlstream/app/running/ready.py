@@ -44,7 +44,7 @@ CHECKED_AT_A_TIME = 8
 
 
 @dataclass(frozen=True)
-class Ready:
+class CheckedQuery:
     """A checked query with the plan for its checkpoint. Versions of the checkpoint are in `root` in `storage`, which
     does not exist yet if the query `is_new`.
     """
@@ -56,7 +56,7 @@ class Ready:
     state: CheckpointState
     is_new: bool
 
-    def order(self, checks: Checks) -> StartOrder:
+    def order(self, checks: CheckContext) -> StartOrder:
         """Returns the order to start the query."""
         return StartOrder(
             self.query,
@@ -66,14 +66,14 @@ class Ready:
             self.plan.action is Action.FRESH_EACH_RUN,
         )
 
-    def output(self, checks: Checks) -> str | None:
+    def output(self, checks: CheckContext) -> str | None:
         """Returns the path, URI or table that the query writes to, None for sinks without one."""
         output, version = self.query.output, self.plan.version
         if output.table is not None:
             return output_table(output.table, version)
         return None if output.path is None else output_path(storage_base(checks.loaded), output.path, version)
 
-    def lock(self, checks: Checks) -> None:
+    def lock(self, checks: CheckContext) -> None:
         """Locks a new query for this process. Existing queries are locked already. New ones are locked this late,
         because a run that is refused writes nothing, not even a lock.
 
@@ -87,7 +87,7 @@ class Ready:
                     [query_in_use(model.name, "another run that has started in the meantime", model.file.location)]
                 )
 
-    def check_files(self, checks: Checks) -> None:
+    def check_files(self, checks: CheckContext) -> None:
         """Checks the output and the checkpoint as the plan needs them. Raises: FindingsError."""
         if self.query.output.table is None:
             use_fast_checkpoint_files(self.query.frame.sparkSession, self.root, self.output(checks))
@@ -98,7 +98,7 @@ class Ready:
         elif self.plan.action is not Action.WRITE:
             self.check_unused(checks)
 
-    def check_table(self, checks: Checks) -> None:
+    def check_table(self, checks: CheckContext) -> None:
         """Checks that the query's columns fit the table that it writes to. Raises: FindingsError."""
         model, identity, name = self.query.model, self.query.identity, self.output(checks)
         if self.query.output.table is None or name is None:
@@ -110,7 +110,7 @@ class Ready:
             places = [checks.loaded.compiled.locate_in(model.name, problem.offset) for problem in problems]
             raise FindingsError([unfit_table(model.name, name, *pair) for pair in zip(problems, places, strict=True)])
 
-    def check_unused(self, checks: Checks) -> None:
+    def check_unused(self, checks: CheckContext) -> None:
         """Checks that the output of a new checkpoint has no batches of another one. Raises: FindingsError."""
         model, output = self.query.model, self.output(checks)
         if output is None or not format_of(self.query.output.format).writes_files:
@@ -120,7 +120,7 @@ class Ready:
         if is_used:
             raise FindingsError([output_in_use(model.name, output, model.file.location)])
 
-    def check_whole(self, checks: Checks) -> None:
+    def check_whole(self, checks: CheckContext) -> None:
         """Checks that the query can resume on its checkpoint without loss. Raises: FindingsError."""
         model = self.query.model
         location = storage_location(checks.loaded, model)
@@ -132,7 +132,7 @@ class Ready:
 
 
 @dataclass(frozen=True)
-class Checks:
+class CheckContext:
     """The inputs for checking queries. `locks` keeps other processes from the checked queries until it is closed."""
 
     loaded: Loaded
@@ -146,11 +146,11 @@ class Checks:
         return storage_for(path, self.runtime.session)
 
 
-_Checked = Ready | StartRefusal | tuple[Finding, ...]
+_Checked = CheckedQuery | StartRefusal | tuple[Finding, ...]
 """A checked query, or why it cannot start."""
 
 
-def check_all(checks: Checks, models: Sequence[CompiledModel], signals: StopSignals) -> list[Ready]:
+def check_all(checks: CheckContext, models: Sequence[CompiledModel], signals: StopSignals) -> list[CheckedQuery]:
     """Returns every query, analyzed, checked and planned. Raises: FindingsError with the findings of all queries.
 
     Checks several queries in parallel, because sources and storage may be remote. Queries that run Python code of the
@@ -172,7 +172,7 @@ def check_all(checks: Checks, models: Sequence[CompiledModel], signals: StopSign
     findings += refusal_findings([result for result in results if isinstance(result, StartRefusal)])
     if findings:
         raise FindingsError(findings)
-    return [result for result in results if isinstance(result, Ready)]
+    return [result for result in results if isinstance(result, CheckedQuery)]
 
 
 def _await(future: Future[_Checked], signals: StopSignals) -> _Checked:
@@ -182,7 +182,7 @@ def _await(future: Future[_Checked], signals: StopSignals) -> _Checked:
     return future.result()
 
 
-def _has_code(checks: Checks, model: CompiledModel) -> bool:
+def _has_code(checks: CheckContext, model: CompiledModel) -> bool:
     """Whether preparing the query runs Python code of the project, which may not be thread-safe."""
     compiled = checks.loaded.compiled
     project = compiled.project
@@ -192,14 +192,14 @@ def _has_code(checks: Checks, model: CompiledModel) -> bool:
     return bool(project.functions) or models or sources or (model.output is not None and bool(model.output.python))
 
 
-def _try_check(checks: Checks, model: CompiledModel) -> _Checked:
+def _try_check(checks: CheckContext, model: CompiledModel) -> _Checked:
     try:
         return _check(checks, model)
     except FindingsError as error:
         return error.findings
 
 
-def _check(checks: Checks, model: CompiledModel) -> Ready | StartRefusal:
+def _check(checks: CheckContext, model: CompiledModel) -> CheckedQuery | StartRefusal:
     loaded, request, secrets = checks.loaded, checks.request, checks.secrets
     wanted = query_root(storage_base(loaded), model.query_id, model.config.checkpoint)
     with storage_problems(wanted, storage_location(loaded, model), secrets):
@@ -220,7 +220,7 @@ def _check(checks: Checks, model: CompiledModel) -> Ready | StartRefusal:
     )
     if isinstance(plan, StartRefusal):
         return plan
-    ready = Ready(query, plan, root, storage, state, is_new)
+    ready = CheckedQuery(query, plan, root, storage, state, is_new)
     ready.check_files(checks)
     return ready
 

@@ -21,7 +21,7 @@ from sqlstream.errors import Finding, UsageError
 from sqlstream.project.files.files import ARTIFACTS_FOLDER
 from sqlstream.report.runs.as_json import event_fields, event_name, to_line
 from sqlstream.spark.secrets import Secrets
-from sqlstream.state.runs.events import Notice, QueryResult, QuerySilent, RunEvent, Status, TableShown, Warned
+from sqlstream.state.runs.events import Notice, QueryResult, QuerySilent, RunEvent, Status, TableShown, WarningEmitted
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.runs.run_state import RunState, end_unfinished, follow
 from sqlstream.state.runs.silence import QUIET_BATCHES, why_ended_silent, why_silent
@@ -33,7 +33,7 @@ Explain = Callable[[str], Emission | None]
 """Returns when the query of a model emits rows."""
 
 
-class Record:
+class RunRecorder:
     """Records every event of a run and passes it on. If a file cannot be written, the run continues with one notice."""
 
     def __init__(self, root: Path, invocation: Invocation, env: Mapping[str, str], notify: Callable[[RunEvent], None]):
@@ -72,7 +72,7 @@ class Record:
     def __call__(self, event: RunEvent) -> None:
         """Records `event` and passes it on, followed by the reason if the query emits no rows."""
         self._run = follow(self._run, event, _now())
-        if isinstance(event, Warned):
+        if isinstance(event, WarningEmitted):
             self._findings.append(event.finding)
         silent = self._silence(event) if isinstance(event, BatchProgress | QueryResult) else None
         if silent is not None:

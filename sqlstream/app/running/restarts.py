@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlstream.app.running.ledgers import write_before_start
-from sqlstream.app.running.ready import Checks, Ready, storage_location
+from sqlstream.app.running.ready import CheckContext, CheckedQuery, storage_location
 from sqlstream.spark.running.start import StartOrder
 from sqlstream.spark.storage.storage import storage_problems
 
@@ -14,7 +14,7 @@ from sqlstream.spark.storage.storage import storage_problems
 class Restarts:
     """Returns the orders to restart the queries of a run."""
 
-    def __init__(self, ready: Sequence[Ready], checks: Checks) -> None:
+    def __init__(self, ready: Sequence[CheckedQuery], checks: CheckContext) -> None:
         self._checks = checks
         self._ready = {item.query.model.name: item for item in ready}
 
@@ -29,7 +29,7 @@ class Restarts:
             ready.check_whole(self._checks)  # the failed start may have damaged the checkpoint
         return order
 
-    def _next_version(self, ready: Ready) -> Ready:
+    def _next_version(self, ready: CheckedQuery) -> CheckedQuery:
         """Returns the query with a new checkpoint, and writes its ledger."""
         fresh = replace(ready, plan=replace(ready.plan, version=ready.plan.version + 1))
         with storage_problems(

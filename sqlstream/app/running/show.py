@@ -17,7 +17,7 @@ from sqlstream.project.files.python_files import PYTHON
 from sqlstream.spark.jvm.gateway import is_jvm_gone
 from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.reading.inputs import NodeReader
-from sqlstream.spark.reading.preview import Preview, Samples
+from sqlstream.spark.reading.preview import Preview, SourceSamples
 from sqlstream.spark.reading.python_code import register_functions
 from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.secrets import Secrets
@@ -37,7 +37,7 @@ class Previews:
         self._running = ExitStack()
         self._runtime: SparkRuntime | None = None
         self._started_for: object = None
-        self._samples = Samples(notify)
+        self._samples = SourceSamples(notify)
 
     def show(self, loaded: Loaded, nodes: Sequence[str], limit: int) -> tuple[ShownRows, ...]:
         """Returns the first rows of each of `nodes`.
@@ -81,7 +81,7 @@ class Previews:
         self._notify("Starting Spark")
         runtime = self._running.enter_context(brief_session(loaded, self._secrets, jars))
         self._signals.install()
-        self._runtime, self._samples = runtime, Samples(self._notify)
+        self._runtime, self._samples = runtime, SourceSamples(self._notify)
         register_functions(runtime.session, loaded.compiled.project.functions)
         return runtime
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sqlstream.app.check import check_models
-from sqlstream.app.compile import Compiled, compile_models
+from sqlstream.app.compile import CompileOutput, compile_models
 from sqlstream.app.explain_model import explain_model
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.app.systems import require_spark_system
@@ -60,7 +60,7 @@ def compile_(
     _show(compiled, spark, output, quiet)
 
 
-def _show(compiled: Compiled, spark: str | None, output: str, quiet: bool) -> None:
+def _show(compiled: CompileOutput, spark: str | None, output: str, quiet: bool) -> None:
     project, models, findings = compiled.loaded.compiled, compiled.models, compiled.findings
     if output == "json":
         click.echo(compiled_json(project, models, findings, spark))

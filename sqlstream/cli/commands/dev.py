@@ -6,7 +6,7 @@ from datetime import datetime
 
 import click
 
-from sqlstream.app.dev import Refreshed, watch_rows
+from sqlstream.app.dev import RefreshResult, watch_rows
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.app.show import ShowRequest
 from sqlstream.app.systems import require_spark_system
@@ -40,7 +40,7 @@ def dev(
     watch_rows(request, echo_progress, _show)
 
 
-def _show(refreshed: Refreshed) -> None:
+def _show(refreshed: RefreshResult) -> None:
     now = datetime.now().astimezone()
     each = (refreshed.changed, refreshed.nodes, refreshed.findings, refreshed.seconds)
     click.echo(refreshed_text(now, *each, terminal_width()))

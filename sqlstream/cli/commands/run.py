@@ -18,7 +18,7 @@ from sqlstream.errors import FindingsError
 from sqlstream.report.runs.as_json import JsonReporter
 from sqlstream.report.runs.live import LiveReporter
 from sqlstream.report.runs.text import TextReporter, summary_text
-from sqlstream.state.runs.events import Warned
+from sqlstream.state.runs.events import WarningEmitted
 from sqlstream.state.runs.limits import RunLimits
 
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -188,7 +188,7 @@ def _run_as_json(request: RunRequest, write: RunLines) -> int:
         outcome = run_models(request, reporter)
     except FindingsError as error:
         for finding in error.findings:
-            reporter(Warned(finding))
+            reporter(WarningEmitted(finding))
         reporter.done((), succeeded=False)
         if request.debug:
             echo_trace()

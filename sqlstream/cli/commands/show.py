@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
-from sqlstream.app.show import Shown, ShowRequest, show_rows
+from sqlstream.app.show import ShowRequest, ShowResult, show_rows
 from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import project_options, selection_options, show_limit_option
 from sqlstream.cli.output import echo_warnings, refusals_printed
@@ -54,7 +54,7 @@ def show(
     click.echo(_text(shown, output))
 
 
-def _text(shown: Shown, output: str) -> str:
+def _text(shown: ShowResult, output: str) -> str:
     if output == "json":
         return rows_json(shown.nodes)
     if output == "csv":

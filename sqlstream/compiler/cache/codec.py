@@ -19,9 +19,9 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from sqlstream.compiler.compiled import Output, Read
+from sqlstream.compiler.compiled import Output, ViewReference
 from sqlstream.compiler.flow import columns, nodes, summary
-from sqlstream.compiler.render.values import MacroIndex, Reads, Reference
+from sqlstream.compiler.render.values import MacroIndex, Reference, TemplateReads
 from sqlstream.compiler.rewrite.values import Rewriting
 from sqlstream.compiler.rules.query import QueryProblem
 from sqlstream.compiler.sql.edits import Edit
@@ -48,7 +48,20 @@ def _dataclasses(*modules: ModuleType) -> list[type]:
 
 _CACHED = (
     *_dataclasses(columns, summary, nodes, types),
-    *(Location, Place, Located, SecretName, SecretText, Finding, Reference, MacroIndex, Reads, Edit, Output, Read),
+    *(
+        Location,
+        Place,
+        Located,
+        SecretName,
+        SecretText,
+        Finding,
+        Reference,
+        MacroIndex,
+        TemplateReads,
+        Edit,
+        Output,
+        ViewReference,
+    ),
     *(SqlProblem, Rewriting, QueryProblem),
 )
 _CLASSES: Mapping[str, type] = {kind.__name__: kind for kind in _CACHED}

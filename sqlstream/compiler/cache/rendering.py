@@ -15,7 +15,7 @@ from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.graph import closure_of
 from sqlstream.compiler.python_models import read_python_model
-from sqlstream.compiler.render.values import MacroIndex, Reads, RenderedModel, RenderOptions, merge_reads
+from sqlstream.compiler.render.values import MacroIndex, RenderedModel, RenderOptions, TemplateReads, merge_reads
 from sqlstream.errors import Finding
 from sqlstream.location import Place
 from sqlstream.project.values import ModelFile, Project
@@ -150,7 +150,7 @@ class CachedRenderer:
         """The macro files that each macro file used while it was loaded."""
         return {path: self._macro_files(reads) for path, reads in self._index.reads.items()}
 
-    def _macro_files(self, reads: Reads) -> list[str]:
+    def _macro_files(self, reads: TemplateReads) -> list[str]:
         files = self._index.files
         return [files[name] for name in reads.names if name in files]
 
@@ -165,7 +165,7 @@ class CachedRenderer:
             return None
         return self._meanings(merge_reads([model.reads, *(self._index.reads[path] for path in files)]), model.file)
 
-    def _meanings(self, reads: Reads, file: ModelFile | None) -> Meanings | None:
+    def _meanings(self, reads: TemplateReads, file: ModelFile | None) -> Meanings | None:
         if not OF_THE_MOMENT.isdisjoint(reads.names):
             return None
         names = tuple(("name", name, self._meaning(name, file)) for name in reads.names)
@@ -185,7 +185,7 @@ class CachedRenderer:
         return "" if macro is None else digest(macro.path, macro.text)
 
 
-def values_of(reads: Reads, options: RenderOptions) -> Meanings:
+def values_of(reads: TemplateReads, options: RenderOptions) -> Meanings:
     """Returns digests of the present values of the variables in `reads`; for a secret only whether it is set."""
     return (
         *(("var", name, _value(options.variables, name)) for name in reads.variables),

@@ -43,7 +43,7 @@ NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 
 
-class Release(StrEnum):
+class WaitsFor(StrEnum):
     """What a row waits for."""
 
     ROW = "row"
@@ -94,7 +94,7 @@ class Step:
     `time` is the key that is compared with the watermark; `unknown` is the reason if there is no example or no rule.
     """
 
-    release: Release
+    release: WaitsFor
     operator: str
     where: Where
     time: str | None = None
@@ -129,7 +129,7 @@ def explain_emission(model: CompiledModel, node: Node, settings: Mapping[str, ob
     `settings` are the target's Spark settings.
     """
     if not model.streaming:
-        return Emission((Step(Release.RUN, "", node.where),), (), highest=False, idle_batches=False)
+        return Emission((Step(WaitsFor.RUN, "", node.where),), (), highest=False, idle_batches=False)
     nodes = _executed(node)
     watermarks = [item for item in nodes if isinstance(item, EventTimeWatermark) and item.streaming]
     delays = tuple(dict.fromkeys(map(_delay, watermarks)))
@@ -138,7 +138,7 @@ def explain_emission(model: CompiledModel, node: Node, settings: Mapping[str, ob
     highest = str(settings.get(POLICY, "min")).lower() == "max"
     idle_batches = str(settings.get(IDLE_BATCHES, "true")).lower() != "false"
     filters = tuple(dict.fromkeys(item.where for item in nodes if isinstance(item, Filter) and _is_first(item)))
-    return Emission(tuple(steps or [Step(Release.ROW, "", node.where)]), delays, highest, idle_batches, filters)
+    return Emission(tuple(steps or [Step(WaitsFor.ROW, "", node.where)]), delays, highest, idle_batches, filters)
 
 
 def _is_first(condition: Filter) -> bool:
@@ -172,26 +172,26 @@ def _steps(node: Node, mode: str, delays: tuple[Delay, ...]) -> Iterator[Step]:
     if isinstance(node, Aggregate):
         yield _aggregation(node, mode, delays)
     elif isinstance(node, Deduplicate):
-        yield Step(Release.KEY, f"deduplicate by {', '.join(node.keys)}", node.where)
+        yield Step(WaitsFor.KEY, f"deduplicate by {', '.join(node.keys)}", node.where)
     elif is_stream_join(node):
         yield from _join(node)
     elif isinstance(node, SetOperation) and node.kind != "union":
-        yield Step(Release.UNKNOWN, node.kind.upper(), node.where, unknown=NOT_FOLLOWED)
+        yield Step(WaitsFor.UNKNOWN, node.kind.upper(), node.where, unknown=NOT_FOLLOWED)
     elif isinstance(node, LateralJoin) and node.domain != ():
-        yield Step(Release.UNKNOWN, "LATERAL", node.where, unknown=NOT_FOLLOWED)
+        yield Step(WaitsFor.UNKNOWN, "LATERAL", node.where, unknown=NOT_FOLLOWED)
     elif isinstance(node, Limit) and mode == "append":
-        yield Step(Release.FIRST, "LIMIT", node.where)
+        yield Step(WaitsFor.FIRST, "LIMIT", node.where)
     elif isinstance(node, Opaque):
         why = "when this part of the query emits rows cannot be determined"
-        yield Step(Release.UNKNOWN, "", node.where, unknown=why)
+        yield Step(WaitsFor.UNKNOWN, "", node.where, unknown=why)
 
 
 def _join(node: Join) -> Iterator[Step]:
     operator = f"{node.kind.upper()} JOIN"
-    yield Step(Release.MATCH, operator, node.where)
+    yield Step(WaitsFor.MATCH, operator, node.where)
     if node.kind in ("left", "right", "full"):
         reason = "the time bound of the join condition cannot be computed"
-        yield Step(Release.UNMATCHED, operator, node.where, unknown=reason)
+        yield Step(WaitsFor.UNMATCHED, operator, node.where, unknown=reason)
 
 
 def _aggregation(node: Aggregate, mode: str, delays: tuple[Delay, ...]) -> Step:
@@ -199,11 +199,11 @@ def _aggregation(node: Aggregate, mode: str, delays: tuple[Delay, ...]) -> Step:
     operator = f"GROUP BY {written}" if written else "an aggregate of all rows"
     operator = {"distinct": "SELECT DISTINCT", "pivot": "PIVOT"}.get(node.kind, operator)
     if mode != "append":
-        return Step(Release.CHANGE if mode == "update" else Release.WHOLE, operator, node.where)
+        return Step(WaitsFor.CHANGE if mode == "update" else WaitsFor.WHOLE, operator, node.where)
     times = [key for key in node.keys if key.is_column and key.column.event_time]
     if len(times) != 1:
         reason = "several of its keys have a watermark" if times else "the key with the watermark is unknown"
-        return Step(Release.UNKNOWN, operator, node.where, unknown=f"{reason} here")
+        return Step(WaitsFor.UNKNOWN, operator, node.where, unknown=f"{reason} here")
     return _timed(node, operator, times[0], delays)
 
 
@@ -217,11 +217,11 @@ def _timed(node: Aggregate, operator: str, key: Key, delays: tuple[Delay, ...]) 
     return Step(release, operator, node.where, key.text, example, unknown)
 
 
-def _release(key: Key, call: TimeWindow | None) -> Release:
+def _release(key: Key, call: TimeWindow | None) -> WaitsFor:
     if call is not None:
-        return Release.SESSION if call.is_session else Release.WINDOW
+        return WaitsFor.SESSION if call.is_session else WaitsFor.WINDOW
     is_struct = key.column.window and not key.text.lower().startswith("window_time")
-    return Release.WINDOW if is_struct else Release.TIME
+    return WaitsFor.WINDOW if is_struct else WaitsFor.TIME
 
 
 def _obstacle(node: Aggregate, key: Key, call: TimeWindow | None, delays: tuple[Delay, ...]) -> str | None:

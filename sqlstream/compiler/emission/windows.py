@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from sqlstream.compiler.sql.clauses import split_at_commas
 from sqlstream.compiler.sql.intervals import IntervalError, parse_interval
-from sqlstream.compiler.sql.tokens import Kind, Tokens, tokenize
+from sqlstream.compiler.sql.tokens import TokenKind, Tokens, tokenize
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def read_window(text: str) -> TimeWindow | None:
 
 def _span(argument: Tokens) -> timedelta | None:
     """Returns the interval in a text such as `'10 minutes'`; None for other expressions, which a gap can be."""
-    is_text = len(argument) == 1 and argument[0].kind is Kind.STRING
+    is_text = len(argument) == 1 and argument[0].kind is TokenKind.STRING
     return read_span(argument[0].text[1:-1]) if is_text else None
 
 

@@ -207,7 +207,7 @@ class Limit(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sample(Node):
+class TableSample(Node):
     """A TABLESAMPLE."""
 
 
@@ -264,5 +264,5 @@ def open_source(node: Node) -> str | None:
 
 
 def _passes_all(node: Node) -> bool:
-    kinds = (View, CteReference, Filter, EventTimeWatermark, Sort, Limit, Sample, Deduplicate)
+    kinds = (View, CteReference, Filter, EventTimeWatermark, Sort, Limit, TableSample, Deduplicate)
     return isinstance(node, kinds) or (isinstance(node, Projection) and node.passes)

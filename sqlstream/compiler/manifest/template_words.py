@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlstream.compiler.render.places.template_code import Code, Piece, split_template, string_of
-from sqlstream.compiler.sql.tokens import Kind, SqlTokenError, Token, find_comments, flatten_hints, tokenize
+from sqlstream.compiler.sql.tokens import SqlTokenError, Token, TokenKind, find_comments, flatten_hints, tokenize
 
 KEYWORDS = frozenset({
     "ALL", "AND", "AS", "BY", "CASE", "CROSS", "DISTINCT", "ELSE", "END", "EXCEPT", "FROM", "FULL", "GROUP", "HAVING",
@@ -117,7 +117,7 @@ def _filled(text: str, mark: str, codes: Sequence[Code]) -> str:
 
 
 def _spelled(before: Token | None, token: Token, after: Token | None) -> str:
-    if token.kind is not Kind.WORD or token.key not in KEYWORDS:
+    if token.kind is not TokenKind.WORD or token.key not in KEYWORDS:
         return token.text
     is_name = (before is not None and before.key in (".", "AS")) or (after is not None and after.key == ".")
     return token.text if is_name else token.key
@@ -127,7 +127,7 @@ def _comments_with_code(sql: str, mark: str) -> Iterator[Token]:
     """Yields the comments that contain Jinja. It runs there too, and its output can end the comment."""
     for start, text in find_comments(sql):
         if mark in text:
-            yield Token(Kind.STRING, text, start, start + len(text))
+            yield Token(TokenKind.STRING, text, start, start + len(text))
 
 
 def _unused_character(texts: Iterable[str]) -> str:

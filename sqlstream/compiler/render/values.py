@@ -34,7 +34,7 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Reads:
+class TemplateReads:
     """The names, variables, environment variables and secrets that a template used, in alphabetical order. They include
     names that do not exist.
     """
@@ -45,10 +45,10 @@ class Reads:
     secrets: tuple[str, ...] = ()
 
 
-def merge_reads(reads: Iterable[Reads]) -> Reads:
+def merge_reads(reads: Iterable[TemplateReads]) -> TemplateReads:
     """Returns everything that any of `reads` contains."""
     columns = zip(*((item.names, item.variables, item.environment, item.secrets) for item in reads), strict=True)
-    return Reads(*(tuple(sorted(set(chain(*column)))) for column in columns))
+    return TemplateReads(*(tuple(sorted(set(chain(*column)))) for column in columns))
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class MacroIndex:
     """
 
     files: Mapping[str, str]
-    reads: Mapping[str, Reads]
+    reads: Mapping[str, TemplateReads]
     stateful: frozenset[str] = frozenset()
     logged: tuple[tuple[str, bool], ...] = ()
 
@@ -79,7 +79,7 @@ class RenderedModel:
     config: ConfigPatch
     findings: tuple[Finding, ...] = ()
     macros_used: tuple[str, ...] = ()
-    reads: Reads = Reads()
+    reads: TemplateReads = TemplateReads()
     logged: tuple[tuple[str, bool], ...] = ()
 
 
@@ -111,7 +111,7 @@ class TemplateInputs:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-def inputs_of(reads: Reads, options: RenderOptions) -> TemplateInputs:
+def inputs_of(reads: TemplateReads, options: RenderOptions) -> TemplateInputs:
     """Returns the values of a template's `reads`."""
     variables = {name: _shown(options.variables[name]) for name in reads.variables if name in options.variables}
     environment = {name: digest(options.env[name]) for name in reads.environment if name in options.env}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sqlstream.compiler.render.values import Reads, RenderOptions
+from sqlstream.compiler.render.values import RenderOptions, TemplateReads
 from sqlstream.location import Location
 from sqlstream.project.configuration.validate import is_template
 from sqlstream.project.values import Located, MakeRenderYaml
@@ -33,7 +33,7 @@ class SinkRenderer:
         return self._render(value.value, value.location, secrets=secrets)
 
     @property
-    def reads(self) -> Reads:
+    def reads(self) -> TemplateReads:
         """The reads of everything rendered so far."""
         return self._render.reads
 
@@ -53,9 +53,9 @@ class _YamlRenderer:
         return YamlEnvironment(*self._known)
 
     @property
-    def reads(self) -> Reads:
+    def reads(self) -> TemplateReads:
         """The reads of everything rendered so far."""
-        return self._environment.reads if "_environment" in vars(self) else Reads()
+        return self._environment.reads if "_environment" in vars(self) else TemplateReads()
 
     def __call__(self, text: str, location: Location, *, secrets: bool) -> object:
         return self._environment.render(text, location, secrets=secrets) if is_template(text) else text

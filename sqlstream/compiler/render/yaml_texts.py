@@ -22,7 +22,7 @@ from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
 from sqlstream.compiler.render.sandbox.failures import reading_finding, running_finding
 from sqlstream.compiler.render.sandbox.problems import TemplateProblem
 from sqlstream.compiler.render.sandbox.template_values import plain_value
-from sqlstream.compiler.render.values import Reads, merge_reads
+from sqlstream.compiler.render.values import TemplateReads, merge_reads
 from sqlstream.errors import FindingsError
 from sqlstream.location import Location
 from sqlstream.project.secrets import SecretName, SecretText
@@ -43,7 +43,7 @@ class YamlEnvironment(TemplateEnvironment):
         self, variables: Mapping[str, object], env: Mapping[str, str], target: str | None, names: Mapping[str, object]
     ) -> None:
         super().__init__()
-        self.reads = Reads()
+        self.reads = TemplateReads()
         self._env = env
         self._secrets_allowed = False
         self._secret_names: list[str] = []

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.cache.rendering import CachedRenderer, KeyedModel
-from sqlstream.compiler.compiled import Read
+from sqlstream.compiler.compiled import ViewReference
 from sqlstream.compiler.node_ids import view_of
 from sqlstream.compiler.python_models import views_of
 from sqlstream.compiler.render.values import RenderedModel
@@ -43,7 +43,7 @@ class Rewritten:
     """The text that runs, with its edits, and the views that it reads in order of first appearance."""
 
     text: EditedText
-    reads: tuple[Read, ...]
+    reads: tuple[ViewReference, ...]
     findings: tuple[Finding, ...]
 
 
@@ -65,7 +65,7 @@ def rewrite_model(
 def python_text(known: KeyedModel, nodes: Sequence[str]) -> Rewritten:
     """Returns the unchanged text of a Python model, with a read for each of its references, which name `nodes`."""
     views = views_of([view_of(node) for node in nodes])
-    reads = tuple(Read(view, node) for view, node in zip(views, nodes, strict=True))
+    reads = tuple(ViewReference(view, node) for view, node in zip(views, nodes, strict=True))
     return Rewritten(apply_edits(known.model.sql, ()), reads, ())
 
 
@@ -77,7 +77,7 @@ def plan_rewriting(rendered: RenderedModel, views: Mapping[str, str], repeated: 
         rendered.sql.encode()
         text = read_sql(rendered.sql)
     except (UnicodeEncodeError, SqlTokenError) as error:
-        reads = tuple(Read(view, node) for view, node in views.items())
+        reads = tuple(ViewReference(view, node) for view, node in views.items())
         return Rewriting((), reads, (_unreadable(error, rendered),))
     marks, problems = place_watermarks(text)
     renames, reads = _name_reads(text, views, repeated)
@@ -95,12 +95,12 @@ def plan_rewriting(rendered: RenderedModel, views: Mapping[str, str], repeated: 
 
 def _name_reads(
     text: SqlText, views: Mapping[str, str], repeated: frozenset[str]
-) -> tuple[tuple[Edit, ...], tuple[Read, ...]]:
+) -> tuple[tuple[Edit, ...], tuple[ViewReference, ...]]:
     """Returns the edits that name second references, and all views that the edited text reads."""
     renames, occurrences = name_second_references(text, repeated, views)
-    reads = {found.name_in_text: Read(found.name_in_text, views[found.view]) for found in occurrences}
+    reads = {found.name_in_text: ViewReference(found.name_in_text, views[found.view]) for found in occurrences}
     for view, node in views.items():
-        reads.setdefault(view, Read(view, node))
+        reads.setdefault(view, ViewReference(view, node))
     return renames, tuple(reads.values())
 
 

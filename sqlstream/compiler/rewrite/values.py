@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlstream.compiler.compiled import Read
+from sqlstream.compiler.compiled import ViewReference
 from sqlstream.compiler.sql.edits import Edit
 from sqlstream.compiler.sql.problem import SqlProblem
 
@@ -16,6 +16,6 @@ class Rewriting:
     """
 
     edits: tuple[Edit, ...]
-    reads: tuple[Read, ...]
+    reads: tuple[ViewReference, ...]
     problems: tuple[SqlProblem, ...] = ()
     bare_names: tuple[tuple[int, str], ...] = ()

@@ -15,7 +15,7 @@ from sqlstream.compiler.sql.intervals import NEGATIVE, NO_DELAY, IntervalError, 
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.compiler.sql.relations import SqlRelation
 from sqlstream.compiler.sql.sql_text import SqlText
-from sqlstream.compiler.sql.tokens import Kind, Token, Tokens
+from sqlstream.compiler.sql.tokens import Token, TokenKind, Tokens
 
 _EXAMPLE = "WATERMARK(ts, '10 minutes')"
 
@@ -120,7 +120,7 @@ def _read(item: HintItem) -> _Watermark:
 def _not_a_column(argument: Tokens, *, is_path: bool) -> _MisplacedError:
     """Returns the error for an expression or a field of a struct. Spark's clause accepts both, but adds a column."""
     text = _as_written(argument)
-    if argument[0].kind is Kind.STRING:
+    if argument[0].kind is TokenKind.STRING:
         why = "the first argument of WATERMARK is the column, without quotes"
         return _MisplacedError(argument[0].start, f"the text {text} is not a column", why, f"write {_EXAMPLE}")
     return _MisplacedError(
@@ -135,7 +135,7 @@ def _delay(tokens: Tokens) -> str:
     """Returns a delay, in quotes or as an INTERVAL literal, in the form of Spark's clause."""
     first, rest = tokens[0], tokens[1:]
     try:
-        if first.kind is Kind.STRING and not rest:
+        if first.kind is TokenKind.STRING and not rest:
             return parse_interval(_value(first)).clause
         if first.key == "INTERVAL" and any(token.key == "TO" for token in rest):
             _check_sign(rest)
@@ -153,7 +153,7 @@ def _check_sign(tokens: Tokens) -> None:
 
 def _value(token: Token) -> str:
     """Returns the text of a token, of a string literal without its quotes."""
-    return token.text.lstrip("rR")[1:-1] if token.kind is Kind.STRING else token.text
+    return token.text.lstrip("rR")[1:-1] if token.kind is TokenKind.STRING else token.text
 
 
 def _as_written(tokens: Tokens) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlstream.compiler.sql.tokens import Kind, Token, Tokens
+from sqlstream.compiler.sql.tokens import Token, TokenKind, Tokens
 
 _JOIN_WORDS = frozenset({"ANTI", "CROSS", "FULL", "INNER", "JOIN", "LEFT", "NATURAL", "ON", "RIGHT", "SEMI", "USING"})
 NEVER_ALIASES = _JOIN_WORDS | {"EXCEPT", "INTERSECT", "LATERAL", "MINUS", "UNION"}
@@ -42,7 +42,7 @@ _ENDS_SCRIPT = frozenset({")", ";", "|>", "SELECT", "FROM", "JOIN"})
 _OPERATORS = frozenset({"+", "-", "*", "/", "%", "||", "::", "."})
 _UNITS = ("NANOSECOND", "MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "YEAR")
 _INTERVAL_UNITS = frozenset((*_UNITS, *(f"{unit}S" for unit in _UNITS)))
-NO_TOKEN = Token(Kind.SYMBOL, "", 0, 0)
+NO_TOKEN = Token(TokenKind.SYMBOL, "", 0, 0)
 """The token before the first and after the last one."""
 
 SET_OPERATORS = frozenset({"UNION", "EXCEPT", "MINUS", "INTERSECT"})
@@ -165,7 +165,7 @@ def starts_clause(tokens: Tokens, index: int) -> bool:
 def _has_script(tokens: Tokens, index: int) -> bool:
     """Whether `USING 'script'` follows the expressions of a MAP or REDUCE, which begin at `index`."""
     while index < len(tokens) and tokens[index].key not in _ENDS_SCRIPT:
-        if tokens[index].key == "USING" and at(tokens, index + 1).kind is Kind.STRING:
+        if tokens[index].key == "USING" and at(tokens, index + 1).kind is TokenKind.STRING:
             return True
         index = step_over(tokens, index)
     return False
@@ -174,7 +174,7 @@ def _has_script(tokens: Tokens, index: int) -> bool:
 def _follows_alias(tokens: Tokens, index: int) -> bool:
     """Whether the token at `index` can only follow an alias, so that the keyword before it is an alias."""
     token = at(tokens, index)
-    if token.kind not in (Kind.WORD, Kind.SYMBOL):
+    if token.kind not in (TokenKind.WORD, TokenKind.SYMBOL):
         return False
     if token.key in ("LEFT", "RIGHT") and at(tokens, index + 1).key == "(":
         return False
@@ -249,7 +249,7 @@ def _skip_value(tokens: Tokens, index: int) -> int:
             index += 1
         if at(tokens, index).key == "(":
             index = skip_parentheses(tokens, index)
-        if at(tokens, index).kind is Kind.STRING:
+        if at(tokens, index).kind is TokenKind.STRING:
             index += 1
         if at(tokens, index).key not in _OPERATORS:
             break
@@ -274,7 +274,10 @@ def _skip_interval(tokens: Tokens, index: int) -> int:
     """Skips the values and units of an interval literal, which begin at `index`."""
     while True:
         unit = index + (2 if at(tokens, index).key in ("+", "-") else 1)
-        if at(tokens, unit - 1).kind not in (Kind.NUMBER, Kind.STRING) or at(tokens, unit).key not in _INTERVAL_UNITS:
+        if (
+            at(tokens, unit - 1).kind not in (TokenKind.NUMBER, TokenKind.STRING)
+            or at(tokens, unit).key not in _INTERVAL_UNITS
+        ):
             return index
         index = unit + 1
         if at(tokens, index).key == "TO" and at(tokens, index + 1).key in _INTERVAL_UNITS:

@@ -22,7 +22,7 @@ from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.compiler.sql.relations import SqlRelation
 from sqlstream.compiler.sql.sql_text import SqlText
 from sqlstream.compiler.sql.statement import COMMANDS
-from sqlstream.compiler.sql.tokens import Kind, Token, Tokens
+from sqlstream.compiler.sql.tokens import Token, TokenKind, Tokens
 from sqlstream.compiler.sql.typos import misspelt
 from sqlstream.project.nearest import did_you_mean, nearest
 from sqlstream.project.wording import quoted
@@ -129,7 +129,7 @@ def _deepest(token: Token, before: Token) -> int:
     """Returns the deepest allowed nesting of brackets, calls or CASE expressions, whichever `token` opens."""
     if token.key == "CASE":
         return DEEPEST_CASES
-    is_call = token.key == "(" and before.kind is Kind.WORD and before.key not in _BEFORE_BRACKETS
+    is_call = token.key == "(" and before.kind is TokenKind.WORD and before.key not in _BEFORE_BRACKETS
     return DEEPEST_CALLS if is_call else DEEPEST_BRACKETS
 
 
@@ -141,7 +141,7 @@ def _commas(tokens: Tokens) -> Iterator[SqlProblem]:
         following = at(tokens, index + 1)
         if following.key == "FROM":
             before_from.append(index)
-        elif following.key in (")", "]", ",", ";", "") and following.kind is Kind.SYMBOL:
+        elif following.key in (")", "]", ",", ";", "") and following.kind is TokenKind.SYMBOL:
             yield _problem(tokens[index], "nothing follows this comma", why, fix)
     starts = _select_lists(tokens) if before_from else {}
     for index in before_from:
@@ -171,7 +171,7 @@ def _stars(tokens: Tokens) -> Iterator[SqlProblem]:
     """Yields a problem for each `.*` after anything but a name."""
     for index in _indexes(tokens, "*"):
         before = at(tokens, index - 2)
-        if at(tokens, index - 1).key == "." and before.kind not in (Kind.WORD, Kind.QUOTED, Kind.NUMBER):
+        if at(tokens, index - 1).key == "." and before.kind not in (TokenKind.WORD, TokenKind.QUOTED, TokenKind.NUMBER):
             yield _problem(
                 tokens[index - 1],
                 f"`.*` cannot follow {quoted(before.text)}",
@@ -182,14 +182,14 @@ def _stars(tokens: Tokens) -> Iterator[SqlProblem]:
 
 def _statements(tokens: Tokens) -> Iterator[SqlProblem]:
     """Yields a problem for a second statement, and for a first word that cannot begin a statement."""
-    words = list(dropwhile(lambda token: token.kind is Kind.HINT or token.key == ";", tokens))
+    words = list(dropwhile(lambda token: token.kind is TokenKind.HINT or token.key == ";", tokens))
     ended = next((index for index, token in enumerate(words) if token.key == ";"), len(words))
-    second = next((token for token in words[ended:] if token.kind is not Kind.HINT and token.key != ";"), None)
+    second = next((token for token in words[ended:] if token.kind is not TokenKind.HINT and token.key != ";"), None)
     if second is not None:
         why, fix = "a model is a single query", "move it to another model, or remove it"
         yield _problem(second, "a second statement starts here", why, fix)
     first = next((token for token in words if token.key != "("), None)
-    if first is not None and first.kind is Kind.WORD and first.key not in COMMANDS | set(BEGINNINGS):
+    if first is not None and first.kind is TokenKind.WORD and first.key not in COMMANDS | set(BEGINNINGS):
         why = "a query starts with SELECT, WITH, FROM or VALUES"
         fix = did_you_mean(first.key, BEGINNINGS)
         yield _problem(first, f"a query cannot start with {quoted(first.text)}", why, fix)
@@ -198,7 +198,7 @@ def _statements(tokens: Tokens) -> Iterator[SqlProblem]:
 def _names(tokens: Tokens) -> Iterator[SqlProblem]:
     """Yields a problem for each unquoted name with letters other than a to z."""
     for token in tokens:
-        if token.kind is Kind.WORD and not token.text.isascii() and "://" not in token.text:
+        if token.kind is TokenKind.WORD and not token.text.isascii() and "://" not in token.text:
             why = "unquoted names can contain only the letters a to z, digits and underscores"
             yield _problem(token, f"{quoted(token.text)} needs backquotes", why, f"use backquotes: `{token.text}`")
 
@@ -206,7 +206,7 @@ def _names(tokens: Tokens) -> Iterator[SqlProblem]:
 def _delays(tokens: Tokens) -> Iterator[SqlProblem]:
     for index in _indexes(tokens, "DELAY"):
         delay = at(tokens, index + 2)
-        if at(tokens, index + 1).key == "OF" and delay.kind in (Kind.STRING, Kind.NUMBER):
+        if at(tokens, index + 1).key == "OF" and delay.kind in (TokenKind.STRING, TokenKind.NUMBER):
             yield _problem(
                 delay,
                 "the delay of the watermark is not an interval",
@@ -244,7 +244,7 @@ def _misspelt_after(tokens: Tokens, start: int, index: int) -> Iterator[SqlProbl
     """
     following, alias = at(tokens, index), tokens[start]
     is_sure = alias.key == "AS" or alias.key not in AFTER_ALIAS
-    if following.kind in (Kind.SYMBOL, Kind.HINT) or following.key in AFTER_ALIAS or not is_sure:
+    if following.kind in (TokenKind.SYMBOL, TokenKind.HINT) or following.key in AFTER_ALIAS or not is_sure:
         return
     for token, keywords in ((alias, _keywords_before(following)), (following, AFTER_ALIAS)):
         close = nearest(token.key, sorted(keywords), 1, likeness=0.7)
@@ -260,7 +260,7 @@ def _keywords_before(token: Token) -> frozenset[str]:
     """Returns the keywords that can appear between a relation and `token`."""
     if token.key == "BY":
         return frozenset({"GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE"})
-    return frozenset({"LIMIT", "OFFSET"} if token.kind is Kind.NUMBER else {"HAVING", "JOIN", "QUALIFY", "WHERE"})
+    return frozenset({"LIMIT", "OFFSET"} if token.kind is TokenKind.NUMBER else {"HAVING", "JOIN", "QUALIFY", "WHERE"})
 
 
 def _pipeline_syntax(tokens: Tokens, index: int, relation: SqlRelation) -> Iterator[SqlProblem]:

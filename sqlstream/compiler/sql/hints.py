@@ -10,7 +10,7 @@ from difflib import SequenceMatcher, get_close_matches
 
 from sqlstream.compiler.sql.clauses import at, is_select, skip_parentheses, split_at_commas
 from sqlstream.compiler.sql.problem import SqlProblem
-from sqlstream.compiler.sql.tokens import Kind, Token, Tokens, find_comments
+from sqlstream.compiler.sql.tokens import Token, TokenKind, Tokens, find_comments
 from sqlstream.errors import Severity
 
 WATERMARK = "WATERMARK"
@@ -59,7 +59,7 @@ def read_hints(tokens: Tokens) -> tuple[Hint, ...]:
     """Returns all hint comments in order. Several can follow one SELECT."""
     hints: list[Hint] = []
     last, select = -1, None
-    for index in [index for index, token in enumerate(tokens) if token.kind is Kind.HINT]:
+    for index in [index for index, token in enumerate(tokens) if token.kind is TokenKind.HINT]:
         if index - 1 != last:
             select = index - 1 if is_select(tokens, index - 1) else None
         hints.append(Hint(tokens[index], tuple(_items(tokens[index].inside)), select))

@@ -15,7 +15,7 @@ from sqlglot.errors import ParseError
 
 from sqlstream.compiler.sql.clauses import at, skip_parentheses, step_over
 from sqlstream.compiler.sql.parse_limits import is_bounded
-from sqlstream.compiler.sql.pipe_stages import Stage, cut, parse_stages
+from sqlstream.compiler.sql.pipe_stages import PipeStage, cut, parse_stages
 from sqlstream.compiler.sql.relations import SqlRelation
 from sqlstream.compiler.sql.spark_reading import PLUS, parse, plus_signs, read_as_spark, tokenize_for_sqlglot
 from sqlstream.compiler.sql.sql_text import SqlText, read_sql
@@ -51,7 +51,7 @@ class ParsedSql:
 
     tree: exp.Query | None
     watermarks: Mapping[int, WatermarkClause] = field(default_factory=dict)
-    stages: tuple[Stage, ...] = ()
+    stages: tuple[PipeStage, ...] = ()
     unread_at: int | None = None
 
 

@@ -31,7 +31,7 @@ _ON_LISTS = frozenset({"SELECT", "EXTEND", "SET", "DROP"})
 
 
 @dataclass(frozen=True)
-class Stage:
+class PipeStage:
     """One stage: its first word in capitals, the offset of that word, and the contents.
 
     `tree` is a query over the previous rows. For a list of expressions it is a SELECT without FROM. It is None for
@@ -61,28 +61,28 @@ def _outside(tokens: Tokens) -> Iterator[int]:
             yield index
 
 
-def parse_stages(tokens: Tokens, cuts: list[int], text: str, parse: ParseQuery) -> tuple[Stage, ...]:
+def parse_stages(tokens: Tokens, cuts: list[int], text: str, parse: ParseQuery) -> tuple[PipeStage, ...]:
     """Returns the stages after the indexes `cuts`. The offsets of the tokens refer to `text`."""
     edges = pairwise([*cuts, len(tokens)])
     return tuple(_stage(tokens[start + 1 : end], text, parse) for start, end in edges)
 
 
-def _stage(tokens: Tokens, text: str, parse: ParseQuery) -> Stage:
+def _stage(tokens: Tokens, text: str, parse: ParseQuery) -> PipeStage:
     if not tokens:
-        return Stage("", len(text))
+        return PipeStage("", len(text))
     key, start = tokens[0].key, tokens[0].start
     if key == "AS" and len(tokens) == 2:
-        return Stage("AS", start, name=tokens[1].name)
+        return PipeStage("AS", start, name=tokens[1].name)
     if key == "AGGREGATE":
         return _aggregate(tokens, text, parse)
     if key in _ON_ROWS:
-        return Stage(key, start, _parsed(PREVIOUS_ROWS, tokens, text, parse))
+        return PipeStage(key, start, _parsed(PREVIOUS_ROWS, tokens, text, parse))
     if key in _ON_LISTS:
-        return Stage(key, start, _parsed("SELECT ", tokens[1:], text, parse))
-    return Stage(key, start)
+        return PipeStage(key, start, _parsed("SELECT ", tokens[1:], text, parse))
+    return PipeStage(key, start)
 
 
-def _aggregate(tokens: Tokens, text: str, parse: ParseQuery) -> Stage:
+def _aggregate(tokens: Tokens, text: str, parse: ParseQuery) -> PipeStage:
     """Returns the stage of AGGREGATE: a list, which may be empty, and the keys of GROUP BY, which may have aliases."""
     keys = [token.key for token in tokens]
     at = next((index for index in _outside(tokens) if keys[index : index + 2] == ["GROUP", "BY"]), len(tokens))
@@ -90,7 +90,7 @@ def _aggregate(tokens: Tokens, text: str, parse: ParseQuery) -> Stage:
         _parsed("SELECT ", part, text, parse) if part else exp.Select() for part in (tokens[1:at], tokens[at + 2 :])
     )
     group_keys = None if grouped is None else tuple(grouped.args.get("expressions") or ())
-    return Stage("AGGREGATE", tokens[0].start, listed, group_keys)
+    return PipeStage("AGGREGATE", tokens[0].start, listed, group_keys)
 
 
 def _parsed(prefix: str, tokens: tuple[Token, ...], text: str, parse: ParseQuery) -> exp.Query | None:

@@ -15,7 +15,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ErrorLevel
 
 from sqlstream.compiler.sql.clauses import NO_TOKEN
-from sqlstream.compiler.sql.tokens import Kind, Token, Tokens
+from sqlstream.compiler.sql.tokens import Token, TokenKind, Tokens
 
 PLUS = "~"
 """Replaces a plus sign before an operand while sqlglot reads a text without `~`."""
@@ -66,7 +66,7 @@ def plus_signs(tokens: Tokens) -> Iterator[Token]:
     """Yields each plus sign that is certainly a sign and not an operator, except those of numbers."""
     for before, token, after in zip(tokens, tokens[1:], (*tokens[2:], NO_TOKEN), strict=False):
         is_sign = token.key == "+" and before.key in _BEFORE_OPERAND
-        if is_sign and after.kind is not Kind.NUMBER and after.key not in ("INTERVAL", "+", "-"):
+        if is_sign and after.kind is not TokenKind.NUMBER and after.key not in ("INTERVAL", "+", "-"):
             yield token
 
 

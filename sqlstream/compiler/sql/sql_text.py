@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 
 from sqlstream.compiler.sql.clauses import after_parentheses
 from sqlstream.compiler.sql.relations import SqlRelation, find_relations
-from sqlstream.compiler.sql.tokens import Kind, SqlTokenError, Tokens, flatten_hints, tokenize
+from sqlstream.compiler.sql.tokens import SqlTokenError, TokenKind, Tokens, flatten_hints, tokenize
 
 TEXTS_IN_MEMORY = 1_000
 """The most texts that `read_sql` keeps. The rendered and the compiled SQL of most models are the same."""
@@ -74,7 +74,8 @@ def fingerprint(sql: str) -> str:
     while tokens and tokens[-1].key == ";":
         tokens = tokens[:-1]
     words = [
-        token.text.upper() if token.kind is Kind.NUMBER else token.key or token.text for token in flatten_hints(tokens)
+        token.text.upper() if token.kind is TokenKind.NUMBER else token.key or token.text
+        for token in flatten_hints(tokens)
     ]
     # only a string can contain this separator, and quotes delimit it there
     return hashlib.sha256("\0".join(words).encode()).hexdigest()

@@ -6,7 +6,7 @@ from sqlstream.compiler.sql.clauses import NEVER_ALIASES, at, is_select, step_ov
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.compiler.sql.relations import skip_ctes
 from sqlstream.compiler.sql.sql_text import SqlText
-from sqlstream.compiler.sql.tokens import Kind, Token, Tokens
+from sqlstream.compiler.sql.tokens import Token, TokenKind, Tokens
 
 COMMANDS = frozenset(
     """
@@ -29,7 +29,7 @@ def statement_problem(text: SqlText, name: str) -> SqlProblem | None:
 
     Text that can be a query is not a problem, even if Spark cannot parse it.
     """
-    if all(token.kind is Kind.HINT or token.key == ";" for token in text.tokens):
+    if all(token.kind is TokenKind.HINT or token.key == ";" for token in text.tokens):
         why = "the file has only comments, whitespace or Jinja that renders to nothing"
         fix = "add a SELECT, delete the file, or disable it with {{ config(enabled=false) }}"
         return SqlProblem(0, "no-query", f"`{name}` contains no query", why, fix)
@@ -49,7 +49,9 @@ def command_word(text: SqlText) -> Token | None:
     None for queries and for unclear text.
     """
     tokens = text.tokens
-    index = next((i for i, token in enumerate(tokens) if token.kind is not Kind.HINT and token.key != ";"), len(tokens))
+    index = next(
+        (i for i, token in enumerate(tokens) if token.kind is not TokenKind.HINT and token.key != ";"), len(tokens)
+    )
     first = at(tokens, index)
     if first.key in COMMANDS:
         return first

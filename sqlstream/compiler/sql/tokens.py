@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class Kind(StrEnum):
+class TokenKind(StrEnum):
     """The kind of a token. `WORD` is a keyword or an unquoted identifier, which Spark's lexer cannot distinguish."""
 
     WORD = "word"
@@ -30,7 +30,7 @@ class Token(NamedTuple):
     tokens, so a quoted identifier or a string never equals a keyword. `inside` has the tokens within a hint.
     """
 
-    kind: Kind
+    kind: TokenKind
     text: str
     start: int
     end: int
@@ -45,7 +45,7 @@ class Token(NamedTuple):
     @property
     def name(self) -> str:
         """The identifier without backquotes, or the text of any other token."""
-        return self.text[1:-1].replace("``", "`") if self.kind is Kind.QUOTED else self.text
+        return self.text[1:-1].replace("``", "`") if self.kind is TokenKind.QUOTED else self.text
 
 
 class SqlTokenError(ValueError):
@@ -94,15 +94,15 @@ _COMMENTS = ("line_comment", "comment")
 _LONG_PIECES = ("comment", "dollars")
 """The pieces of which `_RULES` matches only the opening."""
 _KINDS = {
-    "other_word": Kind.WORD,
-    "quoted": Kind.QUOTED,
-    "string": Kind.STRING,
-    "dollars": Kind.STRING,
-    "number": Kind.NUMBER,
+    "other_word": TokenKind.WORD,
+    "quoted": TokenKind.QUOTED,
+    "string": TokenKind.STRING,
+    "dollars": TokenKind.STRING,
+    "number": TokenKind.NUMBER,
 }
-_WORD, _SYMBOL = Kind.WORD, Kind.SYMBOL
-_NAMES = (Kind.WORD, Kind.QUOTED)
-_KEYED = (Kind.WORD, Kind.SYMBOL)
+_WORD, _SYMBOL = TokenKind.WORD, TokenKind.SYMBOL
+_NAMES = (TokenKind.WORD, TokenKind.QUOTED)
+_KEYED = (TokenKind.WORD, TokenKind.SYMBOL)
 _make = tuple.__new__
 """Creates a token in half the time of its constructor. A model has about two hundred tokens."""
 
@@ -129,10 +129,10 @@ def tokenize(sql: str) -> Tokens:
             hint, outer, done = start, done, []
         elif text == "*/" and hint is not None:
             end = start + len(text)
-            outer.append(Token(Kind.HINT, sql[hint:end], hint, end, inside=tuple(done)))
+            outer.append(Token(TokenKind.HINT, sql[hint:end], hint, end, inside=tuple(done)))
             hint, done = None, outer
         elif group not in _COMMENTS:
-            kind = _KINDS.get(group, Kind.SYMBOL)
+            kind = _KINDS.get(group, TokenKind.SYMBOL)
             done.append(Token(kind, text, start, start + len(text), text.upper() if kind in _KEYED else ""))
     if hint is not None:
         raise SqlTokenError(hint, "a hint starts here and is never closed")
@@ -142,10 +142,10 @@ def tokenize(sql: str) -> Tokens:
 def flatten_hints(tokens: Iterable[Token]) -> Iterator[Token]:
     """Yields the tokens, with each hint as its opening, its contents and its end."""
     for token in tokens:
-        if token.kind is Kind.HINT:
-            yield Token(Kind.SYMBOL, "/*+", token.start, token.start + 3, "/*+")
+        if token.kind is TokenKind.HINT:
+            yield Token(TokenKind.SYMBOL, "/*+", token.start, token.start + 3, "/*+")
             yield from token.inside
-            yield Token(Kind.SYMBOL, "*/", token.end - 2, token.end, "*/")
+            yield Token(TokenKind.SYMBOL, "*/", token.end - 2, token.end, "*/")
         else:
             yield token
 

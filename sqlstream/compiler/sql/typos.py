@@ -10,7 +10,7 @@ from sqlstream.compiler.sql.clauses import at
 from sqlstream.compiler.sql.edits import Edit, EditedText, apply_edits
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.compiler.sql.sql_text import SqlText
-from sqlstream.compiler.sql.tokens import Kind, Token
+from sqlstream.compiler.sql.tokens import Token, TokenKind
 from sqlstream.project.nearest import nearest
 from sqlstream.project.wording import quoted
 
@@ -100,7 +100,7 @@ def _corrections(
 def _candidates(text: SqlText, index: int, likeness: float) -> Iterator[Typo]:
     for place in (index + around for around in AROUND):
         token = at(text.tokens, place)
-        if token.kind is Kind.WORD and token.key not in KEYWORDS:
+        if token.kind is TokenKind.WORD and token.key not in KEYWORDS:
             yield from (Typo(place, keyword) for keyword in nearest(token.text, sorted(KEYWORDS), likeness=likeness))
 
 

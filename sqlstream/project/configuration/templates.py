@@ -13,7 +13,7 @@ from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence, from_plain
 
 
-class Treatment(Enum):
+class RenderPolicy(Enum):
     """What to do with the scalars at and below a path."""
 
     RENDER = "rendered; secrets are not allowed"
@@ -22,33 +22,33 @@ class Treatment(Enum):
     TEXT = "rendered; numbers and booleans become the text in the file"
 
 
-Rules = Mapping[tuple[str, ...], Treatment]
+Rules = Mapping[tuple[str, ...], RenderPolicy]
 """Treatments by path, `*` for any key or index. Paths without a rule are `RENDER`."""
 
 RESOURCE_RULES: Rules = {
-    ("sources", "*", "options"): Treatment.OPTION,
-    ("sources", "*", "tables", "*", "options"): Treatment.OPTION,
-    ("sinks", "*", "path"): Treatment.KEEP,
-    ("sinks", "*", "table"): Treatment.KEEP,
-    ("sinks", "*", "options"): Treatment.KEEP,
-    ("models", "*", "config", "options"): Treatment.TEXT,
+    ("sources", "*", "options"): RenderPolicy.OPTION,
+    ("sources", "*", "tables", "*", "options"): RenderPolicy.OPTION,
+    ("sinks", "*", "path"): RenderPolicy.KEEP,
+    ("sinks", "*", "table"): RenderPolicy.KEEP,
+    ("sinks", "*", "options"): RenderPolicy.KEEP,
+    ("models", "*", "config", "options"): RenderPolicy.TEXT,
 }
 
-KEPT_PATHS = tuple(path for path, treatment in RESOURCE_RULES.items() if treatment is Treatment.KEEP)
+KEPT_PATHS = tuple(path for path, treatment in RESOURCE_RULES.items() if treatment is RenderPolicy.KEEP)
 """The paths in a resource file at which Jinja stays unchanged until a model is known."""
 
 TARGET_RULES: Rules = {
-    ("spark",): Treatment.OPTION,
-    ("repositories",): Treatment.OPTION,
-    ("sources", "*", "options"): Treatment.OPTION,
-    ("sinks", "*", "path"): Treatment.KEEP,
-    ("sinks", "*", "table"): Treatment.KEEP,
-    ("sinks", "*", "options"): Treatment.KEEP,
+    ("spark",): RenderPolicy.OPTION,
+    ("repositories",): RenderPolicy.OPTION,
+    ("sources", "*", "options"): RenderPolicy.OPTION,
+    ("sinks", "*", "path"): RenderPolicy.KEEP,
+    ("sinks", "*", "table"): RenderPolicy.KEEP,
+    ("sinks", "*", "options"): RenderPolicy.KEEP,
 }
 
-UNIT_TEST_RULES: Rules = {("upgrade_from", "sql"): Treatment.KEEP}
+UNIT_TEST_RULES: Rules = {("upgrade_from", "sql"): RenderPolicy.KEEP}
 
-PROJECT_RULES: Rules = {("version",): Treatment.TEXT}
+PROJECT_RULES: Rules = {("version",): RenderPolicy.TEXT}
 
 
 def render_node(node: YamlNode, render: RenderYaml | None, rules: Rules, findings: list[Finding]) -> YamlNode:
@@ -57,7 +57,7 @@ def render_node(node: YamlNode, render: RenderYaml | None, rules: Rules, finding
     """
     if render is None and not rules:
         return node
-    treatment = rules.get((), Treatment.RENDER)
+    treatment = rules.get((), RenderPolicy.RENDER)
     if isinstance(node, YamlScalar):
         return _render_scalar(node, render, treatment, findings)
     if isinstance(node, YamlSequence):
@@ -98,14 +98,14 @@ def _narrowed(rules: Rules, key: str) -> Rules:
 
 
 def _render_scalar(
-    node: YamlScalar, render: RenderYaml | None, treatment: Treatment, findings: list[Finding]
+    node: YamlScalar, render: RenderYaml | None, treatment: RenderPolicy, findings: list[Finding]
 ) -> YamlNode:
     if not is_template(node.value):
-        return node if treatment is Treatment.RENDER else as_written(node)
-    if render is None or treatment is Treatment.KEEP:
+        return node if treatment is RenderPolicy.RENDER else as_written(node)
+    if render is None or treatment is RenderPolicy.KEEP:
         return node
     try:
-        value = render(str(node.value), node.location, secrets=treatment is Treatment.OPTION)
+        value = render(str(node.value), node.location, secrets=treatment is RenderPolicy.OPTION)
         rendered = from_plain(value, node.location)
     except FindingsError as error:
         findings.extend(error.findings)
@@ -113,7 +113,7 @@ def _render_scalar(
     except RecursionError:
         findings.append(_too_deep(node))
         return node
-    return as_written(rendered) if treatment is not Treatment.RENDER else rendered
+    return as_written(rendered) if treatment is not RenderPolicy.RENDER else rendered
 
 
 def _too_deep(node: YamlScalar) -> Finding:

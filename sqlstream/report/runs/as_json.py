@@ -12,23 +12,23 @@ from typing import Any
 from sqlstream.report.rows import json_text
 from sqlstream.state.runs.events import (
     Notice,
-    ProjectFound,
-    QueriesChosen,
+    QueriesSelected,
     QueryRestarting,
     QueryResult,
     QueryResumed,
     QuerySilent,
     QueryStarted,
     RunEvent,
+    RunStarting,
     TableShown,
-    Warned,
+    WarningEmitted,
 )
 from sqlstream.state.runs.progress import BatchProgress
 
 EVENT_NAMES: dict[type[RunEvent], str] = {
-    ProjectFound: "run_started",
-    Warned: "finding",
-    QueriesChosen: "queries_chosen",
+    RunStarting: "run_started",
+    WarningEmitted: "finding",
+    QueriesSelected: "queries_chosen",
     QueryStarted: "query_started",
     BatchProgress: "batch",
     QuerySilent: "query_silent",
@@ -79,7 +79,7 @@ def event_fields(event: RunEvent) -> dict[str, Any]:
     """Returns the fields of an event as plain JSON values."""
     if isinstance(event, QueryResult):
         return {"model": event.model, **event.as_json()}
-    if isinstance(event, Warned):
+    if isinstance(event, WarningEmitted):
         return event.finding.as_json()
     if isinstance(event, QueryRestarting):
         return {**asdict(event), "finding": event.finding.as_json()}

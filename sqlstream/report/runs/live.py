@@ -13,7 +13,7 @@ from rich.text import Text
 
 from sqlstream.report.runs.query_table import query_table
 from sqlstream.report.runs.text import TIME_LAYOUT, Silent, TextReporter, done_line, shown_path, silence_texts
-from sqlstream.state.runs.events import QueriesChosen, QueryResult, QuerySilent, QueryStarted, RunEvent, Status
+from sqlstream.state.runs.events import QueriesSelected, QueryResult, QuerySilent, QueryStarted, RunEvent, Status
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.runs.run_state import QueryState, RunState, follow
 
@@ -40,7 +40,7 @@ class LiveReporter:
     def __call__(self, event: RunEvent) -> None:
         """Shows `event`."""
         self._run = follow(self._run, event, datetime.now(UTC))
-        if isinstance(event, QueriesChosen):
+        if isinstance(event, QueriesSelected):
             self._has_table = all(query.format != CONSOLE for query in event.queries)
         if isinstance(event, QueryStarted) and self._live is None and self._has_table:
             self._begin()

@@ -11,7 +11,7 @@ from sqlstream.report.numbers import HOUR, MINUTE, plural, seconds_text
 from sqlstream.report.runs.query_table import query_table
 from sqlstream.report.runs.text import Silent, silence_texts
 from sqlstream.state.runs.run_state import LiveStatus
-from sqlstream.state.runs.status import KnownQuery, KnownRun, ProjectStatus, RunStatus
+from sqlstream.state.runs.status import ProjectStatus, QueryWithStatus, RunStatus, RunWithStatus
 
 DAY = 24 * HOUR
 
@@ -49,7 +49,7 @@ def status_json(status: ProjectStatus) -> str:
     return json.dumps(content, indent=2)
 
 
-def _run_line(seen: KnownRun, now: datetime) -> str:
+def _run_line(seen: RunWithStatus, now: datetime) -> str:
     run = seen.run
     of = f" of target {run.target}" if run.target else ""
     heard = _ago(run.heard_at, now)
@@ -63,13 +63,13 @@ def _run_line(seen: KnownRun, now: datetime) -> str:
     return f"Run {run.invocation_id[:8]}{of} {status}"
 
 
-def _ended(seen: KnownRun) -> str:
+def _ended(seen: RunWithStatus) -> str:
     if seen.is_refused:
         return "was rejected before any query started (see target/run_results.json), and ended"
     return "ended" if seen.run.succeeded else "failed, and ended"
 
 
-def _silence_of(query: KnownQuery) -> Silent | None:
+def _silence_of(query: QueryWithStatus) -> Silent | None:
     silence = query.entry.get("silence")
     if not isinstance(silence, Mapping):
         return None
@@ -77,7 +77,7 @@ def _silence_of(query: KnownQuery) -> Silent | None:
     return Silent(query.model, str(silence.get("text")), has_ended, had_rows)
 
 
-def _notes(query: KnownQuery, now: datetime) -> Iterator[str]:
+def _notes(query: QueryWithStatus, now: datetime) -> Iterator[str]:
     error, failure = (query.entry.get(key) for key in ("error", "last_failure"))
     if isinstance(error, Mapping):
         yield f"{query.model} failed {_ago(query.entry['heard_at'], now)}\n{_finding(error)}"

@@ -14,15 +14,15 @@ from sqlstream.report.rows import cell_text
 from sqlstream.report.table import table_text
 from sqlstream.state.runs.events import (
     Notice,
-    ProjectFound,
     QueryRestarting,
     QueryResult,
     QuerySilent,
     QueryStarted,
     RunEvent,
+    RunStarting,
     Status,
     TableShown,
-    Warned,
+    WarningEmitted,
 )
 from sqlstream.state.runs.progress import BatchProgress
 
@@ -73,9 +73,9 @@ class TextReporter:
             self._result(event)
         elif isinstance(event, TableShown):
             self._write(memory_text(event))
-        elif isinstance(event, Warned):
+        elif isinstance(event, WarningEmitted):
             self._write(finding_text(event.finding))
-        elif isinstance(event, ProjectFound):
+        elif isinstance(event, RunStarting):
             self._print(f"sqlstream {event.sqlstream_version} on Spark {event.spark_version}")
             self._print(found_text(event.models, event.sources, event.sinks, event.seeds))
 

@@ -54,7 +54,7 @@ Opened = tuple[SourceTable, DataFrame]
 
 
 @dataclass(frozen=True)
-class Samples:
+class SourceSamples:
     """The samples of one session, by full source name. A source is read again only if its declaration changes."""
 
     notify: Callable[[str], None]
@@ -77,7 +77,7 @@ class Preview:
     """Opens each node of a compiled project once, as static rows."""
 
     inputs: NodeReader
-    samples: Samples
+    samples: SourceSamples
     limit: int
     _frames: dict[str, DataFrame] = field(default_factory=dict)
 

@@ -12,7 +12,7 @@ from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.reading.infer import Inferred
 from sqlstream.spark.reading.type_text import stored_fits, text_fits, type_text
-from sqlstream.state.results.source_columns import FoundColumn, SourceColumns
+from sqlstream.state.results.source_columns import InferredColumn, SourceColumns
 
 
 def merge_columns(table: SourceTable, inferred: Inferred) -> SourceColumns:
@@ -24,7 +24,7 @@ def merge_columns(table: SourceTable, inferred: Inferred) -> SourceColumns:
     declared_types = {name.lower(): data_type for name, data_type in declared.items()}
     order = [*declared_types, *(name for name in found if name not in declared_types)]
     columns = tuple(
-        FoundColumn(
+        InferredColumn(
             names[key],
             type_text(declared_types.get(key) or found[key]),
             described.get(key, ""),

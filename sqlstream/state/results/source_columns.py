@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class FoundColumn:
+class InferredColumn:
     """One column: its type in Spark's DDL, its declared type, and `notes` if the types differ."""
 
     name: str
@@ -25,7 +25,7 @@ class SourceColumns:
 
     table: str
     format: str
-    columns: tuple[FoundColumn, ...]
+    columns: tuple[InferredColumn, ...]
     looked_at: int
     empty: int
     files: int

@@ -24,7 +24,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True)
-class ProjectFound:
+class RunStarting:
     """A run begins: the contents of the project, and the versions that run it."""
 
     models: int
@@ -36,14 +36,14 @@ class ProjectFound:
 
 
 @dataclass(frozen=True)
-class Warned:
+class WarningEmitted:
     """A warning about the project, before anything starts."""
 
     finding: Finding
 
 
 @dataclass(frozen=True)
-class ChosenQuery:
+class SelectedQuery:
     """A query that a run will start: the model, the name and format of its sink, and the tables that it reads. `kind`
     is as in `QueryStarted`.
     """
@@ -59,10 +59,10 @@ class ChosenQuery:
 
 
 @dataclass(frozen=True)
-class QueriesChosen:
+class QueriesSelected:
     """The queries that a run will start. They compile; Spark has not analyzed them yet."""
 
-    queries: tuple[ChosenQuery, ...]
+    queries: tuple[SelectedQuery, ...]
 
 
 @dataclass(frozen=True)
@@ -185,9 +185,9 @@ class TableShown:
 
 
 RunEvent = (
-    ProjectFound
-    | Warned
-    | QueriesChosen
+    RunStarting
+    | WarningEmitted
+    | QueriesSelected
     | QueryStarted
     | BatchProgress
     | QuerySilent

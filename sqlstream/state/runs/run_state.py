@@ -9,14 +9,14 @@ from enum import StrEnum
 
 from sqlstream.errors import Finding
 from sqlstream.state.runs.events import (
-    ChosenQuery,
-    QueriesChosen,
+    QueriesSelected,
     QueryRestarting,
     QueryResult,
     QueryResumed,
     QuerySilent,
     QueryStarted,
     RunEvent,
+    SelectedQuery,
     Status,
 )
 from sqlstream.state.runs.figures import Figures, add_batch
@@ -40,7 +40,7 @@ class QueryState:
     again. `result` is None until the query ends.
     """
 
-    query: ChosenQuery
+    query: SelectedQuery
     status: Status | LiveStatus = LiveStatus.PENDING
     started_at: datetime | None = None
     output: str | None = None
@@ -118,7 +118,7 @@ class RunState:
 
 def follow(run: RunState, event: RunEvent, now: datetime) -> RunState:
     """Returns the state of the run after `event`, which happened at `now` (with a time zone)."""
-    if isinstance(event, QueriesChosen):
+    if isinstance(event, QueriesSelected):
         return RunState({query.model: QueryState(query) for query in event.queries})
     model: str = getattr(event, "model", "")
     if model not in run.queries:

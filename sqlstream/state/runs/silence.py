@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from sqlstream.compiler.emission.examples import Delay, Emission, Release, Step
+from sqlstream.compiler.emission.examples import Delay, Emission, Step, WaitsFor
 from sqlstream.compiler.emission.windows import TimeWindow, read_window
 from sqlstream.state.runs.figures import Figures, SilentSpan, moment
 
 QUIET_BATCHES = 3
 """The number of batches with input and without output after which sqlstream looks for the reason."""
 
-TIMED = frozenset({Release.WINDOW, Release.SESSION, Release.TIME, Release.UNMATCHED})
+TIMED = frozenset({WaitsFor.WINDOW, WaitsFor.SESSION, WaitsFor.TIME, WaitsFor.UNMATCHED})
 """The operators that wait for the watermark."""
 
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -96,7 +96,7 @@ def nothing_new(sources: tuple[str, ...]) -> Silence:
 def _before_state(figures: Figures, emission: Emission | None) -> Silence:
     """Returns the reason if the input has not changed the state."""
     quiet, last = figures.quiet, figures.last
-    if emission is not None and any(step.release is Release.FIRST for step in emission.steps):
+    if emission is not None and any(step.release is WaitsFor.FIRST for step in emission.steps):
         return Silence(
             Cause.LIMIT, "its LIMIT is reached: it emits only the first rows over the whole life of the query"
         )
@@ -117,13 +117,13 @@ def _in_state(figures: Figures, emission: Emission | None) -> Silence:
     """Returns the reason if the state contains rows and holds them back."""
     quiet = figures.quiet
     steps = emission.steps if emission is not None else ()
-    timed = next((step for step in steps if step.release in TIMED and step.release is not Release.UNMATCHED), None)
+    timed = next((step for step in steps if step.release in TIMED and step.release is not WaitsFor.UNMATCHED), None)
     if emission is not None and timed is not None:
         if quiet.removed_rows:
             what = "groups were completed, but a condition after the aggregation removed all of their rows"
             return Silence(Cause.FILTERED, what)
         return _behind_watermark(figures, emission, timed)
-    if any(step.release in (Release.MATCH, Release.UNMATCHED) for step in steps):
+    if any(step.release in (WaitsFor.MATCH, WaitsFor.UNMATCHED) for step in steps):
         idle = _idle(quiet)
         if idle:
             what = (
@@ -131,13 +131,13 @@ def _in_state(figures: Figures, emission: Emission | None) -> Silence:
                 "other side"
             )
             return Silence(Cause.IDLE_SOURCE, f"{_rows_read(quiet)}, and wait for a match: {what}")
-        if any(step.release is Release.UNMATCHED for step in steps):
+        if any(step.release is WaitsFor.UNMATCHED for step in steps):
             watermark = moment(figures.last.watermark if figures.last else None)
             now = f"which is at {_shown(watermark)}" if watermark else "which does not exist yet"
             what = "rows without a match are emitted once the watermark rules out a match"
             return Silence(Cause.WATERMARK, f"{_rows_read(quiet)}, and {what}, {now}")
         return Silence(Cause.NO_MATCH, f"{_rows_read(quiet)}, but no row has a match on the other side of the join")
-    if any(step.release in (Release.CHANGE, Release.WHOLE) for step in steps):
+    if any(step.release in (WaitsFor.CHANGE, WaitsFor.WHOLE) for step in steps):
         return Silence(Cause.FILTERED, f"{_rows_read(quiet)}, but a condition after the aggregation removed all groups")
     return Silence(Cause.UNKNOWN, f"{_rows_read(quiet)} and are kept in its state; what they wait for is unknown")
 
@@ -161,12 +161,12 @@ def _behind_watermark(figures: Figures, emission: Emission, step: Step) -> Silen
 
 
 def _goal(step: Step, end: datetime | None) -> str:
-    what = {Release.WINDOW: "the first window", Release.SESSION: "the latest session"}.get(
+    what = {WaitsFor.WINDOW: "the first window", WaitsFor.SESSION: "the latest session"}.get(
         step.release, "the first group"
     )
     if end is None:
         return f"{what} ends after that"
-    return f"{what} {'ends at' if step.release is not Release.TIME else 'is of'} {_shown(end)}"
+    return f"{what} {'ends at' if step.release is not WaitsFor.TIME else 'is of'} {_shown(end)}"
 
 
 def _needed_events(end: datetime | None, emission: Emission) -> str:
@@ -199,12 +199,12 @@ def first_end(step: Step, figures: Figures, watermark: datetime | None) -> datet
     oldest, newest = moment(figures.quiet.oldest_event), moment(figures.newest_event)
     call = read_window(step.time or "")
     try:
-        if step.release is Release.SESSION:
+        if step.release is WaitsFor.SESSION:
             return newest + call.length if newest and call is not None and call.length else None
         known = [time for time in (oldest, watermark) if time is not None]
         if not known:
             return None
-        if step.release is Release.TIME:
+        if step.release is WaitsFor.TIME:
             return max(known)
         return _window_end(call, max(known)) if call is not None else None
     except OverflowError:

@@ -30,7 +30,7 @@ class RunStatus(StrEnum):
 
 
 @dataclass(frozen=True)
-class KnownRun:
+class RunWithStatus:
     """A run and its state."""
 
     run: PastRun
@@ -43,10 +43,10 @@ class KnownRun:
 
 
 @dataclass(frozen=True)
-class KnownQuery:
+class QueryWithStatus:
     """A query after its newest run: the entry of run_results.json, with its current `status`."""
 
-    run: KnownRun
+    run: RunWithStatus
     entry: Mapping[str, Any]
 
     @property
@@ -64,8 +64,8 @@ class KnownQuery:
 class ProjectStatus:
     """The queries by their names, and their runs, the newest last."""
 
-    queries: tuple[KnownQuery, ...]
-    runs: tuple[KnownRun, ...]
+    queries: tuple[QueryWithStatus, ...]
+    runs: tuple[RunWithStatus, ...]
 
     @property
     def is_well(self) -> bool:
@@ -74,13 +74,13 @@ class ProjectStatus:
         return not newest_refused and not any(query.status in FAILED for query in self.queries)
 
 
-def project_status(runs: Sequence[KnownRun], wanted: Collection[str] | None) -> ProjectStatus:
+def project_status(runs: Sequence[RunWithStatus], wanted: Collection[str] | None) -> ProjectStatus:
     """Returns the newest state of each query of `runs`, which are in the order of their start. `wanted` are the unique
     ids of the models to include, None for all.
     """
     entries = ((known, model, entry) for known in runs for model, entry in known.run.queries.items())
     newest = {
-        model: KnownQuery(known, {**entry, **_now(known.life, str(entry.get("status")))})
+        model: QueryWithStatus(known, {**entry, **_now(known.life, str(entry.get("status")))})
         for known, model, entry in entries
         if wanted is None or entry.get("unique_id") in wanted
     }

@@ -12,7 +12,7 @@ from sqlstream.compiler.render.model import ModelRenderer
 from sqlstream.compiler.render.values import RenderedModel, RenderOptions
 from sqlstream.compiler.rewrite.sql import plan_rewriting
 from sqlstream.compiler.sql.edits import Edit, EditedText, apply_edits
-from sqlstream.compiler.sql.tokens import Kind, SqlTokenError, Token, tokenize
+from sqlstream.compiler.sql.tokens import SqlTokenError, Token, TokenKind, tokenize
 from sqlstream.location import Location
 from sqlstream.project.targets import Target
 from sqlstream.project.values import ModelFile
@@ -127,7 +127,7 @@ def test_rewriting_changes_no_other_token(text: str) -> None:
         return
     assert edited.original == rendered.sql
     assert edited.text.count("\n") == rendered.sql.count("\n")
-    hints = [token for token in tokens if token.kind is Kind.HINT]
+    hints = [token for token in tokens if token.kind is TokenKind.HINT]
     assert all(is_allowed(edit, rendered.sql, hints) for edit in edited.edits)
     before = untouched(rendered.sql, [(edit.start, edit.end) for edit in edited.edits])
     after = untouched(edited.text, replaced_spans(edited))

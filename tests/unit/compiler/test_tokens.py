@@ -6,7 +6,7 @@ import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from sqlstream.compiler.sql.tokens import Kind, SqlTokenError, Tokens, find_comments, tokenize
+from sqlstream.compiler.sql.tokens import SqlTokenError, TokenKind, Tokens, find_comments, tokenize
 
 
 def _texts(sql: str) -> list[str]:
@@ -36,7 +36,7 @@ def test_tokenize(sql: str, texts: list[str]) -> None:
 def test_a_hint_is_one_token() -> None:
     """A hint is one token with its own tokens inside, and a `*/` in a string does not end it."""
     hint = tokenize("select /*+ A('*/'), b /* c */ */ 1")[1]
-    assert (hint.kind, hint.text) == (Kind.HINT, "/*+ A('*/'), b /* c */ */")
+    assert (hint.kind, hint.text) == (TokenKind.HINT, "/*+ A('*/'), b /* c */ */")
     assert [token.text for token in hint.inside] == ["A", "(", "'*/'", ")", ",", "b"]
 
 
@@ -102,7 +102,7 @@ def test_only_blanks_and_comments_are_between_tokens(sql: str) -> None:
     uncovered = list(sql)
     for start, text in pieces:
         assert sql.startswith(text, start)
-        if not any(token.kind is Kind.HINT and token.start < start < token.end for token in tokens):
+        if not any(token.kind is TokenKind.HINT and token.start < start < token.end for token in tokens):
             assert None not in uncovered[start : start + len(text)]
         uncovered[start : start + len(text)] = [None] * len(text)  # type: ignore[list-item] # None: it is covered
     assert not "".join(filter(None, uncovered)).strip()

@@ -8,7 +8,7 @@ import pytest
 
 from sqlstream.project.yaml import parse_yaml, plain
 from sqlstream.report.source_columns import columns_json, columns_yaml
-from sqlstream.state.results.source_columns import FoundColumn, SourceColumns
+from sqlstream.state.results.source_columns import InferredColumn, SourceColumns
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from sqlstream.state.results.source_columns import FoundColumn, SourceColumns
 )
 def test_names_and_descriptions_are_read_back_unchanged(text: str) -> None:
     """Every name and description is read back unchanged, even if it looks like another YAML value."""
-    column = FoundColumn(text, "struct<`a b`:decimal(10,2),c:map<string,array<int>>>", text, ("a note",))
+    column = InferredColumn(text, "struct<`a b`:decimal(10,2),c:map<string,array<int>>>", text, ("a note",))
     yaml = columns_yaml(SourceColumns("s.t", "json", (column,), 1, 0, 1, is_fixed=False, replaces=None, indent=4))
 
     assert plain(parse_yaml(yaml, "x.yml")) == {
@@ -28,7 +28,7 @@ def test_names_and_descriptions_are_read_back_unchanged(text: str) -> None:
 
 def test_the_number_of_sampled_files_is_shown() -> None:
     """The output gives the number of files, of sampled files and of empty files; in JSON as numbers."""
-    column = FoundColumn("id", "int", "", ("a note",))
+    column = InferredColumn("id", "int", "", ("a note",))
     found = SourceColumns("s.t", "json", (column,), 10, 2, 1204, is_fixed=False, replaces=None, indent=0)
 
     assert columns_yaml(found).startswith("# s.t: read 10 of 1,204 files, 2 of them empty\n")

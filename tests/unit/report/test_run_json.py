@@ -10,7 +10,7 @@ from typing import Any
 from run_events import EVENTS, FAILURE, RESULTS
 
 from sqlstream.report.runs.as_json import JsonReporter
-from sqlstream.state.runs.events import TableShown, Warned
+from sqlstream.state.runs.events import TableShown, WarningEmitted
 
 
 def json_lines() -> list[dict[str, Any]]:
@@ -19,7 +19,7 @@ def json_lines() -> list[dict[str, Any]]:
     reporter = JsonReporter(lines.append)
     for event in EVENTS:
         reporter(event)
-    reporter(Warned(FAILURE))
+    reporter(WarningEmitted(FAILURE))
     reporter.done(RESULTS, succeeded=False)
     assert not any("\n" in line for line in lines)
     return [json.loads(line) for line in lines]

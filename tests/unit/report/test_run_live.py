@@ -11,18 +11,20 @@ from run_events import BATCH, BIG, FAILURE
 
 from sqlstream.report.runs.live import LiveReporter
 from sqlstream.state.runs.events import (
-    ChosenQuery,
     Notice,
-    QueriesChosen,
+    QueriesSelected,
     QueryRestarting,
     QuerySilent,
     QueryStarted,
     RunEvent,
+    SelectedQuery,
 )
 from sqlstream.state.runs.silence import Cause, Silence
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-CHOSEN = QueriesChosen((ChosenQuery("big", "model.shop.big", "lake", "parquet", "append", "once", ("shop.orders",)),))
+CHOSEN = QueriesSelected(
+    (SelectedQuery("big", "model.shop.big", "lake", "parquet", "append", "once", ("shop.orders",)),)
+)
 STARTED = QueryStarted("big", 1, 1, "lake", "once")
 SILENT = QuerySilent("big", Silence(Cause.FILTERED, "conditions let no row pass"), True)
 
@@ -83,7 +85,7 @@ def test_a_narrow_terminal_omits_columns() -> None:
 
 def test_a_console_sink_has_the_terminal_to_itself() -> None:
     """A console sink uses the terminal itself, so the run prints lines and a final table instead of a live table."""
-    chosen = QueriesChosen((replace(CHOSEN.queries[0], format="console"),))
+    chosen = QueriesSelected((replace(CHOSEN.queries[0], format="console"),))
     text, reporter = screen(chosen, STARTED, BATCH, BIG)
 
     assert "big batch 0: 1,234 rows in" in text

@@ -11,7 +11,7 @@ import pytest
 from sqlstream.report.runs.query_table import query_table, sparkline
 from sqlstream.report.runs.status import status_json, status_text
 from sqlstream.state.runs.history import PastRun
-from sqlstream.state.runs.status import KnownQuery, KnownRun, ProjectStatus, RunStatus
+from sqlstream.state.runs.status import ProjectStatus, QueryWithStatus, RunStatus, RunWithStatus
 
 NOW = datetime(2024, 1, 1, 12, 5, 30, tzinfo=UTC)
 FAILURE = {
@@ -44,17 +44,17 @@ BIG: dict[str, Any] = {
 POOR: dict[str, Any] = {"model": "poor", "status": "error", "error": FAILURE, "heard_at": "2024-01-01T12:05:00.000Z"}
 
 
-def seen(life: RunStatus, succeeded: bool | None = None) -> KnownRun:
+def seen(life: RunStatus, succeeded: bool | None = None) -> RunWithStatus:
     """A run of five minutes."""
     run = PastRun(
         "3f2a91c4-0000", "local", 4711, "b/1", "2024-01-01T12:00:00.000Z", "2024-01-01T12:05:27.000Z", succeeded
     )
-    return KnownRun(run, life)
+    return RunWithStatus(run, life)
 
 
-def shown(run: KnownRun, *entries: dict[str, Any]) -> str:
+def shown(run: RunWithStatus, *entries: dict[str, Any]) -> str:
     """Returns the text of a status in which all queries belong to one run."""
-    return status_text(ProjectStatus(tuple(KnownQuery(run, entry) for entry in entries), (run,)), NOW, None)
+    return status_text(ProjectStatus(tuple(QueryWithStatus(run, entry) for entry in entries), (run,)), NOW, None)
 
 
 def test_a_running_run() -> None:
@@ -111,7 +111,7 @@ def test_a_query_that_was_restarted_shows_its_last_failure() -> None:
 def test_json_has_the_entries_and_the_runs() -> None:
     """The JSON has the entry of each query with its run, and the runs."""
     run = seen(RunStatus.KILLED)
-    content = json.loads(status_json(ProjectStatus((KnownQuery(run, {**BIG, "status": "killed"}),), (run,))))
+    content = json.loads(status_json(ProjectStatus((QueryWithStatus(run, {**BIG, "status": "killed"}),), (run,))))
 
     assert (content["succeeded"], content["runs"][0]["life"]) == (False, "killed")
     assert content["queries"][0]["invocation_id"] == content["runs"][0]["invocation_id"]
@@ -137,7 +137,7 @@ def test_queries_with_the_same_reason_share_a_line() -> None:
     """Queries that give no rows for the same reason, such as an empty source, share a line."""
     run = seen(RunStatus.ENDED, True)
     silent = {"status": "success", "silence": {"cause": "no_input", "text": "there was no new data to read from a.b"}}
-    queries = tuple(KnownQuery(run, {**BIG, "model": name, **silent}) for name in ("one", "two"))
+    queries = tuple(QueryWithStatus(run, {**BIG, "model": name, **silent}) for name in ("one", "two"))
 
     text = status_text(ProjectStatus(queries, (run,)), NOW, None)
 

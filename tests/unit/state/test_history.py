@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from sqlstream.state.runs.history import past_runs
-from sqlstream.state.runs.status import KnownRun, RunStatus, project_status
+from sqlstream.state.runs.status import RunStatus, RunWithStatus, project_status
 
 BEGAN: dict[str, Any] = {"event": "run_began", "target": None, "pid": 7, "process_start": "boot/1"}
 
@@ -76,7 +76,7 @@ def test_each_query_has_the_state_of_its_newest_run() -> None:
     ]
     old, new = past_runs(lines, None)
 
-    status = project_status([KnownRun(old, RunStatus.ENDED), KnownRun(new, RunStatus.RUNNING)], None)
+    status = project_status([RunWithStatus(old, RunStatus.ENDED), RunWithStatus(new, RunStatus.RUNNING)], None)
 
     assert [(query.model, query.status) for query in status.queries] == [("a", "running"), ("b", "success")]
     assert [seen.run.invocation_id for seen in status.runs] == ["old", "new"]
@@ -91,17 +91,17 @@ def test_running_queries_of_a_killed_run_are_killed() -> None:
     ]
     (run,) = past_runs(lines, None)
 
-    killed = project_status([KnownRun(run, RunStatus.KILLED)], None)
+    killed = project_status([RunWithStatus(run, RunStatus.KILLED)], None)
     assert [query.status for query in killed.queries] == ["success", "killed"]
     assert (killed.queries[1].entry["silence"], killed.is_well) == (None, False)
-    elsewhere = project_status([KnownRun(run, RunStatus.ELSEWHERE)], None)
+    elsewhere = project_status([RunWithStatus(run, RunStatus.ELSEWHERE)], None)
     assert ([query.status for query in elsewhere.queries], elsewhere.is_well) == (["success", "unknown"], True)
 
 
 def test_only_selected_queries_are_shown() -> None:
     """Only selected queries are shown, and the newest run even without them."""
     lines = [line("00:00", event="query_ended", query=entry("a", "error")), line("00:01", run="r2", **BEGAN)]
-    runs = [KnownRun(run, RunStatus.ENDED) for run in past_runs(lines, None)]
+    runs = [RunWithStatus(run, RunStatus.ENDED) for run in past_runs(lines, None)]
 
     status = project_status(runs, {"model.shop.b"})
 
@@ -113,4 +113,4 @@ def test_a_newest_run_that_was_refused_is_not_well() -> None:
     """A project whose newest run was refused is not well, even if no query has failed."""
     (run,) = past_runs([line("00:00", **BEGAN), line("00:01", event="run_ended", succeeded=False)], None)
 
-    assert not project_status([KnownRun(run, RunStatus.ENDED)], None).is_well
+    assert not project_status([RunWithStatus(run, RunStatus.ENDED)], None).is_well

@@ -10,22 +10,22 @@ from batches import batch, state
 
 from sqlstream.errors import Finding
 from sqlstream.state.runs.events import (
-    ChosenQuery,
-    QueriesChosen,
+    QueriesSelected,
     QueryRestarting,
     QueryResult,
     QueryResumed,
     QuerySilent,
     QueryStarted,
     RunEvent,
+    SelectedQuery,
     Status,
 )
 from sqlstream.state.runs.run_state import LiveStatus, QueryState, RunState, end_unfinished, follow
 from sqlstream.state.runs.silence import Cause, Silence
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
-ORDERS = ChosenQuery("orders", "model.shop.orders", "lake", "parquet", "append", "10 seconds", ("shop.orders",))
-CHOSEN = QueriesChosen((ORDERS, replace(ORDERS, model="late", unique_id="model.shop.late")))
+ORDERS = SelectedQuery("orders", "model.shop.orders", "lake", "parquet", "append", "10 seconds", ("shop.orders",))
+CHOSEN = QueriesSelected((ORDERS, replace(ORDERS, model="late", unique_id="model.shop.late")))
 STARTED = QueryStarted("orders", 1, 2, "lake", "10 seconds", output="/out", checkpoint="/check")
 FAILURE = Finding("query-failed", "it failed", "no disk", "make room")
 RESULT = QueryResult("orders", "model.shop.orders", 1, 2, Status.SUCCESS, 1, 5, 5, 3.5, "/out", "/check")

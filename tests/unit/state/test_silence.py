@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from batches import batch, figures, source, state
 
-from sqlstream.compiler.emission.examples import Delay, Emission, Release, Step
+from sqlstream.compiler.emission.examples import Delay, Emission, Step, WaitsFor
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.runs.silence import Cause, Silence, why_ended_silent, why_silent
@@ -19,13 +19,13 @@ TWO = Delay("at", "2 minutes", timedelta(minutes=2), HERE)
 
 
 def emission(
-    release: Release, time: str | None = None, delays: tuple[Delay, ...] = (TEN,), highest: bool = False
+    release: WaitsFor, time: str | None = None, delays: tuple[Delay, ...] = (TEN,), highest: bool = False
 ) -> Emission:
     """Returns the emission of a query with one stateful operator."""
     return Emission((Step(release, "GROUP BY", HERE, time),), delays, highest, True)
 
 
-HOURLY = emission(Release.WINDOW, "window(ts, '1 hour')")
+HOURLY = emission(WaitsFor.WINDOW, "window(ts, '1 hour')")
 
 
 def held(**known: Any) -> BatchProgress:
@@ -92,7 +92,7 @@ def test_all_rows_are_duplicates() -> None:
 
 def test_a_limit_is_reached() -> None:
     """A query whose LIMIT is reached emits no more rows."""
-    assert silence(emission(Release.FIRST), *[held(state=state(updated=0))] * 3).cause is Cause.LIMIT
+    assert silence(emission(WaitsFor.FIRST), *[held(state=state(updated=0))] * 3).cause is Cause.LIMIT
 
 
 def test_the_watermark_has_not_reached_the_end_of_the_first_window() -> None:
@@ -114,12 +114,15 @@ def test_before_the_first_watermark() -> None:
 @pytest.mark.parametrize(
     ("waits", "end"),
     [
-        (emission(Release.WINDOW, "window(ts, '1 hour', '15 minutes')"), "ends at 2024-01-01 12:45;"),
-        (emission(Release.WINDOW, "window(ts, '1 hour', '1 hour', '5 minutes')"), "ends at 2024-01-01 13:05;"),
-        (emission(Release.SESSION, "session_window(ts, '5 minutes')"), "the latest session ends at 2024-01-01 12:45;"),
-        (emission(Release.TIME, "ts"), "the first group is of 2024-01-01 12:30;"),
+        (emission(WaitsFor.WINDOW, "window(ts, '1 hour', '15 minutes')"), "ends at 2024-01-01 12:45;"),
+        (emission(WaitsFor.WINDOW, "window(ts, '1 hour', '1 hour', '5 minutes')"), "ends at 2024-01-01 13:05;"),
         (
-            emission(Release.WINDOW, "w"),
+            emission(WaitsFor.SESSION, "session_window(ts, '5 minutes')"),
+            "the latest session ends at 2024-01-01 12:45;",
+        ),
+        (emission(WaitsFor.TIME, "ts"), "the first group is of 2024-01-01 12:30;"),
+        (
+            emission(WaitsFor.WINDOW, "w"),
             "the first window ends after that; newer events must arrive to advance it past that",
         ),
     ],
@@ -137,7 +140,7 @@ def test_a_window_that_ends_at_the_watermark_was_emitted() -> None:
 
 def test_an_idle_source_holds_the_lowest_watermark() -> None:
     """An idle source holds the lowest watermark; the text names the events that it must send."""
-    two = emission(Release.WINDOW, "window(ts, '1 hour')", (TEN, TWO))
+    two = emission(WaitsFor.WINDOW, "window(ts, '1 hour')", (TEN, TWO))
     found = silence(two, *[held(sources=(source("shop.a", 5), source("shop.b", 0)))] * 3)
 
     assert found == Silence(
@@ -150,14 +153,14 @@ def test_an_idle_source_holds_the_lowest_watermark() -> None:
 
 def test_an_idle_source_does_not_matter_for_the_highest_watermark() -> None:
     """With the policy `max`, an idle source does not hold the watermark back."""
-    two = emission(Release.WINDOW, "window(ts, '1 hour')", (TEN, TWO), highest=True)
+    two = emission(WaitsFor.WINDOW, "window(ts, '1 hour')", (TEN, TWO), highest=True)
 
     assert silence(two, *[held(sources=(source("shop.a", 5), source("shop.b", 0)))] * 3).cause is Cause.WATERMARK
 
 
 def test_a_join_that_matches_nothing() -> None:
     """If a join matches nothing, the text names the idle side."""
-    join = emission(Release.MATCH)
+    join = emission(WaitsFor.MATCH)
     both, one = (source("shop.a", 5), source("shop.b", 5)), (source("shop.a", 5), source("shop.b", 0))
 
     assert silence(join, *[held(sources=both)] * 3).cause is Cause.NO_MATCH
@@ -167,7 +170,7 @@ def test_a_join_that_matches_nothing() -> None:
 
 def test_an_outer_join_waits_until_a_match_is_impossible() -> None:
     """An outer join waits until the watermark rules out a match."""
-    outer = emission(Release.UNMATCHED)
+    outer = emission(WaitsFor.UNMATCHED)
 
     found = silence(outer, *[held(sources=(source("shop.a", 5), source("shop.b", 5)))] * 3)
 
@@ -178,13 +181,13 @@ def test_an_outer_join_waits_until_a_match_is_impossible() -> None:
 def test_a_condition_after_the_aggregation() -> None:
     """If groups were completed or changed, but none was emitted, HAVING removed all of them."""
     assert silence(HOURLY, *[held(state=state(removed=1))] * 3).cause is Cause.FILTERED
-    assert silence(emission(Release.CHANGE), *[held()] * 3).cause is Cause.FILTERED
+    assert silence(emission(WaitsFor.CHANGE), *[held()] * 3).cause is Cause.FILTERED
 
 
 def test_an_unknown_reason_is_reported_as_unknown() -> None:
     """The reason is unknown for the state of a Python model, or of an unsupported operator."""
     assert silence(None, *[held()] * 3).cause is Cause.UNKNOWN
-    assert silence(emission(Release.UNKNOWN), *[held()] * 3).cause is Cause.UNKNOWN
+    assert silence(emission(WaitsFor.UNKNOWN), *[held()] * 3).cause is Cause.UNKNOWN
 
 
 def test_a_time_beyond_the_calendar() -> None:
@@ -213,7 +216,7 @@ def test_an_ended_query_has_a_reason_after_one_batch() -> None:
 def test_an_idle_source_is_named_after_fewer_batches() -> None:
     """In an ended query, a source without rows in all batches is named, even after one batch."""
     rows = (source("shop.a", 5), source("shop.b", 0))
-    found = ended(emission(Release.WINDOW, "window(ts, '1 hour')", (TEN, TWO)), held(sources=rows))
+    found = ended(emission(WaitsFor.WINDOW, "window(ts, '1 hour')", (TEN, TWO)), held(sources=rows))
 
     assert found is not None
     assert (found.cause, "shop.b has sent no rows for 1 batch" in found.text) == (Cause.IDLE_SOURCE, True)

@@ -21,7 +21,7 @@ from sqlstream.compiler.flow.expressions.nested_watermarks import (
 )
 from sqlstream.compiler.flow.functions.known import FUNCTIONS, TABLE_FUNCTIONS
 from sqlstream.compiler.flow.names.problems import field_problems, function_problem, name_problem
-from sqlstream.compiler.flow.names.scope import Ambiguous, Missing, Resolved, Scope
+from sqlstream.compiler.flow.names.scope import Ambiguous, ResolvedName, Scope, UnresolvedName
 from sqlstream.compiler.flow.nodes import Call, Node
 from sqlstream.compiler.flow.text import Text, is_windowed, name_parts
 from sqlstream.compiler.flow.types.nested import field_type
@@ -69,13 +69,13 @@ class Expressions:
         inner = node.unalias().unnest()
         named = name or output_name(node, self.text)
         found = scope.resolve(name_parts(inner))
-        if isinstance(found, Resolved) and not found.fields:
+        if isinstance(found, ResolvedName) and not found.fields:
             return _renamed(found.column, named)
         used = self._used(inner, scope)
         window = self.text.function(inner) in TIME_WINDOWS
         value = self._timed(inner, scope) if window else self._within(inner, found, used, scope)
         named_only = window or isinstance(inner, exp.Column | exp.Dot | exp.Bracket)
-        unclear = isinstance(found, Missing | Ambiguous) or (named_only and not value.inner.is_known)
+        unclear = isinstance(found, UnresolvedName | Ambiguous) or (named_only and not value.inner.is_known)
         stars, opened = self._origins_of_stars(inner, scope), self._open_origins(inner, scope)
         origins = _together([*(item.column.origins for item in used), *stars, *opened])
         column = Column(named, self.type_of(inner, scope), origins=origins, window=window)
@@ -85,7 +85,7 @@ class Expressions:
         """Returns the column that a name refers to; None for a field and for a name that does not resolve."""
         parts = name_parts(node)
         found = scope.resolve(parts)
-        return _renamed(found.column, parts[-1]) if isinstance(found, Resolved) and not found.fields else None
+        return _renamed(found.column, parts[-1]) if isinstance(found, ResolvedName) and not found.fields else None
 
     def check(self, node: exp.Expr, scope: Scope) -> None:
         """Adds the problems of the names in `node`, including those of functions."""
@@ -94,10 +94,10 @@ class Expressions:
         self._check_numbers(node, scope)
         for names, part in self.text.parts_of(node).names:
             found = scope.resolve(names)
-            if found is None or (isinstance(found, Resolved) and not found.fields):
+            if found is None or (isinstance(found, ResolvedName) and not found.fields):
                 continue
             where = self.text.where(part)
-            if isinstance(found, Resolved):
+            if isinstance(found, ResolvedName):
                 self.problems.extend(field_problems(found, where.offset))
             else:
                 self.problems.append(name_problem(found, names, where))
@@ -109,7 +109,7 @@ class Expressions:
             is_placed = isinstance(part, exp.HexString) and "start" in part.meta
             name = self.text.sql[part.meta["start"] : part.meta["end"] + 1] if is_placed else ""
             found = scope.resolve((name,)) if name.startswith("0") else None
-            if isinstance(found, Missing):
+            if isinstance(found, UnresolvedName):
                 self.problems.append(name_problem(found, (name,), self.text.where(part)))
 
     def _check_functions(self, node: exp.Expr) -> None:
@@ -147,7 +147,7 @@ class Expressions:
     def type_of_name(self, node: exp.Expr, scope: Scope) -> DataType | None:
         """Returns the type of a column or field; None if it is unknown."""
         found = scope.resolve(name_parts(node))
-        return type_of_field(found) if isinstance(found, Resolved) else None
+        return type_of_field(found) if isinstance(found, ResolvedName) else None
 
     def type_of(self, node: exp.Expr, scope: Scope) -> DataType | None:
         """Returns the type of an expression; None if it is unknown."""
@@ -170,9 +170,9 @@ class Expressions:
         columns = star_columns(node, scope)
         return struct_of((column.name, column.type) for column in columns) if columns else None
 
-    def _used(self, node: exp.Expr, scope: Scope) -> list[Resolved]:
+    def _used(self, node: exp.Expr, scope: Scope) -> list[ResolvedName]:
         found = (scope.resolve(names) for names, _ in self.text.parts_of(node).names)
-        return [item for item in found if isinstance(item, Resolved)]
+        return [item for item in found if isinstance(item, ResolvedName)]
 
     def _context(self, scope: Scope) -> Context:
         return Context(self.text.function, partial(self.column, scope=scope), partial(star_columns, scope=scope))
@@ -196,13 +196,13 @@ class Expressions:
         if first is None:
             return NO_WATERMARKS
         found = scope.resolve(name_parts(first))
-        if isinstance(found, Resolved) and not found.fields:
+        if isinstance(found, ResolvedName) and not found.fields:
             return ValueWatermarks(found.column.event_time, UNKNOWN_INNER if found.column.may_carry else NO_INNER)
         return self._timed(first, scope) if self.text.function(first) in TIME_WINDOWS else NO_WATERMARKS
 
-    def _within(self, node: exp.Expr, found: object, used: list[Resolved], scope: Scope) -> ValueWatermarks:
+    def _within(self, node: exp.Expr, found: object, used: list[ResolvedName], scope: Scope) -> ValueWatermarks:
         """Returns the watermark of a field, and the watermarks inside the value of any expression."""
-        if isinstance(found, Resolved):
+        if isinstance(found, ResolvedName):
             return _watermarks_of_name(found)
         times = any(item.column.event_time for item in used) or node.find(exp.Star)
         builds = times and any(name in HOLDERS for name, _ in self.text.parts_of(node).functions)
@@ -210,7 +210,7 @@ class Expressions:
             return NO_WATERMARKS
         return expression_watermarks(node, self._context(scope))
 
-    def _lost(self, node: exp.Expr, used: list[Resolved]) -> LostWatermark | None:
+    def _lost(self, node: exp.Expr, used: list[ResolvedName]) -> LostWatermark | None:
         for item in used:
             time, name = item.column.event_time, item.column.name
             if item.fields and not item.column.window:  # the start and end of a window do not carry its watermark
@@ -250,7 +250,7 @@ def _renamed(column: Column, name: str) -> Column:
     return column if column.name == name else replace(column, name=name)
 
 
-def _watermarks_of_name(found: Resolved) -> ValueWatermarks:
+def _watermarks_of_name(found: ResolvedName) -> ValueWatermarks:
     """Returns the watermark of the column or field that a name refers to, and those inside it."""
     value = ValueWatermarks(found.column.event_time, found.column.inner)
     for name in found.fields:
@@ -258,7 +258,7 @@ def _watermarks_of_name(found: Resolved) -> ValueWatermarks:
     return value
 
 
-def type_of_field(found: Resolved) -> DataType | None:
+def type_of_field(found: ResolvedName) -> DataType | None:
     """Returns the type of the column or field that a name refers to; None if it is unknown."""
     kind = found.column.type
     for name in found.fields:

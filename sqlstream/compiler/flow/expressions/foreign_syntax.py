@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlstream.compiler.flow.text import NOWHERE, Text
 from sqlstream.compiler.sql.clauses import at
 from sqlstream.compiler.sql.problem import SqlProblem
-from sqlstream.compiler.sql.tokens import Kind, Token
+from sqlstream.compiler.sql.tokens import Token, TokenKind
 from sqlstream.project.wording import quoted
 
 CLAUSES = {"where": "WHERE", "group": "GROUP BY", "having": "HAVING", "order": "ORDER BY", "limit": "LIMIT"}
@@ -70,4 +70,4 @@ def _parameter(token: Token, written: str) -> SqlProblem:
 
 
 def _ends_no_operand(token: Token) -> bool:
-    return token.key in BEFORE_OPERAND or (token.kind is Kind.SYMBOL and token.key not in (")", "]"))
+    return token.key in BEFORE_OPERAND or (token.kind is TokenKind.SYMBOL and token.key not in (")", "]"))

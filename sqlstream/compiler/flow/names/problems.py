@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.functions.known import FUNCTIONS
-from sqlstream.compiler.flow.names.scope import Ambiguous, Missing, Resolved, Visible
+from sqlstream.compiler.flow.names.scope import Ambiguous, ResolvedName, ScopedRelation, UnresolvedName
 from sqlstream.compiler.node_ids import SOURCE, kind_of
 from sqlstream.compiler.sql.intervals import NEGATIVE, NO_DELAY
 from sqlstream.compiler.sql.problem import ORIGIN, SqlProblem
@@ -27,7 +27,7 @@ METADATA = "_metadata"
 """The hidden column of Spark's file sources, which a view does not have."""
 
 
-def name_problem(found: Missing | Ambiguous, parts: tuple[str, ...], where: Where) -> SqlProblem:
+def name_problem(found: UnresolvedName | Ambiguous, parts: tuple[str, ...], where: Where) -> SqlProblem:
     """Returns the problem of a name that refers to no column, or to several."""
     if isinstance(found, Ambiguous):
         return _ambiguous(found, ".".join(parts), where.offset)
@@ -48,7 +48,11 @@ def name_problem(found: Missing | Ambiguous, parts: tuple[str, ...], where: Wher
 
 
 def _unknown_alias(
-    found: Missing, parts: tuple[str, ...], relations: Sequence[Visible], called: Sequence[str], where: Where
+    found: UnresolvedName,
+    parts: tuple[str, ...],
+    relations: Sequence[ScopedRelation],
+    called: Sequence[str],
+    where: Where,
 ) -> SqlProblem:
     """Returns the problem of `x.column` if no relation has the name `x`."""
     what = f"{quoted(parts[0])} is not a relation or column of this query"
@@ -69,11 +73,11 @@ def _unknown_alias(
     return SqlProblem(where.offset, "unknown-column", what, why, fix, origins=_origins(relations))
 
 
-def _origins(relations: Sequence[Visible]) -> tuple[Where, ...]:
+def _origins(relations: Sequence[ScopedRelation]) -> tuple[Where, ...]:
     return tuple(item.origin for item in relations[:MOST_RELATIONS] if item.origin is not None)
 
 
-def _called(relation: Visible, model: str) -> str:
+def _called(relation: ScopedRelation, model: str) -> str:
     """Returns the name of a relation in a message about `model`: "source `shop.orders`", or the name in the query."""
     if relation.origin is None or relation.origin.model == model:
         return quoted(relation.name) if relation.name else "the subquery"
@@ -81,7 +85,7 @@ def _called(relation: Visible, model: str) -> str:
     return f"{kind} {quoted('.'.join(parts))}"
 
 
-def _has(relation: Visible) -> str:
+def _has(relation: ScopedRelation) -> str:
     """Returns the beginning of a list of the relation's columns."""
     if relation.origin is None:
         return f"{quoted(relation.name or '')} has"
@@ -111,7 +115,7 @@ def _ambiguous(found: Ambiguous, written: str, offset: int) -> SqlProblem:
     return SqlProblem(offset, "ambiguous-column", what, f"{' and '.join(shown)} {why}", fix)
 
 
-def field_problems(found: Resolved, offset: int) -> Iterator[SqlProblem]:
+def field_problems(found: ResolvedName, offset: int) -> Iterator[SqlProblem]:
     """Yields a problem for the first field that its struct does not have, if the types are known."""
     kind, path = found.column.type, found.column.name
     for name in found.fields:

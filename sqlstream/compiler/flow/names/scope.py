@@ -15,7 +15,7 @@ ANYWHERE = frozenset({*_USERS_AND_CLOCKS, "localtime", "current_path", "grouping
 
 
 @dataclass(frozen=True)
-class Visible:
+class ScopedRelation:
     """A relation in FROM: the name that qualifies its columns (None: no name), and its columns (None: unknown).
 
     `merged` are the columns that USING or NATURAL merged into those of another relation, in lower case.
@@ -55,7 +55,7 @@ class Visible:
 
 
 @dataclass(frozen=True)
-class Resolved:
+class ResolvedName:
     """A name that refers to a column, or to the field of it at the path `fields`."""
 
     column: Column
@@ -63,22 +63,22 @@ class Resolved:
 
 
 @dataclass(frozen=True)
-class Missing:
+class UnresolvedName:
     """A name that refers to nothing. `relation` is the relation that the first part names, without such a column.
 
     `candidates` are the names of existing columns, and `relations` the relations in scope, innermost query first.
     """
 
-    relation: Visible | None
+    relation: ScopedRelation | None
     candidates: tuple[str, ...]
-    relations: tuple[Visible, ...] = ()
+    relations: tuple[ScopedRelation, ...] = ()
 
-    def within(self, around: Missing) -> Missing:
+    def within(self, around: UnresolvedName) -> UnresolvedName:
         """Returns the result if the name refers to nothing in the outer query either."""
         if self.relation is not None:
             return self
         relations = (*self.relations, *around.relations)
-        return Missing(around.relation, (*self.candidates, *around.candidates), relations)
+        return UnresolvedName(around.relation, (*self.candidates, *around.candidates), relations)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Ambiguous:
     relations: tuple[str | None, ...]
 
 
-Resolution = Resolved | Missing | Ambiguous | None
+Resolution = ResolvedName | UnresolvedName | Ambiguous | None
 """What a name refers to; None if that is unknown."""
 
 
@@ -99,12 +99,12 @@ class Scope:
     `_found` caches the names found in the relations.
     """
 
-    relations: tuple[Visible, ...] = ()
+    relations: tuple[ScopedRelation, ...] = ()
     aliases: dict[str, Column] = field(default_factory=dict)
     outer: Scope | None = None
     _found: dict[tuple[str, ...], Resolution] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def with_relations(self, *more: Visible) -> Scope:
+    def with_relations(self, *more: ScopedRelation) -> Scope:
         """Returns the scope with more relations."""
         return replace(self, relations=(*self.relations, *more))
 
@@ -134,11 +134,11 @@ class Scope:
             self._found[parts] = found
             return found
         found = self._besides(names)
-        if not isinstance(found, Missing):
+        if not isinstance(found, UnresolvedName):
             return found
         if self.outer is not None:
             around = self.outer.resolve(parts)
-            return found.within(around) if isinstance(around, Missing) else around
+            return found.within(around) if isinstance(around, UnresolvedName) else around
         return None if names[0] in ANYWHERE else found
 
     def open_origin(self, parts: tuple[str, ...]) -> tuple[str, str] | None:
@@ -161,7 +161,7 @@ class Scope:
             if len(matches) > 1:
                 return Ambiguous(tuple(name for name, _ in matches))
             if matches:
-                return Resolved(matches[0][1], names[used:])
+                return ResolvedName(matches[0][1], names[used:])
         return None
 
     def _besides(self, names: tuple[str, ...]) -> Resolution:
@@ -171,12 +171,12 @@ class Scope:
         if len(names) > 1 and not all(relation.qualifiers_known for relation in self.relations):
             return None
         if names[0] in self.aliases:
-            return Resolved(self.aliases[names[0]], names[1:])
+            return ResolvedName(self.aliases[names[0]], names[1:])
         return self._missing(names)
 
-    def _missing(self, names: tuple[str, ...]) -> Missing:
+    def _missing(self, names: tuple[str, ...]) -> UnresolvedName:
         named = next((item for item in self.relations if item.key == names[0]), None) if len(names) > 1 else None
         searched = self.relations if named is None else (named,)
         candidates = [column.name for relation in searched for column in relation.columns or ()]
         candidates += [column.name for column in self.aliases.values()] if named is None else []
-        return Missing(named, tuple(candidates), self.relations)
+        return UnresolvedName(named, tuple(candidates), self.relations)

@@ -14,7 +14,7 @@ from sqlstream.compiler.flow.expressions.foreign_syntax import foreign_syntax
 from sqlstream.compiler.flow.expressions.places import Clause
 from sqlstream.compiler.flow.functions.arguments import unread_argument_problems
 from sqlstream.compiler.flow.functions.known import AGGREGATES, GENERATORS, ROW_IDS
-from sqlstream.compiler.flow.names.scope import Missing, Scope, Visible
+from sqlstream.compiler.flow.names.scope import Scope, ScopedRelation, UnresolvedName
 from sqlstream.compiler.flow.nodes import (
     Aggregate,
     Call,
@@ -263,11 +263,11 @@ class Builder:
 
     def _check_order(self, clause: exp.Expr, node: Node, scope: Scope | None) -> None:
         """Adds the problems of names that are neither in the select list nor in FROM."""
-        output = Scope((Visible(None, node.columns),))
+        output = Scope((ScopedRelation(None, node.columns),))
         for part in clause.find_all(exp.Column):
             parts = name_parts(part)
-            missing = parts and isinstance(output.resolve(parts), Missing)
-            if missing and scope is not None and isinstance(scope.resolve(parts), Missing):
+            missing = parts and isinstance(output.resolve(parts), UnresolvedName)
+            if missing and scope is not None and isinstance(scope.resolve(parts), UnresolvedName):
                 self._expressions({}).check(part, scope)
 
 

@@ -11,7 +11,7 @@ from sqlstream.compiler.flow.expressions.column import Expressions
 from sqlstream.compiler.flow.expressions.mismatches import COMPARISONS
 from sqlstream.compiler.flow.functions.known import RANDOM
 from sqlstream.compiler.flow.names.problems import name_problem
-from sqlstream.compiler.flow.names.scope import Missing, Resolved, Scope
+from sqlstream.compiler.flow.names.scope import ResolvedName, Scope, UnresolvedName
 from sqlstream.compiler.flow.types.families import DATETIME, NUMBER, can_be_compared, family
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.errors import Severity
@@ -54,9 +54,9 @@ def using_problems(names: Sequence[str], left: Scope, right: Scope, where: Where
     """Yields the problems of the columns that USING or NATURAL compares."""
     for name in names:
         found = [Scope(scope.relations).resolve((name,)) for scope in (left, right)]
-        missing = [item for item in found if isinstance(item, Missing)]
+        missing = [item for item in found if isinstance(item, UnresolvedName)]
         yield from (name_problem(item, (name,), where) for item in missing[:1])
-        one, other = (item.column.type if isinstance(item, Resolved) else None for item in found)
+        one, other = (item.column.type if isinstance(item, ResolvedName) else None for item in found)
         if not can_be_compared(one, other):
             what = f"the join column {quoted(name)} has type {one} on one side and {other} on the other"
             fix = "use ON to compare the two columns, and cast one of them"

@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.expressions.column import Expressions
 from sqlstream.compiler.flow.functions.known import AGGREGATES, FUNCTIONS
-from sqlstream.compiler.flow.names.scope import Resolved, Scope
+from sqlstream.compiler.flow.names.scope import ResolvedName, Scope
 from sqlstream.compiler.flow.text import is_windowed, name_parts
 
 Name = tuple[str, ...]
@@ -88,7 +88,7 @@ class GroupingKeys:
     def resolved_name(self, parts: tuple[str, ...]) -> Name | None:
         """Returns the resolved name; None if it is unknown or no column of this query's relations."""
         found = Scope(self.scope.relations).resolve(parts) if parts else None
-        return self.named(found.column, parts[0], found.fields) if isinstance(found, Resolved) else None
+        return self.named(found.column, parts[0], found.fields) if isinstance(found, ResolvedName) else None
 
     def named(self, column: Column, qualifier: str = "", fields: tuple[str, ...] = ()) -> Name:
         """Returns the resolved name of a column. Columns merged by USING have one name for all relations."""

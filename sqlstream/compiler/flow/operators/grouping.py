@@ -12,7 +12,7 @@ from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import TIME_WINDOWS, WINDOWS, Expressions
 from sqlstream.compiler.flow.expressions.places import Clause
 from sqlstream.compiler.flow.names.problems import grouping_problem, variant_key_problem
-from sqlstream.compiler.flow.names.scope import Ambiguous, Missing, Resolved, Scope, Visible
+from sqlstream.compiler.flow.names.scope import Ambiguous, ResolvedName, Scope, ScopedRelation, UnresolvedName
 from sqlstream.compiler.flow.nodes import Key
 from sqlstream.compiler.flow.operators.grouped import GroupingKeys, keys_of
 from sqlstream.compiler.flow.text import Text, name_parts
@@ -57,7 +57,7 @@ def grouping_of(select: exp.Select, scope: Scope, expressions: Expressions) -> G
     items = tuple(meant.unalias() for _, meant in keyed)
     called = {expressions.text.function(item) for item in items}
     added = _added_windows(items, scope, expressions)
-    inner = scope.with_relations(Visible(None, added)) if added else scope
+    inner = scope.with_relations(ScopedRelation(None, added)) if added else scope
     always = _in_every_set(clause, expressions)
     before = len(expressions.problems)
     for item, meant in () if clause.args.get("all") else zip(written, items, strict=True):
@@ -80,10 +80,10 @@ def _added_windows(items: Sequence[exp.Expr], scope: Scope, expressions: Express
     return tuple(column for column in windows if column.name.lower() not in names)
 
 
-def _possible_windows(scope: Scope) -> Visible:
+def _possible_windows(scope: Scope) -> ScopedRelation:
     """Returns the columns that a misspelt `window` or `session_window` in GROUP BY may be meant to add."""
-    names = sorted(name for name in WINDOWS if isinstance(scope.resolve((name,)), Missing))
-    return Visible(None, tuple(Column(name, None) for name in names))
+    names = sorted(name for name in WINDOWS if isinstance(scope.resolve((name,)), UnresolvedName))
+    return ScopedRelation(None, tuple(Column(name, None) for name in names))
 
 
 def ungrouped(
@@ -124,7 +124,7 @@ def _ungrouped_of_star(item: exp.Expr, keys: GroupingKeys) -> list[str]:
     return [column.name for relation, column in starred if keys.named(column, relation.name or "") not in keys.names]
 
 
-def _starred(item: exp.Expr, scope: Scope) -> Iterator[tuple[Visible, Column]]:
+def _starred(item: exp.Expr, scope: Scope) -> Iterator[tuple[ScopedRelation, Column]]:
     """Yields the columns of `*` or `t.*`, each with its relation; none for other items."""
     star = _star_of(item)
     names = [part.name.lower() for part in item.parts[:-1]] if isinstance(item, exp.Column) else []
@@ -230,7 +230,7 @@ def _key(item: exp.Expr, meant: exp.Expr, scope: Scope, expressions: Expressions
     if contains(column.type, "variant"):
         expressions.problems.append(variant_key_problem(expressions.text.written(meant), expressions.text.where(item)))
     found = scope.resolve(name_parts(meant))
-    is_column = isinstance(found, Missing | Ambiguous) or (isinstance(found, Resolved) and not found.fields)
+    is_column = isinstance(found, UnresolvedName | Ambiguous) or (isinstance(found, ResolvedName) and not found.fields)
     window = expressions.text.function(meant) in TIME_WINDOWS
     in_every_set = always is None or expressions.text.written(item) in always
     where = expressions.text.where(item)
@@ -248,7 +248,7 @@ def _referenced(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
         at = int(item.this) - 1
         return select.expressions[at] if 0 <= at < len(select.expressions) else item
     parts = name_parts(item)
-    if len(parts) != 1 or not isinstance(scope.resolve(parts), Missing):
+    if len(parts) != 1 or not isinstance(scope.resolve(parts), UnresolvedName):
         return item
     aliases = (chosen for chosen in select.expressions if isinstance(chosen, exp.Alias))
     return next((chosen for chosen in aliases if chosen.alias.lower() == parts[0].lower()), item)

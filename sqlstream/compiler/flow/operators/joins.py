@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.expressions.time_sums import NO_SUM, Sum, sum_of
-from sqlstream.compiler.flow.names.scope import Resolved, Scope
+from sqlstream.compiler.flow.names.scope import ResolvedName, Scope
 from sqlstream.compiler.flow.nodes import Hints
 from sqlstream.compiler.flow.text import Text, name_parts
 
@@ -71,7 +71,7 @@ class Sides:
         """Returns the side and the column to which the name `node` refers; None if it is no name of a column."""
         for side, scope in (("left", self.left), ("right", self.right)) if isinstance(node, exp.Column) else ():
             found = scope.resolve(name_parts(node))
-            if isinstance(found, Resolved) and not found.fields:
+            if isinstance(found, ResolvedName) and not found.fields:
                 return side, found.column
         return None
 
@@ -79,7 +79,7 @@ class Sides:
         """Returns the sides of the names in `node`; None if one of them is unknown."""
         found: set[str] = set()
         for name in node.find_all(exp.Column):
-            in_sides = [isinstance(scope.resolve(name_parts(name)), Resolved) for scope in (self.left, self.right)]
+            in_sides = [isinstance(scope.resolve(name_parts(name)), ResolvedName) for scope in (self.left, self.right)]
             if in_sides not in ([True, False], [False, True]):
                 return None
             found.add("left" if in_sides[0] else "right")
@@ -110,7 +110,7 @@ def has_time_key(condition: exp.Expr | None, using: Sequence[str], sides: Sides)
     if not sides.known:
         return None
     merged = [scope.resolve((name,)) for name in using for scope in (sides.left, sides.right)]
-    if any(isinstance(item, Resolved) and item.column.event_time for item in merged):
+    if any(isinstance(item, ResolvedName) and item.column.event_time for item in merged):
         return True
     # not `<=>`, which compares expressions of the columns
     equal = [part for part in conjuncts(condition) if isinstance(part, exp.EQ) and _crosses(part, sides)]

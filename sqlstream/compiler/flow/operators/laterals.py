@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlstream.compiler.flow.columns import Column, Columns
 from sqlstream.compiler.flow.expressions.column import Expressions
 from sqlstream.compiler.flow.functions.known import GENERATORS
-from sqlstream.compiler.flow.names.scope import Missing, Resolved, Scope
+from sqlstream.compiler.flow.names.scope import ResolvedName, Scope, UnresolvedName
 from sqlstream.compiler.flow.operators.joins import conjuncts
 from sqlstream.compiler.flow.text import name_parts
 from sqlstream.project.types.types import DataType
@@ -118,12 +118,14 @@ class Laterals:
         sides = [part.this, part.expression] if isinstance(part, exp.EQ | exp.NullSafeEQ) else []
         for own, other in zip(sides, reversed(sides), strict=True):
             found = inner.resolve(name_parts(own))
-            if isinstance(found, Resolved) and not found.fields and not self._reads(other, inner):
+            if isinstance(found, ResolvedName) and not found.fields and not self._reads(other, inner):
                 return found.column, other
         return None
 
     def _reads(self, part: exp.Expr, inner: Scope) -> bool:
-        return any(isinstance(inner.resolve(name), Resolved) for name, _ in self.expressions.text.parts_of(part).names)
+        return any(
+            isinstance(inner.resolve(name), ResolvedName) for name, _ in self.expressions.text.parts_of(part).names
+        )
 
     def _outer(self, node: exp.Expr, inner: Scope) -> Columns | None:
         """Returns the columns of `left` that `node` reads; None if they are unknown."""
@@ -132,10 +134,10 @@ class Laterals:
             return None
         for name, _ in self.expressions.text.parts_of(node).names:
             here = inner.resolve(name)
-            there = self.left.resolve(name) if isinstance(here, Missing) else None
-            if here is None or (isinstance(here, Missing) and there is None):
+            there = self.left.resolve(name) if isinstance(here, UnresolvedName) else None
+            if here is None or (isinstance(here, UnresolvedName) and there is None):
                 return None
-            found += [there.column] if isinstance(there, Resolved) else []
+            found += [there.column] if isinstance(there, ResolvedName) else []
         return tuple(found)
 
 

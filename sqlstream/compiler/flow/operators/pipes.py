@@ -10,11 +10,11 @@ from sqlglot import exp
 from sqlstream.compiler.flow.columns import Column, Columns, Where
 from sqlstream.compiler.flow.expressions.column import Expressions
 from sqlstream.compiler.flow.names.problems import grouping_problem, stage_problem
-from sqlstream.compiler.flow.names.scope import Missing, Resolved, Scope, Visible
+from sqlstream.compiler.flow.names.scope import ResolvedName, Scope, ScopedRelation, UnresolvedName
 from sqlstream.compiler.flow.nodes import Node, Opaque, Projection
 from sqlstream.compiler.flow.operators.relations import From
 from sqlstream.compiler.flow.text import name_parts
-from sqlstream.compiler.sql.pipe_stages import Stage
+from sqlstream.compiler.sql.pipe_stages import PipeStage
 
 Qualified = list[tuple[str | None, Column]]
 """Columns with the name of the relation that they come from unchanged, which later stages can use as a qualifier."""
@@ -38,10 +38,10 @@ class Pipes:
             return From(node, self._after(head.expressions, node.columns, scope))
         return From(node, _open(node.columns))
 
-    def add(self, found: From, stage: Stage) -> From:
+    def add(self, found: From, stage: PipeStage) -> From:
         """Returns the rows of `stage` over those in `found`."""
         if stage.keyword == "AS" and stage.name:
-            return From(found.node, Scope((Visible(stage.name, found.node.columns),)))
+            return From(found.node, Scope((ScopedRelation(stage.name, found.node.columns),)))
         if isinstance(stage.tree, exp.SetOperation):
             node = self.unite(stage.tree, found.node)
             return From(node, _open(node.columns))
@@ -54,7 +54,7 @@ class Pipes:
         where = Where(self.expressions.text.model, stage.start)
         return From(Opaque(where=where, columns=None, children=(found.node,)), _open(None))
 
-    def _selected(self, found: From, stage: Stage, tree: exp.Select) -> From:
+    def _selected(self, found: From, stage: PipeStage, tree: exp.Select) -> From:
         if stage.keyword == "EXTEND":
             tree = tree.copy()
             tree.set("expressions", [exp.Star(), *tree.expressions])
@@ -65,10 +65,10 @@ class Pipes:
             return From(node, inner.scope)
         if stage.keyword == "EXTEND" and node.columns is not None:
             kept = sum(len(item.columns or ()) - len(item.merged) for item in inner.scope.relations)
-            return From(node, inner.scope.with_relations(Visible(None, node.columns[kept:])))
+            return From(node, inner.scope.with_relations(ScopedRelation(None, node.columns[kept:])))
         return From(node, self._after(tree.expressions, node.columns, inner.scope))
 
-    def _aggregate(self, found: From, stage: Stage, tree: exp.Select) -> exp.Select:
+    def _aggregate(self, found: From, stage: PipeStage, tree: exp.Select) -> exp.Select:
         """Returns a SELECT of the keys and aggregates, grouped by the keys; a number is the position of a column."""
         keys = [self._key(found, key) for key in stage.keys or ()]
         text = self.expressions.text
@@ -89,7 +89,7 @@ class Pipes:
         place = int(key.name) if is_number else 0
         return exp.column(columns[place - 1].name, quoted=True) if 0 < place <= len(columns) else key
 
-    def _changed(self, found: From, stage: Stage, tree: exp.Select) -> From:
+    def _changed(self, found: From, stage: PipeStage, tree: exp.Select) -> From:
         """Returns the rows after SET, which changes columns one after the other, or DROP, which removes them."""
         pairs = _pairs(found.scope)
         where = Where(self.expressions.text.model, stage.start)
@@ -101,10 +101,10 @@ class Pipes:
             if name is not item:
                 self.expressions.check(item.expression, found.scope)
                 value = self.expressions.column(item.expression, found.scope, name.name)
-            if isinstance(meant, Resolved) and pairs is not None:
+            if isinstance(meant, ResolvedName) and pairs is not None:
                 pairs = _replaced(pairs, meant.column.name, value)
             scope = _open(None) if pairs is None else Scope(_runs(pairs))
-            found = From(found.node, scope if not isinstance(meant, Missing) else found.scope)
+            found = From(found.node, scope if not isinstance(meant, UnresolvedName) else found.scope)
         columns = None if pairs is None else tuple(column for _, column in pairs)
         return From(Projection(where=where, columns=columns, children=(found.node,)), found.scope)
 
@@ -115,7 +115,7 @@ class Pipes:
             found = scope.resolve(name_parts(item))
             if isinstance(item, exp.Star) and not item.args.get("except_"):
                 pairs += _pairs(scope) or []
-            elif isinstance(found, Resolved) and not found.fields:
+            elif isinstance(found, ResolvedName) and not found.fields:
                 pairs.append((_relation(scope, found.column), found.column))
             else:
                 pairs.append((None, Column("")))
@@ -126,7 +126,7 @@ class Pipes:
 
 def _open(columns: Columns | None) -> Scope:
     """Returns a scope in which the names of relations are unknown, so that any qualifier may be correct."""
-    return Scope((Visible(None, columns, qualifiers_known=False),))
+    return Scope((ScopedRelation(None, columns, qualifiers_known=False),))
 
 
 def _pairs(scope: Scope) -> Qualified | None:
@@ -135,14 +135,14 @@ def _pairs(scope: Scope) -> Qualified | None:
     return [(item.name, column) for item in scope.relations for column in item.listed or ()]
 
 
-def _runs(pairs: Qualified) -> tuple[Visible, ...]:
+def _runs(pairs: Qualified) -> tuple[ScopedRelation, ...]:
     """Returns relations with the columns in order. Several of them can have the same name."""
-    found: list[Visible] = []
+    found: list[ScopedRelation] = []
     for name, column in pairs:
         if found and found[-1].name == name:
             found[-1] = replace(found[-1], columns=(*(found[-1].columns or ()), column))
         else:
-            found.append(Visible(name, (column,)))
+            found.append(ScopedRelation(name, (column,)))
     return tuple(found)
 
 

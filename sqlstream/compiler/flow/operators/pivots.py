@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlstream.compiler.flow.columns import Column, Columns, LostWatermark
 from sqlstream.compiler.flow.expressions.column import Expressions
 from sqlstream.compiler.flow.functions.known import AGGREGATES
-from sqlstream.compiler.flow.names.scope import Resolved, Scope
+from sqlstream.compiler.flow.names.scope import ResolvedName, Scope
 from sqlstream.compiler.flow.nodes import Aggregate, Expansion, Key, Node, Opaque
 from sqlstream.compiler.flow.types.common_type import common_type_of
 from sqlstream.compiler.flow.types.values import RANKS, STRING, kind
@@ -89,7 +89,7 @@ class Pivots:
         """Returns the names of the columns that expressions read, in lower case."""
         names = (name for part in parts for name, _ in self.expressions.text.parts_of(part).names)
         found = map(self.scope.resolve, names)
-        return {item.column.name.lower() for item in found if isinstance(item, Resolved)}
+        return {item.column.name.lower() for item in found if isinstance(item, ResolvedName)}
 
 
 def _parts(item: exp.Expr) -> list[exp.Expr]:

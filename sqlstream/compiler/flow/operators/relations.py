@@ -18,7 +18,7 @@ from sqlstream.compiler.flow.expressions.places import (
 )
 from sqlstream.compiler.flow.functions.known import GENERATORS
 from sqlstream.compiler.flow.names.problems import name_problem, negative_delay, version_problem
-from sqlstream.compiler.flow.names.scope import Ambiguous, Missing, Resolved, Scope, Visible
+from sqlstream.compiler.flow.names.scope import Ambiguous, ResolvedName, Scope, ScopedRelation, UnresolvedName
 from sqlstream.compiler.flow.nodes import (
     EventTimeWatermark,
     Generate,
@@ -26,8 +26,8 @@ from sqlstream.compiler.flow.nodes import (
     LateralJoin,
     Limit,
     Node,
-    Sample,
     Scan,
+    TableSample,
     open_source,
 )
 from sqlstream.compiler.flow.operators.comparisons import condition_problems, using_problems
@@ -88,7 +88,7 @@ class FromReader:
         clause = select.args.get("from_")
         if clause is not None and clause.this.args.get("pivots"):
             rows, name = self._pivoted(found.node, clause.this, None)
-            found = From(rows, Scope((Visible(name, rows.columns, qualifiers_known=name is not None),)))
+            found = From(rows, Scope((ScopedRelation(name, rows.columns, qualifiers_known=name is not None),)))
         elif clause is not None:
             found = From(self._sampled(found.node, clause.this), found.scope)
         return self._joined(found, select, views)
@@ -106,7 +106,7 @@ class FromReader:
     def _pivoted(self, rows: Node, node: exp.Expr, name: str | None) -> tuple[Node, str | None]:
         """Returns the rows of a relation after its PIVOT or UNPIVOT, and their relation name."""
         for pivot in node.args.get("pivots") or ():
-            rows = Pivots(self.expressions, Scope((Visible(name, rows.columns),))).over(rows, pivot)
+            rows = Pivots(self.expressions, Scope((ScopedRelation(name, rows.columns),))).over(rows, pivot)
             name = pivot.alias or name
         return rows, name
 
@@ -127,7 +127,7 @@ class FromReader:
         parenthesised = found.scope.relations and not (alias and alias.this)
         is_whole = rows.columns is found.node.columns or clause is not None
         origin = found.node.where if is_whole else self.expressions.text.where(node)
-        visible = Visible(name, rows.columns, open_source=open_source(rows), origin=origin)
+        visible = ScopedRelation(name, rows.columns, open_source=open_source(rows), origin=origin)
         seen = found.scope if parenthesised else Scope((visible,), scope.aliases, scope.outer)
         result = From(rows, seen)
         for join in node.args.get("joins") or ():
@@ -160,7 +160,7 @@ class FromReader:
         where = self.expressions.text.where(node)
         if sample.args.get("size"):
             return Limit(where=where, columns=rows.columns, children=(rows,), is_offset=False)
-        return Sample(where=where, columns=rows.columns, children=(rows,))
+        return TableSample(where=where, columns=rows.columns, children=(rows,))
 
     def _clause(self, node: exp.Expr, alias: exp.Expr | None) -> WatermarkClause | None:
         """Returns the watermark clause of a relation. `ParsedSql` describes the keys."""
@@ -181,11 +181,11 @@ class FromReader:
         if span is not None and span.is_negative:
             self.expressions.problems.append(negative_delay(clause.delay, clause.start))
         parts = tuple(part.strip().strip("`") for part in clause.expression.split("."))
-        visible = Visible(name, rows.columns, origin=rows.where)
+        visible = ScopedRelation(name, rows.columns, origin=rows.where)
         found = Scope((visible,)).resolve(parts) if clause.name is None else None
-        if isinstance(found, Missing | Ambiguous):
+        if isinstance(found, UnresolvedName | Ambiguous):
             self.expressions.problems.append(name_problem(found, parts, Where(model, clause.expression_start)))
-        marked = found.column.name if isinstance(found, Resolved) and not found.fields else None
+        marked = found.column.name if isinstance(found, ResolvedName) and not found.fields else None
         columns = rows.columns
         if columns is not None:
             columns = tuple(replace(c, event_time=time if c.name == marked else None) for c in columns)
@@ -262,7 +262,7 @@ class FromReader:
             if lateral.args.get("view"):
                 self.expressions.problems.extend(lateral_view_problems(function, self.expressions.text))
             columns = self.expressions.generated(function, left.scope, _column_names(alias))
-        scope, where = left.scope.with_relations(Visible(name, columns)), self.expressions.text.where(lateral)
+        scope, where = left.scope.with_relations(ScopedRelation(name, columns)), self.expressions.text.where(lateral)
         return From(Generate(where=where, columns=scope.star(), children=(left.node,), subqueries=queries), scope)
 
 

@@ -13,7 +13,7 @@ from sqlstream.compiler.flow.expressions.column import Expressions, type_of_fiel
 from sqlstream.compiler.flow.expressions.nested_watermarks import field_watermarks, marked
 from sqlstream.compiler.flow.expressions.places import Clause, alias_problems, unwrapped
 from sqlstream.compiler.flow.functions.known import GENERATORS
-from sqlstream.compiler.flow.names.scope import Resolved, Scope, Visible
+from sqlstream.compiler.flow.names.scope import ResolvedName, Scope, ScopedRelation
 from sqlstream.compiler.flow.nodes import Node, WindowCall, WindowFunctions
 from sqlstream.compiler.flow.text import Text, computed_items, name_parts
 from sqlstream.compiler.flow.types.literals import named_type
@@ -89,7 +89,7 @@ class SelectList:
             for name, kind in named or [("key", None), ("value", None)]
         )
 
-    def _star(self, star: exp.Expr, relations: tuple[Visible, ...]) -> tuple[Column, ...] | None:
+    def _star(self, star: exp.Expr, relations: tuple[ScopedRelation, ...]) -> tuple[Column, ...] | None:
         listed: list[tuple[str | None, Column]] = []
         for relation in relations:
             if relation.listed is None:
@@ -106,7 +106,7 @@ class SelectList:
             names = name_parts(part)
             self.expressions.check(part, scope)
             found = scope.resolve(names)
-            if not isinstance(found, Resolved):
+            if not isinstance(found, ResolvedName):
                 continue
             qualifiers = {(name or "").lower() for name, column in listed if column is found.column}
             qualified = names[0].lower() in qualifiers and len(names) - len(found.fields) > 1
@@ -126,11 +126,13 @@ class SelectList:
         if named and len(parts) == 1:
             return self._star(item.this, tuple(replace(r, merged=frozenset()) for r in named))
         found = scope.resolve(parts)
-        kind = type_of_field(found) if isinstance(found, Resolved) else None
-        if not isinstance(found, Resolved) or not isinstance(kind, Struct):
+        kind = type_of_field(found) if isinstance(found, ResolvedName) else None
+        if not isinstance(found, ResolvedName) or not isinstance(kind, Struct):
             return None
         fields = [Column(field.name, field.type, origins=found.column.origins) for field in kind.fields]
-        columns = self._but(item.this, Scope((Visible(None, tuple(fields)),)), [(None, field) for field in fields])
+        columns = self._but(
+            item.this, Scope((ScopedRelation(None, tuple(fields)),)), [(None, field) for field in fields]
+        )
         inner = found.column.inner
         for name in found.fields:
             inner = field_watermarks(inner, name).inner

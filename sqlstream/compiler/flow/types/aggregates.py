@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sqlstream.compiler.flow.types.families import DATETIME, NUMBER, family
-from sqlstream.compiler.flow.types.typer import Handlers, Typer
+from sqlstream.compiler.flow.types.typer import Handlers, TypeResolver
 from sqlstream.compiler.flow.types.values import (
     BIGINT,
     BINARY,
@@ -31,7 +31,7 @@ _AVERAGE_DIGITS = 4
 _FRACTIONS = frozenset({"float", "double", "string", "void"})
 
 
-def _sum(typer: Typer, node: exp.Expr) -> DataType | None:
+def _sum(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     type_ = typer.first(node)
     name = kind(type_)
     if isinstance(type_, Decimal):
@@ -41,7 +41,7 @@ def _sum(typer: Typer, node: exp.Expr) -> DataType | None:
     return DOUBLE if name in _FRACTIONS else type_ if name in SPANS else None
 
 
-def _average(typer: Typer, node: exp.Expr) -> DataType | None:
+def _average(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     type_ = typer.first(node)
     if isinstance(type_, Decimal):
         precision, scale = type_.precision + _AVERAGE_DIGITS, type_.scale + _AVERAGE_DIGITS
@@ -57,11 +57,11 @@ def _middle(type_: DataType | None) -> DataType | None:
     return DOUBLE if family(type_) in (NUMBER, "string", "void") else None
 
 
-def _percentile(typer: Typer, node: exp.Expr) -> DataType | None:
+def _percentile(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     return _per_share(typer, node.args.get("quantile"), _middle(typer.first(node)))
 
 
-def _approximate_percentile(typer: Typer, node: exp.Expr) -> DataType | None:
+def _approximate_percentile(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     type_ = typer.first(node)
     if kind(type_) == "string":
         type_ = DOUBLE
@@ -70,13 +70,13 @@ def _approximate_percentile(typer: Typer, node: exp.Expr) -> DataType | None:
     return _per_share(typer, node.args.get("quantile"), type_)
 
 
-def _per_share(typer: Typer, share: object, type_: DataType | None) -> DataType | None:
+def _per_share(typer: TypeResolver, share: object, type_: DataType | None) -> DataType | None:
     """Returns `type_` if `share` is one number, and an array of it for an array of numbers."""
     shares = typer.of(share)
     return None if shares is None else array_of(type_) if isinstance(shares, Array) else type_
 
 
-def _within_group(typer: Typer, node: exp.Expr) -> DataType | None:
+def _within_group(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     order = node.args.get("expression")
     if not isinstance(order, exp.Order) or not order.expressions:
         return None
@@ -88,24 +88,24 @@ def _within_group(typer: Typer, node: exp.Expr) -> DataType | None:
     return typer.of(node.this) if isinstance(node.this, exp.GroupConcat) else None
 
 
-def _extreme_by(typer: Typer, node: exp.Expr) -> DataType | None:
+def _extreme_by(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     """Returns the type of max_by: one value, or an array of values if there is a count."""
     type_ = typer.of(node.this)
     return type_ if node.args.get("count") is None else array_of(type_)
 
 
-def _joined(typer: Typer, node: exp.Expr) -> DataType | None:
+def _joined(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     type_ = typer.of(node.this.this if isinstance(node.this, exp.Order) else node.this)
     if kind(type_) == "binary":
         return BINARY
     return STRING if is_plain(type_) else None
 
 
-def _top(typer: Typer, node: exp.Expr) -> DataType | None:
+def _top(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     return array_of(struct_of((("item", typer.first(node)), ("count", BIGINT))))
 
 
-def _histogram(typer: Typer, node: exp.Expr) -> DataType | None:
+def _histogram(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     type_ = typer.first(node)
     return array_of(struct_of((("x", type_), ("y", DOUBLE)))) if family(type_) in (NUMBER, DATETIME) else None
 

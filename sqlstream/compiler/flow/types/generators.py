@@ -6,33 +6,33 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.types.typer import Typer, argument
+from sqlstream.compiler.flow.types.typer import TypeResolver, argument
 from sqlstream.compiler.flow.types.values import INT, STRING, VARIANT, VOID, is_plain
 from sqlstream.project.types.types import Array, DataType, Map, Struct
 
 Columns = tuple[tuple[str, DataType | None], ...]
 
 
-def _explode(typer: Typer, node: exp.Expr) -> Columns | None:
+def _explode(typer: TypeResolver, node: exp.Expr) -> Columns | None:
     type_ = typer.of(node.this)
     if isinstance(type_, Array):
         return (("col", type_.element),)
     return (("key", type_.key), ("value", type_.value)) if isinstance(type_, Map) else None
 
 
-def _position_and_explode(typer: Typer, node: exp.Expr) -> Columns | None:
+def _position_and_explode(typer: TypeResolver, node: exp.Expr) -> Columns | None:
     columns = _explode(typer, node)
     return None if columns is None else (("pos", INT), *columns)
 
 
-def _inline(typer: Typer, node: exp.Expr) -> Columns | None:
+def _inline(typer: TypeResolver, node: exp.Expr) -> Columns | None:
     type_ = typer.first(node)
     if not isinstance(type_, Array) or not isinstance(type_.element, Struct):
         return None
     return tuple((field.name, field.type) for field in type_.element.fields)
 
 
-def _stack(typer: Typer, node: exp.Expr) -> Columns | None:
+def _stack(typer: TypeResolver, node: exp.Expr) -> Columns | None:
     rows = node.this
     if not isinstance(rows, exp.Literal) or not rows.name.isdecimal() or not int(rows.name):
         return None
@@ -40,22 +40,22 @@ def _stack(typer: Typer, node: exp.Expr) -> Columns | None:
     return tuple((f"col{place}", _one_type(typer, node.expressions[place::width])) for place in range(width))
 
 
-def _one_type(typer: Typer, values: list[exp.Expr]) -> DataType | None:
+def _one_type(typer: TypeResolver, values: list[exp.Expr]) -> DataType | None:
     """Returns the type that all values except NULLs have, as Spark requires."""
     types = {type_ for type_ in map(typer.of, values) if type_ != VOID}
     return types.pop() if len(types) == 1 else None
 
 
-def _json_tuple(typer: Typer, node: exp.Expr) -> Columns | None:
+def _json_tuple(typer: TypeResolver, node: exp.Expr) -> Columns | None:
     type_ = STRING if is_plain(typer.of(argument(node))) else None
     return tuple((f"c{place}", type_) for place in range(len(node.expressions) - 1))
 
 
-def _variant(_typer: Typer, _node: exp.Expr) -> Columns:
+def _variant(_typer: TypeResolver, _node: exp.Expr) -> Columns:
     return ("pos", INT), ("key", STRING), ("value", VARIANT)
 
 
-GENERATORS: dict[str, Callable[[Typer, exp.Expr], Columns | None]] = {
+GENERATORS: dict[str, Callable[[TypeResolver, exp.Expr], Columns | None]] = {
     "explode": _explode,
     "explode_outer": _explode,
     "posexplode": _position_and_explode,

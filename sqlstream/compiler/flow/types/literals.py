@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.types.typer import Handlers, Typer
+from sqlstream.compiler.flow.types.typer import Handlers, TypeResolver
 from sqlstream.compiler.flow.types.values import (
     BIGINT,
     BINARY,
@@ -67,11 +67,11 @@ def decimal_literal(text: str) -> Decimal | None:
     return None if precision > MOST_DIGITS else Decimal(precision, len(fraction))
 
 
-def _literal(_typer: Typer, node: exp.Expr) -> DataType | None:
+def _literal(_typer: TypeResolver, node: exp.Expr) -> DataType | None:
     return STRING if node.args["is_string"] else number_type(node.name)
 
 
-def _hexadecimal(typer: Typer, node: exp.Expr) -> DataType | None:
+def _hexadecimal(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     """Returns BINARY for X'1F'. sqlglot reads 0x1F the same way, which is no literal in Spark."""
     start = node.meta.get("start")
     return BINARY if start is not None and typer.sql[start] in "xX" else None
@@ -97,7 +97,7 @@ def _widest(units: list[tuple[str, int] | None]) -> DataType | None:
     return INTERVALS.get((known[0][0], min(places), max(places)))
 
 
-def _interval(_typer: Typer, node: exp.Expr) -> DataType | None:
+def _interval(_typer: TypeResolver, node: exp.Expr) -> DataType | None:
     unit = node.args.get("unit")
     if unit is not None:
         return _interval_type(unit)
@@ -105,7 +105,7 @@ def _interval(_typer: Typer, node: exp.Expr) -> DataType | None:
     return _widest([_unit(word) for word in words if word.isalpha() and word.lower() != "interval"])
 
 
-def _cast(typer: Typer, node: exp.Expr) -> DataType | None:
+def _cast(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     value, target = node.this, node.args["to"]
     if isinstance(value, exp.Literal) and value.is_string and not value.meta and target.this == exp.DType.DECIMAL:
         return decimal_literal(value.name)  # 1.5BD

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sqlstream.compiler.flow.types.common_type import common_type_of
-from sqlstream.compiler.flow.types.typer import Handlers, Typer
+from sqlstream.compiler.flow.types.typer import Handlers, TypeResolver
 from sqlstream.compiler.flow.types.values import array_of, map_of, struct_of
 from sqlstream.project.types.types import Array, DataType, Map, Struct
 
@@ -27,7 +27,7 @@ def element_type(base: DataType | None) -> DataType | None:
     return base.value if isinstance(base, Map) else None
 
 
-def _column(typer: Typer, node: exp.Expr) -> DataType | None:
+def _column(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     """Returns the type of a column, or of a lambda variable that sqlglot misses because of its letter case."""
     if node.is_star:
         return None
@@ -41,17 +41,17 @@ def _column(typer: Typer, node: exp.Expr) -> DataType | None:
     return found
 
 
-def _identifier(typer: Typer, node: exp.Expr) -> DataType | None:
+def _identifier(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     variable = typer.variable(node.name)
     return None if variable is None else variable[0]
 
 
-def _dot(typer: Typer, node: exp.Expr) -> DataType | None:
+def _dot(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     name = node.args["expression"]
     return field_type(typer.of(node.this), name.name) if isinstance(name, exp.Identifier) else None
 
 
-def _bracket(typer: Typer, node: exp.Expr) -> DataType | None:
+def _bracket(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
         return None
     base, key = typer.of(node.this), node.expressions[0]
@@ -60,18 +60,18 @@ def _bracket(typer: Typer, node: exp.Expr) -> DataType | None:
     return element_type(base)
 
 
-def _array(typer: Typer, node: exp.Expr) -> DataType | None:
+def _array(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     return array_of(common_type_of(typer.all_of(node)))
 
 
-def _map(typer: Typer, node: exp.Expr) -> DataType | None:
+def _map(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     keys, values = node.args.get("keys"), node.args.get("values")
     if not isinstance(keys, exp.Array) or not isinstance(values, exp.Array):
         return None
     return map_of(common_type_of(typer.all_of(keys)), common_type_of(typer.all_of(values)))
 
 
-def _struct(typer: Typer, node: exp.Expr) -> DataType | None:
+def _struct(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     is_named = typer.name(node) != "struct"
     fields: list[tuple[str, DataType | None]] = []
     for part in node.expressions:
@@ -117,7 +117,7 @@ def reference_name(value: exp.Expr) -> str | None:
     return key.name if isinstance(key, exp.Literal) and key.is_string else None
 
 
-def _tuple(typer: Typer, node: exp.Expr) -> DataType | None:
+def _tuple(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     names = [value.alias if isinstance(value, exp.Alias) else reference_name(value) for value in node.expressions]
     named = (name or f"col{place}" for place, name in enumerate(names, 1))
     return struct_of(zip(named, typer.all_of(node), strict=True))

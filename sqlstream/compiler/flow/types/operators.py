@@ -8,12 +8,12 @@ from sqlstream.compiler.flow.types.arithmetic import operator_type
 from sqlstream.compiler.flow.types.common_type import common_type_of, tightest_type
 from sqlstream.compiler.flow.types.families import NUMBER, family
 from sqlstream.compiler.flow.types.literals import number_type
-from sqlstream.compiler.flow.types.typer import Handler, Handlers, Typer, argument
+from sqlstream.compiler.flow.types.typer import Handler, Handlers, TypeResolver, argument
 from sqlstream.compiler.flow.types.values import BIGINT, BOOLEAN, BY_RANK, DIGITS, DOUBLE, INT, RANKS, SPANS, kind
 from sqlstream.project.types.types import DataType, Decimal
 
 
-def _operands(typer: Typer, left: exp.Expr, right: exp.Expr) -> tuple[DataType, DataType] | None:
+def _operands(typer: TypeResolver, left: exp.Expr, right: exp.Expr) -> tuple[DataType, DataType] | None:
     """Returns the types of both sides. A whole number beside a decimal has only the digits written."""
     one, other = typer.of(left), typer.of(right)
     if one is None or other is None:
@@ -25,7 +25,7 @@ def _operands(typer: Typer, left: exp.Expr, right: exp.Expr) -> tuple[DataType, 
     return None if one is None or other is None else (one, other)
 
 
-def _digits_written(typer: Typer, node: exp.Expr, type_: DataType) -> DataType | None:
+def _digits_written(typer: TypeResolver, node: exp.Expr, type_: DataType) -> DataType | None:
     node = node.unnest()
     node = node.this if isinstance(node, exp.Neg) else node
     if isinstance(node, exp.TryCast):  # 1L
@@ -47,7 +47,7 @@ def _has_plus(sql: str, start: int) -> bool:
 def _arithmetic(operator: str) -> Handler:
     """Returns the rule for an arithmetic operator, or for a function of two operands such as `pmod`."""
 
-    def type_of_node(typer: Typer, node: exp.Expr) -> DataType | None:
+    def type_of_node(typer: TypeResolver, node: exp.Expr) -> DataType | None:
         arguments = list(node.iter_expressions())
         types = _operands(typer, *arguments) if len(arguments) == len(("left", "right")) else None
         return None if types is None else operator_type(operator, *types)
@@ -55,7 +55,7 @@ def _arithmetic(operator: str) -> Handler:
     return type_of_node
 
 
-def _sign(typer: Typer, node: exp.Expr) -> DataType | None:
+def _sign(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     """Returns the type of `-x`, `abs(x)` and `positive(x)`: that of x; DOUBLE for text and NULL."""
     value = argument(node)
     if isinstance(node, exp.Neg) and isinstance(value, exp.Literal) and not value.is_string:
@@ -66,42 +66,42 @@ def _sign(typer: Typer, node: exp.Expr) -> DataType | None:
     return type_ if family(type_) in (NUMBER, "interval") or kind(type_) in SPANS else None
 
 
-def _plus_sign(typer: Typer, node: exp.Expr) -> DataType | None:
+def _plus_sign(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     """Returns the type of `+x`, which `parse` turns into a call of `positive` without a place."""
     return _sign(typer, node) if node.this == "positive" else None
 
 
-def _bits(typer: Typer, node: exp.Expr) -> DataType | None:
+def _bits(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     left, right = typer.of(node.this), typer.of(node.args["expression"])
     found = None if left is None or right is None else tightest_type(left, right)
     return found if kind(found) in DIGITS else None
 
 
-def _negated_bits(typer: Typer, node: exp.Expr) -> DataType | None:
+def _negated_bits(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     type_ = typer.of(node.this)
     return type_ if kind(type_) in DIGITS else None
 
 
-def _shifted(typer: Typer, node: exp.Expr) -> DataType | None:
+def _shifted(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     """Returns the type of a shifted number: INT unless it is a BIGINT."""
     name = kind(typer.first(node))
     return BY_RANK[max(RANKS[name], RANKS[INT.name])] if name in DIGITS else None
 
 
-def _value(typer: Typer, node: exp.Expr) -> DataType | None:
+def _value(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     return typer.of(node.this)
 
 
-def _alias(typer: Typer, node: exp.Expr) -> DataType | None:
+def _alias(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     """Returns the type of `x as a`. sqlglot also reads `v:field` of a variant as an alias."""
     return typer.of(node.this) if isinstance(node.args.get("alias"), exp.Identifier) else None
 
 
-def _distinct(typer: Typer, node: exp.Expr) -> DataType | None:
+def _distinct(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     return typer.of(node.expressions[0]) if len(node.expressions) == 1 else None
 
 
-def _case(typer: Typer, node: exp.Expr) -> DataType | None:
+def _case(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     branches = [branch.args["true"] for branch in node.args["ifs"]]
     default = node.args.get("default")
     return common_type_of(map(typer.of, [*branches, default] if default else branches))

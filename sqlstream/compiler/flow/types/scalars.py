@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.types.common_type import as_decimal, common_type_but_text, common_type_of
 from sqlstream.compiler.flow.types.families import NUMBER, family
-from sqlstream.compiler.flow.types.typer import Handler, Handlers, Typer, argument
+from sqlstream.compiler.flow.types.typer import Handler, Handlers, TypeResolver, argument
 from sqlstream.compiler.flow.types.values import (
     BIGINT,
     BINARY,
@@ -31,7 +31,7 @@ from sqlstream.project.types.parser import parse_schema
 from sqlstream.project.types.types import Array, DataType, Decimal, Primitive, Struct
 
 
-def _decode(typer: Typer, node: exp.Expr) -> DataType | None:
+def _decode(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     """Returns the common type of the results of decode(value, search, result, ..., default).
 
     If `value` has a type of another family, Spark casts the results too.
@@ -42,11 +42,11 @@ def _decode(typer: Typer, node: exp.Expr) -> DataType | None:
     return found if family(found) == family(typer.of(value)) else None
 
 
-def _greatest(typer: Typer, node: exp.Expr) -> DataType | None:
+def _greatest(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     return common_type_of([typer.of(node.this), *typer.all_of(node)], common_type_but_text)
 
 
-def _not_nan(typer: Typer, node: exp.Expr) -> DataType | None:
+def _not_nan(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     types = [typer.of(node.this), typer.of(node.args.get("expression"))]
     if None in types:
         return None
@@ -57,7 +57,7 @@ _EXACT = {"float": Decimal(14, 7), "double": Decimal(30, 15), "string": Decimal(
 """The decimals as which ceil and floor with digits take numbers (`DecimalType.forType`)."""
 
 
-def _rounded(typer: Typer, node: exp.Expr) -> DataType | None:
+def _rounded(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     type_, scale = typer.first(node), _digits(argument(node, 1))
     name = kind(type_)
     if name in ("string", "void"):
@@ -85,7 +85,7 @@ def _to_scale(type_: Decimal, scale: int) -> Decimal:
     return Decimal(min(whole + kept, MOST_DIGITS), kept)
 
 
-def _to_whole(typer: Typer, node: exp.Expr) -> DataType | None:
+def _to_whole(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     """Returns the type of ceil and floor."""
     type_ = typer.of(node.this)
     digits = node.args.get("decimals")
@@ -96,27 +96,27 @@ def _to_whole(typer: Typer, node: exp.Expr) -> DataType | None:
     return None if exact is None or scale is None else _to_scale(exact, scale)
 
 
-def _text(typer: Typer, node: exp.Expr) -> DataType | None:
+def _text(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     return STRING if all(is_plain(typer.of(part)) for part in node.iter_expressions()) else None
 
 
-def _part_of_text(typer: Typer, node: exp.Expr) -> DataType | None:
+def _part_of_text(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     """Returns the type of substring and similar functions: BINARY for BINARY, text for all others."""
     return BINARY if kind(typer.of(node.this)) == "binary" else _text(typer, node)
 
 
-def _padded(typer: Typer, node: exp.Expr) -> DataType | None:
+def _padded(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     """Returns the type of `lpad` and `rpad`: BINARY only if the padding is BINARY too or is absent."""
     padding = node.args.get("fill_pattern")
     is_binary = padding is None or kind(typer.of(padding)) == "binary"
     return _part_of_text(typer, node) if is_binary else _text(typer, node)
 
 
-def _concatenated(typer: Typer, node: exp.Expr) -> DataType | None:
+def _concatenated(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     return _joined(typer.all_of(node))
 
 
-def _pipe(typer: Typer, node: exp.Expr) -> DataType | None:
+def _pipe(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     """Returns the type of `a || b`. Spark reads `a || b + c` as `(a || b) + c`, sqlglot does not."""
     right = node.args["expression"]
     return None if isinstance(right, exp.Add | exp.Sub) else _joined([typer.of(node.this), typer.of(right)])
@@ -130,7 +130,7 @@ def _joined(types: list[DataType | None]) -> DataType | None:
     return STRING if all(map(is_plain, types)) else None
 
 
-def _collated(typer: Typer, node: exp.Expr) -> DataType | None:
+def _collated(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     """Returns the type of `x collate utf8_lcase`; unknown for the collations of languages."""
     name = node.args["expression"].name.upper()
     known = name.startswith(("UTF8_", "UNICODE")) and kind(typer.of(node.this)) == "string"
@@ -148,11 +148,11 @@ _SECONDS, _SMALL, _OTHERS = (
 """The names of fields (`DatePart.parseExtractField` and `ExtractIntervalPart.parseExtractField`)."""
 
 
-def _extracted(typer: Typer, node: exp.Expr) -> DataType | None:
+def _extracted(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     return _time_field(node.this.name, typer.of(node.args.get("expression")))
 
 
-def _date_part(typer: Typer, node: exp.Expr) -> DataType | None:
+def _date_part(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     field, source = argument(node), argument(node, 1)
     return _time_field(field.name, typer.of(source)) if isinstance(field, exp.Literal) else None
 
@@ -176,17 +176,17 @@ def _moment(type_: DataType | None) -> DataType | None:
     return TIMESTAMP if name in ("timestamp", "date", "string") else None
 
 
-def _in_zone(typer: Typer, node: exp.Expr) -> DataType | None:
+def _in_zone(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     """Returns the type of from_utc_timestamp and to_utc_timestamp. Spark has no `x AT TIME ZONE y`."""
     return TIMESTAMP if typer.name(node) else None
 
 
-def _window(typer: Typer, node: exp.Expr) -> DataType | None:
+def _window(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     bound = _start_of_window(typer, node) or _moment(typer.first(node))
     return struct_of((("start", bound), ("end", bound)))
 
 
-def _start_of_window(typer: Typer, node: exp.Expr) -> DataType | None:
+def _start_of_window(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     type_ = typer.first(node)
     return type_.fields[0].type if isinstance(type_, Struct) and type_.fields else None
 
@@ -194,7 +194,7 @@ def _start_of_window(typer: Typer, node: exp.Expr) -> DataType | None:
 def _described_by(place: int, missing: DataType | None = None) -> Handler:
     """Returns the rule for a function whose argument at `place` is a literal type or schema."""
 
-    def type_of_node(_typer: Typer, node: exp.Expr) -> DataType | None:
+    def type_of_node(_typer: TypeResolver, node: exp.Expr) -> DataType | None:
         literal = argument(node, place)
         if literal is None:
             return missing

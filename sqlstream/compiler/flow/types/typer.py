@@ -14,7 +14,7 @@ ColumnType = Callable[[exp.Expr], DataType | None]
 Known = dict[int, tuple[DataType | None, exp.Expr]]
 """Types by the `id` of their expression. The expression is kept too, so that no other object gets its id."""
 
-Handler = Callable[["Typer", exp.Expr], DataType | None]
+Handler = Callable[["TypeResolver", exp.Expr], DataType | None]
 Handlers = Mapping[str | type[exp.Expr], Handler]
 """The rules that need code: by function name, or by node class."""
 
@@ -22,7 +22,7 @@ DEEPEST_NESTING = 80
 """The greatest depth of nested expressions; deeper types are unknown. Python's stack allows some more."""
 
 
-class Typer:
+class TypeResolver:
     """Knows the types of columns and of lambda variables during one walk through an expression.
 
     It adds the types that it finds to `known`, except those that depend on lambda variables.
@@ -105,7 +105,9 @@ class Typer:
             return None
         names = (variable.name.lower() for variable in node.expressions)
         variables = {**self._variables, **dict(zip(names, types, strict=False))}
-        return Typer(self._handlers, self._column_type, self.sql, self._known, variables, self._depth).of(node.this)
+        return TypeResolver(self._handlers, self._column_type, self.sql, self._known, variables, self._depth).of(
+            node.this
+        )
 
 
 def argument(node: exp.Expr, place: int = 0) -> exp.Expr | None:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.types import aggregates, collections, literals, nested, operators, scalars
 from sqlstream.compiler.flow.types.generators import GENERATORS, Columns
-from sqlstream.compiler.flow.types.typer import ColumnType, Handlers, Known, Typer
+from sqlstream.compiler.flow.types.typer import ColumnType, Handlers, Known, TypeResolver
 from sqlstream.project.types.types import DataType
 
 _HANDLERS: Handlers = {
@@ -29,7 +29,7 @@ def type_of(node: exp.Expr, column_type: ColumnType, sql: str, known: Known) -> 
     offsets refer: function names are read from it because sqlglot renames some. `known` holds the types found so far,
     and receives all types found here.
     """
-    return Typer(_HANDLERS, column_type, sql, known).of(node)
+    return TypeResolver(_HANDLERS, column_type, sql, known).of(node)
 
 
 def generator_columns(node: exp.Expr, column_type: ColumnType, sql: str) -> Columns | None:
@@ -37,6 +37,6 @@ def generator_columns(node: exp.Expr, column_type: ColumnType, sql: str) -> Colu
 
     A type is None if only the name is known.
     """
-    typer = Typer(_HANDLERS, column_type, sql, {})
+    typer = TypeResolver(_HANDLERS, column_type, sql, {})
     generator = GENERATORS.get(typer.name(node))
     return None if generator is None else generator(typer, node)

@@ -15,7 +15,7 @@ from sqlstream.compiler.render.places.source import TemplateSource
 from sqlstream.compiler.render.sandbox.budget import Budget, RenderLimits
 from sqlstream.compiler.render.sandbox.problems import LocatedUndefined, TemplateProblem
 from sqlstream.compiler.render.sandbox.template_values import TemplateFunction
-from sqlstream.compiler.render.values import Reads, Reference
+from sqlstream.compiler.render.values import Reference, TemplateReads
 from sqlstream.errors import Finding
 from sqlstream.project.values import Located, ModelFile
 from sqlstream.project.wording import quoted
@@ -45,10 +45,10 @@ class RenderState:
         self.logged: list[tuple[str, bool]] = []
 
     @property
-    def reads(self) -> Reads:
+    def reads(self) -> TemplateReads:
         """The names, variables, environment variables and secrets that the rendering has read."""
         read = (self.names_read, self.variables_read, self.environment_read, self.secrets_read)
-        return Reads(*(tuple(sorted(names)) for names in read))
+        return TemplateReads(*(tuple(sorted(names)) for names in read))
 
 
 class BoundedEnvironment(SandboxedEnvironment):

@@ -13,10 +13,10 @@ from sqlstream.compiler.flow.nodes import (
     Join,
     Limit,
     Node,
-    Sample,
     Scan,
     SetOperation,
     Sort,
+    TableSample,
     WindowFunctions,
 )
 from sqlstream.compiler.rules.query import Problems, Query, QueryProblem, query_rule
@@ -32,7 +32,7 @@ REFUSED: dict[type[Node], str] = {
     Generate: "a generator or LATERAL VIEW",
     Join: "a join",
     Limit: "LIMIT or OFFSET",
-    Sample: "a sample",
+    TableSample: "a sample",
     SetOperation: "a set operation",
     Sort: "a sort",
     EventTimeWatermark: "a watermark",

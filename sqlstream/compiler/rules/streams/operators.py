@@ -8,9 +8,9 @@ from sqlstream.compiler.flow.nodes import (
     CteReference,
     Limit,
     Recursion,
-    Sample,
     SetOperation,
     Sort,
+    TableSample,
     WindowCall,
     WindowFunctions,
 )
@@ -105,8 +105,8 @@ def limits(query: Query, node: Limit) -> Problems:
         )
 
 
-@operator_rule("stream-sample", Sample)
-def samples(query: Query, node: Sample) -> Problems:
+@operator_rule("stream-sample", TableSample)
+def samples(query: Query, node: TableSample) -> Problems:
     """Spark cannot sample a stream."""
     yield QueryProblem(
         node.where,
