@@ -60,4 +60,8 @@ def template_findings(project: Project, options: RenderOptions, *, knows_variabl
 
 def quiet(options: RenderOptions) -> RenderOptions:
     """Returns the options without logging."""
-    return replace(options, log=lambda _message, _info: None)
+    return replace(options, log=_ignore)
+
+
+def _ignore(_message: str, _info: bool) -> None:
+    """Logs nothing."""

@@ -23,8 +23,8 @@ RULES = {
     WaitsFor.CHANGE: "each batch emits the groups that it changes, with their current values",
     WaitsFor.WHOLE: "each batch emits all groups, with their current values",
     WaitsFor.WINDOW: "a window is emitted once, in the batch after the watermark reaches its end",
-    WaitsFor.SESSION: "a session is emitted once, in the batch after the watermark reaches its end (its last event plus "
-    "the gap)",
+    WaitsFor.SESSION: "a session is emitted once, in the batch after the watermark reaches its end (its last event "
+    "plus the gap)",
     WaitsFor.TIME: "a group is emitted once, in the batch after the watermark reaches `{time}`",
     WaitsFor.MATCH: "matching rows are emitted in the batch in which the later one arrives",
     WaitsFor.UNMATCHED: "a row without a match is emitted once the watermark rules out a match, in the next batch",

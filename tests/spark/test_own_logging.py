@@ -28,7 +28,7 @@ def run(model):
 logging.getLogger("py4j").setLevel(logging.INFO)
 levels = []
 assert run("good").succeeded
-assert logging.CRITICAL < max(levels), levels
+assert set(levels) == {logging.INFO}, levels
 assert logging.getLogger("py4j").level == logging.INFO
 assert logging.getLogger("sqlglot").level == logging.NOTSET
 assert not logging.getLogger().handlers

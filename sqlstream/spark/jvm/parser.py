@@ -20,6 +20,7 @@ from pyspark.find_spark_home import _find_spark_home
 from sqlstream.compiler.spark_parser import ParserUnavailableError, ParseWithSpark, SyntaxRefusal
 from sqlstream.spark.jvm.class_archive import use_options
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, is_jvm_gone
+from sqlstream.spark.jvm.internals import is_missing
 from sqlstream.spark.jvm.java import JavaRuntime
 from sqlstream.spark.jvm.launch import POLL_SECONDS, connect, start_gateway
 from sqlstream.spark.jvm.quiet import quiet_pyspark
@@ -60,7 +61,9 @@ def spark_parser(java: JavaRuntime, env: Mapping[str, str], settings: Mapping[st
         limit.start()
         try:
             yield _parse_with(_gateway(process, ready), {**OWN_SETTINGS, **settings})
-        except JVM_ERRORS as error:
+        except (AttributeError, TypeError, *JVM_ERRORS) as error:
+            if not isinstance(error, JVM_ERRORS) and not is_missing(error):
+                raise
             raise ParserUnavailableError(_reason(log)) from error
         finally:
             limit.cancel()
@@ -105,7 +108,7 @@ def _parse_function(parse_plan: Callable[[str], object]) -> ParseWithSpark:
         try:
             parse_plan(sql)
         except JVM_ERRORS as error:
-            if is_jvm_gone(error):
+            if is_jvm_gone(error) or is_missing(error):
                 raise
             refusal = read_error(error, sql)
             if refusal.condition in TOO_COMPLEX or STACK_OVERFLOW in str(error):

@@ -6,13 +6,10 @@ import math
 import os
 import re
 import sys
-import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from types import SimpleNamespace
-from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -152,6 +149,7 @@ def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkR
     """Starts Spark. Raises: FindingsError, with the message of Spark or the JVM."""
     with ExitStack() as resources:
         resources.enter_context(quiet_pyspark())
+        resources.enter_context(_environment(target))
         session = _start_session(target, secrets, launch)
         cluster = None if target.is_local else ClusterDefault(session)
         return SparkRuntime(session, session.version, names_sources(session), cluster, resources.pop_all())
@@ -159,7 +157,6 @@ def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkR
 
 def _start_session(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkSession:
     """Raises: FindingsError."""
-    _prepare_environment(target)
     conf = SparkConf(loadDefaults=False)
     settings = spark_settings(target, launch.app_name, launch.warehouse, launch.jars)
     conf.setAll([*settings.items(), (JVM_OPTIONS, _jvm_options(launch, settings))])
@@ -195,7 +192,6 @@ def _jvm_options(launch: SparkLaunch, settings: Mapping[str, str]) -> str:
 def stop_spark(runtime: SparkRuntime) -> None:
     """Stops Spark, even if its JVM has died; a later start in this process then launches a new JVM."""
     with runtime.resources:
-        _shut_accumulators_down_in_thread(runtime.session.sparkContext)
         _stop_session(runtime.session)
 
 
@@ -206,14 +202,6 @@ def _stop_session(session: SparkSession) -> None:
         if not is_jvm_gone(error):
             raise
         forget_jvm()
-
-
-def _shut_accumulators_down_in_thread(context: Any) -> None:
-    """Saves up to half a second, the interval at which PySpark's accumulator server checks whether to end."""
-    server = getattr(context, "_accumulatorServer", None)
-    if server is not None:
-        thread = threading.Thread(target=server.shutdown, name="accumulators", daemon=True)
-        context._accumulatorServer = SimpleNamespace(shutdown=thread.start)  # noqa: SLF001
 
 
 def _start_context(conf: SparkConf, on_log: Callable[[str], None], launch: SparkLaunch) -> SparkContext:
@@ -242,12 +230,25 @@ def jvm_reason(log: Iterable[str]) -> str | None:
     return next((line.strip() for line in log if _JVM_REASON.search(line)), None)
 
 
-def _prepare_environment(target: Target) -> None:
-    """Makes workers run the Python of this command, even if its virtual environment is not activated."""
+@contextmanager
+def _environment(target: Target) -> Iterator[None]:
+    """Makes workers run the Python of this command, even if its virtual environment is not activated.
+
+    Restores the environment of the program at the end.
+    """
+    values = {"PYSPARK_DRIVER_PYTHON": sys.executable}
     if target.is_local:
-        os.environ["PYSPARK_PYTHON"] = sys.executable
-        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        values |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", LOOPBACK)}
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _set_secret_settings(context: SparkContext, settings: Mapping[str, str]) -> None:
