@@ -213,11 +213,14 @@ SPARK_DECIDES = frozenset(
         "complete-without-aggregation",
         "continuous-trigger",
         "distinct-aggregate",
+        "fixed-schema",
         "join-condition",
         "join-type",
         "join-without-key",
         "lateral-join",
         "misplaced-function",
+        "missing-schema",
+        "no-connector",
         "not-constant",
         "not-grouped",
         "option-value",
@@ -230,6 +233,7 @@ SPARK_DECIDES = frozenset(
         "session-window",
         "several-aggregations",
         "sink-schema",
+        "socket-available-now",
         "static-outer-join",
         "stream-anti-join",
         "stream-join-mode",
@@ -252,5 +256,10 @@ SPARK_DECIDES = frozenset(
 )
 """The codes of errors that predict what Spark refuses. A project may lower them: Spark then decides at the start."""
 
-LOWERABLE = ADVICE | SPARK_DECIDES
+PROTECTS_ROWS = frozenset(
+    {"latest-first", "relative-storage", "second-watermark", "shared-output", "temporary-catalog"}
+)
+"""The codes of errors in queries that Spark would start, and that would then lose or repeat rows."""
+
+LOWERABLE = ADVICE | SPARK_DECIDES | PROTECTS_ROWS
 """The codes that `rules:` and comments may name."""

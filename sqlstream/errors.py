@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
-from sqlstream.codes import SPARK_DECIDES
+from sqlstream.codes import PROTECTS_ROWS, SPARK_DECIDES
 from sqlstream.location import Location, printable
 
 LONGEST_LINE = 1_000
@@ -94,4 +94,4 @@ class UsageError(SqlstreamError):
 
 def can_be_lowered(finding: Finding) -> bool:
     """Returns whether a project may lower `finding`: a warning, or an error that Spark decides on."""
-    return finding.code in SPARK_DECIDES or not finding.is_error
+    return finding.code in SPARK_DECIDES | PROTECTS_ROWS or not finding.is_error

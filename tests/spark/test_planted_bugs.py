@@ -35,8 +35,8 @@ def bug(name: str, file: str, right: str, wrong: str, *found_by: str) -> Bug:
     return Bug(name, file, right, wrong, frozenset(found_by))
 
 
-LATE_AND_RESTART = "an_hour_is_written_when_it_is_over_with_its_late_calls"
-HOURLY = "an_hour_is_written_with_its_late_events_and_without_those_that_are_too_late"
+LATE_AND_RESTART = "an_hour_is_emitted_with_its_late_calls"
+HOURLY = "an_hour_is_emitted_with_late_events_but_not_too_late_ones"
 
 BUGS = (
     bug(
@@ -75,14 +75,14 @@ BUGS = (
         "events/lockers_left_open.sql",
         "between o.event_time and o.event_time + interval 15 minutes",
         "between o.event_time and o.event_time + interval 16 minutes",
-        "an_open_is_told_when_no_close_can_follow_in_time",
+        "an_open_is_reported_when_no_close_can_follow",
     ),
     bug(
         "inner join that loses rows",
         "events/events_by_city.sql",
         "left join",
         "join",
-        "customers_that_the_table_does_not_have_are_of_an_unknown_city",
+        "customers_missing_from_the_table_get_city_unknown",
     ),
     bug(
         "duplicates by the wrong key",

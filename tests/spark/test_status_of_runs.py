@@ -113,11 +113,11 @@ def test_a_run_without_rows_explains_why(orders: ProjectFolder) -> None:
     assert [(event.silence.cause, event.silence.text, event.has_ended) for event in silences] == [
         (Cause.FILTERED, why, True)
     ]
-    assert f"none gave no rows: {why}" in status(orders)[1]
+    assert f"none emitted no rows: {why}" in status(orders)[1]
 
     orders.run("none")
     assert not [event for event in orders.events if isinstance(event, QuerySilent)]
-    assert "none gave no rows: there was no new data to read from shop.orders" in status(orders)[1]
+    assert "none emitted no rows: there was no new data to read from shop.orders" in status(orders)[1]
 
 
 def test_an_empty_source_is_named_once_for_all_its_queries(folder: ProjectFolder) -> None:
@@ -134,4 +134,4 @@ def test_an_empty_source_is_named_once_for_all_its_queries(folder: ProjectFolder
     assert [event.text for event in folder.events if isinstance(event, Notice)] == [
         "shop.orders has no files in in/orders yet; a, b have no data to read from it"
     ]
-    assert "\na, b gave no rows: there was no new data to read from shop.orders\n" in status(folder)[1]
+    assert "\na, b emitted no rows: there was no new data to read from shop.orders\n" in status(folder)[1]

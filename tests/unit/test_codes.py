@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from make_errors import fill_examples
 
-from sqlstream.codes import BRIEF, CODES, SPARK_DECIDES
+from sqlstream.codes import BRIEF, CODES, PROTECTS_ROWS, SPARK_DECIDES
 from sqlstream.compiler.spark_versions import LISTED, TESTED
 
 TESTS = Path(__file__).parents[1]
@@ -46,8 +46,7 @@ def test_the_page_lists_the_errors_that_can_be_lowered() -> None:
     section = PAGE.split("### Errors that you can lower\n")[1].split("\n## ")[0]
     on_every_spark, on_a_later_one = section.split(f"Spark {TESTED[0]} to {TESTED[-1]}")
 
-    others = {"latest-first", "second-watermark", "shared-output"}
-    assert set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", on_every_spark)) == SPARK_DECIDES | others
+    assert set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", on_every_spark)) == SPARK_DECIDES | PROTECTS_ROWS
     assert set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", on_a_later_one)) == LISTED
 
 

@@ -37,9 +37,9 @@ def show(
 ) -> None:
     """Show the first rows of the selected models, seeds and sources, upstream nodes first.
 
-    Reads each as a batch over the current data of its sources. Starts no query and writes nothing. Reads sources
-    that can only stream for some seconds first. If the query of a model is running and writes to a memory sink,
-    shows the current table of that query.
+    Reads each as a batch over the current data of its sources. Starts no query and writes nothing. For sources
+    that can only stream, reads a sample for a few seconds first. If the query of a model is running and writes to
+    a memory sink, shows the current table of that query.
     """
     require_spark_system("show")
     del quiet  # `project` holds it

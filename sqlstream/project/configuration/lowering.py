@@ -23,7 +23,7 @@ def lowering_problem(code: str, location: Location) -> Finding | None:
     if code in CODES:
         message = f"findings with the code {quoted(code)} cannot be lowered"
         fix = "remove it here, and fix the problem"
-        why = "only warnings and infos can be lowered, and errors that Spark itself checks when a query starts"
+        why = "warnings, infos and most errors of rules can be lowered, but not errors with which no query can start"
     else:
         message, fix = f"there is no finding with the code {quoted(code)}", did_you_mean(code, LOWERABLE)
         why = "the code of a finding is in brackets in its first line"

@@ -140,7 +140,7 @@ def silence_texts(silent: Iterable[Silent]) -> list[str]:
 
 
 def _silence_text(models: Sequence[str], why: str, has_ended: bool, had_rows: bool) -> str:
-    verb = "gave" if has_ended else "gives" if len(models) == 1 else "give"
+    verb = "emitted" if has_ended else "emits" if len(models) == 1 else "emit"
     return f"{', '.join(models)} {verb} no {'more ' if had_rows else ''}rows: {why}"
 
 

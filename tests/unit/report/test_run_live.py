@@ -58,11 +58,11 @@ def test_the_final_table_has_all_figures() -> None:
 
 
 def test_the_reason_for_missing_rows_is_below_the_table() -> None:
-    """The reason why a running query gives no rows is below the table, and is not repeated as lines."""
+    """The reason why a running query emits no rows is below the table, and is not repeated as lines."""
     text, _ = screen(CHOSEN, STARTED, BATCH, replace(BATCH, rows_out=0), SILENT)
 
-    assert last_table(text)[-1] == "big gives no rows: conditions let no row pass"
-    assert not re.search(r"\d\d:\d\d:\d\d  big gives no rows", text)
+    assert last_table(text)[-1] == "big emits no rows: conditions let no row pass"
+    assert not re.search(r"\d\d:\d\d:\d\d  big emits no rows", text)
 
 
 def test_failures_and_notices_are_lines_above_the_table() -> None:

@@ -58,7 +58,7 @@ def shown(run: RunWithStatus, *entries: dict[str, Any]) -> str:
 
 
 def test_a_running_run() -> None:
-    """A running run shows its header, its table, and why queries give no rows or have failed."""
+    """A running run shows its header, its table, and why queries emit no rows or have failed."""
     assert shown(seen(RunStatus.RUNNING), BIG, POOR) == (
         "Run 3f2a91c4 of target local has been running for 5 min 30 s as process 4711, last update 3 s ago\n"
         "\n"
@@ -67,7 +67,7 @@ def test_a_running_run() -> None:
         "big     running      12    12,345          0   12.3    1,234   0.84 s   2024-01-01 11:20:00   10 min 00 s        1,200   2.5 MB      3   ▁▅█\n"
         "poor    error         -         -          -      -        -        -   -                               -            -        -      -\n"
         "\n"
-        "big gives no rows: the watermark is at noon\n"
+        "big emits no rows: the watermark is at noon\n"
         "\n"
         "poor failed 30 s ago\n"
         "models/poor.sql:3:2: [query-failed] the query of `poor` failed\n"
@@ -134,12 +134,12 @@ def test_a_curve_of_rates() -> None:
 
 
 def test_queries_with_the_same_reason_share_a_line() -> None:
-    """Queries that give no rows for the same reason, such as an empty source, share a line."""
+    """Queries that emit no rows for the same reason, such as an empty source, share a line."""
     run = seen(RunStatus.ENDED, True)
     silent = {"status": "success", "silence": {"cause": "no_input", "text": "there was no new data to read from a.b"}}
     queries = tuple(QueryWithStatus(run, {**BIG, "model": name, **silent}) for name in ("one", "two"))
 
     text = status_text(ProjectStatus(queries, (run,)), NOW, None)
 
-    assert "\n\none, two gave no rows: there was no new data to read from a.b" in text
+    assert "\n\none, two emitted no rows: there was no new data to read from a.b" in text
     assert text.count("no new data") == 1

@@ -1,5 +1,5 @@
 {{ config(sink='warehouse', output_mode='append') }}
--- The query writes a minute when an order arrives that is later than the end of that minute plus the delay.
+-- A minute is emitted when the watermark passes its end: an order at least one minute (the delay) newer has arrived.
 select /*+ WATERMARK(ordered_at, '1 minute') */
     window.start as minute,
     shop,
