@@ -11,8 +11,8 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def printable(text: str) -> str:
-    """Returns `text` on one line: a blank stands for each character that has no shape, such as a line end, a terminal's
-    control character or a mark that turns the direction of writing.
+    """Returns `text` on one line, with a blank in place of each character without a shape, such as a line end, a
+    terminal's control character or a mark that changes the direction of writing.
     """
     return text if text.isprintable() else "".join(letter if letter.isprintable() else " " for letter in text)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.graph import closure_of
 from sqlstream.location import Location
 from sqlstream.project.connectors.connector import Connector, ConnectorRelease
 from sqlstream.project.connectors.table import CONNECTORS, JDBC_DRIVERS
@@ -23,26 +24,28 @@ class NeededConnector:
     location: Location
 
 
-def needed_connectors(compiled: CompiledProject) -> dict[str, NeededConnector]:
-    """Returns the connectors of all sources that models read and of all outputs, by name.
+def needed_connectors(compiled: CompiledProject, models: Iterable[str] | None = None) -> dict[str, NeededConnector]:
+    """Returns the connectors of the sources and outputs of `models` (unique ids; default: all), by name.
 
     Leaves out those that the target itself brings, as `packages` or `spark.jars`.
     """
     found: dict[str, NeededConnector] = {}
-    for format_name, options, by, location in _declared(compiled):
+    nodes = closure_of(compiled.graph.parents, compiled.models if models is None else models)
+    for format_name, options, by, location in _declared(compiled, nodes):
         name = _connector_name(format_name, options)
         if name is not None and not _brings(compiled.project.target, CONNECTORS[name]):
             found.setdefault(name, NeededConnector(CONNECTORS[name], by, location))
     return found
 
 
-def _declared(compiled: CompiledProject) -> Iterator[tuple[str, Mapping[str, OptionValue], str, Location]]:
-    read = {parent for parents in compiled.graph.parents.values() for parent in parents}
+def _declared(
+    compiled: CompiledProject, nodes: Container[str]
+) -> Iterator[tuple[str, Mapping[str, OptionValue], str, Location]]:
     for node, table in compiled.sources.items():
-        if node in read:
+        if node in nodes:
             yield table.format, table.options, f"source `{table.full_name}`", table.places.get("format", table.location)
-    for model in compiled.models.values():
-        if model.output is not None:
+    for node, model in compiled.models.items():
+        if node in nodes and model.output is not None:
             yield model.output.format, model.output.options, f"sink `{model.output.sink}`", model.output.location
 
 

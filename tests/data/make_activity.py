@@ -30,7 +30,7 @@ REPORTS_IN_SPELL = (4, 14)
 SECONDS_BETWEEN_REPORTS = (25, 50)
 SILENCE_RATE = 0.25  # of the spells: a silence follows them
 SILENCE_SECONDS = (13 * 60, 18 * 60)
-TWICE_RATE = 0.08  # of all reports: they stand twice in their file
+TWICE_RATE = 0.08  # of all reports: these are in their file twice
 LATE_RATE = 0.10  # of the reports of a file's last eight minutes: they arrive in the next file
 LATE_AGAIN_RATE = 0.08  # of the same: they arrive in both
 TOO_LATE_RATE = 0.12  # of the reports of the first two files: they arrive four files later
@@ -66,7 +66,7 @@ def reports_of(rng: random.Random, user: str) -> Iterator[Report]:
 
 
 def arrivals(rng: random.Random, report: Report) -> Iterator[int]:
-    """Yield the numbers of the files in which a report stands."""
+    """Yield the numbers of the files that contain a report."""
     file, within = divmod(report.event_time - START, TEN_MINUTES)
     chance = rng.random()
     if file < FILES - 4 and chance > 1 - TOO_LATE_RATE:

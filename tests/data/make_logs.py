@@ -5,7 +5,7 @@
 A row is a line with its metadata: host, service, file, and the offset of the line in that file, which together name
 the line. The collector delivers at least once: it sends some lines again in the same file or in the next, under ten
 minutes later, and a few of them after forty minutes, behind a watermark of ten. Two services log JSON and one Log4j
-lines; JSON that is cut off, stack traces and other text stand between them. The same seed gives the same bytes.
+lines; among them are truncated JSON, stack traces and other text. The same seed gives the same bytes.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def lines_of(seed: int, host: str, service: str, form: str) -> Iterator[Line]:
 
 
 def deliveries(rng: random.Random, line: Line) -> Iterator[int]:
-    """Yield the numbers of the files in which a line stands, first the one in which it comes first."""
+    """Yield the numbers of the files that contain a line, in their order."""
     file = line.delivered
     yield file
     if rng.random() < AGAIN_RATE:

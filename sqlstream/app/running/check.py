@@ -29,7 +29,7 @@ def ask_session(
     check_target(loaded)
     check_java(env, signals)
     secrets = Secrets(env)
-    jars = session_jars(loaded, secrets, env, notify)
+    jars = session_jars(loaded, secrets, env, notify, [model.unique_id for model in models])
     notify(f"Starting Spark to check {plural(len(models), 'model')}, without data")
     with brief_session(loaded, secrets, jars) as runtime:  # its warehouse is not in the target's storage
         signals.install()

@@ -98,15 +98,21 @@ def jar_store(target: Target, secrets: Secrets, env: Mapping[str, str]) -> JarSt
     return JarStore(folder / "jars", repositories or [Repository()])
 
 
-def resolve_jars(loaded: Loaded, store: JarStore, lock: ConnectorsLock, env: Mapping[str, str]) -> list[ResolvedJars]:
-    """Returns the jars of each connector of the project, and of the target's packages.
+def resolve_jars(
+    loaded: Loaded,
+    store: JarStore,
+    lock: ConnectorsLock,
+    env: Mapping[str, str],
+    models: Sequence[str] | None = None,
+) -> list[ResolvedJars]:
+    """Returns the jars of each connector that `models` (unique ids; default: all) need, and of the target's packages.
 
     Uses the lock for what it has. Leaves out connectors without a release for the installed Spark, which `compile`
     reports. Resolves packages that are not in the lock with Ivy. Raises: FindingsError.
     """
     spark = spark_minor()
     found = []
-    for name, needed in needed_connectors(loaded.compiled).items():
+    for name, needed in needed_connectors(loaded.compiled, models).items():
         release = needed.connector.release_for(spark)
         if release is not None:
             jars = lock.find(spark, name) or jars_of(release)
@@ -119,17 +125,22 @@ def resolve_jars(loaded: Loaded, store: JarStore, lock: ConnectorsLock, env: Map
 
 
 def session_jars(
-    loaded: Loaded, secrets: Secrets, env: Mapping[str, str], notify: Callable[[str], None]
+    loaded: Loaded,
+    secrets: Secrets,
+    env: Mapping[str, str],
+    notify: Callable[[str], None],
+    models: Sequence[str] | None = None,
 ) -> tuple[str, ...]:
-    """Returns the paths of all jars for a session, after the download of those that are missing.
+    """Returns the paths of the jars that a session for `models` (unique ids; default: all) needs, after the download of
+    those that are missing.
 
     Raises: FindingsError.
     """
     project = loaded.compiled.project
-    if not project.target.packages and not needed_connectors(loaded.compiled):
+    if not project.target.packages and not needed_connectors(loaded.compiled, models):
         return ()
     store = jar_store(project.target, secrets, env)
-    resolved = resolve_jars(loaded, store, project_lock(project.root), env)
+    resolved = resolve_jars(loaded, store, project_lock(project.root), env, models)
     missing = store.missing(resolved)
     if missing:
         names = quoted_list(tuple(dict.fromkeys(each.name for _, each in missing)))

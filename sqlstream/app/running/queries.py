@@ -49,7 +49,8 @@ def run_queries(
     purpose = _purpose(loaded, models)
     with ExitStack() as stack:
         locks = stack.enter_context(ExitStack())  # released after Spark stops: until then queries may write
-        jars = session_jars(loaded, secrets, request.project.env, lambda text: notify(Notice(text)))
+        ids = [model.unique_id for model in models]
+        jars = session_jars(loaded, secrets, request.project.env, lambda text: notify(Notice(text)), ids)
         runtime = start_session(
             loaded, secrets, purpose=purpose, jars=jars, console_to_stderr=request.console_to_stderr
         )

@@ -220,7 +220,7 @@ class RowMaker:
 
 @contextmanager
 def strict_casts(session: SparkSession) -> Iterator[None]:
-    """Makes casts of invalid values fail while the body runs, whatever the target sets; they could return null."""
+    """Makes casts of invalid values fail while the body runs, regardless of the target; they could return null."""
     setting = session.conf.get(ANSI, "true")
     session.conf.set(ANSI, "true")
     try:

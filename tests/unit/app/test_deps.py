@@ -83,6 +83,16 @@ def test_a_session_gets_the_paths_of_the_jars_and_says_what_it_downloads(
     assert Path(path).read_bytes() == CONTENT
 
 
+def test_a_session_needs_only_the_connectors_of_its_models(request_: ProjectRequest) -> None:
+    """A jar that cannot be fetched does not stop models that do not read its source."""
+    (request_.folder / "models/numbers.sql").write_text("select 1 as one")
+    loaded = load_for_reading(request_)
+
+    assert session_jars(loaded, Secrets({}), request_.env, lambda _: None, ["model.p.numbers"]) == ()
+    with pytest.raises(FindingsError):
+        session_jars(loaded, Secrets({}), request_.env, lambda _: None, ["model.p.orders"])
+
+
 def test_a_jar_that_cannot_be_fetched_is_one_finding(request_: ProjectRequest, tmp_path: Path) -> None:
     """The finding is at the format of the source, and names the repository; no lock is written."""
     with pytest.raises(FindingsError) as refused:
