@@ -108,7 +108,7 @@ def dropped_counts(observations: Iterable[Observation]) -> dict[str, dict[str, i
 
 def _wait_for(observation: Observation, until: float) -> bool:
     """Waits for the observation, and returns whether it has completed; `observation.get` would wait forever."""
-    java = observation._jo  # noqa: SLF001
+    java = getattr(observation, "_jo", None)  # a private field; without it the count is left out
     while java is not None and not java.future().isCompleted():
         if time.monotonic() >= until:
             return False
