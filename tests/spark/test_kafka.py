@@ -52,6 +52,24 @@ def first_offsets(project: ProjectFolder) -> Path:
     return path
 
 
+def test_a_process_that_ran_without_kafka_can_run_with_it(
+    events: ProjectFolder, topic: Topic, read_parquet: ReadParquet
+) -> None:
+    """A second run in one process gets a new JVM if the first one lacks the connector's jars. Runs before the others."""
+    events.rows("in/orders/1.json", [{"id": 1}])
+    events.write(
+        {"models/orders.sql": "{{ config(sink='lake') }}\nselect 1 as one from {{ source('shop', 'orders') }}"}
+    )
+    events.write({"models/events.sql": EVENTS.replace("lake'", "lake', enabled=false")})
+    assert events.run("orders").succeeded
+    events.write({"models/events.sql": EVENTS})
+    topic.send([{"id": 1}])
+
+    assert events.run("events").succeeded
+
+    assert [row["value"] for row in read_parquet(events.root / "store/events")] == ['{"id": 1}']
+
+
 @pytest.mark.smoke
 def test_a_query_resumes_with_each_record_once(events: ProjectFolder, topic: Topic, read_parquet: ReadParquet) -> None:
     """The second and third run read only what is new; a torn file of first offsets no longer matters to Spark."""
@@ -77,24 +95,6 @@ def test_torn_first_offsets_before_a_commit_are_damage(events: ProjectFolder, to
         events.run("events")
 
     assert [finding.code for finding in refused.value.findings] == ["torn-checkpoint"]
-
-
-def test_a_process_that_ran_without_kafka_can_run_with_it(
-    events: ProjectFolder, topic: Topic, read_parquet: ReadParquet
-) -> None:
-    """A second run in one process gets a new JVM if the first one lacks the connector's jars."""
-    events.rows("in/orders/1.json", [{"id": 1}])
-    events.write(
-        {"models/orders.sql": "{{ config(sink='lake') }}\nselect 1 as one from {{ source('shop', 'orders') }}"}
-    )
-    events.write({"models/events.sql": EVENTS.replace("lake'", "lake', enabled=false")})
-    assert events.run("orders").succeeded
-    events.write({"models/events.sql": EVENTS})
-    topic.send([{"id": 1}])
-
-    assert events.run("events").succeeded
-
-    assert [row["value"] for row in read_parquet(events.root / "store/events")] == ['{"id": 1}']
 
 
 def test_deps_pins_the_jars_that_runs_use(events: ProjectFolder, topic: Topic) -> None:

@@ -157,6 +157,7 @@ def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkR
 
 def _start_session(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkSession:
     """Raises: FindingsError."""
+    end_jvm_without(launch.jars)  # before the configuration, which is an object of the JVM if there is one
     conf = SparkConf(loadDefaults=False)
     settings = spark_settings(target, launch.app_name, launch.warehouse, launch.jars)
     conf.setAll([*settings.items(), (JVM_OPTIONS, _jvm_options(launch, settings))])
@@ -205,7 +206,6 @@ def _stop_session(session: SparkSession) -> None:
 
 
 def _start_context(conf: SparkConf, on_log: Callable[[str], None], launch: SparkLaunch) -> SparkContext:
-    end_jvm_without(launch.jars)
     # Spark uses the JVM of an earlier run in this process again
     gateway = None if SparkContext._gateway else launch_jvm(conf, on_log, launch.console_to_stderr)  # noqa: SLF001
     if gateway is not None:
