@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from conftest import ProjectFolder, order_rows, wait_for
 
+from sqlstream.state.runs.events import TableShown
+
 MODEL = """{{ config(sink='table', trigger='100 milliseconds') }}
 select id, kind, cast(amount / 4 as decimal(10,2)) as share, array(id) as ids from {{ source('shop', 'orders') }}"""
 ROW = {"id": 3, "kind": "b", "share": 0.75, "ids": [3]}
@@ -88,3 +90,17 @@ def test_an_empty_table_shows_its_columns(folder: ProjectFolder) -> None:
 
     assert rows == []
     assert "0 rows so far" in printed[0]
+
+
+def test_a_table_in_update_mode_has_the_newest_row_of_each_key(orders: ProjectFolder) -> None:
+    """Each batch adds the groups that it changes to Spark's table; the shown table has each group once."""
+    model = (
+        "{{ config(sink='table', output_mode='update') }} "
+        "select kind, count(*) as n, sum(amount) as total from {{ source('shop', 'orders') }} group by kind"
+    )
+    orders.write({"models/totals.sql": model})
+
+    orders.run()
+
+    (shown,) = [event for event in orders.events if isinstance(event, TableShown)]
+    assert (sorted(shown.rows), shown.count) == ([("a", 6, 12), ("b", 4, 8)], 2)

@@ -126,7 +126,7 @@ def _until(frame: DataFrame, plan: Any, key: Any, microseconds: int) -> Any | No
 def key_columns(frame: DataFrame) -> tuple[str, ...]:
     """Returns the columns of `frame` that are the keys of its outermost aggregation, none if it does not have all."""
     plan = analyzed(frame)
-    while node_class(plan) in ("SubqueryAlias", "View", "Filter", "Project"):
+    while node_class(plan) in ("CollectMetrics", "SubqueryAlias", "View", "Filter", "Project"):
         plan = plan.child()
     if node_class(plan) != "Aggregate":
         return ()

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql.functions import desc, monotonically_increasing_id, row_number
+
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.reading.rows import all_rows, columns_of, first_rows
+from sqlstream.spark.reading.sources import quoted
+from sqlstream.spark.reading.static_stream import key_columns
+from sqlstream.spark.running.plans import PLAN
 from sqlstream.spark.running.prepare import PreparedQuery
 from sqlstream.spark.running.start import query_name
 from sqlstream.state.results.rows import ShownRows
@@ -16,9 +25,12 @@ MEMORY = "memory"
 def memory_table(query: PreparedQuery, limit: int | None) -> TableShown | None:
     """Returns the first `limit` rows (None: all) of the table of `query`, with its number of rows; None if Spark does
     not have the table, or no longer.
+
+    In update mode each batch adds the rows that it changes to Spark's table. This returns only the newest row of each
+    key, if the key is known.
     """
     try:
-        table = query.frame.sparkSession.table(query_name(query))
+        table = _newest_rows(query.frame.sparkSession.table(query_name(query)), _keys(query))
         rows = all_rows(table) if limit is None else first_rows(table, limit)
         count = len(rows) if limit is None else table.count()
     except SPARK_ERRORS:
@@ -33,3 +45,23 @@ def live_table(query: PreparedQuery, limit: int) -> tuple[ShownRows, int] | None
         return None
     model = query.model
     return ShownRows(model.name, model.unique_id, columns_of(query.frame), table.rows, limit), table.count
+
+
+def _keys(query: PreparedQuery) -> tuple[str, ...]:
+    """Returns the columns that identify a row of a stream in update mode: those that its aggregation groups by. Returns
+    none if they are unknown, and in other modes.
+    """
+    if not query.model.streaming or query.model.config.output_mode != "update":
+        return ()
+    return call_internal(query.frame.sparkSession, PLAN, lambda: key_columns(query.frame), tuple)
+
+
+def _newest_rows(table: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Returns the last row of `table` for each key, in the order of the table; all rows without keys."""
+    if not keys:
+        return table
+    order = "_sqlstream_order"  # the rows of the table are in the order of the batches
+    numbered = table.withColumn(order, monotonically_increasing_id())
+    last = Window.partitionBy(*map(quoted, keys)).orderBy(desc(order))
+    newest = numbered.withColumn("_sqlstream_row", row_number().over(last)).where("_sqlstream_row = 1")
+    return newest.sort(order).select(*map(quoted, table.columns))
