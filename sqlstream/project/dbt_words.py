@@ -145,7 +145,6 @@ MISPLACED = {
 }
 """What to do about sqlstream's own keys in the wrong file."""
 
-_MODEL_PLACES = ("a model's configuration", "a model's properties")
 _VIEWS = ("view", "ephemeral")
 
 
@@ -157,8 +156,6 @@ def replacement_for_key(
     """
     if key == "materialized" and place != "a column":
         return _materialized(value, in_call=in_call, has_sink="sink" in beside)
-    if key == "unique_key" and place in _MODEL_PLACES:
-        return _unique_key(value, in_call=in_call)
     return KEYS_BY_PLACE.get(place, {}).get(key)
 
 
@@ -169,10 +166,3 @@ def _materialized(value: object, *, in_call: bool, has_sink: bool) -> str:
         return "remove it: the model has a sink, so it already runs as a query that writes its rows there"
     sink = "sink='...'" if in_call else "`sink: ...`"
     return f"use {sink} instead: sqlstream then runs the model as a query that writes its rows to that sink"
-
-
-def _unique_key(value: object, *, in_call: bool) -> str:
-    names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-    shown = ", ".join(f"'{name}'" if in_call else str(name) for name in names) or "..."
-    key = f"deduplicate=[{shown}]" if in_call else f"`deduplicate: [{shown}]`"
-    return f"use {key} to drop duplicate rows; sqlstream does not merge into tables"

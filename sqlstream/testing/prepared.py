@@ -18,12 +18,16 @@ from sqlstream.spark.reading.rows import all_rows
 from sqlstream.spark.running.plans import is_stateful
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import error_finding, fragment_of, read_error
+from sqlstream.spark.writing.micro_batches import SinkTarget
 from sqlstream.state.results.unit_tests import Observed, Row
 from sqlstream.testing.cases import Case, GivenBatch
 from sqlstream.testing.expected import moment
 from sqlstream.testing.frames import CaseFrames
 from sqlstream.testing.stream import CaseStream, IndexedBatch, Part, Sink, SinkError, checkpoint_folder, write_each
 from sqlstream.testing.upgrade import check_upgrade
+
+TEST_QUERY = "test"
+"""The query id in the batches of unit tests."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,10 @@ class PreparedCase:
             what, why = f"`{output.python}` is a data source", "only Spark can write with it"
             fix = "remove `call_sink`, and test its writer in Python"
             raise FindingsError([Finding("unit-test-expect", what, why, fix, self.case.test.location)])
-        return write_each(made) if is_foreach(made) else made
+        if is_foreach(made):
+            return write_each(made)
+        target = SinkTarget(self.case.model, output, None, self.frame, self.secrets)
+        return lambda rows, number: made(rows, target.batch(number, TEST_QUERY))
 
     def _part(self) -> Part:
         return Part(self.frames, self.frame, self.case.model.config.output_mode)

@@ -28,14 +28,14 @@ from pathlib import Path
 OUT = Path({out!r})
 
 
-def send(rows, batch_id):
+def send(rows, batch):
     fails = OUT / "fails"
     when = fails.read_text() if fails.exists() else ""
-    if when == "before" and batch_id == 1:
+    if when == "before" and batch.id == 1:
         raise OSError("the door is shut")
     with open(OUT / "sent", "a") as file:
-        file.write(json.dumps([batch_id, sorted(row.id for row in rows.collect())]) + chr(10))
-    if when == "after" and batch_id == 1:
+        file.write(json.dumps([batch.id, sorted(row.id for row in rows.collect())]) + chr(10))
+    if when == "after" and batch.id == 1:
         raise OSError("the door is shut")
 """
 

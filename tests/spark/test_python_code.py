@@ -29,8 +29,8 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCom
 from shared import OUT, note
 
 
-def send(rows, batch_id):
-    note("batches", {"batch": batch_id, "ids": sorted(row.id for row in rows.collect())})
+def send(rows, batch):
+    note("batches", {"batch": batch.id, "ids": sorted(row.id for row in rows.collect())})
 
 
 class Each:
@@ -226,7 +226,7 @@ def test_failed_imports_are_found_at_start(coded: ProjectFolder) -> None:
     """Failed imports and unsuitable objects are all found at start, at the keys that name them."""
     coded.write(
         {
-            "python/broken.py": "import surely_not_installed\n\n\ndef send(rows, batch_id):\n    pass\n",
+            "python/broken.py": "import surely_not_installed\n\n\ndef send(rows, batch):\n    pass\n",
             "python/unfit.py": "def send(rows):\n    pass\n\n\nclass Plain:\n    pass\n",
             "models/_bad.yml": "sinks:\n  - {name: broken, format: python, function: broken:send}\n"
             "  - {name: unfit, format: python, function: unfit:send}\n"

@@ -33,7 +33,7 @@ SINKS = {
 
 PYTHON = """from pyspark.sql.datasource import DataSource
 
-def write(rows, batch_id):
+def write(rows, batch):
     pass
 
 class Service(DataSource):

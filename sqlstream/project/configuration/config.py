@@ -71,6 +71,14 @@ class ModelConfig(Document):
     deduplicate: Names = Field(
         (), description="Columns that identify a row; the model emits one row for each combination of their values."
     )
+    unique_key: Names = Field(
+        (),
+        description="Columns that identify a row of the output; a row replaces the earlier row with the same values.",
+    )
+    delete_when: Text | None = Field(
+        None,
+        description="A SQL condition on the model's columns; a row that meets it deletes the row with its unique_key.",
+    )
     tags: Names = Field((), description="Tags for selection; tags from all places are combined.")
     enabled: bool = Field(True, description="Whether the model is part of the project.")
     options: Options = Field(

@@ -96,6 +96,9 @@ class Format:
     is_data_source: bool = True
     """Whether Spark finds a data source by the name, instead of handling it in the writer itself."""
 
+    takes_keys: bool = False
+    """Whether a sink applies `unique_key` and `delete_when`."""
+
     may_make_tables: bool = False
     """Whether other queries of the same run may read by name the tables of its sources or sinks."""
 

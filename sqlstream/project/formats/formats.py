@@ -49,8 +49,8 @@ _FORMATS = (
         file_format_class="csv.CSVFileFormat",
         options=CSV,
     ),
-    Format("delta", replaces_rows=True, connector="delta"),
-    Format("iceberg", connector="iceberg"),
+    Format("delta", replaces_rows=True, takes_keys=True, connector="delta"),
+    Format("iceberg", takes_keys=True, connector="iceberg"),
     Format("image", writes=NEITHER),
     Format(
         "jdbc",
@@ -67,6 +67,7 @@ _FORMATS = (
         },
         required=(RequiredOption("url", "the address of the database", "url: 'jdbc:postgresql://host/shop'"),),
         ignores_partition_by=True,
+        takes_keys=True,
     ),
     replace(
         _KNOWN_FILE,
@@ -115,6 +116,7 @@ _FORMATS = (
         address_options=("kafka.bootstrap.servers",),
         connector="kafka",
         ignores_partition_by=True,
+        takes_keys=True,
     ),
     Format("libsvm"),
     Format(
@@ -126,6 +128,7 @@ _FORMATS = (
         replaces_rows=True,
         refuses_partition_by=STREAMS,
         ignores_partition_by=True,
+        takes_keys=True,
         is_data_source=False,
     ),
     Format(
@@ -154,7 +157,7 @@ _FORMATS = (
         file_format_class="parquet.ParquetFileFormat",
         options=PARQUET,
     ),
-    Format("python", is_data_source=False, may_make_tables=True),
+    Format("python", takes_keys=True, is_data_source=False, may_make_tables=True),
     Format(
         "rate",
         reads=STREAMS,

@@ -148,8 +148,8 @@ _REQUIREMENTS: Mapping[str, tuple[Callable[[object], bool], str, str]] = {
     ),
     "sink": (
         lambda obj: is_foreach_batch(obj) or is_foreach(obj) or is_data_source(obj),
-        "a sink must be a function of (rows, batch_id), a class with process(row), or a DataSource",
-        "for example, define def send(rows, batch_id)",
+        "a sink must be a function of (rows, batch), a class with process(row), or a DataSource",
+        "for example, define def send(rows, batch)",
     ),
 }
 """By kind of object: the check, the reason, and the fix."""

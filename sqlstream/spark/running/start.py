@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -15,11 +15,13 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.config import Trigger
 from sqlstream.spark.jvm.gateway import set_active_session, set_pool
 from sqlstream.spark.jvm.internals import call_internal
-from sqlstream.spark.reading.python_code import import_name, is_data_source, is_foreach
+from sqlstream.spark.reading.python_code import import_name, is_data_source
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.running.prepare import PreparedQuery
 from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.writing.micro_batches import BatchWriter, SinkTarget
 from sqlstream.spark.writing.tables import table_provider
+from sqlstream.spark.writing.writers import batch_writer
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,10 @@ def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
         writer = writer.partitionBy(*query.output.partition_by)
     _check_trigger(writer, order)
     writer = _with_trigger(writer, order.trigger)
+    target = SinkTarget(query.model, query.output, order.output, query.frame, secrets)
+    batches = batch_writer(target)
+    if batches is not None:
+        return _start_batches(writer, batches, target)
     if query.output.python is not None:
         return _start_python(writer, query)
     if query.output.format == TABLE and order.output:
@@ -66,8 +72,19 @@ def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
     return writer.start(order.output) if order.output else writer.start()
 
 
+def _start_batches(writer: DataStreamWriter, batches: BatchWriter, target: SinkTarget) -> StreamingQuery:
+    """Starts a query whose micro-batches sqlstream writes. Raises: FindingsError, Spark's errors."""
+
+    def write(rows: DataFrame, number: int) -> None:
+        (query,) = target.frame.sparkSession.streams.active  # each query has a session of its own
+        batches.write(rows, target.batch(number, query.id))
+
+    batches.open()
+    return writer.foreachBatch(write).start()
+
+
 def _start_python(writer: DataStreamWriter, query: PreparedQuery) -> StreamingQuery:
-    """Starts a query that writes to the project's Python code. Raises: FindingsError, Spark's errors."""
+    """Starts a query that Spark writes with a class in python/. Raises: FindingsError, Spark's errors."""
     obj = import_name(query.output.python or "", query.output.location)
     if is_data_source(obj):
         session = query.frame.sparkSession
@@ -76,7 +93,7 @@ def _start_python(writer: DataStreamWriter, query: PreparedQuery) -> StreamingQu
             session, "active session", lambda: set_active_session(session), lambda: _activate_publicly(session)
         )
         return writer.format(obj.name()).start()
-    return (writer.foreach(obj()) if is_foreach(obj) else writer.foreachBatch(obj)).start()
+    return writer.foreach(obj()).start()
 
 
 def _activate_publicly(session: SparkSession) -> None:

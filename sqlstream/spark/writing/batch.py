@@ -22,7 +22,9 @@ from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.running.start import StartOrder, query_name
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.storage import Storage, storage_for
+from sqlstream.spark.writing.micro_batches import SinkTarget
 from sqlstream.spark.writing.tables import replace_table, table_provider
+from sqlstream.spark.writing.writers import batch_writer
 from sqlstream.state.layout import archive_folder, beside_table, writing_folder
 from sqlstream.state.runs.progress import ROWS_OUT
 
@@ -93,7 +95,12 @@ class BatchWrite:
         observed = Observation(ROWS_OUT)
         frame = query.frame.observe(observed, count(lit(1)).alias("rows"))
         facts = format_of(query.output.format)
-        if query.output.format == "memory":
+        target = SinkTarget(query.model, query.output, self._order.output, frame, self._secrets)
+        writer = batch_writer(target)
+        if writer is not None:
+            writer.open()
+            writer.write(frame, target.batch(0, uuid4().hex))  # no two runs write the same batch
+        elif query.output.format == "memory":
             frame.localCheckpoint().createOrReplaceTempView(query_name(query))
         elif facts.writes_files and self._order.output is not None:
             self._write_files(frame, self._order.output)

@@ -67,22 +67,6 @@ def test_the_hint_for_materialized_considers_the_sink() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "in_call", "written"),
-    [
-        ("id", True, "deduplicate=['id']"),
-        (["id", "day"], True, "deduplicate=['id', 'day']"),
-        ("id", False, "`deduplicate: [id]`"),
-        (7, False, "`deduplicate: [...]`"),
-    ],
-)
-def test_the_hint_for_unique_key_has_python_or_yaml_syntax(value: object, in_call: bool, written: str) -> None:
-    """The hint for `unique_key` uses Python syntax in config(), and YAML elsewhere."""
-    assert f"use {written} " in str(
-        replacement_for_key("a model's configuration", "unique_key", value, in_call=in_call)
-    )
-
-
-@pytest.mark.parametrize(
     ("files", "paths"),
     [
         ({"snapshots/a.sql": "", "analyses/b.sql": "select 1"}, ["analyses:1:1", "snapshots:1:1"]),

@@ -38,7 +38,7 @@ def streamable_formats(_: CompiledProject, model: CompiledModel, output: Output)
             f"`{model.name}` streams into sink `{output.sink}`, but Spark cannot stream into {output.format}",
             f"Spark writes {output.format} only in batches",
             "write each batch with a function: format: python, with for example function: sinks:write for "
-            "def write(rows, batch_id)",
+            "def write(rows, batch)",
             model.place_of("sink"),
         )
 
@@ -81,20 +81,20 @@ def modes_of_data_sources(compiled: CompiledProject, model: CompiledModel, outpu
         yield Problem(
             f"`{model.name}` streams in update mode, which `{output.python}` does not support",
             "Spark supports only append and complete mode for a DataSource in python/",
-            "use output_mode='append' or 'complete', or write with a function of (rows, batch_id)",
+            "use output_mode='append' or 'complete', or write with a function of (rows, batch)",
             model.place_of("output_mode"),
         )
 
 
 @output_rule("unknown-key")
 def options_of_functions(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
-    """A Python function receives no options."""
+    """A Python class that processes rows one by one receives no options."""
     made = _python_sink(compiled, output)
-    if made is not None and made.is_foreach and output.options:
+    if made is not None and made.is_foreach and made.kind == "class" and output.options:
         yield Problem(
             f"sink `{output.sink}` sets options, which never reach `{output.python}`",
-            f"Spark calls the function only with the rows of `{model.name}` and the batch id",
-            "put the values into the Python code, or derive a class from DataSource, which receives its options",
+            f"Spark passes each row of `{model.name}` to an object of this class, and nothing else",
+            "write with a function of (rows, batch), whose batch has the options; or derive a class from DataSource",
             _place_of(compiled, model, output, "options"),
         )
 

@@ -1,2 +1,2 @@
-def send(rows, batch_id):
+def send(rows, batch):
     rows.show()

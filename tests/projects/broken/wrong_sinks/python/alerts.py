@@ -1,7 +1,7 @@
 from pyspark.sql.datasource import DataSource
 
 
-def send(rows, batch_id):
+def send(rows, batch):
     rows.foreach(print)
 
 

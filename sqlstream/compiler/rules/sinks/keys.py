@@ -1,0 +1,50 @@
+"""Rules on `unique_key` and `delete_when`: the rows that a sink replaces and deletes."""
+
+from __future__ import annotations
+
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.rules.rule import Problem, Problems, output_rule
+from sqlstream.errors import Severity
+from sqlstream.project.formats.formats import format_of
+from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.wording import quoted, quoted_list
+
+
+@output_rule("unknown-column")
+def columns_of_keys(compiled: CompiledProject, model: CompiledModel, _: Output) -> Problems:
+    """The columns of `unique_key` must be columns of the model."""
+    columns = compiled.columns.get(model.unique_id)
+    names = [column.name for column in columns or ()]
+    known = {name.lower() for name in names}
+    for key in model.config.unique_key if columns is not None else ():
+        if key.lower() not in known:
+            yield Problem(
+                f"`{model.name}` has the unique_key {quoted(key)}, which is not one of its columns",
+                f"the columns of `{model.name}` are {quoted_list(names)}",
+                did_you_mean(key, names),
+                model.place_of("unique_key"),
+            )
+
+
+@output_rule("missing-key")
+def deleting_without_key(_: CompiledProject, model: CompiledModel, __: Output) -> Problems:
+    """`delete_when` needs a `unique_key`."""
+    if model.config.delete_when is not None and not model.config.unique_key:
+        yield Problem(
+            f"`{model.name}` sets delete_when but no unique_key",
+            "a row that meets the condition deletes the row of the output with the same unique_key",
+            "add unique_key with the columns that identify a row",
+            model.place_of("delete_when"),
+        )
+
+
+@output_rule("unused-config", severity=Severity.WARNING)
+def unused_keys(_: CompiledProject, model: CompiledModel, output: Output) -> Problems:
+    """`unique_key` has an effect only on a sink that can replace rows."""
+    if model.config.unique_key and not format_of(output.format).takes_keys:
+        yield Problem(
+            f"`{model.name}` sets unique_key, which has no effect on sink `{output.sink}` of format {output.format}",
+            "this format only adds rows, or replaces all of them",
+            "remove unique_key; or write to a table that can replace rows, such as format jdbc",
+            model.place_of("unique_key"),
+        )

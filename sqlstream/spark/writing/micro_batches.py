@@ -1,0 +1,85 @@
+"""Sinks that sqlstream writes itself, one micro-batch at a time, and what each batch is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+
+from sqlstream.compiler.compiled import CompiledModel, Output
+from sqlstream.spark.secrets import Secrets
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """One micro-batch of a query.
+
+    `id` counts from 0 in each checkpoint. `query_id` is Spark's id of the query: it stays the same as long as the query
+    resumes on its checkpoint, and a new checkpoint has another. After a failure Spark runs the last batch again, with
+    the same `id` and the same rows, so a sink that remembers (query_id, id) writes each batch once.
+    `options` are those of the sink, with the values of secrets.
+    """
+
+    id: int
+    query_id: str
+    model: str
+    output_mode: str
+    unique_key: tuple[str, ...]
+    options: Mapping[str, str]
+
+
+class BatchWriter(Protocol):
+    """Writes the micro-batches of one query to one sink."""
+
+    def open(self) -> None:
+        """Prepares the sink, for example creates a table. Called once, before the query starts or restarts.
+
+        Raises: FindingsError, Spark's errors.
+        """
+
+    def write(self, rows: DataFrame, batch: MicroBatch) -> None:
+        """Writes the rows of `batch`. Called for each batch in order, again for a batch that Spark repeats.
+
+        A writer that promises `exactly once` ignores a batch that it has written before, or replaces what it has
+        written. Raises: any error, which ends the query.
+        """
+
+
+@dataclass(frozen=True)
+class SinkTarget:
+    """What a writer writes to: the sink of `model`, with the table or absolute path `place` if it has one.
+
+    `frame` has the query's columns and session; do not run it.
+    """
+
+    model: CompiledModel
+    output: Output
+    place: str | None
+    frame: DataFrame
+    secrets: Secrets
+
+    def batch(self, number: int, query_id: str) -> MicroBatch:
+        """Returns the micro-batch `number` of the query."""
+        config = self.model.config
+        options = self.secrets.resolve_all(self.output.options)
+        return MicroBatch(number, query_id, self.model.name, config.output_mode, config.unique_key, options)
+
+
+WriterFactory = Callable[[SinkTarget], BatchWriter | None]
+"""Returns the writer for a sink, None if Spark's own writer serves it."""
+
+
+class FunctionWriter:
+    """Calls a function of the project with the rows and the `MicroBatch`."""
+
+    def __init__(self, function: Callable[[DataFrame, MicroBatch], object]) -> None:
+        self._function = function
+
+    def open(self) -> None:
+        """Does nothing."""
+
+    def write(self, rows: DataFrame, batch: MicroBatch) -> None:
+        """Calls the function."""
+        self._function(rows, batch)

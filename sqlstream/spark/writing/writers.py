@@ -1,0 +1,22 @@
+"""The writers of the sinks that sqlstream writes itself, by format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlstream.spark.reading.python_code import import_name, is_data_source, is_foreach
+from sqlstream.spark.writing.micro_batches import BatchWriter, FunctionWriter, SinkTarget, WriterFactory
+
+
+def batch_writer(target: SinkTarget) -> BatchWriter | None:
+    """Returns the writer for the sink, None if Spark's own writer serves it. Raises: FindingsError."""
+    make = _FACTORIES.get(target.output.format)
+    return make(target) if make is not None else None
+
+
+def _function_writer(target: SinkTarget) -> BatchWriter | None:
+    made = import_name(target.output.python or "", target.output.location)
+    return None if is_data_source(made) or is_foreach(made) else FunctionWriter(made)
+
+
+_FACTORIES: Mapping[str, WriterFactory] = {"python": _function_writer}

@@ -1,0 +1,2 @@
+{{ config(sink='lake', unique_key='id') }}
+select * from {{ source('shop', 'orders') }}
