@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -30,6 +31,30 @@ LONGEST_WAIT_SECONDS = 120
 os.environ.setdefault("JDK_JAVA_OPTIONS", SHORT_LIVED_JVM)  # the JVMs of these tests live for seconds or minutes
 
 PROJECT = "name: shop\nversion: 1.0.0\ntargets: {local: {master: 'local[2]', storage: store}}\n"
+
+
+class CommandProcess(subprocess.Popen[str]):
+    """A command that says where it is stuck, and is killed, if it does not end in time."""
+
+    def communicate(self, input: str | None = None, timeout: float | None = None) -> tuple[str, str]:  # noqa: A002
+        """Returns everything that is printed until the end. Raises: AssertionError after `timeout` seconds."""
+        try:
+            return super().communicate(input, timeout)
+        except subprocess.TimeoutExpired as error:
+            stacks = [_stack(pid) for pid in descendants(self.pid)]
+            os.killpg(self.pid, signal.SIGKILL)
+            printed = (error.output or b"").decode(errors="replace")[-4000:]
+            raise AssertionError("\n".join([f"no end within {timeout} s; it printed:", printed, *stacks])) from error
+
+
+def _stack(pid: int) -> str:
+    """Returns the name of a process, and its Java threads if it is a JVM."""
+    shown = f"process {pid}: {read_proc_file(pid, 'comm').strip()}, {read_proc_file(pid, 'wchan')}"
+    jstack = shutil.which("jstack")
+    if "java" not in shown or jstack is None:
+        return shown
+    threads = subprocess.run([jstack, str(pid)], capture_output=True, text=True, check=False).stdout
+    return f"{shown}\n{threads}"
 
 
 @dataclass
@@ -93,7 +118,7 @@ class ProjectFolder:
 
     def command(self, *arguments: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
         """Starts the command in a new process group."""
-        return subprocess.Popen(
+        return CommandProcess(
             [sys.executable, "-m", "sqlstream", *arguments],
             cwd=self.root,
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **(env or {})},
