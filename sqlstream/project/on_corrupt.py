@@ -27,6 +27,18 @@ CORRUPT_COLUMNS = (
 )
 """The columns of a table of corrupt records."""
 
+CORRUPT_MESSAGE_COLUMNS = (
+    DeclaredColumn("key", "binary", "The key of the message"),
+    DeclaredColumn("value", "binary", "The value of the message"),
+    DeclaredColumn("topic", "string", "The topic"),
+    DeclaredColumn("partition", "int", "The partition"),
+    DeclaredColumn("offset", "bigint", "The offset in the partition"),
+    DeclaredColumn("timestamp", "timestamp", "The timestamp of the message"),
+    DeclaredColumn("reason", "string", "Why it is corrupt"),
+    DeclaredColumn("quarantined_at", "timestamp", "The start time of the batch that found it"),
+)
+"""The columns of a table of corrupt messages of a Kafka source."""
+
 CORRUPT_OPTION = "columnNameOfCorruptRecord"
 CORRUPT_COLUMN = "_corrupt_record"
 """The column for corrupt records that Spark fills if the schema declares it, unless the option names another."""
@@ -47,16 +59,26 @@ def on_corrupt_problems(table: SourceTable) -> Iterator[Finding]:
         )
     if table.on_corrupt is None:
         return
-    if not format_of(table.format).is_parsed:
+    if table.format == "kafka" and table.messages is None:
+        yield _problem(
+            table,
+            "on_corrupt",
+            "sets on_corrupt but no value_format",
+            "without a format the values of messages are bytes, and no record is corrupt",
+            "for example, add `value_format: json` and the columns of the values, or remove `on_corrupt`",
+        )
+        return
+    if not format_of(table.format).is_parsed and table.messages is None:
         yield _problem(
             table,
             "on_corrupt",
             f"sets on_corrupt, but its format is {quoted(table.format)}",
-            "Spark parses single records only for json, csv and xml",
-            "remove `on_corrupt`; to parse text or Kafka values, use from_json or try_cast in a model",
+            "Spark parses single records only for json, csv, xml, and the values of kafka",
+            "remove `on_corrupt`; to parse text, use from_json or try_cast in a model",
         )
         return
-    yield from _conflicts(table)
+    if table.messages is None:
+        yield from _conflicts(table)
     if table.on_corrupt == "quarantine":
         yield from _quarantine_problems(table)
 
@@ -135,18 +157,22 @@ def corrupt_table(table: SourceTable) -> SourceTable | None:
     """Returns the stream of the corrupt records of `table`, None if it has no quarantine."""
     if table.on_corrupt != "quarantine":
         return None
-    place = table.places["on_corrupt"]
-    ddl = ", ".join(f"{column.name} {column.data_type}" for column in CORRUPT_COLUMNS)
+    place, columns = table.places["on_corrupt"], _corrupt_columns(table)
+    ddl = ", ".join(f"`{column.name}` {column.data_type}" for column in columns)
     return replace(
         table,
         name=table.name + CORRUPT_SUFFIX,
         schema=Schema(place, ddl=ddl),
         watermark=None,
-        columns=CORRUPT_COLUMNS,
+        columns=columns,
         description=f"The records of {table.full_name} that cannot be parsed.",
         location=place,
         corrupt_of=table,
     )
+
+
+def _corrupt_columns(table: SourceTable) -> tuple[DeclaredColumn, ...]:
+    return CORRUPT_COLUMNS if table.messages is None else CORRUPT_MESSAGE_COLUMNS
 
 
 def declared_sources(sources: Sequence[SourceTable]) -> tuple[SourceTable, ...]:
@@ -186,14 +212,14 @@ def _quarantine_model(
     sink: ConfigPatch = {"sink": Located(whole.quarantine_sink, place)}
     configs = (*map(_inherited, folders.patches_for((), name)), sink, *([properties.config] if properties else ()))
     written = (*map(_inherited, folders.written_for((), name)), sink, *([properties.written] if properties else ()))
-    columns = ", ".join(column.name for column in CORRUPT_COLUMNS)
+    columns = ", ".join(column.name for column in table.columns)
     return ModelFile(
         name=name,
         path=f"{table.location.path}/{name}.sql",  # as in dbt for nodes that YAML declares
         text=f"select {columns}\nfrom {{{{ source('{table.source}', '{table.name}') }}}}\n",
         folders=(),
         description=properties.description if properties and properties.description else table.description,
-        columns=CORRUPT_COLUMNS,
+        columns=table.columns,
         configs=configs,
         properties_location=properties.location if properties else None,
         written=written_config(*written),

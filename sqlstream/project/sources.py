@@ -12,6 +12,8 @@ from sqlstream.project.configuration.resources import Resources, SeenNames, plac
 from sqlstream.project.configuration.validate import Path
 from sqlstream.project.configuration.written import written_table
 from sqlstream.project.files.files import ProjectFiles
+from sqlstream.project.messages.build import TableNode, build_messages, message_schema
+from sqlstream.project.messages.checks import message_problems
 from sqlstream.project.on_corrupt import corrupt_table, on_corrupt_problems
 from sqlstream.project.types.schema import build_columns, build_schema
 from sqlstream.project.values import SourceTable, Watermark
@@ -27,7 +29,7 @@ def build_sources(resources: Resources, files: ProjectFiles, findings: list[Find
     tables: list[SourceTable] = []
     for table in _declared_tables(resources, files, findings):
         if _has_format(table, findings) and names.add(table.full_name, table.location, findings):
-            findings.extend(on_corrupt_problems(table))
+            findings.extend((*message_problems(table), *on_corrupt_problems(table)))
             tables.append(table)
     corrupt = [found for found in map(corrupt_table, tables) if found is not None]
     tables += [found for found in corrupt if names.add(found.full_name, found.location, findings)]
@@ -54,14 +56,18 @@ def _build_table(
     findings: list[Finding],
 ) -> SourceTable:
     """The declared table, with an empty format if it has none."""
+    schema, options = build_schema(table, node, path, files, findings), {**source.options, **table.options}
+    messages = build_messages(TableNode(table, node, path, files), schema, findings)
+    if messages is not None:
+        schema = message_schema(messages, options, schema, locate(node, (*path, "value_format")))
     return SourceTable(
         source=source.name,
         name=table.name,
         format=table.format or source.format or "",
         path=table.path,
-        schema=build_schema(table, node, path, files, findings),
+        schema=schema,
         mode=table.mode,
-        options={**source.options, **table.options},
+        options=options,
         watermark=_watermark(table, node, path),
         columns=build_columns(table.columns, node, path, findings),
         description=table.description,
@@ -74,6 +80,7 @@ def _build_table(
         on_corrupt=table.on_corrupt,
         quarantine_sink=table.quarantine_sink,
         mask=table.mask,
+        messages=messages,
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from sqlstream.location import Location
+from sqlstream.project.messages.message_format import MessageFormat
 from sqlstream.project.secrets import OptionValue
 from sqlstream.project.targets import Target
 
@@ -67,7 +68,8 @@ class SourceTable:
     is the name in Spark's catalog for the format `table`; `python` the `module:Class` of python/ for the format
     `python`. `on_corrupt` is the action for unreadable records, as in the YAML. `corrupt_of` is the table whose corrupt
     records this one contains, None for a table of the YAML. `mask` are the columns whose values recorded tests must not
-    show.
+    show. `messages` are the formats of the messages of a Kafka source with a `value_format`; `schema` then has all of
+    its columns.
     """
 
     source: str
@@ -91,6 +93,7 @@ class SourceTable:
     quarantine_sink: str | None = None
     corrupt_of: SourceTable | None = None
     mask: tuple[str, ...] = ()
+    messages: MessageFormat | None = None
 
     @property
     def full_name(self) -> str:

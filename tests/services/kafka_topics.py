@@ -13,11 +13,37 @@ from confluent_kafka.cimpl import NewTopic
 
 
 @dataclass(frozen=True)
+class Message:
+    """One message. `timestamp` is in milliseconds, and 0 for the current time."""
+
+    value: bytes | None
+    key: bytes | None = None
+    partition: int = 0
+    headers: tuple[tuple[str, bytes], ...] = ()
+    timestamp: int = 0
+
+
+@dataclass(frozen=True)
 class Topic:
     """One topic of the broker."""
 
     servers: str
     name: str
+
+    def send_bytes(self, messages: Sequence[Message]) -> None:
+        """Writes messages in order, and returns when the broker has all of them."""
+        producer = Producer({"bootstrap.servers": self.servers, "log_level": 0})
+        for message in messages:
+            producer.produce(
+                self.name,
+                key=message.key,
+                value=message.value,
+                partition=message.partition,
+                headers=list(message.headers),
+                timestamp=message.timestamp,
+            )
+            producer.poll(0)
+        assert producer.flush(60) == 0
 
     def send(self, rows: Sequence[dict[str, Any]]) -> None:
         """Writes each row as JSON, with its `id` as the key, and returns when the broker has all of them."""

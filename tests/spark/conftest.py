@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka_broker import KafkaBroker, start_kafka
+from kafka_topics import Topic, create_topic
 from pyspark.sql import SparkSession
 
 from sqlstream import ProjectRequest, RunRequest, run_models
@@ -208,6 +210,20 @@ def _partition(file: Path) -> dict[str, str]:
     """Returns the partition columns in a file's folder names."""
     pairs = (part.split("=", 1) for part in file.parts if "=" in part)
     return {pair[0]: pair[1] for pair in pairs}
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """A running broker for all tests of this process."""
+    broker = start_kafka(tmp_path_factory.mktemp("kafka"))
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture
+def topic(kafka: KafkaBroker, tmp_path: Path) -> Topic:
+    """A new topic with two partitions."""
+    return create_topic(kafka.servers, tmp_path.name.lower())
 
 
 @pytest.fixture(scope="module")

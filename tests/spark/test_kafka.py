@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import ProjectFolder
-from kafka_broker import KafkaBroker, start_kafka
-from kafka_topics import Topic, create_topic
+from kafka_topics import Topic
 
 from sqlstream.errors import FindingsError
 from sqlstream.project.connectors.lock import LOCK_FILE, read_lock
@@ -17,20 +16,6 @@ from sqlstream.project.connectors.lock import LOCK_FILE, read_lock
 ReadParquet = Callable[[Path], list[dict[str, Any]]]
 
 EVENTS = "{{ config(sink='lake') }}\nselect cast(value as string) as value, offset from {{ source('bus', 'events') }}"
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
-    """A running broker."""
-    broker = start_kafka(tmp_path_factory.mktemp("kafka"))
-    yield broker
-    broker.stop()
-
-
-@pytest.fixture
-def topic(broker: KafkaBroker, tmp_path: Path) -> Topic:
-    """A new topic with two partitions."""
-    return create_topic(broker.servers, tmp_path.name.lower())
 
 
 @pytest.fixture

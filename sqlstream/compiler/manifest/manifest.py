@@ -104,6 +104,8 @@ def _source(table: SourceTable) -> dict[str, Any]:
         "table": table.table,
         "class": table.python,
         "mode": table.mode,
+        "value_format": None if table.messages is None else table.messages.value_format,
+        "key_format": None if table.messages is None else table.messages.key_format,
         "on_corrupt": table.on_corrupt,
         "quarantine_sink": table.quarantine_sink,
         "schema": None if table.schema is None else table.schema.ddl or table.schema.json,

@@ -86,7 +86,7 @@ def source_modes(_: CompiledProject, table: SourceTable) -> Problems:
 def fixed_schemas(_: CompiledProject, table: SourceTable) -> Problems:
     """Generators, sockets and binary files have fixed columns."""
     facts, schema = format_of(table.format), table.schema
-    if schema is None:
+    if schema is None or table.messages is not None:
         return
     if facts.schema == "fixed":
         columns = facts.columns_with(table.options) or ""
@@ -94,10 +94,11 @@ def fixed_schemas(_: CompiledProject, table: SourceTable) -> Problems:
         columns = f"{facts.columns}, in this order; you may add columns from the folder names"
     else:
         return
+    typed = "; to parse the values, add value_format:" if table.format == "kafka" else ""
     yield Problem(
         f"source `{table.full_name}` declares columns, but its format {table.format} has fixed columns",
         f"they are {columns}",
-        "remove the schema, and the data_type of columns",
+        f"remove the schema, and the data_type of columns{typed}",
         schema.location,
     )
 

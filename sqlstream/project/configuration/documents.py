@@ -75,8 +75,20 @@ class TableDocument(Document):
         "stream", description="Whether to read it as a stream, or as a static table (batch)."
     )
     watermark: WatermarkDocument | None = Field(None, description="The table's event time and its delay.")
+    value_format: Literal["json", "text", "raw"] | None = Field(
+        None, description="With `format: kafka`, the format of the values of messages."
+    )
+    value_options: Options = Field(
+        default_factory=dict, description="Options for the parser of the values, such as timestampFormat."
+    )
+    key_format: Literal["json", "text", "raw"] | None = Field(
+        None, description="With `value_format`, the format of the keys of messages (default: raw)."
+    )
+    key_columns: tuple[ColumnDocument, ...] = Field(
+        (), description="The columns of the keys, for a `key_format` with columns."
+    )
     on_corrupt: Literal["fail", "drop", "quarantine"] | None = Field(
-        None, description="For json, csv and xml: what to do with corrupt records (default: fail)."
+        None, description="For json, csv, xml and Kafka's messages: what to do with corrupt records (default: fail)."
     )
     quarantine_sink: Text | None = Field(
         None, description="For `on_corrupt: quarantine`: the sink for corrupt records."

@@ -26,7 +26,10 @@ NO_OVERRIDES = Overrides(YamlMapping((), Location("")), YamlMapping((), Location
 """The overrides of a target without any."""
 
 
-SOURCE_FORMAT_KEYS = frozenset({"path", "table", "class", "options", "on_corrupt", "quarantine_sink"})
+MESSAGE_KEYS = frozenset({"value_format", "value_options", "key_format", "key_columns"})
+"""Keys for the messages of Kafka."""
+
+SOURCE_FORMAT_KEYS = MESSAGE_KEYS | {"path", "table", "class", "options", "on_corrupt", "quarantine_sink"}
 SINK_FORMAT_KEYS = frozenset({"path", "table", "function", "options", "partition_by"})
 """Keys that belong to the format. An override with another format drops their declared values."""
 

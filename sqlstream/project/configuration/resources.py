@@ -96,10 +96,12 @@ class SeenNames:
 
 
 def places_of(node: YamlMapping, path: Path) -> dict[str, Location]:
-    """Returns the location of each key of the mapping at `path`, and of its options as `options.x`."""
+    """Returns the location of each key of the mapping at `path`, and of its options, such as `options.x`."""
     places = {key: locate(node, (*path, key)) for key, _, _ in entries_at(node, path)}
-    options = [key for key, _, _ in entries_at(node, (*path, "options"))]
-    return places | {f"options.{name}": locate(node, (*path, "options", name)) for name in options}
+    for key in ("options", "value_options"):
+        names = [name for name, _, _ in entries_at(node, (*path, key))]
+        places |= {f"{key}.{name}": locate(node, (*path, key, name)) for name in names}
+    return places
 
 
 def _resource_paths(files: ProjectFiles, findings: list[Finding]) -> list[str]:

@@ -28,6 +28,7 @@ Rules = Mapping[tuple[str, ...], RenderPolicy]
 RESOURCE_RULES: Rules = {
     ("sources", "*", "options"): RenderPolicy.OPTION,
     ("sources", "*", "tables", "*", "options"): RenderPolicy.OPTION,
+    ("sources", "*", "tables", "*", "value_options"): RenderPolicy.OPTION,
     ("sinks", "*", "path"): RenderPolicy.KEEP,
     ("sinks", "*", "table"): RenderPolicy.KEEP,
     ("sinks", "*", "options"): RenderPolicy.KEEP,
@@ -41,6 +42,7 @@ TARGET_RULES: Rules = {
     ("spark",): RenderPolicy.OPTION,
     ("repositories",): RenderPolicy.OPTION,
     ("sources", "*", "options"): RenderPolicy.OPTION,
+    ("sources", "*", "value_options"): RenderPolicy.OPTION,
     ("sinks", "*", "path"): RenderPolicy.KEEP,
     ("sinks", "*", "table"): RenderPolicy.KEEP,
     ("sinks", "*", "options"): RenderPolicy.KEEP,

@@ -76,6 +76,12 @@ JSON = {
     **options("lineSep", takes.NON_EMPTY_TEXT),
 }
 
+_OF_FILES = frozenset({"compression", "encoding", "charset", "lineSep", "multiLine", "samplingRatio"})
+_OF_ON_CORRUPT = frozenset({"mode", "columnNameOfCorruptRecord"})
+
+JSON_VALUES = {name: option for name, option in JSON.items() if name not in {*FILES, *_OF_FILES, *_OF_ON_CORRUPT}}
+"""The options of JSON in messages: those of `from_json` that do not contradict `on_corrupt`."""
+
 ORC = {
     **FILES,
     **options("compression", takes.codec("none", "uncompressed", "snappy", "zlib", "lzo", "lz4", "zstd", "brotli")),

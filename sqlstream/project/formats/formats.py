@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqlstream.project.formats import option_types as takes
-from sqlstream.project.formats.file_options import CSV, FILES, JSON, ORC, PARQUET, TEXT, XML, options
+from sqlstream.project.formats.file_options import CSV, FILES, JSON, JSON_VALUES, ORC, PARQUET, TEXT, XML, options
 from sqlstream.project.formats.format import BATCHES, NEITHER, STREAMS, Format, RequiredOption
 
 _NOT_CONTINUOUS, _NOT_REAL_TIME = frozenset({"continuous", "real_time"}), frozenset({"real_time"})
@@ -231,6 +231,9 @@ _FORMATS = (
         required=(RequiredOption("rowTag", "the name of the XML element for a row", "rowTag: row"),),
     ),
 )
+
+JSON_MESSAGES = Format("json", options=JSON_VALUES, lists_all_options=True)
+"""JSON as the values of messages."""
 
 FORMATS = {entry.name: entry for entry in _FORMATS}
 """All known formats, by name."""

@@ -35,14 +35,14 @@ def type_problem(ddl: str, place: Location, files: ProjectFiles) -> Finding | No
 def column_problems(
     columns: Sequence[ColumnDocument], node: YamlMapping, path: Path, files: ProjectFiles
 ) -> list[Finding]:
-    """Returns the errors in the types of the columns of the mapping at `path`."""
+    """Returns the errors in the types of the list of columns at `path`."""
     # many columns share a type, and few types are wrong
     types = {column.data_type for column in columns if column.data_type}
     wrong = {ddl for ddl in types if _problem(_COLUMN + ddl, lambda _: Location("")) is not None}
     findings: list[Finding] = []
     for index, column in enumerate(columns):
         if column.data_type in wrong:
-            place = locate(node, (*path, "columns", index, "data_type"))
+            place = locate(node, (*path, index, "data_type"))
             findings += _column_problem(column.data_type, place, files)
     return findings
 

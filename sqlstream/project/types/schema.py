@@ -32,8 +32,24 @@ def build_schema(
     if table.schema_ is not None:
         problem = schema_problem(table.schema_, node, (*path, "schema"), files)
         return _ddl(table.schema_, locate(node, (*path, "schema")), problem, findings)
-    findings.extend(column_problems(table.columns, node, path, files))
-    return _from_columns(table.columns, node, path, findings) if typed else None
+    return schema_of_columns(table.columns, node, path, files, findings)
+
+
+def schema_of_columns(
+    columns: Sequence[ColumnDocument],
+    node: YamlMapping,
+    path: Path,
+    files: ProjectFiles,
+    findings: list[Finding],
+    key: str = "columns",
+) -> Schema | None:
+    """Returns the schema in the list of columns at `key` of the mapping at `path`.
+
+    Returns None if no column has a type, or an error is added to `findings`.
+    """
+    findings.extend(column_problems(columns, node, (*path, key), files))
+    typed = any(column.data_type for column in columns)
+    return _from_columns(columns, node, (*path, key), findings) if typed else None
 
 
 def build_columns(
@@ -52,11 +68,11 @@ def _from_columns(
     columns: Sequence[ColumnDocument], node: YamlMapping, path: Path, findings: list[Finding]
 ) -> Schema | None:
     untyped = [index for index, column in enumerate(columns) if not column.data_type]
-    findings.extend(_untyped(columns[at].name, locate(node, (*path, "columns", at, "name"))) for at in untyped)
+    findings.extend(_untyped(columns[at].name, locate(node, (*path, at, "name"))) for at in untyped)
     if untyped:
         return None
     ddl = ", ".join(f"`{column.name.replace('`', '``')}` {column.data_type}" for column in columns)
-    return Schema(locate(node, (*path, "columns")), ddl=ddl)
+    return Schema(locate(node, path), ddl=ddl)
 
 
 def _read_schema(name: str, files: ProjectFiles, named_at: Location, findings: list[Finding]) -> Schema | None:

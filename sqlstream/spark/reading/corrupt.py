@@ -47,6 +47,8 @@ def corrupt_policy(table: SourceTable, session: SparkSession) -> str | None:
     """Returns the policy for corrupt records of `table`: `fail`, `drop` or `quarantine`. None if its format has no
     corrupt records, or if options or schema already handle them.
     """
+    if table.messages is not None:
+        return table.on_corrupt or "fail"
     if not format_of(table.format).is_parsed or option_of(table, "mode") is not None:
         return None
     if table.on_corrupt is not None:

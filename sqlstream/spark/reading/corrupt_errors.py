@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,10 @@ from sqlstream.project.wording import quoted
 from sqlstream.spark.jvm.gateway import causes_of
 from sqlstream.spark.secrets import Secrets
 
+CORRUPT_MESSAGE = "sqlstream cannot read a message: "
+"""The start of the error with which a query fails at a corrupt message of Kafka; the rest is JSON."""
+
+_MESSAGE = re.compile(re.escape(CORRUPT_MESSAGE) + r"(\{.*?\})")
 _FILE = re.compile(r"\[FAILED_READ_FILE[.\w]*\] Encountered error while reading file (.+?)\.\s")
 _RECORD = re.compile(r"(?s)\[MALFORMED_RECORD_IN_PARSING[.\w]*\] Malformed records [^:]*: (.*?)\.\s+Parse Mode:")
 _CAUSE = re.compile(r"(?m)^Caused by: (.+)$")
@@ -38,10 +43,24 @@ class CorruptRecord:
     reason: str
 
 
-def read_corrupt_record(error: BaseException) -> CorruptRecord | None:
+@dataclass(frozen=True)
+class CorruptMessage:
+    """A message of Kafka that does not have the declared format: its source and position, and the reason."""
+
+    source: str
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+
+
+def read_corrupt_record(error: BaseException) -> CorruptRecord | CorruptMessage | None:
     """Returns the corrupt record that `error` is about, None if it is about something else."""
     texts = [line for cause in causes_of(error) for line in _texts(cause)]
     whole = "\n".join(texts)
+    message = _MESSAGE.search(whole)
+    if message is not None:
+        return CorruptMessage(**json.loads(message.group(1)))
     file, record = _FILE.search(whole), _RECORD.search(whole)
     if file is None or record is None:
         return None
@@ -62,9 +81,18 @@ def tables_with_records(compiled: CompiledProject, node_id: str) -> tuple[Source
 
 
 def corrupt_record_finding(
-    record: CorruptRecord, what: str, place: Place, secrets: Secrets, tables: Sequence[SourceTable]
+    record: CorruptRecord | CorruptMessage, what: str, place: Place, secrets: Secrets, tables: Sequence[SourceTable]
 ) -> Finding:
     """Returns the finding that `what` fails because of the record, which is from one of `tables`."""
+    if isinstance(record, CorruptMessage):
+        return Finding(
+            "corrupt-record",
+            f"{what}: a message of source `{record.source}` cannot be read",
+            f"in topic {record.topic}, partition {record.partition}, at offset {record.offset}, {record.reason}",
+            "fix the declared format or columns, or set on_corrupt: drop or quarantine in the source; then run again",
+            place.location,
+            calls=place.calls,
+        )
     because = f" ({record.reason})" if record.reason else ""
     return Finding(
         "corrupt-record",

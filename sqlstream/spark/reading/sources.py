@@ -26,6 +26,7 @@ from sqlstream.spark.reading.corrupt import (
     permissive_options,
     with_corrupt,
 )
+from sqlstream.spark.reading.messages import read_messages
 from sqlstream.spark.reading.python_code import import_name
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.runs.progress import DROPPED
@@ -66,13 +67,20 @@ class Readers:
         return self._load(reader, table, self.dropped[-1])
 
     def missing_secrets(self, table: SourceTable) -> list[Finding]:
-        """Returns a finding for each secret in the options of `table` that is not set."""
-        return self.secrets.missing(table.options, table.places.get("options", table.location))
+        """Returns a finding for each secret in the options of `table` and its values that is not set."""
+        missing = self.secrets.missing(table.options, table.places.get("options", table.location))
+        if table.messages is not None:
+            place = table.places.get("value_options", table.location)
+            missing += self.secrets.missing(table.messages.options, place)
+        return missing
 
     def _load(
         self, reader: DataStreamReader | DataFrameReader, table: SourceTable, metric: str | Observation | None
     ) -> DataFrame:
         """Returns `table` with the columns that it or its format declares. `metric` counts dropped corrupt records."""
+        if table.messages is not None:
+            frame = reader.format(table.format).load()
+            return read_messages(frame, table, table.messages, self.secrets, metric)
         if table.corrupt_of is not None:
             return corrupt_rows(*self._load_permissive(reader, table.corrupt_of))
         schema = _schema_of(table)

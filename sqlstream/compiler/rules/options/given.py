@@ -9,9 +9,11 @@ from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.rules.rule import terminal_models
 from sqlstream.location import Location
 from sqlstream.project.formats.format import STREAM, Format
-from sqlstream.project.formats.formats import format_of
+from sqlstream.project.formats.formats import JSON_MESSAGES, format_of
+from sqlstream.project.messages.message_format import JSON, MessageFormat
 from sqlstream.project.on_corrupt import declared_sources
 from sqlstream.project.secrets import OptionValue
+from sqlstream.project.values import SourceTable
 
 
 @dataclass(frozen=True)
@@ -56,11 +58,20 @@ class GivenOptions:
         return self.places.get(f"options.{written}", self.places.get("options", self.location))
 
 
+def _value_options(table: SourceTable, messages: MessageFormat) -> GivenOptions:
+    """Returns the options of the parser of values."""
+    facts = JSON_MESSAGES if messages.value_format == JSON else Format(messages.value_format, lists_all_options=True)
+    places = {name.removeprefix("value_"): place for name, place in table.places.items() if name.startswith("value_o")}
+    return GivenOptions(f"source `{table.full_name}`", facts, messages.options, places, table.location, table.mode)
+
+
 def given_options(compiled: CompiledProject) -> Iterator[GivenOptions]:
     """Yields the options of each source and sink, and of each model that adds options to its sink."""
     for table in declared_sources(compiled.project.sources):
         what, facts = f"source `{table.full_name}`", format_of(table.format)
         yield GivenOptions(what, facts, table.options, table.places, table.location, table.mode)
+        if table.messages is not None and table.messages.options:
+            yield _value_options(table, table.messages)
     places = {sink.name: sink.places for sink in compiled.project.sinks}
     seen: set[str] = set()
     for model, output in (*terminal_models(compiled), *((None, output) for output in compiled.unused_outputs)):

@@ -1,0 +1,1 @@
+"""The messages of Kafka sources: how their keys and values become columns."""

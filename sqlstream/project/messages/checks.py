@@ -1,0 +1,98 @@
+"""The errors in the message formats of a source table that the table alone shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlstream.errors import Finding
+from sqlstream.project.configuration.overrides import MESSAGE_KEYS
+from sqlstream.project.messages.message_format import PREFIX, RAW, TEXT, TYPED, MessageFormat
+from sqlstream.project.values import SourceTable
+from sqlstream.project.wording import quoted
+
+_EXAMPLE = 'declare columns: or schema:, for example schema: "id bigint, ts timestamp"'
+
+
+def message_problems(table: SourceTable) -> Iterator[Finding]:
+    """Yields the errors in the keys of `table` for messages of Kafka."""
+    given = [key for key in table.places if key in MESSAGE_KEYS]
+    if table.format and table.format != "kafka":
+        yield from (_not_kafka(table, key) for key in given)
+    elif table.messages is not None:
+        yield from _value_problems(table, table.messages)
+        yield from _key_problems(table, table.messages)
+    elif given and "value_format" not in given:
+        yield _problem(
+            table,
+            "missing-key",
+            given[0],
+            f"has the key {quoted(given[0])} but no value_format",
+            "without `value_format` a Kafka source has Spark's columns, and its keys and values are bytes",
+            "add `value_format:`; `value_format: raw` leaves the values as bytes",
+        )
+
+
+def _value_problems(table: SourceTable, messages: MessageFormat) -> Iterator[Finding]:
+    form = messages.value_format
+    types = [key for key in ("schema", "schema_file") if key in table.places]
+    types += ["columns"] if any(column.data_type for column in table.columns) else []
+    if form in (TEXT, RAW) and types:
+        columns = f"`value {messages.columns[0].type}`"
+        yield _problem(
+            table,
+            "fixed-schema",
+            types[0],
+            f"declares columns, but a value of the format {form} is one column",
+            f"the column is {columns}; the columns of the metadata begin with `{PREFIX}`",
+            "remove the schema, and the data_type of columns",
+        )
+    if form not in (TEXT, RAW) and not types:
+        why = f"a value of the format {form} has the columns that the table declares"
+        yield _problem(table, "missing-schema", "value_format", "has no columns", why, _EXAMPLE)
+    for column in messages.columns:
+        if column.name.lower().startswith(PREFIX):
+            yield _problem(
+                table,
+                "invalid-value",
+                types[0] if types else "value_format",
+                f"declares the column {quoted(column.name)}",
+                f"names that begin with `{PREFIX}` are those of the metadata, such as `{PREFIX}offset`",
+                "the metadata needs no declaration: remove the column, or rename it",
+            )
+
+
+def _key_problems(table: SourceTable, messages: MessageFormat) -> Iterator[Finding]:
+    has_columns, form = "key_columns" in table.places, messages.key_format
+    if form in TYPED and not has_columns:
+        yield _problem(
+            table,
+            "missing-schema",
+            "key_format",
+            "has no key_columns",
+            f"a key of the format {form} has the columns that the table declares",
+            "for example, add key_columns: [{name: id, data_type: bigint}]",
+        )
+    elif form not in TYPED and has_columns:
+        yield _problem(
+            table,
+            "invalid-value",
+            "key_columns",
+            f"declares key_columns, but its key_format is {form}",
+            f"such a key is one column, `{PREFIX}key {messages.key}`",
+            "remove `key_columns`, or set the key_format, for example json",
+        )
+
+
+def _not_kafka(table: SourceTable, key: str) -> Finding:
+    return _problem(
+        table,
+        "unknown-key",
+        key,
+        f"has the key {quoted(key)}, but its format is {table.format}",
+        "only the messages of Kafka have a key and a value with formats",
+        "set format: kafka, or remove the key",
+    )
+
+
+def _problem(table: SourceTable, code: str, key: str, problem: str, why: str, fix: str) -> Finding:
+    return Finding(code, f"source `{table.full_name}` {problem}", why, fix, table.places.get(key, table.location))

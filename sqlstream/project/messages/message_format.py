@@ -1,0 +1,68 @@
+"""How the keys and values of a Kafka source become columns, as frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlstream.project.secrets import OptionValue
+from sqlstream.project.types.types import Array, DataType, Field, Primitive, Struct
+
+JSON, TEXT, RAW = "json", "text", "raw"
+
+TYPED = frozenset({JSON})
+"""The formats whose columns the project declares."""
+
+BYTES = Primitive("binary")
+
+PREFIX = "_kafka_"
+"""The start of the names of all metadata columns. Columns of a value cannot begin with it."""
+
+KEY = f"{PREFIX}key"
+HEADERS = f"{PREFIX}headers"
+
+METADATA = {
+    "topic": Field(f"{PREFIX}topic", Primitive("string")),
+    "partition": Field(f"{PREFIX}partition", Primitive("int")),
+    "offset": Field(f"{PREFIX}offset", Primitive("bigint")),
+    "timestamp": Field(f"{PREFIX}timestamp", Primitive("timestamp")),
+    "timestampType": Field(f"{PREFIX}timestamp_type", Primitive("int")),
+}
+"""The metadata columns beside the key and the headers, by Spark's name."""
+
+_HEADER = Struct((Field("key", Primitive("string")), Field("value", BYTES)))
+
+
+@dataclass(frozen=True)
+class MessageFormat:
+    """The formats of the keys and values of a Kafka source.
+
+    `columns` are the columns of the value. `key` is the type of the key's column. `options` are those of the parser of
+    the value.
+    """
+
+    value_format: str
+    columns: tuple[Field, ...]
+    key_format: str = RAW
+    key: DataType = BYTES
+    options: Mapping[str, OptionValue] = field(default_factory=dict)
+
+    @property
+    def formats(self) -> frozenset[str]:
+        """The formats of keys and values."""
+        return frozenset({self.value_format, self.key_format})
+
+    def all_columns(self, options: Mapping[str, OptionValue]) -> tuple[Field, ...]:
+        """Returns the columns of a source with these reader `options`: those of the value, then the metadata."""
+        headers = [Field(HEADERS, Array(_HEADER))] if has_headers(options) else []
+        return (*self.columns, Field(KEY, self.key), *METADATA.values(), *headers)
+
+
+def has_headers(options: Mapping[str, OptionValue]) -> bool:
+    """Returns whether a source with `options` has the headers of messages."""
+    return any(name.lower() == "includeheaders" and str(value).lower() == "true" for name, value in options.items())
+
+
+def fixed_columns(value_format: str) -> Sequence[Field]:
+    """Returns the columns of a value in a format whose columns the project does not declare."""
+    return (Field("value", Primitive("string") if value_format == TEXT else BYTES),)

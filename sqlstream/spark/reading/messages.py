@@ -1,0 +1,100 @@
+"""Parses the messages of Kafka sources: good ones become rows, the others are corrupt.
+
+Each message is parsed once and completely, whichever columns a model reads, so that all models see the same records.
+Spark's optimizer would parse twice (for the filter and for the columns), or never (`count(*)`). It does not copy or
+remove expressions whose value may differ between two evaluations, so parsers depend on the partition's number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql.functions import (
+    coalesce,
+    col,
+    concat,
+    count_if,
+    current_timestamp,
+    lit,
+    raise_error,
+    spark_partition_id,
+    struct,
+    to_json,
+    when,
+)
+
+from sqlstream.project.messages.message_format import HEADERS, KEY, METADATA, RAW, TEXT, MessageFormat, has_headers
+from sqlstream.project.on_corrupt import CORRUPT_MESSAGE_COLUMNS
+from sqlstream.project.values import SourceTable
+from sqlstream.spark.reading.corrupt_errors import CORRUPT_MESSAGE
+from sqlstream.spark.reading.message_parsers import Parser, key_parser, value_parser
+from sqlstream.spark.secrets import Secrets
+
+VALUE, PARSED_KEY, REASON = "_sqlstream_value", "_sqlstream_key", "_sqlstream_reason"
+"""Columns that models do not see: the parsed value and key, and the reason why a message is corrupt (null: good)."""
+
+
+def read_messages(
+    frame: DataFrame, table: SourceTable, messages: MessageFormat, secrets: Secrets, metric: str | Observation | None
+) -> DataFrame:
+    """Returns the rows of `table` in `frame`, which has the columns of Spark's Kafka reader.
+
+    The table's `on_corrupt` defines what happens to corrupt messages. With a `metric`, Spark counts those it drops.
+    """
+    value, key = value_parser(messages, secrets.resolve_all(messages.options)), key_parser(messages)
+    parsed = _parsed(frame, value, key, needs_value=messages.value_format not in (RAW, TEXT))
+    if table.corrupt_of is not None:
+        return _corrupt(parsed)
+    if table.on_corrupt == "drop" and metric is not None:
+        parsed = parsed.observe(metric, count_if(col(REASON).isNotNull()).alias("rows"))
+    good = col(REASON).isNull()
+    if table.on_corrupt in (None, "fail"):
+        good = when(good, lit(True)).otherwise(_failure(table))
+    metadata = [col(name).alias(field.name) for name, field in METADATA.items()]
+    if has_headers(table.options):
+        metadata.append(col("headers").alias(HEADERS))
+    columns = _value_columns(messages, value.result(col(VALUE)))
+    return parsed.filter(good).select(*columns, key.result(col(PARSED_KEY)).alias(KEY), *metadata)
+
+
+def _parsed(frame: DataFrame, value: Parser, key: Parser, *, needs_value: bool) -> DataFrame:
+    """Returns `frame` with the parsed values and keys, and the reasons why messages are corrupt."""
+    parsed_value, parsed_key = _once(value.parse(col("value"))), _once(key.parse(col("key")))
+    parsed = frame.select("*", parsed_value.alias(VALUE), parsed_key.alias(PARSED_KEY))
+    reasons = [
+        *([when(col("value").isNull(), "the value is null")] if needs_value else []),
+        _problem("value", value.problem(col("value"), col(VALUE))),
+        _problem("key", key.problem(col("key"), col(PARSED_KEY))),
+    ]
+    return parsed.select("*", coalesce(*reasons).alias(REASON))
+
+
+def _once(parsed: Column) -> Column:
+    return when(spark_partition_id() >= 0, parsed)
+
+
+def _problem(part: str, problem: Column) -> Column:
+    return when(col(part).isNotNull(), concat(lit(f"the {part} "), problem))
+
+
+def _value_columns(messages: MessageFormat, row: Column) -> Sequence[Column]:
+    names = [field.name for field in messages.columns]
+    if messages.value_format in (RAW, TEXT):
+        return [row.alias(name) for name in names]
+    return [col(VALUE).getField(name).alias(name) for name in names]
+
+
+def _failure(table: SourceTable) -> Column:
+    """Returns an expression that fails, with an error that `read_corrupt_record` recognizes."""
+    named = {"source": lit(table.full_name), "reason": col(REASON)}
+    named |= {name: col(name) for name in ("topic", "partition", "offset")}
+    details = to_json(struct(*(column.alias(name) for name, column in named.items())))
+    return raise_error(concat(lit(CORRUPT_MESSAGE), details)).cast("boolean")
+
+
+def _corrupt(parsed: DataFrame) -> DataFrame:
+    """Returns the corrupt messages, with the columns of a table of corrupt messages."""
+    found = {"reason": col(REASON), "quarantined_at": current_timestamp()}
+    names = [column.name for column in CORRUPT_MESSAGE_COLUMNS]
+    return parsed.filter(col(REASON).isNotNull()).select(*(found.get(name, col(name)).alias(name) for name in names))

@@ -1,0 +1,147 @@
+"""Typed columns from the messages of a real broker, and what happens to messages without the declared format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ProjectFolder
+from kafka_topics import Message, Topic
+
+from sqlstream.state.runs.events import TableShown
+
+ReadParquet = Callable[[Path], list[dict[str, Any]]]
+
+COLUMNS = "id bigint, name string, at timestamp"
+QUARANTINE = "on_corrupt: quarantine, quarantine_sink: lake"
+
+GOOD = [b'{"id": 1, "name": "a", "at": "2024-01-01T00:00:00Z"}', b'{"id": 2}', b"{}"]
+BAD = {
+    b"no json": "the value is not a JSON object with the declared types",
+    b'{"id": "one"}': "the value is not a JSON object with the declared types",
+    b'{"id": 3': "the value is not a JSON object with the declared types",
+    b"null": "the value is not a JSON object with the declared types",
+    b"[]": "the value is not a JSON object with the declared types",
+    b"": "the value is not a JSON object with the declared types",
+    None: "the value is null",
+}
+
+
+def declare(folder: ProjectFolder, topic: Topic, rest: str, options: str = "") -> None:
+    """Declares the topic as the source `bus.events`."""
+    servers = f"kafka.bootstrap.servers: '{topic.servers}', subscribe: {topic.name}, startingOffsets: earliest"
+    folder.write(
+        {
+            "models/_bus.yml": f"sources: [{{name: bus, tables: [{{name: events, format: kafka, {rest}, "
+            f"options: {{{servers}{options}}}}}]}}]\n"
+        }
+    )
+
+
+def model(sql: str, config: str = "sink='lake'") -> str:
+    """Returns the text of a model over the source."""
+    return f"{{{{ config({config}) }}}}\n{sql} from {{{{ source('bus', 'events') }}}}\n"
+
+
+@pytest.mark.smoke
+def test_good_and_quarantined_messages_are_complete(
+    folder: ProjectFolder, topic: Topic, read_parquet: ReadParquet
+) -> None:
+    """Every message is a row or is quarantined with its bytes and position, whichever columns a model reads."""
+    topic.send_bytes([Message(value, b"k", timestamp=1_700_000_000_000) for value in (*GOOD, *BAD)])
+    declare(folder, topic, f"value_format: json, schema: '{COLUMNS}', {QUARANTINE}")
+    folder.write(
+        {
+            "models/whole.sql": model("select *"),
+            "models/offsets.sql": model("select _kafka_offset"),
+            "models/counted.sql": model("select count(*) as n", "sink='table', output_mode='complete'"),
+        }
+    )
+
+    results = {result.model: result for result in folder.run().results}
+
+    store = folder.root / "store"
+    assert {name: result.finding for name, result in results.items() if result.finding} == {}
+    rows = sorted(read_parquet(store / "whole"), key=lambda row: row["_kafka_offset"])
+    assert [row["id"] for row in rows] == [1, 2, None]
+    assert rows[0] == {
+        "id": 1,
+        "name": "a",
+        "at": datetime.fromisoformat("2024-01-01"),
+        "_kafka_key": b"k",
+        "_kafka_topic": topic.name,
+        "_kafka_partition": 0,
+        "_kafka_offset": 0,
+        "_kafka_timestamp": datetime.fromisoformat("2023-11-14T22:13:20"),
+        "_kafka_timestamp_type": 0,
+    }
+    assert sorted(row["_kafka_offset"] for row in read_parquet(store / "offsets")) == [0, 1, 2]
+    assert [event.rows for event in folder.events if isinstance(event, TableShown)] == [((3,),)]
+    kept = read_parquet(store / "bus__events__corrupt")
+    assert {(row["offset"], row["value"], row["reason"]) for row in kept} == {
+        (number, value, reason) for number, (value, reason) in enumerate(BAD.items(), start=len(GOOD))
+    }
+    assert {(row["topic"], row["partition"], row["key"]) for row in kept} == {(topic.name, 0, b"k")}
+    assert results["bus__events__corrupt"].rows_out == len(BAD)
+
+
+def test_a_corrupt_message_fails_the_query(folder: ProjectFolder, topic: Topic) -> None:
+    """By default the query ends with the position of the message and without a retry, even if it only counts."""
+    topic.send_bytes([Message(GOOD[0]), Message(None)])
+    declare(folder, topic, f"value_format: json, schema: '{COLUMNS}'")
+    folder.write(
+        {"models/counted.sql": model("select count(*) as n", "sink='table', output_mode='complete', retries=3")}
+    )
+
+    finding = folder.result().finding
+
+    assert finding is not None
+    assert (finding.code, str(finding.location)) == ("corrupt-record", "models/counted.sql:1:1")
+    assert f"in topic {topic.name}, partition 0, at offset 1, the value is null" in finding.why
+
+
+def test_dropped_messages_are_counted(folder: ProjectFolder, topic: Topic, read_parquet: ReadParquet) -> None:
+    """`drop` skips corrupt messages and counts them, in streams and in static tables."""
+    topic.send_bytes([Message(value) for value in (*GOOD, *BAD)])
+    folder.write({"models/ids.sql": model("select id")})
+    for mode in ("stream", "batch"):
+        declare(folder, topic, f"value_format: json, mode: {mode}, schema: '{COLUMNS}', on_corrupt: drop")
+        result = folder.result(full_refresh=mode == "batch")
+        assert (result.finding, result.rows_out, result.dropped_records) == (None, len(GOOD), len(BAD))
+
+
+def test_keys_text_headers_and_options(folder: ProjectFolder, topic: Topic, read_parquet: ReadParquet) -> None:
+    """A key has its own format, also a corrupt one; null keys are good, and headers come with `includeHeaders`."""
+    keys = [b'{"id": 7}', None, b"no json"]
+    topic.send_bytes([Message("é".encode(), key, headers=(("trace", b"\x01"),)) for key in keys])
+    topic.send_bytes([Message(b"\xff", None)])
+    rest = f"value_format: text, key_format: json, key_columns: [{{name: id, data_type: int}}], {QUARANTINE}"
+    declare(folder, topic, rest, ", includeHeaders: true")
+    folder.write({"models/lines.sql": model("select value, _kafka_key, _kafka_key.id as id, _kafka_headers")})
+
+    assert folder.run().succeeded
+
+    header = [{"key": "trace", "value": b"\x01"}]
+    rows = sorted(read_parquet(folder.root / "store/lines"), key=lambda row: str(row["id"]))
+    assert rows == [
+        {"value": "é", "_kafka_key": {"id": 7}, "id": 7, "_kafka_headers": header},
+        {"value": "é", "_kafka_key": None, "id": None, "_kafka_headers": header},
+    ]
+    kept = {row["offset"]: row["reason"] for row in read_parquet(folder.root / "store/bus__events__corrupt")}
+    assert kept == {2: "the key is not a JSON object with the declared types", 3: "the value is not UTF-8"}
+
+
+def test_value_options_apply_to_the_values(folder: ProjectFolder, topic: Topic, read_parquet: ReadParquet) -> None:
+    """`value_options` are those of Spark's JSON parser, such as the pattern of times."""
+    topic.send_bytes([Message(b'{"at": "31.12.2024 23:59"}')])
+    declare(
+        folder, topic, "value_format: json, schema: 'at timestamp', value_options: {timestampFormat: dd.MM.yyyy HH:mm}"
+    )
+    folder.write({"models/times.sql": model("select at")})
+
+    assert folder.run().succeeded
+
+    assert read_parquet(folder.root / "store/times") == [{"at": datetime.fromisoformat("2024-12-31T23:59")}]
