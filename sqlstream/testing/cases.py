@@ -13,6 +13,7 @@ from sqlstream.location import Location
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.types.types import Field, Struct, Unknown
 from sqlstream.project.unit_tests.fixtures import Rows
+from sqlstream.project.unit_tests.message_rows import FIELDS, message_rows
 from sqlstream.project.unit_tests.values import Batch, BetweenBatches, Given, UnitTest
 from sqlstream.project.values import Located
 from sqlstream.project.wording import quoted, quoted_list
@@ -263,9 +264,26 @@ class _Builder:
             return
         reader = ValueReader(f"the input {item.text}", self.findings)
         for batch in item.batches:
+            if batch.rows.are_messages:
+                self._check_messages(item, node_id, batch.rows)
+                continue
             for row in batch.rows.rows:
                 has_metadata = row.entry(METADATA.name) is not None and kind_of(node_id) == "source"
                 reader.row(row, (*fields, Field(METADATA.name, Unknown("struct"))) if has_metadata else fields)
+
+    def _check_messages(self, item: Given, node_id: str, messages: Rows) -> None:
+        table = self._compiled.sources.get(node_id)
+        mixed = any(batch.rows.rows and not batch.rows.are_messages for batch in item.batches)
+        if table is None or table.format != "kafka":
+            what, why = f"{quoted(item.text)} has no messages", "only a source of format kafka reads messages"
+            self._add("unit-test-input", what, why, "give it rows: `rows:`", messages.location)
+        elif mixed:
+            what, why = f"{quoted(item.text)} has both rows and messages", "a source parses all of its messages"
+            self._add("unit-test-batches", what, why, "use `messages:` in all batches, or in none", messages.location)
+        else:
+            reader = ValueReader(f"a message of {item.text}", self.findings)
+            for row in message_rows([messages], table)[0].rows:
+                reader.row(row, FIELDS)
 
     def _place(self, key: str) -> Location:
         return self._test.places.get(key, self._test.location)

@@ -13,11 +13,14 @@ from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.unit_tests.fixtures import Rows
+from sqlstream.project.unit_tests.message_rows import FIELDS, message_rows
 from sqlstream.project.unit_tests.values import BetweenBatches
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.memory_streams import JavaRows, MemoryInput, RowMaker
+from sqlstream.spark.reading.message_parsers import struct_of
+from sqlstream.spark.reading.messages import read_messages
 from sqlstream.spark.reading.python_code import import_name
 from sqlstream.spark.reading.read_columns import read_columns
 from sqlstream.spark.reading.sources import declared_schema
@@ -38,7 +41,8 @@ METADATA = "_metadata"
 class StreamInput:
     """A given stream: the rows of all batches in order, and the number of rows in each batch.
 
-    `upstream` are the columns of the node that it replaces. `table` is its table if it is a source.
+    `upstream` are the columns of the node that it replaces. `table` is its table if it is a source. With
+    `are_messages`, the rows are messages that the source parses.
     """
 
     stream: MemoryInput
@@ -47,6 +51,7 @@ class StreamInput:
     table: SourceTable | None
     rows: JavaRows
     counts: list[int]
+    are_messages: bool = False
 
     def renewed(self) -> StreamInput:
         """Returns the same rows in a new stream that has emitted none of them."""
@@ -116,6 +121,8 @@ class CaseFrames:
         read = TypedRows(self.inputs.readers.session, f"the input {item.text}")
         gaps = []
         for rows in self._read_rows(item):
+            if rows.are_messages:
+                continue
             given = [(rows.location, read.given(rows))] if rows.sql is not None else _given_by(rows)
             gaps += [_Gap(at, [name for name in frame.columns if name.casefold() not in names]) for at, names in given]
         return gaps
@@ -135,7 +142,7 @@ class CaseFrames:
         """Returns the model's rows over new streams that have emitted no rows."""
         for node_id, stream in self.streams.items():
             self.streams[node_id] = fresh = stream.renewed()
-            self._frames[node_id] = _watermarked(fresh.stream.frame, fresh.upstream, fresh.table)
+            self._frames[node_id] = self._rows_of(fresh)
         return self.build()
 
     def over(self, rows: Mapping[str, JavaRows]) -> DataFrame:
@@ -145,9 +152,10 @@ class CaseFrames:
         """
         before = dict(self._frames)
         maker = RowMaker(self.inputs.readers.session)
-        for node_id in self.streams:
+        for node_id, stream in self.streams.items():
             # the schema of the stream has the watermark in its metadata
-            self._frames[node_id] = maker.frame(rows.get(node_id, []), before[node_id].schema)
+            schema = stream.schema if stream.are_messages else before[node_id].schema
+            self._frames[node_id] = self._parsed(maker.frame(rows.get(node_id, []), schema), stream)
         try:
             return self.build()
         finally:
@@ -182,18 +190,32 @@ class CaseFrames:
             return self.inputs.open_seed(item.node_id)
         upstream = self._schema(item, table)
         if item.node_id in self.streams:  # the models before and after an upgrade share streams
-            return _watermarked(self.streams[item.node_id].stream.frame, upstream, table)
-        rows = self._all_rows(item)
-        schema = self._with_metadata(upstream, table, rows)
-        read = TypedRows(self.inputs.readers.session, f"the input {item.text}")
-        java_rows, counts = read.read(rows, schema)
+            return self._rows_of(replace(self.streams[item.node_id], upstream=upstream, table=table))
+        session, rows = self.inputs.readers.session, self._all_rows(item)
+        are_messages = table is not None and any(batch.are_messages for batch in rows)
+        if table is not None and are_messages:
+            rows, schema = message_rows(rows, table), struct_of(FIELDS)
+        else:
+            schema, upstream = self._with_metadata(upstream, table, rows), _with_times(upstream, rows)
+        java_rows, counts = TypedRows(session, f"the input {item.text}").read(rows, schema)
+        stream = MemoryInput(session, nullable(schema))
+        made = StreamInput(stream, nullable(schema), upstream, table, java_rows, counts, are_messages)
         if not item.streaming:
-            return RowMaker(self.inputs.readers.session).frame(java_rows, nullable(schema))
-        stream = MemoryInput(self.inputs.readers.session, nullable(schema))
-        self.streams[item.node_id] = StreamInput(
-            stream, nullable(schema), _with_times(upstream, rows), table, java_rows, counts
-        )
-        return _watermarked(stream.frame, self.streams[item.node_id].upstream, table)
+            return self._parsed(RowMaker(session).frame(java_rows, made.schema), made)
+        self.streams[item.node_id] = made
+        return self._rows_of(made)
+
+    def _rows_of(self, stream: StreamInput) -> DataFrame:
+        """Returns the rows that the model sees of a given stream."""
+        return _watermarked(self._parsed(stream.stream.frame, stream), stream.upstream, stream.table)
+
+    def _parsed(self, frame: DataFrame, stream: StreamInput) -> DataFrame:
+        """Returns `frame`, which has the rows of `stream`, as its source returns them: messages are parsed."""
+        if not stream.are_messages or stream.table is None:
+            return frame
+        if stream.table.messages is None:
+            return frame.select(*stream.upstream.names)
+        return read_messages(frame, stream.table, stream.table.messages, self.inputs.readers.secrets, None)
 
     def _all_rows(self, item: CaseInput) -> list[Rows]:
         if item.rows is not None:

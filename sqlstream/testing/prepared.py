@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Place
 from sqlstream.project.unit_tests.values import BetweenBatches
 from sqlstream.project.values import Located
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, causes_of
+from sqlstream.spark.reading.corrupt_errors import corrupt_record_finding, read_corrupt_record
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.memory_streams import Clock, SystemClock
 from sqlstream.spark.reading.python_code import import_name, is_data_source, is_foreach
@@ -120,7 +122,7 @@ class PreparedCase:
         return Clock(session, 0) if any(feed.at for feed in self.case.feeds) else SystemClock(session)
 
     def _failed(self, batches: tuple[tuple[Row, ...], ...], error: Exception) -> Observed:
-        conditions = conditions_of(error)
+        conditions, record = conditions_of(error), read_corrupt_record(error)
         stated = f"`expect: {{error: {conditions[0] if conditions else '...'}}}`"
         finding = error_finding(
             error,
@@ -130,6 +132,9 @@ class PreparedCase:
             secrets=self.secrets,
             fix=f"fix the model, or expect the failure with {stated}",
         )
+        if record is not None:
+            what, place = f"the query of `{self.case.model.name}` failed", Place(self.case.model.file.location)
+            finding = corrupt_record_finding(record, what, place, self.secrets, ())
         if isinstance(error, SinkError):
             finding = replace(finding, why=f"its sink reports: {error}", location=self.case.model.place_of("sink"))
         return Observed(tuple(self.frame.dtypes), batches, conditions=conditions, error=finding)

@@ -201,7 +201,7 @@ def _read_given(node: YamlMapping, document: GivenDocument, reader: FixtureReade
         rows = reader.read(node)
         steps = None if rows is None else (Batch(rows, rows.location),)
         return Given(document.input, kind, parts, place, steps, in_batches=False)
-    if node.get("rows") is not None or node.get("fixture") is not None:
+    if any(node.get(key) is not None for key in ("rows", "fixture", "messages")):
         what = "the input has rows both in batches and outside them"
         why, fix = "only one of them could be used", "move all rows to batches"
         reader.report(what, why, fix, entry.key_location, "unit-test-batches")

@@ -12,6 +12,7 @@ Format = Literal["dict", "csv", "json", "jsonl", "sql"]
 
 ROWS = "A list of mappings; a text if `format` is csv, json, jsonl or sql."
 FORMAT = "The format of the rows: dict (YAML), csv, json, jsonl or sql (default: the fixture's extension, or dict)."
+MESSAGES = "Messages of Kafka instead of rows: mappings of `key`, `value`, `headers`, `timestamp` and others."
 FIXTURE = "A file in tests/fixtures/ instead of rows, with or without its extension."
 _TAGS = "Tags for selection."
 _META = "Any values."
@@ -25,6 +26,7 @@ class BatchDocument(Document):
     rows: Any = Field(None, description=ROWS)
     format: Format | None = Field(None, description=FORMAT)
     fixture: Text | None = Field(None, description=FIXTURE)
+    messages: Any = Field(None, description=MESSAGES)
     at: Text | None = Field(None, description="The value of current_timestamp() from this batch on.")
     with_previous: bool = Field(False, description="Whether it belongs to the same micro-batch as the previous batch.")
 
@@ -38,6 +40,7 @@ class GivenDocument(Document):
     rows: Any = Field(None, description=ROWS)
     format: Format | None = Field(None, description=FORMAT)
     fixture: Text | None = Field(None, description=FIXTURE)
+    messages: Any = Field(None, description=MESSAGES)
     batches: tuple[SkipValidation[BatchDocument], ...] = Field(
         (), description="Rows in ordered micro-batches; `restart` or `upgrade` can be between two."
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from sqlstream.errors import Finding
@@ -28,11 +28,15 @@ FORMATS = ("csv", "json", "jsonl", "sql")
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a batch or of an expectation: mappings of columns to values, or a query that returns them."""
+    """The rows of a batch or of an expectation: mappings of columns to values, or a query that returns them.
+
+    `are_messages`: the rows are messages of Kafka, which the source parses.
+    """
 
     location: Location
     rows: tuple[YamlMapping, ...] = ()
     sql: str | None = None
+    are_messages: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,8 +56,15 @@ class FixtureReader:
         self.findings = findings
 
     def read(self, holder: YamlMapping) -> Rows | None:
-        """Returns the rows in `rows`, `fixture` and `format` of a mapping, None if it has none of these."""
-        rows, fixture = holder.entry("rows"), holder.entry("fixture")
+        """Returns the rows in `rows`, `messages`, `fixture` and `format` of a mapping, None if it has none of these."""
+        rows, fixture, messages = (holder.entry(key) for key in ("rows", "fixture", "messages"))
+        if messages is not None and (rows or fixture) is not None:
+            what = "the input has both rows and messages"
+            self.report(what, "only one of them could be used", "remove one of them", messages.key_location)
+            return None
+        if messages is not None:
+            found = self._from_yaml(messages, None)
+            return None if found is None else replace(found, are_messages=True)
         if rows is not None and fixture is not None:
             what = "rows are defined twice: here and in a fixture"
             self.report(what, "only one of them could be used", "remove one of them", fixture.key_location)
@@ -82,7 +93,7 @@ class FixtureReader:
                 fix = f"use text after `|` for rows with `format: {named}`"
             elif isinstance(node, YamlScalar):
                 fix += f", or set the format of the text: `format: {FORMATS[0]}` (or {', '.join(FORMATS[1:])})"
-            what = f"`rows` must be a list of rows, but is {given(plain(node))}"
+            what = f"`{rows.key}` must be a list of {rows.key}, but is {given(plain(node))}"
             self.report(what, "each row is a mapping of columns to values", fix, rows.key_location)
             return None
         if named in FORMATS and node.items:
