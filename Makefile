@@ -6,7 +6,7 @@ BIN41 := .venv41/bin
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test check corpus corpus-next fuzz kills bench-check bench-compile bench-run bench-test archive lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test check corpus corpus-next fuzz kills faults bench-check bench-compile bench-run bench-test archive lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -55,6 +55,10 @@ fuzz: .venv/ready
 # Ends runs by kill -9, of Python and of the JVM, twenty times; `make check` does it four times.
 kills: .venv/ready
 	SQLSTREAM_KILLS=20 $(BIN)/python -m pytest tests/spark/test_kills.py
+
+# A broker that is away for twenty seconds; `make check` makes it three.
+faults: .venv/ready
+	SQLSTREAM_OUTAGE_SECONDS=20 $(BIN)/python -m pytest tests/spark/test_kafka_faults.py
 
 lint: .venv/ready
 	$(BIN)/ruff check .

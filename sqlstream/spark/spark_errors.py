@@ -53,8 +53,12 @@ OTHER_RUN_MESSAGES = (
 )
 """Parts of Spark's messages without a condition that mean that another run has the same query."""
 
+LOST_IN_KAFKA = "not available in Kafka any more"
+"""A part of the message of Spark's Kafka source about records that the topic no longer has (`KafkaExceptions`)."""
+
 FIXES_BY_MESSAGE = {
     **dict.fromkeys(OTHER_RUN_MESSAGES, OTHER_RUN_FIX),
+    LOST_IN_KAFKA: "to continue without the lost records, set the source's option failOnDataLoss: false and run again",
     "Sorting is not supported": "remove ORDER BY: the rows of a stream have no order, and only an aggregation with "
     "output_mode='complete' is written whole and can be sorted",
     "Limits are not supported": "remove LIMIT, or use output_mode='append' or 'complete'",
@@ -135,7 +139,7 @@ def fails_again(error: BaseException) -> bool:
         any(isinstance(cause, AnalysisException) for cause in causes)
         or any(condition.startswith(PERMANENT_CONDITIONS) for condition in conditions)
         or any((_sqlstate(cause) or "").startswith(PERMANENT_SQLSTATES) for cause in causes)
-        or any(words in str(cause) for words in OTHER_RUN_MESSAGES for cause in causes)
+        or any(words in str(cause) for words in (*OTHER_RUN_MESSAGES, LOST_IN_KAFKA) for cause in causes)
     )
 
 

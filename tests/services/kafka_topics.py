@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import OFFSET_END, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+
+PARTITIONS = 2
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,17 @@ class Topic:
             producer.produce(self.name, key=str(row["id"]), value=json.dumps(row))
         assert producer.flush(60) == 0
 
+    def delete_records(self) -> None:
+        """Deletes everything that the topic holds, as its retention does after some time."""
+        admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
+        ends = [TopicPartition(self.name, partition, OFFSET_END) for partition in range(PARTITIONS)]
+        for deleted in admin.delete_records(ends).values():
+            deleted.result(60)
+
 
 def create_topic(servers: str, name: str) -> Topic:
     """Creates a topic with two partitions."""
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
-    for created in admin.create_topics([NewTopic(name, num_partitions=2, replication_factor=1)]).values():
+    for created in admin.create_topics([NewTopic(name, num_partitions=PARTITIONS, replication_factor=1)]).values():
         created.result(60)
     return Topic(servers, name)
