@@ -17,6 +17,7 @@ from sqlstream.compiler.sql.edits import EditedText
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place, location_at
 from sqlstream.project.configuration.config import ModelConfig
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.secrets import OptionValue
 from sqlstream.project.types.types import Field, Unknown
 from sqlstream.project.values import ModelFile, Project, SourceTable
@@ -97,6 +98,12 @@ class CompiledModel:
     def kind(self) -> str:
         """`stream`, or `batch` if all inputs are static. A batch writes once per run."""
         return "stream" if self.streaming else "batch"
+
+    @property
+    def writes_snapshots(self) -> bool:
+        """Whether the model is a stream in complete mode whose sink consists of files."""
+        facts = format_of(self.output.format) if self.output is not None else None
+        return self.streaming and facts is not None and facts.writes_snapshots(self.config.output_mode)
 
     @property
     def ends(self) -> bool:

@@ -84,6 +84,12 @@ def writing_folder(output: str) -> str:
     return f"{parent}/_writing/{name}"
 
 
+def snapshot_folder(output: str) -> str:
+    """Returns the folder of the snapshots of a query in complete mode, whose output is at the path `output`."""
+    parent, _, name = output.rpartition("/")
+    return f"{parent}/_snapshots/{name}"
+
+
 def archive_folder(output: str) -> str:
     """Returns the folder of the earlier outputs of a batch model that writes to `output`, numbered 1, 2, 3."""
     parent, _, name = output.rpartition("/")

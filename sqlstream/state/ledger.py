@@ -11,6 +11,7 @@ from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from sqlstream.compiler.render.values import TemplateInputs
 from sqlstream.project.configuration.fields import format_name
+from sqlstream.project.formats.formats import format_of
 
 SOURCE_EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 """With this setting, a checkpoint identifies sources by name, otherwise by their order."""
@@ -72,6 +73,11 @@ class QueryIdentity:
     partition_by: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     inputs: Mapping[str, TemplateInputs] = field(default_factory=dict)
+
+    @property
+    def writes_snapshots(self) -> bool:
+        """Whether each batch of the query replaces all files of its output."""
+        return not self.batch and format_of(self.sink_format).writes_snapshots(self.output_mode)
 
 
 @dataclass(frozen=True)

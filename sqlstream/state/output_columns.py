@@ -35,9 +35,9 @@ class ColumnChange:
 
 def column_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[ColumnChange, ...]:
     """Returns how the columns that a query writes to files differ from those in the existing files. Empty for other
-    sinks, and if the ledger does not have the old columns.
+    sinks, for files that each batch replaces, and if the ledger does not have the old columns.
     """
-    if not format_of(new.sink_format).layout or old.columns is None or new.columns is None:
+    if new.writes_snapshots or not format_of(new.sink_format).layout or old.columns is None or new.columns is None:
         return ()
     if _lowercase(old.partition_by) != _lowercase(new.partition_by):
         return (_repartitioned(old, new),)

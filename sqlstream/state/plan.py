@@ -134,7 +134,7 @@ def _plan_checkpoint(
         return QueryPlan(Action.RESUME, state.version, writes_ledger=True, changes=(change,), accepted=True)
     old = state.ledger.identity
     if _sink(old) != _sink(identity) and format_of(identity.sink_format).writes_files:
-        before, after = (f"{fmt} `{path}`" if path else fmt for fmt, path in (_sink(old), _sink(identity)))
+        before, after = (_sink_text(each) for each in (old, identity))
         return _refused(refusals.sink_changed(identity, state.ledger_path, before, after, place))
     moved = _moved_source(old, identity)
     if moved is not None:
@@ -189,9 +189,15 @@ def _column_findings(
     ]
 
 
-def _sink(identity: QueryIdentity) -> tuple[str, str | None]:
+def _sink(identity: QueryIdentity) -> tuple[str, str | None, bool]:
+    """Returns the format and the path of the sink, and whether each batch replaces all files there."""
     path = identity.sink_path
-    return identity.sink_format, None if path is None else plain_path("/", path)
+    return identity.sink_format, None if path is None else plain_path("/", path), identity.writes_snapshots
+
+
+def _sink_text(identity: QueryIdentity) -> str:
+    mode = " in complete mode" if identity.writes_snapshots else ""
+    return f"{identity.sink_format} `{identity.sink_path}`{mode}" if identity.sink_path else identity.sink_format
 
 
 def _moved_source(old: QueryIdentity, new: QueryIdentity) -> tuple[SourceUse, SourceUse] | None:

@@ -21,6 +21,7 @@ from sqlstream.spark.running.start import StartOrder
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.batch_logs import checkpoint_damage
 from sqlstream.spark.storage.checkpoints import has_committed_files, read_checkpoint
+from sqlstream.spark.storage.snapshots import is_snapshot
 from sqlstream.spark.storage.storage import (
     Storage,
     query_in_use,
@@ -117,6 +118,9 @@ class CheckedQuery:
             return
         with storage_problems(output, model.file.location, checks.secrets):
             is_used = has_committed_files(checks.storage_of, output)
+            if model.writes_snapshots:
+                storage, place = checks.storage_of(output)
+                is_used = storage.exists(place) and not is_snapshot(storage, place)
         if is_used:
             raise FindingsError([output_in_use(model.name, output, model.file.location)])
 
@@ -124,7 +128,8 @@ class CheckedQuery:
         """Checks that the query can resume on its checkpoint without loss. Raises: FindingsError."""
         model = self.query.model
         location = storage_location(checks.loaded, model)
-        output = self.output(checks) if format_of(self.query.output.format).writes_files else None
+        adds_files = format_of(self.query.output.format).writes_files and not model.writes_snapshots
+        output = self.output(checks) if adds_files else None
         with storage_problems(self.root, location, checks.secrets):
             found = checkpoint_damage(checks.runtime.session, checkpoint_path(self.root, self.plan.version), output)
         if found:

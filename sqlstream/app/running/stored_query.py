@@ -105,8 +105,9 @@ class StoredQuery:
         """
         storage, output = self.storages.of(output)
         stored = storage.files(output)  # before the log: see sort_files
-        is_batch = self.state.ledger.identity.batch if self.state.ledger else not self.model.streaming
-        if is_batch:
+        identity = self.state.ledger.identity if self.state.ledger else None
+        is_batch = identity.batch if identity else not self.model.streaming
+        if is_batch or (identity.writes_snapshots if identity else self.model.writes_snapshots):
             return batch_output(stored)
         committed = read_commits(*self.storages.of(self.checkpoint)).last
         log = read_sink_log(storage, output)

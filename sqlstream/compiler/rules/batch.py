@@ -50,15 +50,17 @@ def sinks_of_streams(_: CompiledProject, model: CompiledModel, output: Output) -
 
 @output_rule("shared-output")
 def batch_places(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
-    """A batch model replaces its whole output folder, so nothing else may use the folder."""
-    if model.streaming or not format_of(output.format).writes_files or not output.path:
+    """A batch model, or a stream in complete mode, replaces its whole output folder, so nothing else may use it."""
+    if (model.streaming and not model.writes_snapshots) or not format_of(output.format).writes_files or not output.path:
         return
     folder = plain_path(_storage(compiled), output.path).rstrip("/") + "/"
     inside = next((what for what, path in _other_paths(compiled, model) if path.startswith(folder)), None)
     if inside is not None:
         yield Problem(
             f"`{model.name}` writes to `{output.path}`, which contains {inside}",
-            "a batch model replaces its whole output folder, and moves the old one with all its contents to an archive",
+            "a batch model replaces its whole output folder, and moves the old one with all its contents to an archive"
+            if not model.streaming
+            else "in complete mode each batch replaces the whole output folder",
             'use a separate folder, for example path: "{{ model.name }}" in the sink',
             model.place_of("sink"),
         )

@@ -107,6 +107,10 @@ class Format:
         """Whether a sink of the format writes files."""
         return self.is_file and bool(self.writes)
 
+    def writes_snapshots(self, output_mode: str) -> bool:
+        """Whether a stream in this output mode replaces all files of its output in each batch."""
+        return self.writes_files and output_mode == "complete"
+
     @property
     def is_parsed(self) -> bool:
         """Whether Spark parses text, finds types by looking at values, and may meet corrupt records."""

@@ -55,14 +55,14 @@ def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
         .queryName(query_name(query))
         .option("checkpointLocation", order.checkpoint)
     )
-    if query.output.partition_by:
-        writer = writer.partitionBy(*query.output.partition_by)
     _check_trigger(writer, order)
     writer = _with_trigger(writer, order.trigger)
     target = SinkTarget(query.model, query.output, order.output, query.frame, secrets)
     batches = batch_writer(target)
     if batches is not None:
         return _start_batches(writer, batches, target)
+    if query.output.partition_by:
+        writer = writer.partitionBy(*query.output.partition_by)
     if query.output.python is not None:
         return _start_python(writer, query)
     if query.output.format == TABLE and order.output:

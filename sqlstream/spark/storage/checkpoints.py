@@ -71,8 +71,13 @@ def last_commit(storage: Storage, root: str, version: int) -> int:
 
 
 def _has_committed_files(storage_of: StorageOf, ledger: Ledger) -> bool:
-    writes_files = ledger.output is not None and format_of(ledger.identity.sink_format).writes_files
-    return writes_files and has_committed_files(storage_of, ledger.output or "")
+    return _adds_files(ledger) and has_committed_files(storage_of, ledger.output or "")
+
+
+def _adds_files(ledger: Ledger) -> bool:
+    """Returns whether the query of `ledger` adds files to its output, and never replaces them."""
+    identity = ledger.identity
+    return ledger.output is not None and format_of(identity.sink_format).writes_files and not identity.writes_snapshots
 
 
 def has_committed_files(storage_of: StorageOf, output: str) -> bool:
@@ -88,8 +93,8 @@ def archive_start(storage_of: StorageOf, root: str, state: CheckpointState) -> N
     moment = archive_moment()
     storage, root = storage_of(root)
     archive = archive_path(root, state.version, moment)
-    if state.ledger is not None and state.ledger.output and format_of(state.ledger.identity.sink_format).writes_files:
-        _archive_output(*storage_of(state.ledger.output), datetime.fromisoformat(state.ledger.written_at), moment)
+    if state.ledger is not None and _adds_files(state.ledger):
+        _archive_output(*storage_of(state.ledger.output or ""), datetime.fromisoformat(state.ledger.written_at), moment)
     for path in (checkpoint_path(root, state.version), ledger_path(root, state.version)):
         if storage.exists(path):
             storage.move(path, f"{archive}/{path.rpartition('/')[2]}")

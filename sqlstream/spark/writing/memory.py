@@ -26,8 +26,7 @@ def memory_table(query: PreparedQuery, limit: int | None) -> TableShown | None:
     """Returns the first `limit` rows (None: all) of the table of `query`, with its number of rows; None if Spark does
     not have the table, or no longer.
 
-    In update mode each batch adds the rows that it changes to Spark's table. This returns only the newest row of each
-    key, if the key is known.
+    Spark's table has the rows of all batches. This returns only the newest row of each key, if the key is known.
     """
     try:
         table = _newest_rows(query.frame.sparkSession.table(query_name(query)), _keys(query))
@@ -48,11 +47,14 @@ def live_table(query: PreparedQuery, limit: int) -> tuple[ShownRows, int] | None
 
 
 def _keys(query: PreparedQuery) -> tuple[str, ...]:
-    """Returns the columns that identify a row of a stream in update mode: those that its aggregation groups by. Returns
-    none if they are unknown, and in other modes.
+    """Returns the columns that identify a row of a stream: `unique_key`, or in update mode those that its aggregation
+    groups by. Returns none if they are unknown, and in complete mode.
     """
-    if not query.model.streaming or query.model.config.output_mode != "update":
+    config = query.model.config
+    if not query.model.streaming or config.output_mode == "complete":
         return ()
+    if config.unique_key or config.output_mode == "append":
+        return config.unique_key
     return call_internal(query.frame.sparkSession, PLAN, lambda: key_columns(query.frame), tuple)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sqlstream.project.formats.formats import FORMATS
 from sqlstream.spark.reading.python_code import import_name, is_data_source, is_foreach
 from sqlstream.spark.writing.micro_batches import BatchWriter, FunctionWriter, SinkTarget, WriterFactory
+from sqlstream.spark.writing.snapshots import snapshot_writer
 
 
 def batch_writer(target: SinkTarget) -> BatchWriter | None:
@@ -19,4 +21,7 @@ def _function_writer(target: SinkTarget) -> BatchWriter | None:
     return None if is_data_source(made) or is_foreach(made) else FunctionWriter(made)
 
 
-_FACTORIES: Mapping[str, WriterFactory] = {"python": _function_writer}
+_FACTORIES: Mapping[str, WriterFactory] = {
+    "python": _function_writer,
+    **{name: snapshot_writer for name, known in FORMATS.items() if known.writes_files},
+}

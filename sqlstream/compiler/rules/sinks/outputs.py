@@ -75,13 +75,14 @@ def _is_path_among(options: Iterable[str]) -> bool:
 
 @output_rule("output-mode")
 def output_modes(_: CompiledProject, model: CompiledModel, output: Output) -> Problems:
-    """Spark refuses update and complete mode for file sinks."""
+    """A file sink cannot replace single rows, so it does not support update mode."""
     mode = model.config.output_mode
-    if model.streaming and format_of(output.format).writes_files and mode != "append":
+    if model.streaming and format_of(output.format).writes_files and mode == "update":
         yield Problem(
             f"`{model.name}` streams in {mode} mode, which sink `{output.sink}` does not support",
-            f"{output.format} files support only append mode",
-            "use output_mode='append' (an aggregation then needs a watermark), or a sink that supports updates",
+            f"a row of {output.format} files cannot be replaced",
+            "use output_mode='complete', which writes all rows in each batch; or 'append' (an aggregation then needs a "
+            "watermark); or a sink that supports updates",
             model.place_of("output_mode"),
         )
 

@@ -1,0 +1,115 @@
+"""The snapshots of an output: folders that each contain all of its rows, and which of them readers see.
+
+On a local disk the output is a symbolic link to a snapshot. A rename replaces the link, so readers see one snapshot or
+the other. No two files have the same name, so a reader that has listed one snapshot never reads a file of another.
+Other file systems have no links: the snapshot moves to the output's path, from which the previous one has moved away.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+from sqlstream.spark.storage.storage import LocalStorage, Storage
+from sqlstream.state.layout import snapshot_folder
+
+NAME_FILE = "_snapshot"
+"""The file in each complete snapshot that contains the snapshot's name. Readers ignore names that begin with `_`."""
+
+
+class Snapshots(Protocol):
+    """The snapshots of one output. Their names are `<batch>-<id of the query>`."""
+
+    @property
+    def current(self) -> str | None:
+        """The name of the snapshot that readers see, None if there is none."""
+
+    def folder_of(self, name: str) -> str:
+        """Returns the folder to which the snapshot `name` is written."""
+
+    def switch_to(self, name: str) -> None:
+        """Makes readers see the snapshot `name`, which is complete in its folder. Raises: OSError, Spark's errors."""
+
+    def remove_old(self, query_id: str) -> None:
+        """Removes all snapshots of the query except the current and the previous one."""
+
+
+def snapshots_of(storage: Storage, output: str) -> Snapshots:
+    """Returns the snapshots of the output at this path."""
+    return _LinkedSnapshots(output) if isinstance(storage, LocalStorage) else _MovedSnapshots(storage, output)
+
+
+def is_snapshot(storage: Storage, output: str) -> bool:
+    """Returns whether the folder at the path `output` is a snapshot."""
+    return storage.read_text(f"{output}/{NAME_FILE}") is not None
+
+
+class _LinkedSnapshots:
+    """Snapshots on a local disk, beside a link."""
+
+    def __init__(self, output: str) -> None:
+        self._output = Path(output)
+        self._folder = Path(snapshot_folder(output))
+        self._previous: str | None = None
+
+    @property
+    def current(self) -> str | None:
+        """See `Snapshots`."""
+        return self._output.readlink().name if self._output.is_symlink() else None
+
+    def folder_of(self, name: str) -> str:
+        """See `Snapshots`."""
+        return str(self._folder / name)
+
+    def switch_to(self, name: str) -> None:
+        """See `Snapshots`."""
+        folder = self._folder / name
+        (folder / NAME_FILE).write_text(name, encoding="utf-8")
+        self._previous = self.current
+        link = self._folder / f".{name}.link"
+        link.unlink(missing_ok=True)  # of a killed attempt
+        # a relative link stays valid when the whole storage moves
+        link.symlink_to(os.path.relpath(folder, self._output.parent))
+        link.replace(self._output)
+
+    def remove_old(self, query_id: str) -> None:
+        """See `Snapshots`."""
+        _remove(LocalStorage(), str(self._folder), query_id, {self.current, self._previous})
+
+
+class _MovedSnapshots:
+    """Snapshots on a file system without links. Between two moves, nothing is at the output's path."""
+
+    def __init__(self, storage: Storage, output: str) -> None:
+        self._storage, self._output = storage, output
+        self._folder = snapshot_folder(output)
+        self._previous: str | None = None
+
+    @property
+    def current(self) -> str | None:
+        """See `Snapshots`."""
+        return self._storage.read_text(f"{self._output}/{NAME_FILE}")
+
+    def folder_of(self, name: str) -> str:
+        """See `Snapshots`."""
+        return f"{self._folder}/{name}"
+
+    def switch_to(self, name: str) -> None:
+        """See `Snapshots`."""
+        self._storage.write_text(f"{self._folder}/{name}/{NAME_FILE}", name)
+        self._previous = self.current
+        if self._previous is not None:
+            self._storage.move(self._output, f"{self._folder}/{self._previous}")
+        self._storage.move(f"{self._folder}/{name}", self._output)
+
+    def remove_old(self, query_id: str) -> None:
+        """See `Snapshots`."""
+        _remove(self._storage, self._folder, query_id, {self._previous})
+
+
+def _remove(storage: Storage, folder: str, query_id: str, kept: set[str | None]) -> None:
+    """Removes the snapshots of a query in `folder`, except those in `kept`. Other queries' snapshots stay."""
+    for name in storage.names(folder):
+        if name.endswith(f"-{query_id}") and name not in kept:
+            storage.remove(f"{folder}/{name}")

@@ -1,0 +1,69 @@
+"""Snapshots of an output: what readers see after each step, with and without links."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sqlstream.spark.storage.snapshots import Snapshots, _MovedSnapshots, is_snapshot, snapshots_of
+from sqlstream.spark.storage.storage import LocalStorage
+
+Make = Callable[[str], Snapshots]
+
+
+def moved(output: str) -> Snapshots:
+    """Returns the snapshots of a file system without links, on a local disk."""
+    return _MovedSnapshots(LocalStorage(), output)
+
+
+def linked(output: str) -> Snapshots:
+    """Returns the snapshots of a local disk."""
+    return snapshots_of(LocalStorage(), output)
+
+
+def write(make: Make, output: Path, name: str) -> None:
+    """Writes a snapshot with one file, which contains the snapshot's name."""
+    snapshots = make(str(output))
+    folder = Path(snapshots.folder_of(name))
+    folder.mkdir(parents=True)
+    (folder / f"part-{name}").write_text(name)
+    snapshots.switch_to(name)
+    snapshots.remove_old(name.partition("-")[2])
+
+
+@pytest.mark.parametrize("make", [linked, moved])
+def test_readers_see_the_last_snapshot(tmp_path: Path, make: Make) -> None:
+    """The output has the files of the last snapshot only; the previous one is kept, older ones are removed."""
+    output = tmp_path / "deep" / "totals"
+    for name in ("0-a", "1-a", "2-a"):
+        write(make, output, name)
+        assert [path.name for path in output.glob("part-*")] == [f"part-{name}"]
+        assert make(str(output)).current == name
+
+    kept = {path.name for path in (tmp_path / "deep/_snapshots/totals").iterdir()} | {make(str(output)).current}
+    assert kept == {"1-a", "2-a"}
+    assert is_snapshot(LocalStorage(), str(output))
+
+
+@pytest.mark.parametrize("make", [linked, moved])
+def test_snapshots_of_another_checkpoint_stay(tmp_path: Path, make: Make) -> None:
+    """A query removes only its own snapshots."""
+    for name in ("0-a", "0-b", "1-b", "2-b"):
+        write(make, tmp_path / "totals", name)
+
+    assert (tmp_path / "_snapshots/totals/0-a/part-0-a").exists()
+
+
+def test_a_killed_switch_is_repeated(tmp_path: Path) -> None:
+    """A link that a killed attempt left does not stop the next attempt; between two moves the output is missing."""
+    write(linked, tmp_path / "totals", "0-a")
+    (tmp_path / "_snapshots/totals/.1-a.link").symlink_to("nowhere")
+    write(linked, tmp_path / "totals", "1-a")
+    assert (tmp_path / "totals/part-1-a").exists()
+
+    write(moved, tmp_path / "others", "0-a")
+    LocalStorage().move(str(tmp_path / "others"), str(tmp_path / "_snapshots/others/0-a"))
+    write(moved, tmp_path / "others", "1-a")
+    assert (tmp_path / "others/part-1-a").exists()
