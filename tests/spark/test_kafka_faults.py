@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from conftest import ProjectFolder, wait_for
 from kafka_broker import KafkaBroker, start_kafka
-from kafka_topics import Topic, create_topic
+from kafka_topics import Topic
 
 ReadParquet = Callable[[Path], list[dict[str, Any]]]
 
@@ -23,17 +23,11 @@ OUTAGE_SECONDS = float(os.environ.get("SQLSTREAM_OUTAGE_SECONDS", "3"))
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
     """A running broker that only the tests of this file stop."""
     broker = start_kafka(tmp_path_factory.mktemp("kafka"))
     yield broker
     broker.stop()
-
-
-@pytest.fixture
-def topic(broker: KafkaBroker, tmp_path: Path) -> Topic:
-    """A new topic with two partitions."""
-    return create_topic(broker.servers, tmp_path.name.lower())
 
 
 @pytest.fixture
@@ -51,16 +45,16 @@ def events(folder: ProjectFolder, topic: Topic) -> ProjectFolder:
 
 
 def test_a_query_outlives_an_outage_of_the_broker(
-    events: ProjectFolder, broker: KafkaBroker, topic: Topic, read_parquet: ReadParquet
+    events: ProjectFolder, kafka: KafkaBroker, topic: Topic, read_parquet: ReadParquet
 ) -> None:
     """While the broker is away the run continues, and afterwards it reads what is new, each record once."""
     topic.send([{"id": number} for number in range(5)])
     process = events.command("run")
     wait_for(process, "5 rows in")
 
-    broker.process.stop()
+    kafka.process.stop()
     threading.Event().wait(OUTAGE_SECONDS)
-    broker.process.start()
+    kafka.process.start()
     topic.send([{"id": number} for number in range(5, 9)])
 
     wait_for(process, "4 rows in")
