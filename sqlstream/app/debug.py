@@ -146,9 +146,9 @@ def _failed(finding: Finding, packages: str) -> str:
 
 def session_version(loaded: Loaded) -> str:
     """Starts Spark for the project's target, stops it, and returns its version. Raises: FindingsError."""
-    from sqlstream.app.running.jars import session_jars  # loads pyspark
+    from sqlstream.app.running.jars import session_connectors  # loads pyspark
     from sqlstream.app.running.session import brief_session
 
     secrets = Secrets(dict(os.environ))
-    with brief_session(loaded, secrets, session_jars(loaded, secrets, os.environ, silent)) as runtime:
+    with brief_session(loaded, secrets, session_connectors(loaded, secrets, os.environ, silent)) as runtime:
         return runtime.version

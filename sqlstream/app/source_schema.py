@@ -7,6 +7,7 @@ from collections.abc import Callable
 from sqlstream.app.loading.load import Loaded, load_for_reading
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.running.signals import StopSignals, interruptible
+from sqlstream.compiler.node_ids import source_id
 from sqlstream.errors import UsageError
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.on_corrupt import declared_sources
@@ -43,7 +44,7 @@ def _read_columns(
     notify: Callable[[str], None],
     signals: StopSignals,
 ) -> SourceColumns:
-    from sqlstream.app.running.jars import session_jars
+    from sqlstream.app.running.jars import session_connectors
     from sqlstream.app.running.session import brief_session, check_java, check_target  # loads pyspark
     from sqlstream.spark.reading.infer import infer_columns
     from sqlstream.spark.reading.inputs import NodeReader
@@ -54,9 +55,10 @@ def _read_columns(
     check_target(loaded)
     check_java(request.env, signals)
     secrets = Secrets(request.env)
-    jars = session_jars(loaded, secrets, request.env, notify)
+    node = source_id(loaded.compiled.project.name, table)
+    connectors = session_connectors(loaded, secrets, request.env, notify, [node])
     notify(f"Starting Spark to read {table.full_name}")
-    with brief_session(loaded, secrets, jars) as runtime:
+    with brief_session(loaded, secrets, connectors) as runtime:
         signals.install()
         inputs = NodeReader(loaded.compiled, Readers(runtime.session, secrets, loaded.compiled.project.root))
         return merge_columns(table, infer_columns(inputs, table, most_files))

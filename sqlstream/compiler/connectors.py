@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -29,11 +30,18 @@ def needed_connectors(compiled: CompiledProject, models: Iterable[str] | None = 
 
     Leaves out those that the target itself brings, as `packages` or `spark.jars`.
     """
+    target = compiled.project.target
+    used = used_connectors(compiled, models).items()
+    return {name: needed for name, needed in used if not _brings(target, needed.connector)}
+
+
+def used_connectors(compiled: CompiledProject, models: Iterable[str] | None = None) -> dict[str, NeededConnector]:
+    """Returns the same, with those that the target itself brings."""
     found: dict[str, NeededConnector] = {}
     nodes = closure_of(compiled.graph.parents, compiled.models if models is None else models)
     for format_name, options, by, location in _declared(compiled, nodes):
         name = _connector_name(format_name, options)
-        if name is not None and not _brings(compiled.project.target, CONNECTORS[name]):
+        if name is not None:
             found.setdefault(name, NeededConnector(CONNECTORS[name], by, location))
     return found
 
@@ -59,9 +67,12 @@ def _connector_name(format_name: str, options: Mapping[str, OptionValue]) -> str
 def _brings(target: Target, connector: Connector) -> bool:
     """Returns whether the target names the connector's artifact itself, in any version."""
     releases = [ConnectorRelease(connector.any_spark), *connector.releases.values()]
-    artifacts = {release.jars[0].split(":")[1].partition("_")[0] for release in releases if release.jars}
+    artifacts = {_VERSIONS.sub("", release.jars[0].split(":")[1]) for release in releases if release.jars}
     named = " ".join([*target.packages, *(str(target.spark.get(name, "")) for name in _JAR_SETTINGS)])
     return any(artifact in named for artifact in artifacts)
 
+
+_VERSIONS = re.compile(r"[-_]\d.*")
+"""The versions of Spark and Scala in the name of an artifact."""
 
 _JAR_SETTINGS = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")

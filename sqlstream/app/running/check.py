@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from sqlstream.app.loading.load import Loaded
-from sqlstream.app.running.jars import session_jars
+from sqlstream.app.running.jars import session_connectors
 from sqlstream.app.running.session import brief_session, check_java, check_target
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.compiler.compiled import CompiledModel
@@ -29,8 +29,8 @@ def ask_session(
     check_target(loaded)
     check_java(env, signals)
     secrets = Secrets(env)
-    jars = session_jars(loaded, secrets, env, notify, [model.unique_id for model in models])
+    connectors = session_connectors(loaded, secrets, env, notify, [model.unique_id for model in models])
     notify(f"Starting Spark to check {plural(len(models), 'model')}, without data")
-    with brief_session(loaded, secrets, jars) as runtime:  # its warehouse is not in the target's storage
+    with brief_session(loaded, secrets, connectors) as runtime:  # its warehouse is not in the target's storage
         signals.install()
         return runtime.version, check_with_spark(loaded.compiled, models, runtime, secrets, signals.check)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sqlstream.app.loading.load import Loaded
-from sqlstream.compiler.connectors import needed_connectors
+from sqlstream.compiler.connectors import needed_connectors, used_connectors
 from sqlstream.compiler.spark_versions import installed_spark, minor_version_text
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.location import Location
 from sqlstream.project.connectors.connector import Jar
 from sqlstream.project.connectors.lock import LOCK_FILE, ConnectorsLock, read_lock
-from sqlstream.project.connectors.table import jars_of
+from sqlstream.project.connectors.table import EXTENSIONS, jars_of
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.nearest import quoted_list
 from sqlstream.project.targets import Target
@@ -29,6 +29,7 @@ from sqlstream.spark.connectors.repositories import (
     has_checksum,
 )
 from sqlstream.spark.jvm.class_archive import cache_folder
+from sqlstream.spark.jvm.session import SessionConnectors
 from sqlstream.spark.secrets import Secrets
 
 DOWNLOADS = 4
@@ -124,18 +125,35 @@ def resolve_jars(
     return found
 
 
-def session_jars(
+def session_connectors(
     loaded: Loaded,
     secrets: Secrets,
     env: Mapping[str, str],
     notify: Callable[[str], None],
     models: Sequence[str] | None = None,
-) -> tuple[str, ...]:
-    """Returns the paths of the jars that a session for `models` (unique ids; default: all) needs, after the download of
-    those that are missing.
+) -> SessionConnectors:
+    """Returns what a session for `models` (unique ids, also of sources; default: all models) needs.
 
-    Raises: FindingsError.
+    Downloads the jars that are missing. Raises: FindingsError.
     """
+    used = [needed.connector for needed in used_connectors(loaded.compiled, models).values()]
+    extensions = [each.settings[EXTENSIONS] for each in used if EXTENSIONS in each.settings]
+    settings = {name: value for each in used for name, value in each.settings.items()}
+    return SessionConnectors(
+        _fetched_jars(loaded, secrets, env, notify, models),
+        settings | ({EXTENSIONS: ",".join(extensions)} if extensions else {}),
+        tuple(name for each in used for name in each.per_core),
+    )
+
+
+def _fetched_jars(
+    loaded: Loaded,
+    secrets: Secrets,
+    env: Mapping[str, str],
+    notify: Callable[[str], None],
+    models: Sequence[str] | None,
+) -> tuple[str, ...]:
+    """Returns the paths of the jars, after the download of those that are missing. Raises: FindingsError."""
     project = loaded.compiled.project
     if not project.target.packages and not needed_connectors(loaded.compiled, models):
         return ()

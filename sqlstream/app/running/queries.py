@@ -9,7 +9,7 @@ from functools import partial
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import RunRequest
-from sqlstream.app.running.jars import session_jars
+from sqlstream.app.running.jars import session_connectors
 from sqlstream.app.running.ledgers import LedgerUpdater, write_before_start
 from sqlstream.app.running.live_tables import serving
 from sqlstream.app.running.local_files import empty_source_lines, is_small
@@ -50,9 +50,9 @@ def run_queries(
     with ExitStack() as stack:
         locks = stack.enter_context(ExitStack())  # released after Spark stops: until then queries may write
         ids = [model.unique_id for model in models]
-        jars = session_jars(loaded, secrets, request.project.env, lambda text: notify(Notice(text)), ids)
+        connectors = session_connectors(loaded, secrets, request.project.env, lambda text: notify(Notice(text)), ids)
         runtime = start_session(
-            loaded, secrets, purpose=purpose, jars=jars, console_to_stderr=request.console_to_stderr
+            loaded, secrets, purpose=purpose, connectors=connectors, console_to_stderr=request.console_to_stderr
         )
         stack.callback(stop_spark, runtime)
         signals.install()

@@ -16,11 +16,17 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files.paths import join
 from sqlstream.spark.jvm.class_archive import use_options
 from sqlstream.spark.jvm.java import find_java
-from sqlstream.spark.jvm.session import SHORT_LIVED_JVM, SparkLaunch, SparkRuntime, start_spark, stop_spark
+from sqlstream.spark.jvm.session import (
+    NO_CONNECTORS,
+    SHORT_LIVED_JVM,
+    SessionConnectors,
+    SparkLaunch,
+    SparkRuntime,
+    start_spark,
+    stop_spark,
+)
 from sqlstream.spark.reading.python_code import check_python, ship_python
 from sqlstream.spark.secrets import Secrets
-
-Jars = tuple[str, ...]
 
 spark_logger = logging.getLogger("sqlstream.spark")
 
@@ -55,22 +61,32 @@ def check_java(env: Mapping[str, str], signals: StopSignals) -> None:
 
 
 def start_session(
-    loaded: Loaded, secrets: Secrets, *, purpose: str, jars: Jars = (), console_to_stderr: bool = False
+    loaded: Loaded,
+    secrets: Secrets,
+    *,
+    purpose: str,
+    connectors: SessionConnectors = NO_CONNECTORS,
+    console_to_stderr: bool = False,
 ) -> SparkRuntime:
     """Starts Spark for the project's target. `purpose` decides the options of the JVM. Console sinks print to stdout,
-    or to stderr with `console_to_stderr`. `jars` are those of `session_jars`. Raises: FindingsError.
+    or to stderr with `console_to_stderr`. `connectors` are those of `session_connectors`. Raises: FindingsError.
     """
     warehouse = join(storage_base(loaded), "warehouse")
-    launch = SparkLaunch(_app_name(loaded), warehouse, line_logger(secrets), console_to_stderr, purpose, jars=jars)
+    launch = SparkLaunch(
+        _app_name(loaded), warehouse, line_logger(secrets), console_to_stderr, purpose, connectors=connectors
+    )
     return _start(loaded, secrets, launch)
 
 
 @contextmanager
 def brief_session(
-    loaded: Loaded, secrets: Secrets, jars: Jars = (), classes: tuple[str, ...] = ()
+    loaded: Loaded,
+    secrets: Secrets,
+    connectors: SessionConnectors = NO_CONNECTORS,
+    classes: tuple[str, ...] = (),
 ) -> Iterator[SparkRuntime]:
-    """Starts Spark for a short task, with a temporary folder for managed tables, and stops it at the end. `jars` are
-    those of `session_jars`. `classes` are initialized while Spark starts. Raises: FindingsError.
+    """Starts Spark for a short task, with a temporary folder for managed tables, and stops it at the end.
+    `connectors` are those of `session_connectors`. `classes` are initialized while Spark starts. Raises: FindingsError.
     """
     with tempfile.TemporaryDirectory(prefix="sqlstream-", ignore_cleanup_errors=True) as warehouse:
         launch = SparkLaunch(
@@ -80,7 +96,7 @@ def brief_session(
             console_to_stderr=True,  # stdout is for the command's result, and Ivy would print there
             purpose=SHORT_LIVED_JVM,
             classes=classes,
-            jars=jars,
+            connectors=connectors,
         )
         runtime = _start(loaded, secrets, launch)
         try:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.loading.watching import Snapshot, take_snapshot
-from sqlstream.app.running.jars import session_jars
+from sqlstream.app.running.jars import session_connectors
 from sqlstream.app.running.session import brief_session, check_java, check_target
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.compiler.connectors import needed_connectors
@@ -77,9 +77,9 @@ class Previews:
     def _start(self, loaded: Loaded) -> SparkRuntime:
         check_target(loaded)
         check_java(self._env, self._signals)
-        jars = session_jars(loaded, self._secrets, self._env, self._notify)
+        connectors = session_connectors(loaded, self._secrets, self._env, self._notify)
         self._notify("Starting Spark")
-        runtime = self._running.enter_context(brief_session(loaded, self._secrets, jars))
+        runtime = self._running.enter_context(brief_session(loaded, self._secrets, connectors))
         self._signals.install()
         self._runtime, self._samples = runtime, SourceSamples(self._notify)
         register_functions(runtime.session, loaded.compiled.project.functions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, order=True)
@@ -44,6 +44,7 @@ class Connector:
 
     `any_spark` are the jars of a connector that does not depend on Spark's version, such as a JDBC driver. `follows`
     says whether a later Spark can use the newest release; otherwise a release works only with its own Spark.
+    `settings` are those of a session that uses it; `per_core` are settings that a local session sets to its cores.
     """
 
     name: str
@@ -51,6 +52,8 @@ class Connector:
     releases: Mapping[str, ConnectorRelease]
     any_spark: tuple[str, ...] = ()
     follows: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
+    per_core: tuple[str, ...] = ()
 
     def release_for(self, spark: str) -> ConnectorRelease | None:
         """Returns the release for a minor version of Spark, None if there is no release that works."""

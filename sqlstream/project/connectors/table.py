@@ -28,6 +28,12 @@ _DELTA = (
     "io.delta:delta-kernel-unitycatalog:4.4.0",
 )
 
+EXTENSIONS = "spark.sql.extensions"
+"""The classes that extend Spark's SQL, separated by commas."""
+
+SESSION_CATALOG = "spark.sql.catalog.spark_catalog"
+"""The class of the catalog in which Spark looks for tables that name no catalog."""
+
 CONNECTORS: dict[str, Connector] = {
     each.name: each
     for each in (
@@ -58,11 +64,18 @@ CONNECTORS: dict[str, Connector] = {
                 "4.1": ConnectorRelease(("io.delta:delta-spark_4.1_2.13:4.4.0", *_DELTA)),
                 "4.2": ConnectorRelease(("io.delta:delta-spark_4.2_2.13:4.4.0", *_DELTA)),
             },
+            settings={
+                EXTENSIONS: "io.delta.sql.DeltaSparkSessionExtension",
+                SESSION_CATALOG: "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            },
+            # Delta's default is 50, with which each small commit takes seconds on one machine
+            per_core=("spark.databricks.delta.snapshotPartitions",),
         ),
         Connector(
             "iceberg",
             "Iceberg",
             {"4.1": ConnectorRelease(("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",))},
+            settings={EXTENSIONS: "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"},
         ),
         Connector("postgresql", "PostgreSQL", {}, ("org.postgresql:postgresql:42.7.14",)),
         Connector("mariadb", "MariaDB", {}, ("org.mariadb.jdbc:mariadb-java-client:3.5.11",)),

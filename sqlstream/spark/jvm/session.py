@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from sqlstream.compiler.spark_versions import minor_version
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.connectors.table import EXTENSIONS
 from sqlstream.project.targets import Target
 from sqlstream.spark.jvm.cluster import PARTITIONS, ClusterDefault
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone
@@ -77,11 +78,27 @@ class SparkRuntime:
     resources: ExitStack = field(default_factory=ExitStack)
 
 
-def spark_settings(target: Target, app_name: str, warehouse: str, jars: Sequence[str] = ()) -> dict[str, str]:
+@dataclass(frozen=True)
+class SessionConnectors:
+    """What a session needs for its connectors: the paths of their jars, and Spark settings. `per_core` are settings
+    that a local session sets to its number of cores.
+    """
+
+    jars: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    per_core: tuple[str, ...] = ()
+
+
+NO_CONNECTORS = SessionConnectors()
+
+
+def spark_settings(
+    target: Target, app_name: str, warehouse: str, connectors: SessionConnectors = NO_CONNECTORS
+) -> dict[str, str]:
     """Returns the configuration of a run without secrets: sqlstream's defaults, then the target's `spark:`.
 
-    `warehouse` is the folder of managed tables; by default Spark would write them to the working directory. `jars` are
-    added to those of the target.
+    `warehouse` is the folder of managed tables; by default Spark would write them to the working directory. The jars
+    and the extensions of `connectors` are added to those of the target.
     """
     settings = {
         "spark.app.name": app_name,
@@ -99,20 +116,28 @@ def spark_settings(target: Target, app_name: str, warehouse: str, jars: Sequence
         "spark.sql.csv.filterPushdown.enabled": "false",
         TIME_ZONE: "UTC",
     }
-    settings |= _local_settings(target.master) if target.is_local else {PROVIDER: ROCKSDB}
+    settings |= _local_settings(target.master, connectors.per_core) if target.is_local else {PROVIDER: ROCKSDB}
+    settings |= {name: value for name, value in connectors.settings.items() if name != EXTENSIONS}
     if target.resolves_in_spark:
         settings["spark.jars.packages"] = ",".join(target.packages)
     settings |= {name: value for name, value in target.spark.items() if isinstance(value, str)}
-    if jars:
-        settings[JARS] = ",".join(filter(None, (settings.get(JARS), *jars)))
+    if connectors.jars:
+        settings[JARS] = _listed(settings.get(JARS, ""), *connectors.jars)
+    if EXTENSIONS in connectors.settings:
+        settings[EXTENSIONS] = _listed(settings.get(EXTENSIONS, ""), connectors.settings[EXTENSIONS])
     return settings
 
 
-def _local_settings(master: str) -> dict[str, str]:
+def _listed(*values: str) -> str:
+    """Returns the entries of comma-separated `values` as one list, each entry once."""
+    return ",".join(dict.fromkeys(entry.strip() for value in values for entry in value.split(",") if entry.strip()))
+
+
+def _local_settings(master: str, per_core: Sequence[str]) -> dict[str, str]:
     return {
+        **dict.fromkeys((PARTITIONS, *per_core), str(_local_cores(master))),
         "spark.driver.bindAddress": LOOPBACK,
         "spark.driver.host": LOOPBACK,
-        PARTITIONS: str(_local_cores(master)),
     }
 
 
@@ -131,8 +156,7 @@ class SparkLaunch:
 
     `warehouse` is the folder of managed tables. `on_log` gets each line of the JVM's log. With `console_to_stderr`,
     console sinks print to stderr. `purpose` is one of `SHORT_LIVED_JVM`, `FINITE_RUN_JVM`, `LONG_RUN_JVM`. The target's
-    options override `purpose` and `java_options`. `classes` are initialized in the background (`slow_classes`). `jars`
-    are the paths of connectors.
+    options override `purpose` and `java_options`. `classes` are initialized in the background (`slow_classes`).
     """
 
     app_name: str
@@ -142,7 +166,7 @@ class SparkLaunch:
     purpose: str = LONG_RUN_JVM
     java_options: str = ""
     classes: tuple[str, ...] = ()
-    jars: tuple[str, ...] = ()
+    connectors: SessionConnectors = NO_CONNECTORS
 
 
 def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkRuntime:
@@ -157,9 +181,9 @@ def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkR
 
 def _start_session(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkSession:
     """Raises: FindingsError."""
-    end_jvm_without(launch.jars)  # before the configuration, which is an object of the JVM if there is one
+    end_jvm_without(launch.connectors.jars)  # before the configuration, which is an object of the JVM if there is one
     conf = SparkConf(loadDefaults=False)
-    settings = spark_settings(target, launch.app_name, launch.warehouse, launch.jars)
+    settings = spark_settings(target, launch.app_name, launch.warehouse, launch.connectors)
     conf.setAll([*settings.items(), (JVM_OPTIONS, _jvm_options(launch, settings))])
     log: deque[str] = deque(maxlen=LOG_LINES_KEPT)
 

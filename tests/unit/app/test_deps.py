@@ -10,10 +10,11 @@ import pytest
 from sqlstream.app.deps import FetchedJars, NoProgress, fetch_connectors
 from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.running.jars import session_jars, spark_minor
+from sqlstream.app.running.jars import session_connectors, spark_minor
 from sqlstream.errors import FindingsError
 from sqlstream.project.connectors.connector import Jar
 from sqlstream.project.connectors.lock import LOCK_FILE, ConnectorsLock, lock_text, read_lock
+from sqlstream.spark.jvm.session import NO_CONNECTORS, spark_settings
 from sqlstream.spark.secrets import Secrets
 
 CONTENT = b"a driver"
@@ -71,7 +72,7 @@ def test_a_session_gets_the_paths_of_the_jars_and_says_what_it_downloads(
     said: list[str] = []
 
     def start() -> tuple[str, ...]:
-        return session_jars(load_for_reading(request_), Secrets({}), request_.env, said.append)
+        return session_connectors(load_for_reading(request_), Secrets({}), request_.env, said.append).jars
 
     (path,) = start()
     assert Path(path).read_bytes() == CONTENT
@@ -88,9 +89,39 @@ def test_a_session_needs_only_the_connectors_of_its_models(request_: ProjectRequ
     (request_.folder / "models/numbers.sql").write_text("select 1 as one")
     loaded = load_for_reading(request_)
 
-    assert session_jars(loaded, Secrets({}), request_.env, lambda _: None, ["model.p.numbers"]) == ()
+    assert session_connectors(loaded, Secrets({}), request_.env, lambda _: None, ["model.p.numbers"]) == NO_CONNECTORS
     with pytest.raises(FindingsError):
-        session_jars(loaded, Secrets({}), request_.env, lambda _: None, ["model.p.orders"])
+        session_connectors(loaded, Secrets({}), request_.env, lambda _: None, ["model.p.orders"])
+
+
+@pytest.mark.parametrize(
+    ("written", "extensions", "catalog"),
+    [
+        ("", "io.delta.sql.DeltaSparkSessionExtension", "org.apache.spark.sql.delta.catalog.DeltaCatalog"),
+        ("spark.sql.extensions: own.A", "own.A,io.delta.sql.DeltaSparkSessionExtension", None),
+        ("spark.sql.extensions: 'io.delta.sql.DeltaSparkSessionExtension, own.A'", None, None),
+        ("spark.sql.catalog.spark_catalog: own.Catalog", "io.delta.sql.DeltaSparkSessionExtension", "own.Catalog"),
+    ],
+)
+def test_a_session_gets_the_settings_of_delta_beside_those_of_the_user(
+    request_: ProjectRequest, written: str, extensions: str | None, catalog: str | None
+) -> None:
+    """The user's settings stay: sqlstream only adds an extension that is missing. A local session has few partitions."""
+    (request_.folder / "project.yml").write_text(
+        "name: p\ntargets: {local: {master: 'local[3]', packages: ['io.delta:delta-spark_4.3_2.13:9'], "
+        f"spark: {{spark.jars.ivySettings: none, {written}}}}}}}\nrules: {{unwritten-model: off}}\n"
+    )
+    (request_.folder / "sources.yml").write_text(
+        "sources: [{name: db, tables: [{name: orders, format: delta, path: in}]}]"
+    )
+    loaded = load_for_reading(request_)
+
+    connectors = session_connectors(loaded, Secrets({}), request_.env, lambda _: None)
+    settings = spark_settings(loaded.compiled.project.target, "app", "warehouse", connectors)
+
+    assert settings["spark.sql.extensions"] == (extensions or "io.delta.sql.DeltaSparkSessionExtension,own.A")
+    assert settings["spark.sql.catalog.spark_catalog"] == (catalog or "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+    assert settings["spark.databricks.delta.snapshotPartitions"] == "3"
 
 
 def test_a_jar_that_cannot_be_fetched_is_one_finding(request_: ProjectRequest, tmp_path: Path) -> None:
@@ -129,7 +160,7 @@ def test_a_broken_lock_stops_a_session(request_: ProjectRequest) -> None:
     (request_.folder / LOCK_FILE).write_text("version: 3\n")
 
     with pytest.raises(FindingsError) as refused:
-        session_jars(load_for_reading(request_), Secrets({}), request_.env, lambda _: None)
+        session_connectors(load_for_reading(request_), Secrets({}), request_.env, lambda _: None)
 
     assert [finding.code for finding in refused.value.findings] == ["connector-lock"]
 
