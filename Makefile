@@ -52,9 +52,11 @@ bench-test: .venv/ready .venv-dbt/ready
 fuzz: .venv/ready
 	PYTHONPATH=tests/corpus $(BIN)/python tests/fuzz/run_fuzz.py --first $(FIRST) --count $(COUNT)
 
-# Ends runs by kill -9, of Python and of the JVM, twenty times; `make check` does it four times.
-kills: .venv/ready
+# Ends runs by kill -9, of Python and of the JVM, twenty times, and ten times runs into Delta Lake and Iceberg.
+# `make check` does it four times, without these tables.
+kills: .venv/ready .venv41/ready
 	SQLSTREAM_KILLS=20 $(BIN)/python -m pytest tests/spark/test_kills.py
+	SQLSTREAM_KILLS=10 $(BIN41)/python -m pytest tests/spark/test_lake_kills.py
 
 # A broker that is away for twenty seconds; `make check` makes it three.
 faults: .venv/ready

@@ -26,7 +26,7 @@ def columns_yaml(found: SourceColumns) -> str:
 
 
 def columns_json(found: SourceColumns) -> str:
-    """Returns the columns as one JSON object. `files` is null if the format has fixed columns."""
+    """Returns the columns as one JSON object. `files` is null for a format without files."""
     files = {"total": found.files, "looked_at": found.looked_at, "empty": found.empty}
     columns = [
         {
@@ -41,7 +41,7 @@ def columns_json(found: SourceColumns) -> str:
         {
             "source": found.table,
             "format": found.format,
-            "files": None if found.is_fixed else files,
+            "files": files if found.files else None,
             "columns": columns,
         },
         indent=2,
@@ -52,6 +52,8 @@ def _comments(found: SourceColumns) -> list[str]:
     if found.is_fixed:
         return [f"{found.table}: {found.format} has fixed columns, so declare no data_type"]
     lines = [f"{found.table}: read {found.looked_at:,} of {plural(found.files, 'file')}"]
+    if not found.files:
+        lines = [f"{found.table}: the columns of the {found.format} table"]
     if found.empty:
         lines[0] += f", {found.empty:,} of them empty"
     if found.replaces is not None:

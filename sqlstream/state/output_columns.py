@@ -34,14 +34,20 @@ class ColumnChange:
 
 
 def column_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[ColumnChange, ...]:
-    """Returns how the columns that a query writes to files differ from those in the existing files. Empty for other
-    sinks, for files that each batch replaces, and if the ledger does not have the old columns.
+    """Returns how the columns that a query writes to files or tables differ from those that it wrote before. Empty for
+    other sinks, for files that each batch replaces, and if the ledger does not have the old columns.
+
+    For a table of Delta Lake or Iceberg, `table_column_problems` finds what it cannot hold.
     """
-    if new.writes_snapshots or not format_of(new.sink_format).layout or old.columns is None or new.columns is None:
+    if new.writes_snapshots or old.columns is None or new.columns is None:
         return ()
-    if _lowercase(old.partition_by) != _lowercase(new.partition_by):
+    if format_of(new.sink_format).is_table:
+        return tuple(_of_table(old.columns, new.columns))
+    if not format_of(new.sink_format).layout:
+        return ()
+    if lowercase(old.partition_by) != lowercase(new.partition_by):
         return (_repartitioned(old, new),)
-    folders = set(_lowercase(new.partition_by))
+    folders = set(lowercase(new.partition_by))
     if format_of(new.sink_format).layout == "positional":
         before, after = (
             [column for column in side if column.name.lower() not in folders] for side in (old.columns, new.columns)
@@ -97,7 +103,8 @@ def _named_at(sql: str, column: str) -> int | None:
     return None
 
 
-def _lowercase(names: Sequence[str]) -> list[str]:
+def lowercase(names: Sequence[str]) -> list[str]:
+    """Returns names as Spark compares them."""
     return [name.lower() for name in names]
 
 
@@ -111,7 +118,7 @@ def _repartitioned(old: QueryIdentity, new: QueryIdentity) -> ColumnChange:
 
 
 def _by_position(old: Sequence[OutputColumn], new: Sequence[OutputColumn], fmt: str) -> tuple[ColumnChange, ...]:
-    before, after = (_lowercase([column.name for column in side]) for side in (old, new))
+    before, after = (lowercase([column.name for column in side]) for side in (old, new))
     if before == after:
         return ()
     names = ", ".join(column.name for column in old)
@@ -139,6 +146,16 @@ def _by_name(
             yield _respelled(before[key], column)
         elif column.type != before[key].type and key not in folders:
             yield _retyped(before[key], column, fmt)
+
+
+def _of_table(old: Sequence[OutputColumn], new: Sequence[OutputColumn]) -> Iterator[ColumnChange]:
+    before, after = ({column.name.lower(): column.name for column in side} for side in (old, new))
+    for key, name in after.items():
+        if key not in before:
+            yield ColumnChange(f"column `{name}` is new, and null in existing rows", name, is_added=True)
+    for key, name in before.items():
+        if key not in after:
+            yield ColumnChange(f"column `{name}` was removed, and is null in new rows")
 
 
 def _removed(column: OutputColumn, added: Sequence[OutputColumn]) -> ColumnChange:

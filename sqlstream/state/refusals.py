@@ -149,6 +149,17 @@ def columns_changed(
     )
 
 
+def unfit_format_table(model: str, table: str, problem: ColumnChange, place: Place) -> Finding:
+    """Returns the refusal of columns that a table of Delta Lake or Iceberg cannot hold."""
+    return _finding(
+        "output-columns",
+        f"the table {table} cannot hold the columns of `{model}`: {problem.text}",
+        "the table has columns of its own, to which a run adds only the new columns of a changed model",
+        f"{problem.undo}; or {refresh_text(model)}",
+        place,
+    )
+
+
 def unfit_table(model: str, table: str, problem: ColumnChange, place: Place) -> Finding:
     """Returns the refusal of columns that the sink's table does not have, or has with another type."""
     return _finding(

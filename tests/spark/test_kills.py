@@ -13,18 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from conftest import ProjectFolder, descendants, order_rows, read_proc_file, wait_for
+from conftest import ProjectFolder, java_below, order_rows, wait_for
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 
 KILLS = int(os.environ.get("SQLSTREAM_KILLS", "4"))
 FILES_FOR_A_KILL = 6
 """More files than a run reads before it is killed, so that there is always work left."""
-
-
-def java_below(pid: int) -> int:
-    """Returns the JVM that a process has started; it is listed before its own children."""
-    return next(each for each in descendants(pid) if read_proc_file(each, "comm").strip() == "java")
 
 
 def test_killed_runs_leave_each_row_once(folder: ProjectFolder, read_parquet: Rows) -> None:

@@ -30,12 +30,15 @@ from sqlstream.spark.storage.storage import (
     storage_problems,
     use_fast_checkpoint_files,
 )
+from sqlstream.spark.table_formats.writers import table_of
+from sqlstream.spark.writing.micro_batches import SinkTarget
 from sqlstream.spark.writing.tables import table_columns
 from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import checkpoint_path, output_path, output_table, query_root
 from sqlstream.state.output_columns import table_problems
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
-from sqlstream.state.refusals import StartRefusal, output_in_use, refusal_findings, unfit_table
+from sqlstream.state.refusals import StartRefusal, output_in_use, refusal_findings, unfit_format_table, unfit_table
+from sqlstream.state.table_columns import table_column_problems
 
 POLL_SECONDS = 0.1
 """How often to check for a stop request."""
@@ -102,7 +105,12 @@ class CheckedQuery:
     def check_table(self, checks: CheckContext) -> None:
         """Checks that the query's columns fit the table that it writes to. Raises: FindingsError."""
         model, identity, name = self.query.model, self.query.identity, self.output(checks)
-        if self.query.output.table is None or name is None:
+        if name is None:
+            return
+        if format_of(self.query.output.format).is_table:
+            self._check_format_table(checks, name)
+            return
+        if self.query.output.table is None:
             return
         with storage_problems(name, model.file.location, checks.secrets):
             found = table_columns(self.query.frame.sparkSession, name)
@@ -110,6 +118,22 @@ class CheckedQuery:
         if problems:
             places = [checks.loaded.compiled.locate_in(model.name, problem.offset) for problem in problems]
             raise FindingsError([unfit_table(model.name, name, *pair) for pair in zip(problems, places, strict=True)])
+
+    def _check_format_table(self, checks: CheckContext, place: str) -> None:
+        """Checks the same for a table of Delta Lake or Iceberg. Raises: FindingsError."""
+        model, query = self.query.model, self.query
+        table = table_of(SinkTarget(model, query.output, place, query.frame, checks.secrets))
+        with storage_problems(place, model.file.location, checks.secrets):
+            columns = None if table is None else table.columns()
+            if table is None or columns is None:
+                return
+            partitions = table.partitions() if query.output.partition_by else ()
+        old = self.state.ledger.identity if self.state.ledger and self.plan.action is Action.RESUME else None
+        problems = table_column_problems(table.name, columns, partitions, query.identity, old)
+        if problems:
+            places = [checks.loaded.compiled.locate_in(model.name, problem.offset) for problem in problems]
+            pairs = zip(problems, places, strict=True)
+            raise FindingsError([unfit_format_table(model.name, place, *pair) for pair in pairs])
 
     def check_unused(self, checks: CheckContext) -> None:
         """Checks that the output of a new checkpoint has no batches of another one. Raises: FindingsError."""

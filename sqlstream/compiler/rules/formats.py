@@ -13,9 +13,10 @@ from sqlstream.compiler.rules.sources import used_sources
 from sqlstream.compiler.spark_versions import TESTED, minor_version_text
 from sqlstream.errors import Finding
 from sqlstream.location import Location
+from sqlstream.project.connectors.table import SESSION_CATALOG
 from sqlstream.project.files.python_files import find_name
 from sqlstream.project.formats.format import STREAM
-from sqlstream.project.formats.formats import FORMATS
+from sqlstream.project.formats.formats import FORMATS, format_of
 from sqlstream.project.nearest import nearest
 from sqlstream.project.on_corrupt import declared_sources
 from sqlstream.project.targets import Target
@@ -25,7 +26,6 @@ from sqlstream.project.wording import alternatives, quoted_list
 NEAR = 0.75
 """The lowest similarity (1.0: equal) at which a name counts as a misspelling of a known one."""
 
-SESSION_CATALOG = "spark.sql.catalog.spark_catalog"
 WRAPPERS = ("org.apache.spark.sql.delta.catalog.DeltaCatalog",)
 """Session catalogs that keep the names of tables where Spark's own catalog does."""
 
@@ -107,7 +107,7 @@ def named_parts(compiled: CompiledProject) -> Problems:
                 f"for example, add {part.key}: {example}",
                 part.location,
             )
-        elif part.format != part.for_format and part.name is not None:
+        elif part.format != part.for_format and part.name is not None and not _may_name(part):
             purpose = "runs code of the project" if is_python else "looks up a name in Spark's catalog"
             yield Finding(
                 "unknown-key",
@@ -116,6 +116,11 @@ def named_parts(compiled: CompiledProject) -> Problems:
                 f"set format: {part.for_format}, or remove the key",
                 part.location,
             )
+
+
+def _may_name(part: _NamedPart) -> bool:
+    """Returns whether a format other than `table` can have the name of a table, instead of a path."""
+    return part.key == "table" and format_of(part.format).is_table
 
 
 @rule("python-name")
@@ -161,7 +166,8 @@ def temporary_catalogs(compiled: CompiledProject) -> Problems:
     """By default Spark's catalog is in memory and forgets tables when the process ends."""
     target = compiled.project.target
     for part in _tables(compiled, used_sources(compiled), [output for _, output in terminal_models(compiled)]):
-        if part.format == "table" and part.name and not keeps_tables(target, part.name):
+        is_table = part.format == "table" or _may_name(part)
+        if is_table and part.name and not keeps_tables(target, part.name):
             yield Problem(
                 f"{part.what} is the table `{part.name}`, but the catalog of target `{target.name}` is not persistent",
                 "the catalog is in memory and is lost when the process ends: the next run finds no table, or a folder "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.flow.operators.inputs import source_node
 from sqlstream.compiler.flow.types.values import TIMESTAMP
+from sqlstream.compiler.rules.options.given import has_path_option
 from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, source_rule
 from sqlstream.compiler.rules.streams.watermarks import may_be_event_time
 from sqlstream.compiler.spark_versions import rules_apply
@@ -37,7 +38,7 @@ def missing_schemas(compiled: CompiledProject, table: SourceTable) -> Problems:
 @source_rule("missing-path")
 def missing_paths(_: CompiledProject, table: SourceTable) -> Problems:
     """A source of files needs a path."""
-    if format_of(table.format).is_file and not table.path and not _has_path_option(table):
+    if format_of(table.format).is_file and not table.path and not has_path_option(table.options):
         yield Problem(
             f"source `{table.full_name}` has no path",
             f"a source of {table.format} files reads a folder",
@@ -49,17 +50,13 @@ def missing_paths(_: CompiledProject, table: SourceTable) -> Problems:
 @source_rule("invalid-value")
 def source_path_options(_: CompiledProject, table: SourceTable) -> Problems:
     """The path of a source is a key, because a path in the options would be relative to the working directory."""
-    if _has_path_option(table):
+    if has_path_option(table.options):
         yield Problem(
             f"source `{table.full_name}` sets its path as an option",
             "options go to Spark unchanged, so the path would be relative to the working directory",
             "write it as a key of the table, path:",
             table.places.get("options", table.location),
         )
-
-
-def _has_path_option(table: SourceTable) -> bool:
-    return any(name.lower() == "path" for name in table.options)
 
 
 @source_rule("invalid-value")

@@ -59,7 +59,9 @@ class TableDocument(Document):
         None, description="The Spark format to read, such as json, csv, rate, socket or table."
     )
     path: Text | None = Field(None, description="The path of the files; relative to the project.")
-    table: Text | None = Field(None, description="With `format: table`, the table's name in Spark's catalog.")
+    table: Text | None = Field(
+        None, description="With `format: table`, delta or iceberg, the table's name in Spark's catalog."
+    )
     class_: Text | None = Field(
         None, alias="class", description="With `format: python`, a DataSource in python/, as `module:Class`."
     )
@@ -126,7 +128,8 @@ class SinkDocument(Document):
         None, description="The path of the output; relative to the target's storage; can use {{ model.name }}."
     )
     table: Text | None = Field(
-        None, description="With `format: table`, the table's name in Spark's catalog; can use {{ model.name }}."
+        None,
+        description="With `format: table`, delta or iceberg, its name in Spark's catalog; can use {{ model.name }}.",
     )
     function: Text | None = Field(
         None, description="With `format: python`, a function or class in python/, as `module:name`."

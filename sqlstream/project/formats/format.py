@@ -98,6 +98,15 @@ class Format:
 
     takes_keys: bool = False
     """Whether a sink applies `unique_key` and `delete_when`."""
+    updates_by_key: bool = False
+    """Whether a sink takes update mode only with a `unique_key`."""
+
+    is_table: bool = False
+    """Whether it reads and writes tables that record their columns and commits, with a path or a name in a catalog."""
+    properties: tuple[str, ...] = ()
+    """The starts of the options of a sink that become properties of its new table."""
+    name_refuses: str = ""
+    """The characters that names of its columns cannot contain."""
 
     may_make_tables: bool = False
     """Whether other queries of the same run may read by name the tables of its sources or sinks."""

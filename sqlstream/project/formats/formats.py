@@ -10,6 +10,7 @@ from dataclasses import replace
 from sqlstream.project.formats import option_types as takes
 from sqlstream.project.formats.file_options import CSV, FILES, JSON, JSON_VALUES, ORC, PARQUET, TEXT, XML, options
 from sqlstream.project.formats.format import BATCHES, NEITHER, STREAMS, Format, RequiredOption
+from sqlstream.project.formats.lake_options import DELTA, ICEBERG
 
 _NOT_CONTINUOUS, _NOT_REAL_TIME = frozenset({"continuous", "real_time"}), frozenset({"real_time"})
 """Formats that Spark reads and writes in micro-batches only, and those that real-time mode does not allow."""
@@ -22,6 +23,16 @@ _TICKS = "timestamp timestamp, value bigint"
 # A stream needs a schema:
 # https://spark.apache.org/docs/latest/streaming/apis-on-dataframes-and-datasets.html#schema-inference-and-partition-of-streaming-dataframesdatasets
 _FILE = Format("", is_file=True, schema="required", refused_triggers=_NOT_CONTINUOUS, replaces_rows=True)
+_LAKE = Format(
+    "",
+    lists_all_options=True,
+    refused_triggers=_NOT_CONTINUOUS,
+    replaces_rows=True,
+    takes_keys=True,
+    updates_by_key=True,
+    is_table=True,
+    needs_fields=True,
+)
 _KNOWN_FILE = replace(_FILE, options=FILES, lists_all_options=True)
 
 _FORMATS = (
@@ -49,8 +60,23 @@ _FORMATS = (
         file_format_class="csv.CSVFileFormat",
         options=CSV,
     ),
-    Format("delta", replaces_rows=True, takes_keys=True, connector="delta"),
-    Format("iceberg", takes_keys=True, connector="iceberg"),
+    replace(
+        _LAKE,
+        name="delta",
+        unwritten_types=frozenset({"interval"}) | _PLACES,
+        options=DELTA,
+        properties=("delta.",),
+        name_refuses=" ,;{}()\n\t=",  # InvalidColumnNames of Delta without column mapping
+        connector="delta",
+    ),
+    replace(
+        _LAKE,
+        name="iceberg",
+        unwritten_types=frozenset({"void", "variant", "interval"}) | _PLACES,
+        options=ICEBERG,
+        properties=("format-version", "write.", "read.", "commit.", "history.", "gc."),
+        connector="iceberg",
+    ),
     Format("image", writes=NEITHER),
     Format(
         "jdbc",

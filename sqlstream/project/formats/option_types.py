@@ -71,6 +71,13 @@ def _number(words: str, least: float, most: float) -> OptionType:
     return OptionType(words, accepts)
 
 
+def _version_or(keyword: str) -> OptionType:
+    def accepts(text: str) -> bool:
+        return text.lower() == keyword or LONG_NATURAL.accepts(text)
+
+    return OptionType(f"{keyword} or the number of a version", accepts, (keyword,))
+
+
 BOOLEAN = OptionType("true or false", lambda text: text.lower() in ("true", "false"), ("true", "false"))
 COUNT, LONG_COUNT = whole(1, _INT_MAX), whole(1, _LONG_MAX)
 NATURAL, LONG_NATURAL = whole(0, _INT_MAX), whole(0, _LONG_MAX)
@@ -98,6 +105,11 @@ MODE = one_of("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
 COUNT_OR_NO_LIMIT = OptionType(
     "a whole number of at least 1, or -1 for no limit", lambda text: text == "-1" or COUNT.accepts(text)
 )
+SIZE = matching("a number of bytes with an optional unit, such as 10g or 512m", r"\s*0*[1-9]\d*([kmgtp]b?|b)?\s*")
+"""What Spark's JavaUtils.byteStringAs reads, without 0."""
+STARTING_VERSION = _version_or("latest")
+ALWAYS_OR_VERSION = _version_or("always")
+"""What Delta takes for versions of a table."""
 PORT = whole(1, 65_535)
 MILLISECONDS = OptionType("a whole number of milliseconds since 1970", ANY_LONG.accepts)
 ASSIGNMENT = OptionType('partitions by topic, such as {"orders": [0, 1]}', is_assignment)

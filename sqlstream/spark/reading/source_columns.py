@@ -11,6 +11,7 @@ from pyspark.sql.types import DataType, StructType
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.reading.infer import Inferred
+from sqlstream.spark.reading.sources import has_own_columns
 from sqlstream.spark.reading.type_text import stored_fits, text_fits, type_text
 from sqlstream.state.results.source_columns import InferredColumn, SourceColumns
 
@@ -40,7 +41,7 @@ def merge_columns(table: SourceTable, inferred: Inferred) -> SourceColumns:
         looked_at=inferred.looked_at,
         empty=inferred.looked_at - len(inferred.by_file),
         files=inferred.files,
-        is_fixed=not inferred.by_file,
+        is_fixed=not (inferred.by_file or has_own_columns(table)),
         replaces=next((key for key in keys if key in table.places), None),
         indent=max(table.location.column - 1 - len("name: "), 0),
     )
@@ -61,6 +62,8 @@ def _notes(
 ) -> tuple[str, ...]:
     if found is None:
         return ("none of the files read contains it",) if inferred.by_file else (f"{table.format} has no such column",)
+    if declared is not None and has_own_columns(table) and type_text(found) != type_text(declared):
+        return (f"declared type, but the table has {type_text(found)}",)
     notes = []
     if declared is not None and inferred.by_file:
         fits = text_fits if format_of(table.format).is_parsed else stored_fits

@@ -84,8 +84,8 @@ class Readers:
         if table.corrupt_of is not None:
             return corrupt_rows(*self._load_permissive(reader, table.corrupt_of))
         schema = _schema_of(table)
-        if table.format == TABLE:
-            return _declared(_check_types(reader.table(table.table or ""), schema, table), schema)
+        if has_own_columns(table):
+            return _declared(_check_types(self._open_own(reader, table), schema, table), schema)
         policy = corrupt_policy(table, self.session)
         if policy in ("drop", "quarantine"):
             frame, names = self._load_permissive(reader, table)
@@ -94,6 +94,12 @@ class Readers:
         if schema is not None and (table.schema is not None or format_of(table.format).schema == "extended"):
             reader = reader.schema(schema)
         return _declared(reader.load(self._path(table)) if table.path else reader.load(), schema)
+
+    def _open_own(self, reader: DataStreamReader | DataFrameReader, table: SourceTable) -> DataFrame:
+        """Returns a table that has columns of its own, by its name in the catalog or its path, which is no pattern."""
+        if table.table is not None:
+            return reader.table(table.table)
+        return reader.format(table.format).load(join(str(self.root), table.path or ""))
 
     def _load_permissive(
         self, reader: DataStreamReader | DataFrameReader, table: SourceTable
@@ -113,6 +119,11 @@ class Readers:
 
     def _path(self, table: SourceTable) -> str:
         return join(escaped(self.root), table.path or "")
+
+
+def has_own_columns(table: SourceTable) -> bool:
+    """Returns whether `table` is a table that records its columns, which a declared schema must match."""
+    return table.format == TABLE or format_of(table.format).is_table
 
 
 def escaped(path: Path | str) -> str:
@@ -153,14 +164,15 @@ def _declared(frame: DataFrame, schema: StructType | str | None) -> DataFrame:
 
 
 def _check_types(frame: DataFrame, schema: StructType | str | None, table: SourceTable) -> DataFrame:
-    """Returns `frame`, a catalog table, whose types a reader cannot change. Raises: SchemaError if they differ."""
+    """Returns `frame`, a table whose types a reader cannot change. Raises: SchemaError if they differ."""
+    name = table.table or table.path
     types = {column.name.lower(): column.dataType.simpleString() for column in frame.schema.fields}
     for column in _struct(schema).fields:
         wanted, found = column.dataType.simpleString(), types.get(column.name.lower())
         if found is None:
-            raise SchemaError(f"the table {table.table} has no column `{column.name}`")
+            raise SchemaError(f"the table {name} has no column `{column.name}`")
         if found != wanted:
-            raise SchemaError(f"the table {table.table} has `{column.name}` as {found}, but the model needs {wanted}")
+            raise SchemaError(f"the table {name} has `{column.name}` as {found}, but the model needs {wanted}")
     return frame
 
 

@@ -19,6 +19,7 @@ from sqlstream.spark.reading.python_code import import_name, is_data_source
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.running.prepare import PreparedQuery
 from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.table_formats.writers import prepare_table, table_of
 from sqlstream.spark.writing.micro_batches import BatchWriter, SinkTarget
 from sqlstream.spark.writing.tables import table_provider
 from sqlstream.spark.writing.writers import batch_writer
@@ -49,18 +50,22 @@ def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
     """Starts the query and returns it. Raises: FindingsError, Spark's errors."""
     query = order.query
     set_pool(query.frame.sparkSession, query.model.config.pool or query.model.name)
+    target = SinkTarget(query.model, query.output, order.output, query.frame, secrets)
+    batches = batch_writer(target)
+    table = table_of(target) if batches is None else None
+    frame = query.frame if table is None else prepare_table(target, table)
     writer = (
-        query.frame.writeStream.outputMode(query.model.config.output_mode)
+        frame.writeStream.outputMode(query.model.config.output_mode)
         .options(**secrets.resolve_all(query.output.options))
         .queryName(query_name(query))
         .option("checkpointLocation", order.checkpoint)
     )
     _check_trigger(writer, order)
     writer = _with_trigger(writer, order.trigger)
-    target = SinkTarget(query.model, query.output, order.output, query.frame, secrets)
-    batches = batch_writer(target)
     if batches is not None:
         return _start_batches(writer, batches, target)
+    if table is not None:
+        return table.stream(writer)
     if query.output.partition_by:
         writer = writer.partitionBy(*query.output.partition_by)
     if query.output.python is not None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sqlstream.compiler.rules.options.given import GivenOptions
 from sqlstream.compiler.rules.options.kafka import kafka_problems
+from sqlstream.compiler.rules.options.lake import lake_problems
 from sqlstream.errors import Finding
 from sqlstream.project.wording import quoted, quoted_list
 
@@ -22,6 +23,8 @@ def conflicts(given: GivenOptions) -> Iterator[Finding]:
         yield from _jdbc_problems(given)
     if given.format.name == "kafka":
         yield from kafka_problems(given)
+    if given.format.is_table:
+        yield from lake_problems(given)
 
 
 def _refused_in_streams(given: GivenOptions) -> Iterator[Finding]:

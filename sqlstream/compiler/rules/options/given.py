@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlstream.compiler.compiled import CompiledProject
@@ -82,3 +82,8 @@ def given_options(compiled: CompiledProject) -> Iterator[GivenOptions]:
             yield GivenOptions(what, facts, output.options, merged, output.location)
         if not own:
             seen.add(output.sink)
+
+
+def has_path_option(names: Iterable[str]) -> bool:
+    """Returns whether one of the options `names` is the path."""
+    return any(name.lower() == "path" for name in names)

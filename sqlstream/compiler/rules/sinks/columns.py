@@ -59,6 +59,7 @@ def sink_schemas(compiled: CompiledProject, model: CompiledModel, output: Output
     partitions = {name.lower() for name in output.partition_by}
     written = [column for column in columns if column.name.lower() not in partitions]
     yield from _repeated_names(model, output, [column.name for column in columns], exact=False)
+    yield from _refused_names(model, output, columns)
     yield from _unfit_types(model, output, written)
     yield from _unfit_counts(model, output, columns, written)
     if output.format == "kafka":
@@ -97,7 +98,8 @@ def _repeated_names(model: CompiledModel, output: Output, names: Sequence[str], 
     that nobody can read.
     """
     by_name: dict[str, list[str]] = {}
-    for name in names if format_of(output.format).writes_files else ():
+    facts = format_of(output.format)
+    for name in names if facts.writes_files or facts.is_table else ():
         by_name.setdefault(name if exact else name.lower(), []).append(name)
     for same in by_name.values():
         if len(same) > 1:
@@ -107,6 +109,21 @@ def _repeated_names(model: CompiledModel, output: Output, names: Sequence[str], 
                 f"sink `{output.sink}` writes {output.format} files, which Spark could not read back; column names "
                 "are case-insensitive",
                 "give each column a unique name with `as`",
+                model.file.location,
+            )
+
+
+def _refused_names(model: CompiledModel, output: Output, columns: Sequence[Column]) -> Problems:
+    """Yields a problem for each column name that the format refuses; with column mapping Delta takes any name."""
+    refused = set(format_of(output.format).name_refuses)
+    is_mapped = any(name.lower().startswith("delta.columnmapping.") for name in output.options)
+    for column in columns if not is_mapped else ():
+        if refused & set(column.name):
+            shown = ", ".join(repr(character) for character in sorted(refused & set(column.name)))
+            yield Problem(
+                f"sink `{output.sink}` cannot write the column `{column.name}` of `{model.name}`",
+                f"a column name of {output.format} cannot contain {shown}",
+                "give the column another name with `as`, or set delta.columnMapping.mode: name in the sink's options",
                 model.file.location,
             )
 

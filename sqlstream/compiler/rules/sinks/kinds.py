@@ -139,7 +139,8 @@ def _is_table_of_files(compiled: CompiledProject, output: Output) -> bool:
     """Returns whether the output is certainly a table of files, in Spark's own catalog."""
     target = compiled.project.target
     default_format = str(target.spark.get("spark.sql.sources.default", "parquet")).lower()
-    is_spark_table = output.table is not None and not target.packages and is_of_spark(target, output.table)
+    is_named = output.table is not None and not format_of(output.format).is_table
+    is_spark_table = is_named and not target.packages and is_of_spark(target, output.table or "")
     return is_spark_table and format_of(default_format).writes_files
 
 

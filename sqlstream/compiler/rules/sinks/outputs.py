@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.rules.options.given import has_path_option
 from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, rule, terminal_models
 from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.errors import Severity
@@ -42,12 +43,12 @@ def path_options(compiled: CompiledProject) -> Problems:
     by_models = [
         (f"`{model.name}` sets the path of sink `{output.sink}` as an option", model.place_of("options"))
         for model, output in terminal_models(compiled)
-        if _is_path_among(model.config.options)
+        if has_path_option(model.config.options)
     ]
     by_sinks = [
         (f"sink `{sink.name}` sets its path as an option", sink.places.get("options", sink.location))
         for sink in compiled.project.sinks
-        if _is_path_among(sink.options)
+        if has_path_option(sink.options)
     ]
     why = "options go to Spark unchanged, so the path would be relative to the working directory"
     fix = 'write it as a key of the sink, for example path: "{{ model.name }}"'
@@ -65,12 +66,8 @@ def missing_sink_paths(compiled: CompiledProject) -> Problems:
             output.location,
         )
         for output in declared_outputs(compiled)
-        if format_of(output.format).writes_files and not output.path and not _is_path_among(output.options)
+        if format_of(output.format).writes_files and not output.path and not has_path_option(output.options)
     ]
-
-
-def _is_path_among(options: Iterable[str]) -> bool:
-    return any(name.lower() == "path" for name in options)
 
 
 @output_rule("output-mode")
@@ -108,7 +105,8 @@ def shared_outputs(compiled: CompiledProject) -> Problems:
 
 def _shareable(model: CompiledModel, output: Output, storage: str) -> Iterator[tuple[str, str, str, str]]:
     """Yields each place that a model writes to: the key that sets it, a description, its text, its normal form."""
-    if format_of(output.format).writes_files and output.path:
+    facts = format_of(output.format)
+    if (facts.writes_files or facts.is_table) and output.path:
         yield "sink", "output path", output.path, plain_path(storage, output.path)
     if output.table:
         yield "sink", "table", output.table, output.table.replace("`", "").lower()

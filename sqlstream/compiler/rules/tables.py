@@ -1,0 +1,79 @@
+"""Rules on Delta Lake and Iceberg, whose tables have a path or a name in a catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.rules.options.given import has_path_option
+from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, rule
+from sqlstream.compiler.rules.sinks.outputs import declared_outputs
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.project.formats.formats import format_of
+from sqlstream.project.on_corrupt import declared_sources
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The path and the name of the table of a source or sink, `what` in messages."""
+
+    what: str
+    format: str
+    path: str | None
+    table: str | None
+    example: str
+    location: Location
+
+
+@rule("missing-path", "invalid-value")
+def places_of_tables(compiled: CompiledProject) -> Problems:
+    """A table of Delta Lake or Iceberg has either a path or a name in a catalog."""
+    for place in _places(compiled):
+        if not place.path and not place.table:
+            yield Finding(
+                "missing-path",
+                f"{place.what} has no path and no table",
+                f"{place.format} finds a table by its folder or by its name in a catalog",
+                f"add {place.example}",
+                place.location,
+            )
+        elif place.path and place.table:
+            yield Finding(
+                "invalid-value",
+                f"{place.what} has both a path and a table",
+                "each of them names a table",
+                "remove one of them",
+                place.location,
+            )
+
+
+def _places(compiled: CompiledProject) -> Iterator[_Place]:
+    for table in declared_sources(compiled.project.sources):
+        if format_of(table.format).is_table and not has_path_option(table.options):
+            what, example = f"source `{table.full_name}`", "path: with its folder, or table: with its name"
+            yield _Place(what, table.format, table.path, table.table, example, table.location)
+    for output in {output.sink: output for output in declared_outputs(compiled)}.values():
+        if format_of(output.format).is_table and not has_path_option(output.options):
+            what, example = f"sink `{output.sink}`", 'a path, for example path: "{{ model.name }}"'
+            yield _Place(what, output.format, output.path, output.table, example, output.location)
+
+
+@output_rule("output-mode")
+def updates_without_key(_: CompiledProject, model: CompiledModel, output: Output) -> Problems:
+    """A table takes changed rows only if it knows which rows they replace."""
+    facts = format_of(output.format)
+    if (
+        facts.updates_by_key
+        and model.streaming
+        and model.config.output_mode == "update"
+        and not model.config.unique_key
+    ):
+        yield Problem(
+            f"`{model.name}` streams in update mode, but sets no unique_key",
+            f"sink `{output.sink}` of format {output.format} needs the columns that identify a row: a changed row "
+            "replaces the earlier one with the same values in them",
+            "add unique_key, for an aggregation with the columns of its GROUP BY",
+            model.place_of("output_mode"),
+        )

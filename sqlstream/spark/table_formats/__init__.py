@@ -1,0 +1,1 @@
+"""Tables of Delta Lake and Iceberg: found, created, and written with each batch exactly once."""

@@ -1,0 +1,149 @@
+"""Writes queries to tables of Delta Lake and Iceberg.
+
+Spark's own streaming writers append rows, and replace all of them in complete mode: Delta's records the query and the
+batch in each commit, Iceberg's in each snapshot, and both ignore a batch that they have. sqlstream applies keys itself.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import coalesce, col, expr, lit
+
+from sqlstream.compiler.compiled import Output
+from sqlstream.compiler.sql.names import quote_identifier
+from sqlstream.project.formats.formats import format_of
+from sqlstream.spark.reading.type_text import type_text
+from sqlstream.spark.table_formats.commits import committing, last_batch
+from sqlstream.spark.table_formats.merge import DELETES, merge_sql
+from sqlstream.spark.table_formats.table import FormatTable, table_at
+from sqlstream.spark.writing.keys import count_keys
+from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget
+from sqlstream.state.ledger import OutputColumn
+
+VIEW = "sqlstream_batch"
+"""The temp view of a batch, in the session of its query."""
+
+
+def table_of(target: SinkTarget) -> FormatTable | None:
+    """Returns the table of a sink of Delta Lake or Iceberg, None for other sinks. It may not exist yet."""
+    output, session = target.output, target.frame.sparkSession
+    if not format_of(output.format).is_table or target.place is None:
+        return None
+    if output.table is not None:
+        return FormatTable(session, output.format, target.place)
+    return table_at(session, output.format, path=target.place)
+
+
+def table_writer(target: SinkTarget) -> BatchWriter | None:
+    """Returns the writer of a batch model, and of a stream with keys; None if Spark's own writer serves the stream."""
+    table, model = table_of(target), target.model
+    if table is None:
+        return None
+    if not model.streaming:
+        return ReplacingWriter(target, table)
+    return MergingWriter(target, table) if model.config.unique_key and model.config.output_mode != "complete" else None
+
+
+def prepare_table(target: SinkTarget, table: FormatTable) -> DataFrame:
+    """Returns the rows for Spark's own streaming writer, after it has created the table or added new columns to it.
+
+    In complete mode rows that meet `delete_when` are left out. Raises: Spark's errors.
+    """
+    create_or_extend(target, table)
+    condition = target.model.config.delete_when
+    frame = target.frame if condition is None else target.frame.where(~_condition(condition))
+    return table.align(frame)
+
+
+def create_or_extend(target: SinkTarget, table: FormatTable) -> None:
+    """Creates the table with the columns of the query, or adds those that it lacks. Raises: Spark's errors."""
+    columns = [OutputColumn(field.name, type_text(field.dataType)) for field in target.frame.schema]
+    existing = table.columns()
+    if existing is None:
+        table.create(columns, target.output.partition_by, _properties(target.output))
+    else:
+        known = {column.name.lower() for column in existing}
+        table.add([column for column in columns if column.name.lower() not in known])
+
+
+class MergingWriter:
+    """Replaces and deletes rows by `unique_key`, each batch in one commit that records the batch."""
+
+    def __init__(self, target: SinkTarget, table: FormatTable) -> None:
+        self._target, self._table = target, table
+        self._is_first = True
+
+    def open(self) -> None:
+        """Creates the table, or adds columns. Raises: Spark's errors."""
+        create_or_extend(self._target, self._table)
+
+    def write(self, rows: DataFrame, batch: MicroBatch) -> None:
+        """Merges the rows into the table. Raises: RepeatedKeyError, Spark's errors."""
+        if self._has(rows, batch):
+            return
+        rows.persist()  # read once for the keys, and up to three times by MERGE
+        try:
+            if count_keys(rows, batch.unique_key):
+                self._merge(rows, batch)
+        finally:
+            rows.unpersist()
+        self._is_first = False
+
+    def _has(self, rows: DataFrame, batch: MicroBatch) -> bool:
+        """Returns whether the table has the batch; only the first batch of a query can be a repeated one. Delta checks
+        that in MERGE itself.
+        """
+        is_unknown = self._is_first and self._table.format == "iceberg"
+        return is_unknown and last_batch(rows.sparkSession, self._table.name, batch.query_id) >= batch.id
+
+    def _merge(self, rows: DataFrame, batch: MicroBatch) -> None:
+        session = rows.sparkSession
+        source = FormatTable(session, self._table.format, self._table.name, self._table.path).align(rows)
+        columns, condition = source.columns, self._target.model.config.delete_when
+        source = source.withColumn(DELETES, lit(False) if condition is None else _condition(condition))
+        source.createOrReplaceTempView(VIEW)
+        with committing(session, self._table.format, batch):
+            session.sql(merge_sql(self._table.name, VIEW, columns, batch.unique_key, rows.columns))
+
+
+class ReplacingWriter:
+    """Replaces all rows and columns of a table in one commit; the table keeps its earlier versions."""
+
+    def __init__(self, target: SinkTarget, table: FormatTable) -> None:
+        self._target, self._table = target, table
+
+    def open(self) -> None:
+        """Does nothing: the write creates the table."""
+
+    def write(self, rows: DataFrame, batch: MicroBatch) -> None:
+        """Replaces the table. Rows that meet `delete_when` are left out. Raises: Spark's errors."""
+        condition, output = self._target.model.config.delete_when, self._target.output
+        kept = rows if condition is None else rows.where(~_condition(condition))
+        if self._table.format == "delta":
+            self._overwrite(kept, batch)
+            return
+        writer = kept.writeTo(self._table.name).using("iceberg").options(**batch.options)
+        for name, value in _properties(output).items():
+            writer = writer.tableProperty(name, value)
+        partitions = [col(quote_identifier(name)) for name in output.partition_by]
+        (writer.partitionedBy(*partitions) if partitions else writer).createOrReplace()
+
+    def _overwrite(self, rows: DataFrame, batch: MicroBatch) -> None:
+        writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").options(**batch.options)
+        if self._target.output.partition_by:
+            writer = writer.partitionBy(*self._target.output.partition_by)
+        if self._table.path is not None:
+            writer.save(self._table.path)
+        else:
+            writer.saveAsTable(self._table.name)
+
+
+def _condition(sql: str) -> Column:
+    """Returns the condition, false where it is null."""
+    return coalesce(expr(sql), lit(False))
+
+
+def _properties(output: Output) -> dict[str, str]:
+    """Returns the options of a sink that are properties of its table. Secrets never are: tables are read by others."""
+    starts = format_of(output.format).properties
+    return {name: value for name, value in output.options.items() if isinstance(value, str) and name.startswith(starts)}

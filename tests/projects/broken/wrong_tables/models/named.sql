@@ -1,0 +1,2 @@
+{{ config(sink='lake') }}
+select id as `order id` from {{ source('lake', 'orders') }}

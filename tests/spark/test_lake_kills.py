@@ -1,0 +1,70 @@
+"""`kill -9` right after a table has committed, before its checkpoint has, leaves tables that are exact.
+
+SQLSTREAM_KILLS sets the number of kills (`make kills`: ten).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+from pathlib import Path
+
+from conftest import ProjectFolder, java_below
+from lake_tables import FORMATS, SINKS, lake_session, rows
+
+KILLS = int(os.environ.get("SQLSTREAM_KILLS", "2"))
+FILES_FOR_A_KILL = 4
+KEYS = 5
+
+QUERIES = {
+    "totals": "{{ config(sink='FORMAT', output_mode='update', unique_key='kind') }}\n"
+    "select kind, sum(amount) as total, count(*) as orders from {{ source('shop', 'orders') }} group by kind",
+    "newest": "{{ config(sink='FORMAT', unique_key='kind', delete_when='amount < 0') }}\n"
+    "select kind, id, amount from {{ source('shop', 'orders') }}",
+    "plain": "{{ config(sink='FORMAT') }} select id from {{ source('shop', 'orders') }}",
+}
+
+
+def commits_of(table: Path) -> set[str]:
+    """Returns the files of the commits of a table in either format."""
+    return {path.name for pattern in ("_delta_log/*.json", "metadata/*.metadata.json") for path in table.glob(pattern)}
+
+
+def wait_for_commits(process: subprocess.Popen[str], table: Path, number: int) -> None:
+    """Waits until a table has this many new commits."""
+    before = commits_of(table)
+    while len(commits_of(table) - before) < number:
+        assert process.poll() is None
+        os.sched_yield()
+
+
+def test_killed_runs_leave_exact_tables(folder: ProjectFolder) -> None:
+    """Sums, the newest row of each key, deleted rows and appended rows are as after one run without kills."""
+    folder.write({"sinks.yml": SINKS})
+    for each in FORMATS:
+        folder.write({f"models/{name}_{each}.sql": sql.replace("FORMAT", each) for name, sql in QUERIES.items()})
+    files = KILLS * FILES_FOR_A_KILL + 1
+    given = [(file, key, file % 3 - 1 + key % 2) for file in range(files) for key in range(KEYS)]
+    for file in range(files):
+        orders = [{"id": KEYS * file + key, "kind": f"k{key}", "amount": n} for f, key, n in given if f == file]
+        folder.rows(f"in/orders/{file}.json", orders, modified=file)
+    order = random.Random(7)
+    for number in range(KILLS):
+        process = folder.command("run", "--available-now", "--log-format", "json")
+        name = f"{order.choice(list(QUERIES))}_{FORMATS[number // 2 % 2]}"
+        wait_for_commits(process, folder.root / "store" / name, order.randint(2, 3))
+        os.kill(process.pid if number % 2 else java_below(process.pid), signal.SIGKILL)
+        process.communicate()
+        assert process.returncode != 0
+
+    assert folder.run().succeeded
+
+    totals = [(f"k{key}", sum(n for _, k, n in given if k == key), files) for key in range(KEYS)]
+    newest = [(f"k{key}", KEYS * file + key, n) for file, key, n in given if file == files - 1 and n >= 0]
+    with lake_session(folder) as session:
+        for each in FORMATS:
+            assert rows(session, folder, each, f"totals_{each}") == totals
+            assert rows(session, folder, each, f"newest_{each}") == newest
+            assert sorted(rows(session, folder, each, f"plain_{each}")) == [(number,) for number in range(len(given))]

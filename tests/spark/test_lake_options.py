@@ -1,0 +1,151 @@
+"""The compiler knows the options of Delta Lake and Iceberg, and judges their values and pairs as both do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from lake_tables import FORMATS
+from pyspark.sql import SparkSession
+
+from sqlstream.app.loading.load import load_for_reading
+from sqlstream.app.request import ProjectRequest
+from sqlstream.app.running.jars import session_connectors
+from sqlstream.app.running.session import brief_session
+from sqlstream.compiler.rules.options.lake import EXCLUDING, REPLACED
+from sqlstream.project.formats.formats import format_of
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS, jvm_of
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.table_formats.table import table_at
+from sqlstream.state.ledger import OutputColumn
+
+pytestmark = pytest.mark.smoke
+
+TAKEN = {
+    "delta": {
+        "maxBytesPerTrigger": "10g",
+        "startingVersion": "1",
+        "startingTimestamp": "2020-01-01",
+        "failOnDataLoss": "FALSE",
+    },
+    "iceberg": {"stream-from-timestamp": "0", "streaming-max-rows-per-micro-batch": "5"},
+}
+REFUSED = {
+    "delta": {
+        "maxBytesPerTrigger": "1.5g",
+        "maxFilesPerTrigger": "0",
+        "startingVersion": "-1",
+        "startingTimestamp": "soon",
+        "ignoreChanges": "maybe",
+        "skipChangeCommits": "maybe",
+        "readChangeFeed": "maybe",
+    },
+    "iceberg": {"stream-from-timestamp": "2020-01-01", "streaming-max-files-per-micro-batch": "x"},
+}
+"""Values of options of streams."""
+
+VALUES = {
+    "startingVersion": "0",
+    "startingTimestamp": "2020-01-01",
+    "versionAsOf": "1",
+    "timestampAsOf": "2099-01-01",
+    "branch": "main",
+    "start-timestamp": "0",
+    "end-timestamp": "9999999999999",
+    "start-snapshot-id": "1",
+    "snapshot-id": "1",
+    "tag": "t",
+    "as-of-timestamp": "1",
+}
+"""A value of each option that excludes another one."""
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session of sqlstream with the connectors of both formats."""
+    root = tmp_path_factory.mktemp("project")
+    tables = ", ".join(f"{{name: {each}, format: {each}, path: {each}}}" for each in FORMATS)
+    (root / "project.yml").write_text("name: options\ntargets: {local: {master: 'local[1]'}}\n")
+    (root / "sources.yml").write_text(f"sources: [{{name: lake, tables: [{tables}]}}]\n")
+    (root / "models").mkdir()
+    for each in FORMATS:
+        (root / f"models/read_{each}.sql").write_text(f"select * from {{{{ source('lake', '{each}') }}}}")
+    loaded, secrets = load_for_reading(ProjectRequest(root)), Secrets({})
+    with brief_session(loaded, secrets, session_connectors(loaded, secrets, os.environ, lambda _: None)) as runtime:
+        yield runtime.session
+
+
+@pytest.fixture(scope="module")
+def folders(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """The folders of a table in each format, with two commits."""
+    found = {each: str(tmp_path_factory.mktemp("tables") / each) for each in FORMATS}
+    for each, path in found.items():
+        table = table_at(session, each, path=path)
+        table.create([OutputColumn("id", "int")], (), {"delta.enableChangeDataFeed": "true"} if each == "delta" else {})
+        for number in range(2):
+            session.sql(f"INSERT INTO {table.name} VALUES ({number})")
+    return found
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_formats_and_the_compiler_judge_values_alike(
+    session: SparkSession, folders: Mapping[str, str], tmp_path: Path, name: str
+) -> None:
+    """A stream with a value that the compiler accepts reads a batch, and another one fails."""
+    wrong = []
+    for expected, values in ((True, TAKEN[name]), (False, REFUSED[name])):
+        for option, value in values.items():
+            rows = session.readStream.format(name).option(option, value).load(folders[name])
+            writer = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / f"{option}{value}"))
+            query = writer.trigger(availableNow=True).start()
+            by_format = _ends_well(query)
+            taken = format_of(name).values_of(option, streams=True)
+            by_compiler = taken is not None and taken.accepts(value)
+            if not by_format == by_compiler == expected:
+                wrong.append((option, value, by_format, by_compiler))
+    assert wrong == []
+
+
+def _ends_well(query: object) -> bool:
+    try:
+        query.awaitTermination(60)  # type: ignore[attr-defined]
+    except SPARK_ERRORS:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *((name, pair) for name, pairs in EXCLUDING.items() for pair in pairs if pair[0][:5] not in ("start", "end-t")),
+        ("iceberg", ("start-timestamp", "start-snapshot-id")),
+        *(("iceberg", (old,)) for old in REPLACED),
+        ("iceberg", ("end-snapshot-id",)),
+        ("delta", ("readChangeFeed",)),
+    ],
+)
+def test_the_formats_refuse_the_same_combinations(
+    session: SparkSession, folders: Mapping[str, str], name: str, options: tuple[str, ...]
+) -> None:
+    """A static table is not read with options that exclude or need each other, or that Spark replaces."""
+    given = {option: VALUES.get(option, "true" if name == "delta" else "1") for option in options}
+
+    with pytest.raises(SPARK_ERRORS):
+        session.read.format(name).options(**given).load(folders[name]).collect()
+
+
+def test_the_compiler_knows_all_options(session: SparkSession) -> None:
+    """An option that is missing in the list would be reported as misspelt."""
+    jvm = jvm_of(session)
+    keys = jvm.java.lang.Class.forName("org.apache.spark.sql.delta.DeltaOptions$").getField("MODULE$").get(None)
+    delta = set(jvm.scala.jdk.javaapi.CollectionConverters.asJava(keys.validOptionKeys()))
+    ice = set()
+    for name in ("Read", "Write"):
+        for field in jvm.java.lang.Class.forName(f"org.apache.iceberg.spark.Spark{name}Options").getFields():
+            ice |= {value} if isinstance(value := field.get(None), str) else set()
+    ours = {"path", "queryName", "checkpointLocation"}
+
+    assert delta - ours - {"parquet.writer.version"} <= set(format_of("delta").options)
+    assert ice - ours - {"snapshot-property"} <= set(format_of("iceberg").options)

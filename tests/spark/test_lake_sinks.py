@@ -1,0 +1,115 @@
+"""Queries into Delta Lake and Iceberg: appended, merged, deleted and replaced rows, each batch once."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import ProjectFolder
+from lake_tables import FORMATS, SINKS, commits, forget_last_commit, lake_session, rows
+
+from sqlstream.errors import FindingsError
+from sqlstream.state.runs.events import Notice
+
+pytestmark = pytest.mark.smoke
+
+ORDERS = "from {{ source('shop', 'orders') }}"
+MODELS = {
+    "appended": f"{{{{ config(sink='FORMAT', partition_by='kind') }}}} select kind, id {ORDERS}",
+    "merged": "{{ config(sink='FORMAT', output_mode='update', unique_key='kind') }}\n"
+    f"select sum(amount) as total, kind {ORDERS} group by kind",
+    "deleted": "{{ config(sink='FORMAT', unique_key=['id'], delete_when='amount < 0') }} select id, kind, amount "
+    f"{ORDERS}",
+    "replaced": f"{{{{ config(sink='FORMAT', output_mode='complete') }}}} select kind, count(*) as orders {ORDERS} "
+    "group by kind",
+}
+
+
+@pytest.fixture
+def lake(folder: ProjectFolder) -> ProjectFolder:
+    """A project with one query of each kind into each format, and two files of orders."""
+    folder.write({"sinks.yml": SINKS})
+    for each in FORMATS:
+        folder.write({f"models/{name}_{each}.sql": sql.replace("FORMAT", each) for name, sql in MODELS.items()})
+    first = [{"id": 1, "kind": "a", "amount": 1}, {"id": 2, "kind": "b", "amount": 2}]
+    second = [{"id": 1, "kind": "a", "amount": 10}, {"id": 2, "kind": "b", "amount": -1}, {"id": 3, "kind": "c"}]
+    for number, orders in enumerate((first, second)):
+        folder.rows(f"in/orders/{number}.json", orders, modified=number)
+    return folder
+
+
+def test_each_batch_changes_the_tables_once(lake: ProjectFolder) -> None:
+    """After a kill between the commit of a table and that of the checkpoint, the repeated batch changes nothing."""
+    assert lake.run().succeeded
+    for each in FORMATS:
+        for name in MODELS:
+            forget_last_commit(lake, f"{name}_{each}")
+    lake.rows("in/orders/2.json", [{"id": 4, "kind": "a", "amount": 100}, {"id": 1, "amount": -1}], modified=2)
+    assert lake.run().succeeded
+
+    with lake_session(lake) as session:
+        for each in FORMATS:
+            found = {name: rows(session, lake, each, f"{name}_{each}") for name in MODELS}
+            assert found == {
+                "appended": [("a", 1), ("a", 1), ("a", 4), ("b", 2), ("b", 2), ("c", 3), (None, 1)],
+                "merged": [(-1, None), (1, "b"), (111, "a"), (None, "c")],
+                "deleted": [(3, "c", None), (4, "a", 100)],
+                "replaced": [("a", 3), ("b", 2), ("c", 1), (None, 1)],
+            }
+            assert [commits(session, lake, each, f"{name}_{each}") for name in MODELS] == [3, 3, 3, 3]
+
+
+def test_a_table_gets_the_new_columns_of_a_changed_model(folder: ProjectFolder) -> None:
+    """A new column is added and said; a type that the table cannot hold is refused until a full refresh."""
+    model = "{{{{ config(sink='{}') }}}} select {} from {{{{ source('shop', 'orders') }}}}"
+    folder.write({"sinks.yml": SINKS} | {f"models/{each}_ids.sql": model.format(each, "id") for each in FORMATS})
+    folder.rows("in/orders/0.json", [{"id": 1, "kind": "a"}], modified=0)
+    assert folder.run().succeeded
+
+    folder.rows("in/orders/1.json", [{"id": 2, "kind": "b"}], modified=1)
+    folder.write({f"models/{each}_ids.sql": model.format(each, "kind, cast(id as smallint) as id") for each in FORMATS})
+    assert folder.run().succeeded
+    notices = [event.text for event in folder.events if isinstance(event, Notice) and "is new" in event.text]
+    folder.write({f"models/{each}_ids.sql": model.format(each, "kind, id, struct(id) as s") for each in FORMATS})
+    assert folder.run().succeeded
+    folder.write({f"models/{each}_ids.sql": model.format(each, "cast(id as string) as id") for each in FORMATS})
+    with pytest.raises(FindingsError) as refused:
+        folder.run()
+    assert folder.run(full_refresh=True).succeeded
+
+    assert len(notices) == 2
+    assert {finding.code for finding in refused.value.findings} == {"output-columns"}
+    with lake_session(folder) as session:
+        for each in FORMATS:
+            assert rows(session, folder, each, f"{each}_ids") == [(1, None, None), (2, "b", None)]
+            assert rows(session, folder, each, f"{each}_ids.v2") == [("1",), ("2",)]
+
+
+def test_a_batch_model_replaces_its_table(folder: ProjectFolder) -> None:
+    """Each run writes all rows in one commit, also with other columns and partitions."""
+    folder.write({"sinks.yml": SINKS, "seeds/kinds.csv": "kind,amount\na,1\nb,2\n"})
+    model = "{{{{ config(sink='{}'{}) }}}} select {} from {{{{ ref('kinds') }}}}"
+    folder.write({f"models/{each}_kinds.sql": model.format(each, "", "*") for each in FORMATS})
+    assert folder.run().succeeded
+    changed = ("partition_by='kind', unique_key='kind', delete_when=\"kind = 'b'\"", "kind, 'x' as name")
+    folder.write({f"models/{each}_kinds.sql": model.format(each, ", " + changed[0], changed[1]) for each in FORMATS})
+    assert folder.run().succeeded
+
+    with lake_session(folder) as session:
+        for each in FORMATS:
+            assert rows(session, folder, each, f"{each}_kinds") == [("a", "x")]
+            assert commits(session, folder, each, f"{each}_kinds") == 2
+
+
+def test_a_repeated_key_ends_the_query(folder: ProjectFolder) -> None:
+    """The finding names the key, and the table keeps its rows; a table that a user made keeps its other columns."""
+    keyed = "{{ config(sink='FORMAT', unique_key='id') }} select id, kind from {{ source('shop', 'orders') }}"
+    folder.write({"sinks.yml": SINKS} | {f"models/{each}_ids.sql": keyed.replace("FORMAT", each) for each in FORMATS})
+    folder.rows("in/orders/0.json", [{"id": 1, "kind": "a"}], modified=0)
+    folder.rows("in/orders/1.json", [{"id": 2, "kind": "b"}, {"id": 2, "kind": "c"}], modified=1)
+
+    results = folder.run().results
+
+    whys = [result.finding.why for result in results if result.finding is not None]
+    assert len(whys) == 2
+    assert all('2 rows of the batch have the same unique_key {"id":2}' in why for why in whys)
+    with lake_session(folder) as session:
+        assert [rows(session, folder, each, f"{each}_ids") for each in FORMATS] == [[(1, "a")]] * 2

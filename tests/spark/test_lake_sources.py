@@ -1,0 +1,70 @@
+"""Tables of Delta Lake and Iceberg as streams and as static tables."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import ProjectFolder
+from lake_tables import FORMATS, SINKS, lake_session, rows
+
+from sqlstream.app.request import ProjectRequest
+from sqlstream.app.source_schema import source_schema
+from sqlstream.errors import FindingsError
+
+pytestmark = pytest.mark.smoke
+
+TABLES = """
+  - name: lake
+    tables:
+      - name: delta
+        format: delta
+        path: store/raw_delta
+        schema: id int, kind string
+        options: {startingVersion: 0, maxFilesPerTrigger: 1, skipChangeCommits: true}
+      - name: iceberg
+        format: iceberg
+        path: store/raw_iceberg
+        options: {streaming-max-files-per-micro-batch: 1, streaming-skip-overwrite-snapshots: true}
+      - {name: first, format: delta, path: store/raw_delta, mode: batch, options: {versionAsOf: 1}}
+      - {name: wrong, format: iceberg, path: store/raw_iceberg, mode: batch, schema: id string}
+"""
+
+
+@pytest.fixture
+def lake(folder: ProjectFolder) -> ProjectFolder:
+    """A project that writes orders to tables, and copies these tables."""
+    folder.write({"sinks.yml": SINKS, "sources.yml": (folder.root / "sources.yml").read_text() + TABLES.lstrip("\n")})
+    for each in FORMATS:
+        raw = f"{{{{ config(sink='{each}') }}}} select id, kind from {{{{ source('shop', 'orders') }}}}"
+        copy = f"{{{{ config(sink='{each}') }}}} select id from {{{{ source('lake', '{each}') }}}}"
+        folder.write({f"models/raw/raw_{each}.sql": raw, f"models/copy/copy_{each}.sql": copy})
+    folder.write(
+        {
+            "models/static/early.sql": "{{ config(sink='delta') }} select * from {{ source('lake', 'first') }}",
+            "models/static/wrong.sql": "{{ config(sink='delta') }} select * from {{ source('lake', 'wrong') }}",
+        }
+    )
+    for number in range(2):
+        folder.rows(f"in/orders/{number}.json", [{"id": number, "kind": "a"}], modified=number)
+    return folder
+
+
+def test_tables_are_streams_that_resume_and_static_tables(lake: ProjectFolder) -> None:
+    """A stream reads each row once over two runs; a static table has an earlier version or other types."""
+    assert lake.run("raw").succeeded
+    assert lake.run("copy", "early").succeeded
+    lake.rows("in/orders/2.json", [{"id": 2, "kind": "b"}], modified=2)
+    assert lake.run("raw").succeeded
+    assert lake.run("copy").succeeded
+    with pytest.raises(FindingsError) as refused:
+        lake.run("wrong")
+
+    found = source_schema(ProjectRequest(lake.root), "lake.iceberg")
+
+    (finding,) = refused.value.findings
+    assert finding.code == "source-unreadable"
+    assert "has `id` as int" in finding.why
+    assert [(column.name, column.data_type) for column in found.columns] == [("id", "int"), ("kind", "string")]
+    with lake_session(lake) as session:
+        for each in FORMATS:
+            assert rows(session, lake, each, f"copy_{each}") == [(0,), (1,), (2,)]
+        assert rows(session, lake, "delta", "early") == [(0, "a")]

@@ -1,0 +1,78 @@
+"""Which columns of a query a table of Delta Lake or Iceberg can hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from identities import STATEFUL
+
+from sqlstream.state.ledger import OutputColumn, QueryIdentity
+from sqlstream.state.table_columns import table_column_problems
+
+
+def query(*partition_by: str, **columns: str) -> QueryIdentity:
+    """Returns a query with these columns."""
+    written = tuple(OutputColumn(name, type_) for name, type_ in columns.items())
+    return replace(STATEFUL, sink_format="delta", columns=written, partition_by=partition_by)
+
+
+@pytest.mark.parametrize(
+    ("stored", "given"),
+    [
+        ("int", "int"),
+        ("bigint", "tinyint"),
+        ("double", "float"),
+        ("string", "varchar(3)"),
+        ("string", "void"),
+        ("decimal(12,2)", "decimal(10,2)"),
+        ("array<struct<a:bigint>>", "array<struct<A:int>>"),
+        ("map<string,int>", "map<string,int>"),
+    ],
+)
+def test_a_table_holds_narrower_types(stored: str, given: str) -> None:
+    """All values of the query's type fit."""
+    assert table_column_problems("t", [OutputColumn("a", stored)], (), query(A=given), None) == ()
+
+
+@pytest.mark.parametrize(
+    ("stored", "given"),
+    [
+        ("int", "bigint"),
+        ("int", "string"),
+        ("string", "int"),
+        ("float", "double"),
+        ("timestamp", "timestamp_ntz"),
+        ("decimal(10,2)", "decimal(10,3)"),
+        ("struct<a:int>", "struct<a:int,b:int>"),
+        ("array<int>", "array<string>"),
+        ("struct<a:int>", "int"),
+    ],
+)
+def test_a_table_does_not_hold_other_types(stored: str, given: str) -> None:
+    """Values would be lost or changed; the fix names the table's type."""
+    (problem,) = table_column_problems("t", [OutputColumn("a", stored)], (), query(a=given), None)
+
+    assert (problem.column, problem.text) == ("a", f"column `a` is {given}, and the table has it as {stored}")
+    assert f"as {stored})" in (problem.undo or "")
+
+
+def test_only_a_column_that_the_model_has_got_is_added() -> None:
+    """A table that somebody else made must have all columns; a run adds those that are new in the model."""
+    table = [OutputColumn("a", "int")]
+
+    (problem,) = table_column_problems("t", table, (), query(a="int", b="date"), None)
+    assert problem.undo == "run ALTER TABLE t ADD COLUMNS (b date)"
+    assert table_column_problems("t", table, (), query(a="int", b="date"), query(a="int")) == ()
+    assert table_column_problems("t", table, (), query(a="int", b="date"), query(a="int", b="date")) == (problem,)
+
+
+def test_partitions_stay_as_they_are() -> None:
+    """A query without partition_by takes those of the table."""
+    table = [OutputColumn("a", "int"), OutputColumn("b", "int")]
+
+    assert table_column_problems("t", table, ("a",), query(a="int"), None) == ()
+    assert table_column_problems("t", table, ("a",), query("A", a="int"), None) == ()
+    (problem,) = table_column_problems("t", table, ("a",), query("b", a="int"), None)
+    assert problem.text == "the table is partitioned by a, and the query by b"
+    assert problem.undo == "set partition_by to [a]"
