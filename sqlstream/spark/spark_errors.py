@@ -29,6 +29,8 @@ _JAVA_CLASSES = re.compile(r"^:?\s*(?:[\w.$]+(?:Exception|Error): )+")
 _TASK = re.compile(r"^Job aborted due to stage failure: .*?\(TID \d+\) \([^)]*\): ")
 _CAUSE = re.compile(r"(?m)^Caused by: (.+)$")
 _TRACEBACK = re.compile(r"(?m)^.*Traceback \(most recent call last\):\n((?:[ \t].*\n|\n)*)(\S.*)")
+_OWN_ERROR = re.compile(r"(?m)^sqlstream\.[\w.]+\.(?P<name>DatabaseError|RefusedRowsError): (?P<message>.+)$")
+"""An error of sqlstream's own writers in a Python traceback."""
 _FRAME = re.compile(r'(?m)^\s*File "(.+)", line (\d+), in (\S+)$')
 _JAVA_NOISE = re.compile(r"^\s*(at |\.\.\. \d+ more|Caused by: |JVM stacktrace:|Driver stacktrace:|==)")
 
@@ -124,6 +126,9 @@ def error_finding(
     """Returns the finding for `error`, with the message `what` and Spark's message as the reason."""
     read = read_error(error, sql)
     why = f"Spark reports: {read.message}" + (f" [{read.condition}]" if read.condition else "")
+    own = _own_error(error)
+    if own is not None:
+        why = own["message"]
     if is_jvm_gone(error):
         why = "the Java process of Spark ended: it was killed, perhaps because memory ran out, or it crashed"
     return Finding(code, what, secrets.redact(why), secrets.redact(read.fix or fix), place.location, calls=place.calls)
@@ -131,7 +136,8 @@ def error_finding(
 
 def fails_again(error: BaseException) -> bool:
     """Returns whether a restart after `error` would certainly fail with the same error."""
-    if read_corrupt_record(error) is not None:
+    own = _own_error(error)
+    if read_corrupt_record(error) is not None or (own is not None and own["name"] == "RefusedRowsError"):
         return True
     causes = list(causes_of(error))
     conditions = {read_error(cause).condition or "" for cause in causes}
@@ -141,6 +147,18 @@ def fails_again(error: BaseException) -> bool:
         or any((_sqlstate(cause) or "").startswith(PERMANENT_SQLSTATES) for cause in causes)
         or any(words in str(cause) for words in (*OTHER_RUN_MESSAGES, LOST_IN_KAFKA) for cause in causes)
     )
+
+
+def _own_error(error: BaseException) -> re.Match[str] | None:
+    """Returns the last error of a writer of sqlstream that ended a batch, None if there is none."""
+    found = [match for cause in causes_of(error) for match in _OWN_ERROR.finditer(_qualified(cause))]
+    return found[-1] if found else None
+
+
+def _qualified(error: BaseException) -> str:
+    """Returns the text of an error, with the class in front if it is one of sqlstream."""
+    kind = type(error)
+    return f"{kind.__module__}.{kind.__name__}: {error}" if kind.__module__.startswith("sqlstream.") else str(error)
 
 
 def _sqlstate(error: BaseException) -> str | None:

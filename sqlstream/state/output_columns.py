@@ -41,7 +41,8 @@ def column_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[ColumnChange
     """
     if new.writes_snapshots or old.columns is None or new.columns is None:
         return ()
-    if format_of(new.sink_format).is_table:
+    facts = format_of(new.sink_format)
+    if facts.is_table or facts.is_database:
         return tuple(_of_table(old.columns, new.columns))
     if not format_of(new.sink_format).layout:
         return ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from sqlstream.state.runs.events import Status, TableShown
 def test_a_new_project_runs_and_shows_rows(
     tmp_path: Path, read_parquet: Callable[[Path], list[dict[str, Any]]]
 ) -> None:
-    """Both queries end without --available-now: one shows rows, and the other writes closed windows."""
+    """All queries end without --available-now: one shows rows, one writes closed windows, and one running totals."""
     fresh = ProjectFolder(init_project("my-shop", tmp_path).root)
 
     outcome = fresh.run(available_now=False)
@@ -26,7 +27,11 @@ def test_a_new_project_runs_and_shows_rows(
     assert {name: result.status for name, result in results.items()} == {
         "large_orders": Status.SUCCESS,
         "orders_per_minute": Status.SUCCESS,
+        "revenue_per_product": Status.SUCCESS,
     }
+    with sqlite3.connect(fresh.root / ".sqlstream/local/revenue_per_product.sqlite") as connection:
+        totals = connection.execute("select product, orders, revenue from revenue_per_product order by 1").fetchall()
+    assert ("table", 2, 378) in totals
     assert (results["large_orders"].rows_in, results["large_orders"].rows_out) == (14, 4)
     (shown,) = [event for event in fresh.events if isinstance(event, TableShown)]
     assert sorted(int(str(row[0])) for row in shown.rows) == [1, 3, 7, 11]

@@ -9,6 +9,7 @@ import json
 import os
 import random
 import signal
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,25 @@ FILES_FOR_A_KILL = 6
 """More files than a run reads before it is killed, so that there is always work left."""
 
 
+def sqlite_rows(file: Path, table: str) -> list[tuple[Any, ...]]:
+    """Returns the sorted rows of a table."""
+    with sqlite3.connect(file) as connection:
+        return sorted(connection.execute(f"select * from {table}"))
+
+
 def test_killed_runs_leave_each_row_once(folder: ProjectFolder, read_parquet: Rows) -> None:
-    """Stateless rows and closed windows come out once after several runs that were killed and one that finishes."""
+    """Stateless rows, closed windows and running totals come out once after several runs that were killed and one that
+    finishes, in files and in SQLite.
+    """
     folder.write(
         {
             "models/every.sql": "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}",
             "models/hourly.sql": "{{ config(sink='lake') }}\nselect /*+ WATERMARK(ts, '1 minute') */ window.start as hour, "
             "count(*) as orders\nfrom {{ source('shop', 'orders') }} group by window(ts, '1 hour')\n",
+            "models/_embedded.yml": "sinks: [{name: embedded, format: sqlite, path: '{{ model.name }}.sqlite'}]\n",
+            "models/added.sql": "{{ config(sink='embedded') }} select id from {{ source('shop', 'orders') }}",
+            "models/totals.sql": "{{ config(sink='embedded', output_mode='update', unique_key='kind') }}\n"
+            "select kind, count(*) as orders from {{ source('shop', 'orders') }} group by kind",
         }
     )
     files = KILLS * FILES_FOR_A_KILL
@@ -50,5 +63,7 @@ def test_killed_runs_leave_each_row_once(folder: ProjectFolder, read_parquet: Ro
     assert lines[-1] == {**lines[-1], "event": "done", "succeeded": True}
     every = sorted(row["id"] for row in read_parquet(folder.root / "store/every"))
     assert every == sorted(10 * number + i for number in range(files) for i in range(5))
+    assert sqlite_rows(folder.root / "store/added.sqlite", "added") == [(each,) for each in every]
+    assert sqlite_rows(folder.root / "store/totals.sqlite", "totals") == [("a", 3 * files), ("b", 2 * files)]
     hours = sorted((f"{row['hour']:%d %H}", row["orders"]) for row in read_parquet(folder.root / "store/hourly"))
     assert hours == [(f"{1 + hour // 24:02} {hour % 24:02}", 5) for hour in range(files - 2)]  # the last two are open

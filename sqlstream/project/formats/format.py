@@ -108,6 +108,11 @@ class Format:
     name_refuses: str = ""
     """The characters that names of its columns cannot contain."""
 
+    is_database: bool = False
+    """Whether a sink is a table of a database, which sqlstream creates and to which it applies each batch."""
+    is_embedded: bool = False
+    """Whether a sink is one file at a local path."""
+
     may_make_tables: bool = False
     """Whether other queries of the same run may read by name the tables of its sources or sinks."""
 
@@ -119,6 +124,11 @@ class Format:
     def writes_snapshots(self, output_mode: str) -> bool:
         """Whether a stream in this output mode replaces all files of its output in each batch."""
         return self.writes_files and output_mode == "complete"
+
+    @property
+    def writes_path(self) -> bool:
+        """Whether a sink of the format has a path of its own."""
+        return self.writes_files or self.is_embedded
 
     @property
     def is_parsed(self) -> bool:

@@ -33,6 +33,7 @@ FILES = {
     "models/orders/large_orders.sql",
     "models/orders/orders_clean.sql",
     "models/orders/orders_per_minute.sql",
+    "models/orders/revenue_per_product.sql",
     "project.yml",
     "schemas/project.schema.json",
     "schemas/resources.schema.json",
@@ -87,8 +88,9 @@ def test_a_new_project_compiles_without_findings(tmp_path: Path, name: str) -> N
     compiled = compile_models(ProjectRequest(root))
     assert compiled.findings == ()
     assert compiled.loaded.compiled.project.name == name.replace("-", "_")
-    assert {model.name for model in compiled.models} == {"orders_clean", "orders_per_minute", "large_orders"}
-    assert {model.name for model in compiled.models if model.output} == {"orders_per_minute", "large_orders"}
+    names = {"orders_clean", "orders_per_minute", "large_orders", "revenue_per_product"}
+    assert {model.name for model in compiled.models} == names
+    assert {model.name for model in compiled.models if model.output} == names - {"orders_clean"}
     assert all(model.config.trigger.kind == "available_now" for model in compiled.models)
 
 

@@ -99,15 +99,20 @@ def _repeated_names(model: CompiledModel, output: Output, names: Sequence[str], 
     """
     by_name: dict[str, list[str]] = {}
     facts = format_of(output.format)
-    for name in names if facts.writes_files or facts.is_table else ():
+    why = (
+        f"sink `{output.sink}` writes to a table, whose column names are case-insensitive"
+        if facts.is_database
+        else f"sink `{output.sink}` writes {output.format} files, which Spark could not read back; column names are "
+        "case-insensitive"
+    )
+    for name in names if facts.writes_files or facts.is_table or facts.is_database else ():
         by_name.setdefault(name if exact else name.lower(), []).append(name)
     for same in by_name.values():
         if len(same) > 1:
             yield Finding(
                 "sink-schema",
                 f"`{model.name}` has several columns with the same name: {', '.join(f'`{name}`' for name in same)}",
-                f"sink `{output.sink}` writes {output.format} files, which Spark could not read back; column names "
-                "are case-insensitive",
+                why,
                 "give each column a unique name with `as`",
                 model.file.location,
             )

@@ -61,12 +61,14 @@ def missing_sink_paths(compiled: CompiledProject) -> Problems:
     return [
         Problem(
             f"sink `{output.sink}` has no path",
-            f"a sink of {output.format} files writes to a folder",
+            f"a sink of {output.format} files writes to a folder"
+            if format_of(output.format).is_file
+            else f"a sink of format {output.format} writes to one file",
             'add a path, for example path: "{{ model.name }}"',
             output.location,
         )
         for output in declared_outputs(compiled)
-        if format_of(output.format).writes_files and not output.path and not has_path_option(output.options)
+        if format_of(output.format).writes_path and not output.path and not has_path_option(output.options)
     ]
 
 
@@ -106,7 +108,7 @@ def shared_outputs(compiled: CompiledProject) -> Problems:
 def _shareable(model: CompiledModel, output: Output, storage: str) -> Iterator[tuple[str, str, str, str]]:
     """Yields each place that a model writes to: the key that sets it, a description, its text, its normal form."""
     facts = format_of(output.format)
-    if (facts.writes_files or facts.is_table) and output.path:
+    if (facts.writes_path or facts.is_table) and output.path:
         yield "sink", "output path", output.path, plain_path(storage, output.path)
     if output.table:
         yield "sink", "table", output.table, output.table.replace("`", "").lower()

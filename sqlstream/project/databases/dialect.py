@@ -1,0 +1,83 @@
+"""What differs between databases, as frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from sqlstream.project.types.types import Array, DataType, Decimal, Map, Primitive, Struct
+
+BATCHES = "_sqlstream_batches"
+"""The table with the last batch of each query that a database has applied."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """How a database stores the values of one type.
+
+    Spark computes `spark` from a column and writes it to a staging column of type `staged`. The database computes `sql`
+    from the staging column and stores it as `type`. `{}` stands for the column. `accepts` are other types of an
+    existing column that hold every value, in lower case.
+    """
+
+    type: str
+    staged: str = ""
+    spark: str = "{}"
+    sql: str = "{}"
+    accepts: frozenset[str] = frozenset()
+
+    @property
+    def staging_type(self) -> str:
+        """The type of the staging column."""
+        return self.staged or self.type
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The SQL of one database.
+
+    `store` returns how a column of a type is stored, None if the database cannot store it; its second argument says
+    whether the column is part of the key. `on_conflict` returns the end of an INSERT that replaces rows, for the quoted
+    key columns and the other quoted columns. `delete` returns the DELETE of the rows whose keys a staging table marks
+    as deleted. `add_key` returns the statement that makes columns of a table unique, `change_type` the one that changes
+    the type of a column, None if the database has none. `staging` is the start of the statement that creates a staging
+    table. `insert_new` is the start of an INSERT that ignores an existing key, and `ignore` is its end. `session`
+    sets up a session: a statement waits a minute for a lock. `bulk_options` are options of the JDBC driver with which
+    it writes many rows at once.
+    """
+
+    name: str
+    title: str
+    quote_mark: str
+    store: Callable[[DataType, bool], Stored | None]
+    on_conflict: Callable[[list[str], list[str]], str]
+    delete: Callable[[str, str, list[str], str], str]
+    add_key: Callable[[str, list[str]], str]
+    change_type: Callable[[str, str, str], str] | None
+    staging: str
+    insert_new: str
+    ignore: str = ""
+    for_update: str = " FOR UPDATE"
+    text: str = "text"
+    session: str = ""
+    bulk_options: Mapping[str, str] = field(default_factory=dict)
+
+    def quote(self, name: str) -> str:
+        """Returns a name as an identifier."""
+        return self.quote_mark + name.replace(self.quote_mark, 2 * self.quote_mark) + self.quote_mark
+
+
+def type_name(type_: DataType) -> str:
+    """Returns the name of a type without its parts, such as `bigint`, `decimal` or `struct`; empty if unknown."""
+    if isinstance(type_, Primitive):
+        return "interval" if type_.name.startswith("interval") else type_.name
+    return _NESTED.get(type(type_), "")
+
+
+_NESTED: dict[type, str] = {Array: "array", Map: "map", Struct: "struct", Decimal: "decimal"}
+
+AS_JSON = frozenset({"array", "map", "struct", "variant"})
+"""Types that databases store as JSON text."""
+
+UNSTORED = frozenset({"geometry", "geography", "time"})
+"""Types that no sink of a database stores."""

@@ -1,0 +1,83 @@
+"""Compares an existing table with the columns and the key of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.databases.statements import StoredColumn, TableLayout
+from sqlstream.project.wording import quoted_list
+from sqlstream.spark.writing.databases.database import Database, FoundColumn, FoundTable
+from sqlstream.spark.writing.micro_batches import SinkTarget
+from sqlstream.state.refusals import refresh_text
+
+
+def check_table(target: SinkTarget, database: Database, layout: TableLayout, found: FoundTable) -> list[str]:
+    """Returns the statements that add the missing columns to the table, if sqlstream may add them.
+
+    Raises: FindingsError for every difference that sqlstream cannot or may not change.
+    """
+    differences = _Differences(target, database, layout, found)
+    problems = [*differences.key(), *differences.types()]
+    missing = differences.missing()
+    if not database.adds_columns:
+        problems += [differences.finding(text, statement) for text, statement in missing]
+    if problems:
+        raise FindingsError(problems)
+    return [statement for _, statement in missing]
+
+
+class _Differences:
+    def __init__(self, target: SinkTarget, database: Database, layout: TableLayout, found: FoundTable) -> None:
+        self._target, self._database, self._layout, self._found = target, database, layout, found
+        self._existing = {column.name.lower(): column for column in found.columns}
+
+    def missing(self) -> list[tuple[str, str]]:
+        """Returns each column that the table does not have: a description, and the statement that adds it."""
+        quote = self._layout.dialect.quote
+        return [
+            (
+                f"it has no column `{column.name}`",
+                f"ALTER TABLE {self._layout.table} ADD COLUMN {quote(column.name)} {column.stored.type}",
+            )
+            for column in self._layout.columns
+            if column.name.lower() not in self._existing
+        ]
+
+    def types(self) -> Iterator[Finding]:
+        """Yields the columns whose type cannot hold the values of the query."""
+        for column in self._layout.columns:
+            existing = self._existing.get(column.name.lower())
+            if existing is not None and not _holds(existing, column):
+                text = f"its column `{column.name}` is {existing.type}, but the model needs {column.stored.type}"
+                yield self.finding(text, self._change(column))
+
+    def key(self) -> Iterator[Finding]:
+        """Yields the problem of a table whose rows the key does not identify."""
+        keys = frozenset(key.lower() for key in self._layout.keys)
+        if keys and keys <= self._existing.keys() and keys not in self._found.unique:
+            names = [self._layout.dialect.quote(column.name) for column in self._layout.key_columns]
+            text = f"it has no primary key or unique index on exactly {quoted_list(self._layout.keys)}"
+            yield self.finding(text, self._layout.dialect.add_key(self._layout.table, names))
+
+    def _change(self, column: StoredColumn) -> str:
+        dialect = self._layout.dialect
+        if dialect.change_type is None:
+            return ""
+        return dialect.change_type(self._layout.table, dialect.quote(column.name), column.stored.type)
+
+    def finding(self, why: str, statement: str) -> Finding:
+        """Returns the finding about one difference; without a `statement`, no statement can change it."""
+        model = self._target.model
+        change = f"run in {self._layout.dialect.title}: {statement}" if statement else "give the column another name"
+        return Finding(
+            "output-columns",
+            f"the table {self._layout.table} does not fit the rows of `{model.name}`",
+            why,
+            f"{change}; or {refresh_text(model.name)}",
+            model.place_of("sink"),
+        )
+
+
+def _holds(existing: FoundColumn, column: StoredColumn) -> bool:
+    return existing.type == column.stored.type.lower() or existing.type in column.stored.accepts

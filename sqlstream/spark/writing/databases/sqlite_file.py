@@ -1,0 +1,108 @@
+"""SQLite: a table in one file on the machine that runs sqlstream."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from sqlstream.project.databases.dialect import Dialect
+from sqlstream.project.databases.sqlite import SQLITE
+from sqlstream.project.databases.statements import TableLayout, create_staging
+from sqlstream.spark.writing.databases.database import Connection, DatabaseError, FoundColumn, FoundTable
+
+WAIT_SECONDS = 60.0
+"""How long to wait for another process that writes to the file."""
+
+
+@dataclass(frozen=True)
+class SqliteFile:
+    """The table `table` (quoted) of the file at `path`."""
+
+    path: Path
+    table: str
+    dialect: Dialect = SQLITE
+    schema: str = ""
+    adds_columns: bool = True
+
+    def connect(self) -> Connection:
+        """Opens the file, and creates it if it does not exist."""
+        with _errors(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(self.path, timeout=WAIT_SECONDS, isolation_level=None)
+            connection.execute("PRAGMA journal_mode = WAL")  # readers see the last complete batch, and never wait
+            connection.execute("PRAGMA synchronous = FULL")  # a commit survives a power failure, as Spark's log does
+            return SqliteConnection(connection, self.path)
+
+
+@dataclass(frozen=True)
+class SqliteConnection:
+    """A connection to the file at `path`."""
+
+    connection: sqlite3.Connection
+    path: Path
+
+    def begin(self, kind: str = "IMMEDIATE") -> None:
+        """Begins a transaction, as the only one that writes."""
+        self.run(f"BEGIN {kind}")
+
+    def run(self, statement: str) -> None:
+        """Runs a statement."""
+        with _errors(self.path):
+            self.connection.execute(statement)
+
+    def run_many(self, statement: str, rows: Iterator[tuple[object, ...]]) -> None:
+        """Runs a statement for each of `rows`."""
+        with _errors(self.path):
+            self.connection.executemany(statement, rows)
+
+    def all(self, query: str) -> list[Sequence[object]]:
+        """Returns all rows of a query."""
+        with _errors(self.path):
+            return self.connection.execute(query).fetchall()
+
+    def first(self, query: str) -> Sequence[object] | None:
+        """Returns the first row of a query, None without rows."""
+        return next(iter(self.all(query)), None)
+
+    def commit(self) -> None:
+        """Ends the transaction."""
+        self.run("COMMIT")
+
+    def find_table(self, table: str) -> FoundTable | None:
+        """Returns a table as it exists, None if it does not."""
+        columns = self.all(f"PRAGMA table_info({table})")
+        unique = [frozenset(str(name).lower() for _, name, _, _, _, rank in columns if rank)]
+        for _, index, is_unique, *_ in self.all(f"PRAGMA index_list({table})"):
+            parts = self.all(f"PRAGMA index_info({SQLITE.quote(str(index))})") if is_unique else []
+            unique.append(frozenset(str(name).lower() for _, _, name in parts))
+        found = tuple(FoundColumn(str(name), str(kind).lower()) for _, name, kind, *_ in columns)
+        return FoundTable(found, tuple(unique)) if found else None
+
+    def stage(self, rows: DataFrame, layout: TableLayout, staging: str) -> None:
+        """Writes `rows` to a temporary table, one partition after the other."""
+        self.run(create_staging(layout, staging))
+        marks = ", ".join("?" * len(rows.columns))
+        self.begin("DEFERRED")  # a temporary table does not lock the file
+        self.run_many(f"INSERT INTO {staging} VALUES ({marks})", rows.toLocalIterator(prefetchPartitions=True))
+        self.commit()
+
+    def drop_staging(self, staging: str) -> None:
+        """Does nothing: a temporary table ends with its self."""
+
+    def close(self) -> None:
+        """Closes the connection, and rolls back a transaction that has not ended."""
+        self.connection.close()
+
+
+@contextmanager
+def _errors(path: Path) -> Iterator[None]:
+    """Raises: DatabaseError for an error of SQLite or of the file system."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise DatabaseError(f"SQLite reports for {path}: {error}") from error

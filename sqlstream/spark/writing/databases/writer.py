@@ -1,0 +1,162 @@
+"""Writes each micro-batch to a table in one transaction, together with a record of the batch."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import closing, suppress
+
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import expr
+
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Place
+from sqlstream.project.databases.dialect import type_name
+from sqlstream.project.databases.statements import (
+    BatchRecord,
+    StoredColumn,
+    TableLayout,
+    apply_batch,
+    create_table,
+    staged_rows,
+    wrong_keys,
+)
+from sqlstream.project.types.parser import parse_type
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.reading.type_text import type_text
+from sqlstream.spark.spark_errors import error_finding
+from sqlstream.spark.writing.databases.database import Connection, Database, DatabaseError, RefusedRowsError
+from sqlstream.spark.writing.databases.existing import check_table
+from sqlstream.spark.writing.micro_batches import MicroBatch, SinkTarget
+
+logger = logging.getLogger("sqlstream.databases")
+
+
+class DatabaseWriter:
+    """Writes the batches of one query to a table of `database`: exactly once, also if Spark repeats a batch.
+
+    Rows go to a staging table first. One transaction then checks the record of (query, batch), changes the table, and
+    updates the record.
+    """
+
+    def __init__(self, target: SinkTarget, database: Database) -> None:
+        self._target, self._database = target, database
+        self._config = target.model.config
+        self._replaces = not target.model.streaming or self._config.output_mode == "complete"
+
+    def open(self) -> None:
+        """Creates the table, or checks that the existing one has the columns and the key of the query.
+
+        Raises: FindingsError.
+        """
+        self._check_condition()
+        layout = self._layout()
+        try:
+            with closing(self._database.connect()) as connection:
+                connection.run(BatchRecord(self._database.dialect, "", self._database.schema).create)
+                found = connection.find_table(self._database.table)
+                if found is None:
+                    connection.run(create_table(layout))
+                    return
+                for statement in check_table(self._target, self._database, layout, found):
+                    connection.run(statement)
+        except DatabaseError as error:
+            raise FindingsError([self._unusable(error)]) from error
+
+    def write(self, rows: DataFrame, batch: MicroBatch) -> None:
+        """Applies the batch, unless the database has it already.
+
+        Raises: RefusedRowsError, DatabaseError, Spark's errors. The table then has all of the batch or nothing.
+        """
+        layout = self._layout()
+        record = BatchRecord(self._database.dialect, batch.query_id, self._database.schema)
+        with closing(self._database.connect()) as connection:
+            if self._target.model.streaming and _last_batch(connection.first(record.find)) >= batch.id:
+                logger.info("%s: batch %s is already in %s", batch.model, batch.id, self._database.table)
+                rows.write.format("noop").mode("overwrite").save()  # for the state and the watermark of the batch
+                return
+            staging = self._database.dialect.quote(f"_sqlstream_{batch.query_id.replace('-', '')[:24]}")
+            staged = rows.selectExpr(*staged_rows(layout, self._config.delete_when))
+            try:
+                connection.stage(staged, layout, staging)
+                self._apply(connection, layout, staging, batch, record)
+            finally:
+                with suppress(DatabaseError):  # an error of the batch itself matters more
+                    connection.drop_staging(staging)
+
+    def _apply(
+        self, connection: Connection, layout: TableLayout, staging: str, batch: MicroBatch, record: BatchRecord
+    ) -> None:
+        connection.begin()
+        if self._target.model.streaming:
+            add, find = record.lock(batch.model)
+            connection.run(add)
+            if _last_batch(connection.first(find)) >= batch.id:
+                return  # another process has applied it in the meantime
+            connection.run(record.update(batch.id))
+        if layout.keys:
+            self._check_keys(connection.first(wrong_keys(layout, staging)))
+        for statement in apply_batch(layout, staging, replaces=self._replaces):
+            connection.run(statement)
+        connection.commit()
+
+    def _layout(self) -> TableLayout:
+        dialect, keys = self._database.dialect, {key.lower() for key in self._config.unique_key}
+        columns = []
+        for field in self._target.frame.schema:
+            type_ = parse_type(type_text(field.dataType))
+            stored = dialect.store(type_, field.name.lower() in keys)
+            if stored is None:
+                raise FindingsError([self._unstored(field.name, type_name(type_))])
+            columns.append(StoredColumn(field.name, stored))
+        deletes = self._config.delete_when is not None
+        return TableLayout(dialect, self._database.table, tuple(columns), self._config.unique_key, deletes)
+
+    def _check_keys(self, wrong: object) -> None:
+        if wrong is None:
+            return
+        keys = ", ".join(f"`{key}`" for key in self._config.unique_key)
+        is_null = bool(wrong[0])  # type: ignore[index]
+        problem = "a row has null in" if is_null else "two rows of one batch have the same value of"
+        fix = "leave such rows out, or use coalesce()" if is_null else "select one row for each key"
+        raise RefusedRowsError(f"{problem} the unique_key {keys}: {fix}")
+
+    def _check_condition(self) -> None:
+        condition = self._config.delete_when
+        if condition is None:
+            return
+        model = self._target.model
+        try:
+            self._target.frame.where(expr(condition))
+        except SPARK_ERRORS as error:
+            place = Place(model.place_of("delete_when"))
+            what = f"`{model.name}` has a delete_when that Spark cannot evaluate"
+            fix = "write a condition on the columns of the model, such as delete_when=\"operation = 'd'\""
+            finding = error_finding(
+                error, code="sink-schema", what=what, place=place, secrets=self._target.secrets, fix=fix
+            )
+            raise FindingsError([finding]) from error
+
+    def _unstored(self, column: str, type_: str) -> Finding:
+        model = self._target.model
+        return Finding(
+            "sink-schema",
+            f"sink `{self._target.output.sink}` cannot write the column `{column}` of `{model.name}`",
+            f"its type is {type_}, which {self._database.dialect.title} cannot store",
+            "cast the column to another type, or remove it",
+            model.place_of("sink"),
+        )
+
+    def _unusable(self, error: DatabaseError) -> Finding:
+        model = self._target.model
+        return Finding(
+            "query-failed",
+            f"the query of `{model.name}` cannot start: its table {self._database.table} cannot be used",
+            self._target.secrets.redact(str(error)),
+            f"fix the cause, or the options of sink `{self._target.output.sink}`",
+            model.place_of("sink"),
+        )
+
+
+def _last_batch(row: object) -> int:
+    """Returns the batch in the first row of a query for a record, -1 if there is none."""
+    return -1 if row is None else int(row[0])  # type: ignore[index]

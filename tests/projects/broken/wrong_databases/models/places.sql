@@ -1,0 +1,2 @@
+{{ config(sink='totals') }}
+select id, place from {{ source('shop', 'orders') }}

@@ -1,0 +1,2 @@
+{{ config(sink='nowhere') }}
+select id, kind as ID from {{ source('shop', 'orders') }}
