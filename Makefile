@@ -6,7 +6,7 @@ BIN41 := .venv41/bin
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test check corpus corpus-next fuzz kills faults bench-check bench-compile bench-run bench-test archive lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test check corpus corpus-next fuzz kills faults registry bench-check bench-compile bench-run bench-test archive lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -61,6 +61,10 @@ kills: .venv/ready .venv41/ready
 # A broker that is away for twenty seconds; `make check` makes it three.
 faults: .venv/ready
 	SQLSTREAM_OUTAGE_SECONDS=20 $(BIN)/python -m pytest tests/spark/test_kafka_faults.py
+
+# Reads Avro messages with the schemas of a real registry, Apicurio; downloads 150 MB the first time.
+registry: .venv/ready
+	SQLSTREAM_REGISTRY=apicurio $(BIN)/python -m pytest -n 0 tests/spark/test_kafka_avro.py
 
 lint: .venv/ready
 	$(BIN)/ruff check .

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sqlstream.app.loading.load import Loaded, load_for_reading
+from sqlstream.app.pin_schemas import pin_schemas
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.running.signals import StopSignals, interruptible
 from sqlstream.compiler.node_ids import source_id
@@ -12,6 +13,7 @@ from sqlstream.errors import UsageError
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.on_corrupt import declared_sources
 from sqlstream.project.values import SourceTable
+from sqlstream.spark.secrets import Secrets
 from sqlstream.state.results.source_columns import SourceColumns
 
 SAMPLED_FILES = 20
@@ -24,7 +26,9 @@ def source_schema(
     most_files: int = SAMPLED_FILES,
     notify: Callable[[str], None] = lambda _line: None,
 ) -> SourceColumns:
-    """Returns the columns of the source `source.table`, from at most `most_files` of its files. Writes nothing.
+    """Returns the columns of the source `source.table`, from at most `most_files` of its files.
+
+    Writes the schemas of a schema registry to the project, and no other files.
 
     `notify` gets progress messages. Raises: FindingsError; UsageError for an unknown source; KeyboardInterrupt.
     """
@@ -32,6 +36,9 @@ def source_schema(
     tables = {table.full_name: table for table in declared_sources(loaded.compiled.project.sources)}
     if name not in tables:
         raise UsageError(f"there is no source `{name}`; {did_you_mean(name, tables)}")
+    messages = tables[name].messages
+    if messages is not None and messages.registry is not None:
+        return pin_schemas(loaded, tables[name], messages.registry, Secrets(request.env), notify)
     with interruptible() as signals:
         return _read_columns(request, loaded, tables[name], most_files, notify, signals)
 
@@ -50,7 +57,6 @@ def _read_columns(
     from sqlstream.spark.reading.inputs import NodeReader
     from sqlstream.spark.reading.source_columns import merge_columns
     from sqlstream.spark.reading.sources import Readers
-    from sqlstream.spark.secrets import Secrets
 
     check_target(loaded)
     check_java(request.env, signals)

@@ -51,7 +51,12 @@ def _declared(
 ) -> Iterator[tuple[str, Mapping[str, OptionValue], str, Location]]:
     for node, table in compiled.sources.items():
         if node in nodes:
-            yield table.format, table.options, f"source `{table.full_name}`", table.places.get("format", table.location)
+            by = f"source `{table.full_name}`"
+            yield table.format, table.options, by, table.places.get("format", table.location)
+            formats = {} if table.messages is None else table.messages.formats
+            for key, form in formats.items():
+                if form in ("avro", "protobuf"):
+                    yield form, {}, by, table.places.get(key, table.location)
     for node, model in compiled.models.items():
         if node in nodes and model.output is not None:
             yield model.output.format, model.output.options, f"sink `{model.output.sink}`", model.output.location
@@ -59,7 +64,7 @@ def _declared(
 
 def _connector_name(format_name: str, options: Mapping[str, OptionValue]) -> str | None:
     if format_name != "jdbc":
-        return format_of(format_name).connector
+        return format_name if format_name in CONNECTORS else format_of(format_name).connector
     url = next((str(value) for name, value in options.items() if name.lower() == "url"), "")
     return next((name for start, name in JDBC_DRIVERS.items() if url.startswith(start)), None)
 
@@ -68,6 +73,7 @@ def _brings(target: Target, connector: Connector) -> bool:
     """Returns whether the target names the connector's artifact itself, in any version."""
     releases = [ConnectorRelease(connector.any_spark), *connector.releases.values()]
     artifacts = {_VERSIONS.sub("", release.jars[0].split(":")[1]) for release in releases if release.jars}
+    artifacts |= {connector.artifact} - {""}
     named = " ".join([*target.packages, *(str(target.spark.get(name, "")) for name in _JAR_SETTINGS)])
     return any(artifact in named for artifact in artifacts)
 

@@ -12,10 +12,10 @@ from sqlstream.project.configuration.resources import Resources, SeenNames, plac
 from sqlstream.project.configuration.validate import Path
 from sqlstream.project.configuration.written import written_table
 from sqlstream.project.files.files import ProjectFiles
-from sqlstream.project.messages.build import TableNode, build_messages, message_schema
+from sqlstream.project.messages.build import TableNode, build_table_schema, pinned_ids
 from sqlstream.project.messages.checks import message_problems
 from sqlstream.project.on_corrupt import corrupt_table, on_corrupt_problems
-from sqlstream.project.types.schema import build_columns, build_schema
+from sqlstream.project.types.schema import build_columns
 from sqlstream.project.values import SourceTable, Watermark
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import YamlMapping, locate
@@ -44,7 +44,8 @@ def _declared_tables(resources: Resources, files: ProjectFiles, findings: list[F
         for at, source, index in entries:
             path: Path = ("sources", at, "tables", index)
             built = _build_table(source, source.tables[index], node, path, files, findings)
-            yield replace(built, written=written_table(resources.written[file], path, built.schema))
+            written = written_table(resources.written[file], path, built.schema)
+            yield replace(built, written={**written, **pinned_ids(built.messages)})
 
 
 def _build_table(
@@ -56,10 +57,8 @@ def _build_table(
     findings: list[Finding],
 ) -> SourceTable:
     """The declared table, with an empty format if it has none."""
-    schema, options = build_schema(table, node, path, files, findings), {**source.options, **table.options}
-    messages = build_messages(TableNode(table, node, path, files), schema, findings)
-    if messages is not None:
-        schema = message_schema(messages, options, schema, locate(node, (*path, "value_format")))
+    options = {**source.options, **table.options}
+    schema, messages = build_table_schema(TableNode(table, options, node, path, files, findings))
     return SourceTable(
         source=source.name,
         name=table.name,

@@ -20,7 +20,6 @@ from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.memory_streams import JavaRows, MemoryInput, RowMaker
 from sqlstream.spark.reading.message_parsers import struct_of
-from sqlstream.spark.reading.messages import read_messages
 from sqlstream.spark.reading.python_code import import_name
 from sqlstream.spark.reading.read_columns import read_columns
 from sqlstream.spark.reading.sources import declared_schema
@@ -213,9 +212,7 @@ class CaseFrames:
         """Returns `frame`, which has the rows of `stream`, as its source returns them: messages are parsed."""
         if not stream.are_messages or stream.table is None:
             return frame
-        if stream.table.messages is None:
-            return frame.select(*stream.upstream.names)
-        return read_messages(frame, stream.table, stream.table.messages, self.inputs.readers.secrets, None)
+        return self.inputs.readers.parse_messages(frame, stream.table, None)
 
     def _all_rows(self, item: CaseInput) -> list[Rows]:
         if item.rows is not None:

@@ -9,8 +9,10 @@ from dataclasses import replace
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import UnitTestRequest
+from sqlstream.app.running.jars import session_connectors
 from sqlstream.app.running.session import brief_session, check_java
 from sqlstream.app.running.signals import interruptible
+from sqlstream.spark.jvm.session import NO_CONNECTORS, SessionConnectors
 from sqlstream.spark.jvm.slow_classes import slow_classes
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.results.unit_tests import CaseResult, Outcome
@@ -60,6 +62,13 @@ def _notify_results(
             return
 
 
+def _connectors_of_messages(loaded: Loaded, request: UnitTestRequest, secrets: Secrets) -> SessionConnectors:
+    """Returns what the parsers of Avro messages need, which a test can give; tests need no other connectors."""
+    tables = loaded.compiled.sources.items()
+    avro = [node for node, table in tables if table.messages is not None and table.messages.has_avro]
+    return session_connectors(loaded, secrets, request.project.env, lambda _line: None, avro) if avro else NO_CONNECTORS
+
+
 @contextmanager
 def open_harness(loaded: Loaded, request: UnitTestRequest) -> Iterator[Harness]:
     """Yields a harness with its own Spark session and a temporary warehouse. Raises: FindingsError."""
@@ -67,8 +76,9 @@ def open_harness(loaded: Loaded, request: UnitTestRequest) -> Iterator[Harness]:
     target = target_of_tests(project.target)
     compiled = replace(loaded.compiled, project=replace(project, target=target))
     secrets = Secrets(request.project.env)
+    connectors = _connectors_of_messages(replace(loaded, compiled=compiled), request, secrets)
     slow = slow_classes(model.sql for model in compiled.models.values())
-    with brief_session(replace(loaded, compiled=compiled), secrets, classes=slow) as runtime:
+    with brief_session(replace(loaded, compiled=compiled), secrets, connectors, classes=slow) as runtime:
         check_supported(runtime.session, runtime.version)
         settings, provider = session_settings(target), state_provider(project.target)
         yield Harness(runtime, secrets, settings, provider, request.equivalence, request.explains)

@@ -34,7 +34,8 @@ def source() -> None:
 def schema(project: ProjectRequest, debug: bool, name: str, sample: int, output: str) -> None:
     """Infer the columns of a source from its data with Spark, and print them as YAML to paste under the table.
 
-    Declared columns remain; comments show how many files were read and where the data differ. Changes no file.
+    Declared columns remain; comments show how many files were read and where the data differ. Changes no files, except
+    that it writes the schemas of a schema registry to registry/.
     """
     require_spark_system("source schema")
     with refusals_printed(output, debug):

@@ -64,10 +64,12 @@ def connectors_without_release(compiled: CompiledProject) -> Problems:
         connector = needed.connector
         if connector.release_for(minor) is None:
             releases = quoted_list(tuple(connector.releases))
+            install = f"install PySpark {max(connector.releases)}, or " if releases else ""
+            there_are = f"there are releases for {releases}" if releases else "sqlstream knows none that works on it"
             yield Problem(
                 f"{needed.by} needs {connector.title}, which has no release for Spark {minor}",
-                f"a release works only on its own Spark; there are releases for {releases}",
-                f"install PySpark {max(connector.releases)}, or name a release for {minor} in the target's packages:",
+                f"a release works only on its own Spark; {there_are}",
+                f"{install}name a release for {minor} in the target's packages:",
                 needed.location,
             )
 

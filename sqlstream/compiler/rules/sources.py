@@ -11,6 +11,7 @@ from sqlstream.compiler.rules.streams.watermarks import may_be_event_time
 from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.project.formats.format import BATCH, BATCHES, STREAM, STREAMS
 from sqlstream.project.formats.formats import format_of
+from sqlstream.project.messages.pinned import pinned_path
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.types.cursor import TypeSyntaxError
 from sqlstream.project.types.parser import parse_schema
@@ -32,6 +33,23 @@ def missing_schemas(compiled: CompiledProject, table: SourceTable) -> Problems:
             f"Spark needs a declared schema to stream {table.format} files",
             'declare columns: or schema:, for example schema: "id bigint, ts timestamp"',
             table.location,
+        )
+
+
+@source_rule("missing-schema")
+def unpinned_schemas(_: CompiledProject, table: SourceTable) -> Problems:
+    """A source with a schema registry needs the registry's schemas in the project."""
+    messages = table.messages
+    if messages is None or messages.registry is None:
+        return
+    registry = messages.registry
+    pinned = ((registry.subject, messages.avro), (registry.key_subject, messages.key_avro))
+    for subject in (subject for subject, avro in pinned if subject is not None and avro is None):
+        yield Problem(
+            f"the schemas of subject {quoted(subject)} of source `{table.full_name}` are not in the project",
+            f"sqlstream reads them from the project, in {pinned_path(subject)}, and not from the registry",
+            f"run `sqlstream source schema {table.full_name}`, and commit the file",
+            table.places.get("schema_registry", table.location),
         )
 
 

@@ -48,6 +48,19 @@ class ColumnDocument(Document):
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)
 
 
+class SchemaRegistryDocument(Document):
+    """The registry with the Avro schemas of a topic."""
+
+    label: ClassVar[str] = "a schema registry"
+
+    url: OptionText = Field(description="The address, such as https://registry.example.com.")
+    username: OptionText = Field("", description="The user, for basic authentication.")
+    password: OptionText = Field("", description="The password; use a secret.")
+    token: OptionText = Field("", description="A bearer token instead of a user; use a secret.")
+    subject: Text | None = Field(None, description="The subject of the values (default: the topic and `-value`).")
+    key_subject: Text | None = Field(None, description="The subject of the keys (default: the topic and `-key`).")
+
+
 class TableDocument(Document):
     """One table of a source."""
 
@@ -68,7 +81,10 @@ class TableDocument(Document):
     schema_: Text | None = Field(
         None, alias="schema", description="The columns as Spark DDL: `id bigint, at timestamp`."
     )
-    schema_file: Text | None = Field(None, description="A project file with Spark DDL or Spark's JSON schema.")
+    schema_file: Text | None = Field(
+        None,
+        description="A project file with Spark DDL, Spark's JSON schema, or for `value_format: avro` Avro's.",
+    )
     columns: tuple[ColumnDocument, ...] = Field(
         (), description="The columns. If all have a data_type, they are the schema."
     )
@@ -77,17 +93,20 @@ class TableDocument(Document):
         "stream", description="Whether to read it as a stream, or as a static table (batch)."
     )
     watermark: WatermarkDocument | None = Field(None, description="The table's event time and its delay.")
-    value_format: Literal["json", "text", "raw"] | None = Field(
+    value_format: Literal["json", "avro", "protobuf", "text", "raw"] | None = Field(
         None, description="With `format: kafka`, the format of the values of messages."
     )
     value_options: Options = Field(
         default_factory=dict, description="Options for the parser of the values, such as timestampFormat."
     )
-    key_format: Literal["json", "text", "raw"] | None = Field(
+    key_format: Literal["json", "avro", "text", "raw"] | None = Field(
         None, description="With `value_format`, the format of the keys of messages (default: raw)."
     )
     key_columns: tuple[ColumnDocument, ...] = Field(
         (), description="The columns of the keys, for a `key_format` with columns."
+    )
+    schema_registry: SchemaRegistryDocument | None = Field(
+        None, description="The registry with the schemas of a format avro, which `sqlstream source schema` pins."
     )
     on_corrupt: Literal["fail", "drop", "quarantine"] | None = Field(
         None, description="For json, csv, xml and Kafka's messages: what to do with corrupt records (default: fail)."

@@ -26,7 +26,7 @@ NO_OVERRIDES = Overrides(YamlMapping((), Location("")), YamlMapping((), Location
 """The overrides of a target without any."""
 
 
-MESSAGE_KEYS = frozenset({"value_format", "value_options", "key_format", "key_columns"})
+MESSAGE_KEYS = frozenset({"value_format", "value_options", "key_format", "key_columns", "schema_registry"})
 """Keys for the messages of Kafka."""
 
 SOURCE_FORMAT_KEYS = MESSAGE_KEYS | {"path", "table", "class", "options", "on_corrupt", "quarantine_sink"}

@@ -45,6 +45,7 @@ class Connector:
     `any_spark` are the jars of a connector that does not depend on Spark's version, such as a JDBC driver. `follows`
     says whether a later Spark can use the newest release; otherwise a release works only with its own Spark.
     `settings` are those of a session that uses it; `per_core` are settings that a local session sets to its cores.
+    `artifact` is the start of the artifact's name, for a connector without releases.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Connector:
     follows: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     per_core: tuple[str, ...] = ()
+    artifact: str = ""
 
     def release_for(self, spark: str) -> ConnectorRelease | None:
         """Returns the release for a minor version of Spark, None if there is no release that works."""
@@ -61,8 +63,8 @@ class Connector:
             return ConnectorRelease(self.any_spark)
         if spark in self.releases:
             return self.releases[spark]
-        newest = max(self.releases, key=_numbers)
-        if not self.follows or _numbers(spark) < _numbers(newest):
+        newest = max(self.releases, key=_numbers, default="")
+        if not newest or not self.follows or _numbers(spark) < _numbers(newest):
             return None
         jars = self.releases[newest].jars
         return ConnectorRelease(jars, jars[0].rpartition(":")[2])

@@ -77,6 +77,7 @@ CONNECTORS: dict[str, Connector] = {
             {"4.1": ConnectorRelease(("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",))},
             settings={EXTENSIONS: "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"},
         ),
+        Connector("protobuf", "Protobuf", {}, artifact="spark-protobuf"),
         Connector("postgresql", "PostgreSQL", {}, ("org.postgresql:postgresql:42.7.14",)),
         Connector("mariadb", "MariaDB", {}, ("org.mariadb.jdbc:mariadb-java-client:3.5.11",)),
         Connector("mysql", "MySQL", {}, ("com.mysql:mysql-connector-j:9.7.0",)),

@@ -270,8 +270,18 @@ _FORMATS = (
     ),
 )
 
-JSON_MESSAGES = Format("json", options=JSON_VALUES, lists_all_options=True)
-"""JSON as the values of messages."""
+MESSAGES = {
+    "json": Format("json", options=JSON_VALUES, lists_all_options=True),
+    "avro": Format("avro", options=options("datetimeRebaseMode"), lists_all_options=True),
+    "protobuf": Format(
+        "protobuf",
+        required=(
+            RequiredOption("descriptor", "a file of protoc --descriptor_set_out", "descriptor: shop.desc"),
+            RequiredOption("message", "the full name of the message", "message: shop.Order"),
+        ),
+    ),
+}
+"""The formats of the values of messages that have options."""
 
 FORMATS = {entry.name: entry for entry in _FORMATS}
 """All known formats, by name."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sqlstream.errors import Finding
 from sqlstream.project.configuration.overrides import MESSAGE_KEYS
-from sqlstream.project.messages.message_format import PREFIX, RAW, TEXT, TYPED, MessageFormat
+from sqlstream.project.messages.message_format import AVRO, JSON, PLAIN, PREFIX, PROTOBUF, MessageFormat
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted
 
@@ -36,7 +36,7 @@ def _value_problems(table: SourceTable, messages: MessageFormat) -> Iterator[Fin
     form = messages.value_format
     types = [key for key in ("schema", "schema_file") if key in table.places]
     types += ["columns"] if any(column.data_type for column in table.columns) else []
-    if form in (TEXT, RAW) and types:
+    if form in PLAIN and types:
         columns = f"`value {messages.columns[0].type}`"
         yield _problem(
             table,
@@ -46,9 +46,27 @@ def _value_problems(table: SourceTable, messages: MessageFormat) -> Iterator[Fin
             f"the column is {columns}; the columns of the metadata begin with `{PREFIX}`",
             "remove the schema, and the data_type of columns",
         )
-    if form not in (TEXT, RAW) and not types:
+    if form in (JSON, PROTOBUF) and not types:
         why = f"a value of the format {form} has the columns that the table declares"
         yield _problem(table, "missing-schema", "value_format", "has no columns", why, _EXAMPLE)
+    if form == AVRO and messages.registry is None and "schema_file" not in table.places:
+        yield _problem(
+            table,
+            "missing-schema",
+            "value_format",
+            "has neither a schema_file nor a schema_registry",
+            "bytes of Avro can be read only with the schema of their writer",
+            "add schema_file: with the .avsc file of the producer, or schema_registry: {url: ...}",
+        )
+    if not messages.has_avro and messages.registry is not None:
+        yield _problem(
+            table,
+            "unknown-key",
+            "schema_registry",
+            "has a schema_registry, but no format avro",
+            "only Avro messages have the ids of schemas",
+            "set `value_format: avro`, or remove `schema_registry`",
+        )
     for column in messages.columns:
         if column.name.lower().startswith(PREFIX):
             yield _problem(
@@ -63,7 +81,16 @@ def _value_problems(table: SourceTable, messages: MessageFormat) -> Iterator[Fin
 
 def _key_problems(table: SourceTable, messages: MessageFormat) -> Iterator[Finding]:
     has_columns, form = "key_columns" in table.places, messages.key_format
-    if form in TYPED and not has_columns:
+    if form == AVRO and messages.registry is None:
+        yield _problem(
+            table,
+            "missing-schema",
+            "key_format",
+            "has a key_format: avro but no schema_registry",
+            "the schema of keys is that of their subject in a registry",
+            "add schema_registry: {url: ...}",
+        )
+    if form == JSON and not has_columns:
         yield _problem(
             table,
             "missing-schema",
@@ -72,14 +99,14 @@ def _key_problems(table: SourceTable, messages: MessageFormat) -> Iterator[Findi
             f"a key of the format {form} has the columns that the table declares",
             "for example, add key_columns: [{name: id, data_type: bigint}]",
         )
-    elif form not in TYPED and has_columns:
+    elif form != JSON and has_columns:
         yield _problem(
             table,
             "invalid-value",
             "key_columns",
             f"declares key_columns, but its key_format is {form}",
-            f"such a key is one column, `{PREFIX}key {messages.key}`",
-            "remove `key_columns`, or set the key_format, for example json",
+            f"such a key is the column `{PREFIX}key {messages.key}`",
+            "remove `key_columns`, or set `key_format: json`",
         )
 
 

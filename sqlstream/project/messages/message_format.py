@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sqlstream.project.messages.pinned import AvroSchemas
 from sqlstream.project.secrets import OptionValue
 from sqlstream.project.types.types import Array, DataType, Field, Primitive, Struct
 
-JSON, TEXT, RAW = "json", "text", "raw"
+JSON, AVRO, PROTOBUF, TEXT, RAW = "json", "avro", "protobuf", "text", "raw"
 
-TYPED = frozenset({JSON})
-"""The formats whose columns the project declares."""
+PLAIN = frozenset({TEXT, RAW})
+"""The formats in which a key or value is one column."""
 
 BYTES = Primitive("binary")
 
@@ -34,11 +35,28 @@ _HEADER = Struct((Field("key", Primitive("string")), Field("value", BYTES)))
 
 
 @dataclass(frozen=True)
+class SchemaRegistry:
+    """A registry of Avro schemas: its address, how to log in, and the subjects of values and keys (None: unused)."""
+
+    url: OptionValue
+    username: OptionValue
+    password: OptionValue
+    token: OptionValue
+    subject: str | None
+    key_subject: str | None
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """The subjects that the source uses."""
+        return tuple(subject for subject in (self.subject, self.key_subject) if subject is not None)
+
+
+@dataclass(frozen=True)
 class MessageFormat:
     """The formats of the keys and values of a Kafka source.
 
-    `columns` are the columns of the value. `key` is the type of the key's column. `options` are those of the parser of
-    the value.
+    `columns` are the columns of the value; none if their schema is not pinned yet. `key` is the type of the key's
+    column. `options` are those of the parser of the value. `avro` and `key_avro` are the schemas of a format avro.
     """
 
     value_format: str
@@ -46,11 +64,19 @@ class MessageFormat:
     key_format: str = RAW
     key: DataType = BYTES
     options: Mapping[str, OptionValue] = field(default_factory=dict)
+    registry: SchemaRegistry | None = None
+    avro: AvroSchemas | None = None
+    key_avro: AvroSchemas | None = None
 
     @property
-    def formats(self) -> frozenset[str]:
-        """The formats of keys and values."""
-        return frozenset({self.value_format, self.key_format})
+    def formats(self) -> Mapping[str, str]:
+        """The formats of values and keys, by the key in YAML."""
+        return {"value_format": self.value_format, "key_format": self.key_format}
+
+    @property
+    def has_avro(self) -> bool:
+        """Whether keys or values are Avro."""
+        return AVRO in self.formats.values()
 
     def all_columns(self, options: Mapping[str, OptionValue]) -> tuple[Field, ...]:
         """Returns the columns of a source with these reader `options`: those of the value, then the metadata."""

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Protocol
 
 from pyspark.sql import Column
-from pyspark.sql.functions import from_json, is_valid_utf8, lit, struct, when
+from pyspark.sql.avro.functions import from_avro
+from pyspark.sql.functions import concat, conv, from_json, is_valid_utf8, length, lit, struct, substring, when
+from pyspark.sql.functions import hex as hex_
+from pyspark.sql.protobuf.functions import from_protobuf
 from pyspark.sql.types import DataType, StructType
 
-from sqlstream.project.messages.message_format import RAW, TEXT, MessageFormat
+from sqlstream.project.messages.avro_types import avro_type
+from sqlstream.project.messages.message_format import JSON, PROTOBUF, TEXT, MessageFormat
+from sqlstream.project.messages.pinned import AvroSchemas
 from sqlstream.project.on_corrupt import CORRUPT_OPTION
 from sqlstream.project.types.ddl import columns_ddl
 from sqlstream.project.types.types import Field, Struct
 from sqlstream.spark.reading.corrupt import CORRUPT, with_corrupt
+
+HEADER_BYTES = 5
+"""The length of the header of a message in the wire format of a schema registry."""
+
+MAX_BYTES = 2**31 - 1
+
+DESCRIPTOR, MESSAGE_NAME = "descriptor", "message"
+"""The options of Protobuf: a descriptor file of the project, and the full name of the message."""
+
+WITHIN = "value"
+"""The field of the outer record of Avro."""
 
 
 class Parser(Protocol):
@@ -25,6 +43,9 @@ class Parser(Protocol):
 
     def problem(self, data: Column, parsed: Column) -> Column:
         """Returns why `data`, which is not null, is corrupt, such as `is not UTF-8`; null if it is good."""
+
+    def field(self, parsed: Column, name: str) -> Column:
+        """Returns one column of good data; text and bytes have only one."""
 
     def result(self, parsed: Column) -> Column:
         """Returns what models see of good data: text, bytes or a struct; null for null."""
@@ -42,6 +63,10 @@ class RawParser:
         """Returns null."""
         return lit(None).cast("string")
 
+    def field(self, parsed: Column, _name: str) -> Column:
+        """Returns `parsed`."""
+        return parsed
+
     def result(self, parsed: Column) -> Column:
         """Returns `parsed`."""
         return parsed
@@ -58,6 +83,10 @@ class TextParser:
     def problem(self, _data: Column, parsed: Column) -> Column:
         """Returns whether the bytes are not UTF-8, which Spark would not notice."""
         return when(~is_valid_utf8(parsed), "is not UTF-8")
+
+    def field(self, parsed: Column, _name: str) -> Column:
+        """Returns `parsed`."""
+        return parsed
 
     def result(self, parsed: Column) -> Column:
         """Returns `parsed`."""
@@ -81,27 +110,125 @@ class JsonParser:
         corrupt = parsed.isNull() | parsed.getField(CORRUPT).isNotNull()
         return when(corrupt, "is not a JSON object with the declared types")
 
+    def field(self, parsed: Column, name: str) -> Column:
+        """Returns a field."""
+        return parsed.getField(name)
+
     def result(self, parsed: Column) -> Column:
         """Returns the fields."""
         return when(parsed.isNotNull(), struct(*(parsed.getField(name).alias(name) for name in self.schema.names)))
 
 
+@dataclass(frozen=True)
+class AvroParser:
+    """Reads Avro, by the schema that the header of a message names, as the reader's schema.
+
+    A record in a record has the same bytes as the inner one, so each schema is put into another record: for bytes that
+    cannot be read, Spark returns the outer one with a null in it, and not a record of nulls.
+    """
+
+    schemas: AvroSchemas
+    options: Mapping[str, str]
+
+    def parse(self, data: Column) -> Column:
+        """Returns the record within another one; null for a message whose schema is not pinned."""
+        if not self.schemas.writers:
+            return self._read(data, self.schemas.reader)
+        body = substring(data, HEADER_BYTES + 1, MAX_BYTES)
+        branches = [
+            (self._header(data) == lit(_header_of(number)), self._read(body, schema))
+            for number, schema in self.schemas.writers.items()
+        ]
+        (first, found), *others = branches
+        return reduce(lambda chain, branch: chain.when(*branch), others, when(first, found))
+
+    def problem(self, data: Column, parsed: Column) -> Column:
+        """Returns whether the header or the bytes after it are wrong."""
+        unread = when(parsed.isNull() | parsed.getField(WITHIN).isNull(), "cannot be read with its Avro schema")
+        if not self.schemas.writers:
+            return unread
+        is_framed = (length(data) >= HEADER_BYTES) & (substring(data, 1, 1) == lit(bytearray(1)))
+        number = conv(hex_(substring(data, 2, 4)), 16, 10)
+        missing = concat(lit("has the schema id "), number, lit(f", which is not in {self.schemas.path}"))
+        return (
+            when(~is_framed, "does not begin with a schema id")
+            .when(~self._header(data).isin([_header_of(number) for number in self.schemas.writers]), missing)
+            .otherwise(unread)
+        )
+
+    def field(self, parsed: Column, name: str) -> Column:
+        """Returns a field of the record; the value itself if the schema is not that of a record."""
+        inner = parsed.getField(WITHIN)
+        return inner.getField(name) if isinstance(avro_type(self.schemas.reader), Struct) else inner
+
+    def result(self, parsed: Column) -> Column:
+        """Returns the record."""
+        return parsed.getField(WITHIN)
+
+    def _read(self, data: Column, writer: str) -> Column:
+        options = {**self.options, "mode": "PERMISSIVE", "avroSchema": _in_record(self.schemas.reader)}
+        return from_avro(data, _in_record(writer), options)
+
+    @staticmethod
+    def _header(data: Column) -> Column:
+        return substring(data, 1, HEADER_BYTES)
+
+
+@dataclass(frozen=True)
+class ProtobufParser:
+    """Reads messages of Protobuf, by a descriptor file."""
+
+    schema: StructType
+    options: Mapping[str, str]
+
+    def parse(self, data: Column) -> Column:
+        """Returns the message; null for bytes that cannot be read."""
+        rest = {name: value for name, value in self.options.items() if name not in (MESSAGE_NAME, DESCRIPTOR)}
+        options = {**rest, "mode": "PERMISSIVE"}
+        return from_protobuf(data, self.options.get(MESSAGE_NAME, ""), self.options.get(DESCRIPTOR), options)
+
+    def problem(self, _data: Column, parsed: Column) -> Column:
+        """Returns whether there is no message."""
+        return when(parsed.isNull(), "is not a Protobuf message of the declared type")
+
+    def field(self, parsed: Column, name: str) -> Column:
+        """Returns a field, in its declared type."""
+        return parsed.getField(name).cast(self.schema[name].dataType)
+
+    def result(self, parsed: Column) -> Column:
+        """Returns the message."""
+        return parsed
+
+
+def _header_of(number: int) -> bytearray:
+    return bytearray(b"\0" + number.to_bytes(4, "big"))
+
+
+def _in_record(schema: str) -> str:
+    field = {"name": WITHIN, "type": json.loads(schema)}
+    return json.dumps({"type": "record", "name": "sqlstream_message", "fields": [field]})
+
+
 def value_parser(messages: MessageFormat, options: Mapping[str, str]) -> Parser:
     """Returns the parser of values; `options` are those of `messages` with all secrets."""
+    if messages.avro is not None:
+        return AvroParser(messages.avro, options)
     return _parser(messages.value_format, messages.columns, options)
 
 
 def key_parser(messages: MessageFormat) -> Parser:
     """Returns the parser of keys."""
+    if messages.key_avro is not None:
+        return AvroParser(messages.key_avro, {})
     return _parser(messages.key_format, messages.key.fields if isinstance(messages.key, Struct) else (), {})
 
 
 def _parser(form: str, columns: tuple[Field, ...], options: Mapping[str, str]) -> Parser:
-    if form == RAW:
-        return RawParser()
     if form == TEXT:
         return TextParser()
-    return JsonParser(struct_of(columns), options)
+    if form == PROTOBUF:
+        return ProtobufParser(struct_of(columns), options)
+    return JsonParser(struct_of(columns), options) if form == JSON else RawParser()
 
 
 def struct_of(columns: Sequence[Field]) -> StructType:

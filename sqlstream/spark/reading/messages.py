@@ -7,7 +7,7 @@ remove expressions whose value may differ between two evaluations, so parsers de
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql.functions import (
@@ -24,26 +24,30 @@ from pyspark.sql.functions import (
     when,
 )
 
-from sqlstream.project.messages.message_format import HEADERS, KEY, METADATA, RAW, TEXT, MessageFormat, has_headers
+from sqlstream.project.messages.message_format import HEADERS, KEY, METADATA, PLAIN, MessageFormat, has_headers
 from sqlstream.project.on_corrupt import CORRUPT_MESSAGE_COLUMNS
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.reading.corrupt_errors import CORRUPT_MESSAGE
 from sqlstream.spark.reading.message_parsers import Parser, key_parser, value_parser
-from sqlstream.spark.secrets import Secrets
 
 VALUE, PARSED_KEY, REASON = "_sqlstream_value", "_sqlstream_key", "_sqlstream_reason"
 """Columns that models do not see: the parsed value and key, and the reason why a message is corrupt (null: good)."""
 
 
 def read_messages(
-    frame: DataFrame, table: SourceTable, messages: MessageFormat, secrets: Secrets, metric: str | Observation | None
+    frame: DataFrame,
+    table: SourceTable,
+    messages: MessageFormat,
+    options: Mapping[str, str],
+    metric: str | Observation | None,
 ) -> DataFrame:
     """Returns the rows of `table` in `frame`, which has the columns of Spark's Kafka reader.
 
-    The table's `on_corrupt` defines what happens to corrupt messages. With a `metric`, Spark counts those it drops.
+    The table's `on_corrupt` defines what happens to corrupt messages. `options` are those of the parser of values, with
+    all secrets. With a `metric`, Spark counts the messages that it drops.
     """
-    value, key = value_parser(messages, secrets.resolve_all(messages.options)), key_parser(messages)
-    parsed = _parsed(frame, value, key, needs_value=messages.value_format not in (RAW, TEXT))
+    value, key = value_parser(messages, options), key_parser(messages)
+    parsed = _parsed(frame, value, key, needs_value=messages.value_format not in PLAIN)
     if table.corrupt_of is not None:
         return _corrupt(parsed)
     if table.on_corrupt == "drop" and metric is not None:
@@ -54,7 +58,7 @@ def read_messages(
     metadata = [col(name).alias(field.name) for name, field in METADATA.items()]
     if has_headers(table.options):
         metadata.append(col("headers").alias(HEADERS))
-    columns = _value_columns(messages, value.result(col(VALUE)))
+    columns = (value.field(col(VALUE), field.name).alias(field.name) for field in messages.columns)
     return parsed.filter(good).select(*columns, key.result(col(PARSED_KEY)).alias(KEY), *metadata)
 
 
@@ -76,13 +80,6 @@ def _once(parsed: Column) -> Column:
 
 def _problem(part: str, problem: Column) -> Column:
     return when(col(part).isNotNull(), concat(lit(f"the {part} "), problem))
-
-
-def _value_columns(messages: MessageFormat, row: Column) -> Sequence[Column]:
-    names = [field.name for field in messages.columns]
-    if messages.value_format in (RAW, TEXT):
-        return [row.alias(name) for name in names]
-    return [col(VALUE).getField(name).alias(name) for name in names]
 
 
 def _failure(table: SourceTable) -> Column:

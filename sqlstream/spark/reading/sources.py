@@ -26,6 +26,7 @@ from sqlstream.spark.reading.corrupt import (
     permissive_options,
     with_corrupt,
 )
+from sqlstream.spark.reading.message_parsers import DESCRIPTOR
 from sqlstream.spark.reading.messages import read_messages
 from sqlstream.spark.reading.python_code import import_name
 from sqlstream.spark.secrets import Secrets
@@ -74,13 +75,24 @@ class Readers:
             missing += self.secrets.missing(table.messages.options, place)
         return missing
 
+    def parse_messages(self, frame: DataFrame, table: SourceTable, metric: str | Observation | None) -> DataFrame:
+        """Returns the rows of a Kafka source in `frame`, which has the columns of Spark's reader.
+
+        `metric` counts the corrupt messages that the source drops.
+        """
+        if table.messages is None:
+            return _declared(frame, _schema_of(table))
+        options = self.secrets.resolve_all(table.messages.options)
+        if DESCRIPTOR in options:
+            options[DESCRIPTOR] = join(str(self.root), options[DESCRIPTOR])
+        return read_messages(frame, table, table.messages, options, metric)
+
     def _load(
         self, reader: DataStreamReader | DataFrameReader, table: SourceTable, metric: str | Observation | None
     ) -> DataFrame:
         """Returns `table` with the columns that it or its format declares. `metric` counts dropped corrupt records."""
         if table.messages is not None:
-            frame = reader.format(table.format).load()
-            return read_messages(frame, table, table.messages, self.secrets, metric)
+            return self.parse_messages(reader.format(table.format).load(), table, metric)
         if table.corrupt_of is not None:
             return corrupt_rows(*self._load_permissive(reader, table.corrupt_of))
         schema = _schema_of(table)

@@ -9,8 +9,8 @@ from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.rules.rule import terminal_models
 from sqlstream.location import Location
 from sqlstream.project.formats.format import STREAM, Format
-from sqlstream.project.formats.formats import JSON_MESSAGES, format_of
-from sqlstream.project.messages.message_format import JSON, MessageFormat
+from sqlstream.project.formats.formats import MESSAGES, format_of
+from sqlstream.project.messages.message_format import PROTOBUF, MessageFormat
 from sqlstream.project.on_corrupt import declared_sources
 from sqlstream.project.secrets import OptionValue
 from sqlstream.project.values import SourceTable
@@ -19,7 +19,7 @@ from sqlstream.project.values import SourceTable
 @dataclass(frozen=True)
 class GivenOptions:
     """The options of a source or sink, with their locations. `what` is its name in messages. `mode` is the mode of a
-    source, and empty for a sink.
+    source, and empty for a sink. `key` is the key of the options in YAML.
     """
 
     what: str
@@ -28,6 +28,7 @@ class GivenOptions:
     places: Mapping[str, Location]
     location: Location
     mode: str = ""
+    key: str = "options"
 
     @property
     def is_source(self) -> bool:
@@ -55,14 +56,14 @@ class GivenOptions:
     def place(self, name: str) -> Location:
         """Returns the location of the option `name`."""
         written = self.written(name) or name
-        return self.places.get(f"options.{written}", self.places.get("options", self.location))
+        return self.places.get(f"{self.key}.{written}", self.places.get(self.key, self.location))
 
 
 def _value_options(table: SourceTable, messages: MessageFormat) -> GivenOptions:
     """Returns the options of the parser of values."""
-    facts = JSON_MESSAGES if messages.value_format == JSON else Format(messages.value_format, lists_all_options=True)
-    places = {name.removeprefix("value_"): place for name, place in table.places.items() if name.startswith("value_o")}
-    return GivenOptions(f"source `{table.full_name}`", facts, messages.options, places, table.location, table.mode)
+    facts = MESSAGES.get(messages.value_format) or Format(messages.value_format, lists_all_options=True)
+    what, options = f"source `{table.full_name}`", messages.options
+    return GivenOptions(what, facts, options, table.places, table.location, table.mode, "value_options")
 
 
 def given_options(compiled: CompiledProject) -> Iterator[GivenOptions]:
@@ -70,7 +71,7 @@ def given_options(compiled: CompiledProject) -> Iterator[GivenOptions]:
     for table in declared_sources(compiled.project.sources):
         what, facts = f"source `{table.full_name}`", format_of(table.format)
         yield GivenOptions(what, facts, table.options, table.places, table.location, table.mode)
-        if table.messages is not None and table.messages.options:
+        if table.messages is not None and (table.messages.options or table.messages.value_format == PROTOBUF):
             yield _value_options(table, table.messages)
     places = {sink.name: sink.places for sink in compiled.project.sinks}
     seen: set[str] = set()

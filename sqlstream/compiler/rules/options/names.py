@@ -109,6 +109,6 @@ def _missing(given: GivenOptions) -> Iterator[Finding]:
                 "missing-key",
                 f"{given.what} needs the option {option.name}",
                 f"a {kind} of format {given.format.name} needs it: {option.meaning}",
-                f"add options: {{{option.example}}} to {place}",
+                f"add {given.key}: {{{option.example}}} to {place}",
                 given.location,
             )

@@ -1,0 +1,129 @@
+"""Converts Avro schemas to Spark's data types, as `SchemaConverters` of Spark's Avro connector does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlstream.project.types.types import Array, DataType, Decimal, Field, Map, Primitive, Struct
+
+PRIMITIVES = {
+    "null": "void",
+    "boolean": "boolean",
+    "int": "int",
+    "long": "bigint",
+    "float": "float",
+    "double": "double",
+    "bytes": "binary",
+    "string": "string",
+}
+
+LOGICAL = {
+    ("int", "date"): "date",
+    ("long", "timestamp-millis"): "timestamp",
+    ("long", "timestamp-micros"): "timestamp",
+    ("long", "local-timestamp-millis"): "timestamp_ntz",
+    ("long", "local-timestamp-micros"): "timestamp_ntz",
+}
+"""Logical types that change Spark's type. Spark ignores all others but decimals."""
+
+_NAMED = ("record", "enum", "fixed")
+
+
+class AvroSchemaError(ValueError):
+    """A text is not an Avro schema that Spark can read; the message says why."""
+
+
+def avro_type(text: str) -> DataType:
+    """Returns the Spark type of an Avro schema in JSON. Raises: AvroSchemaError."""
+    try:
+        schema = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        message = f"the JSON is not valid: {error}"
+        raise AvroSchemaError(message) from error
+    return _Converter().convert(schema, "")
+
+
+@dataclass
+class _Converter:
+    """Converts one schema; `_known` are its named types by full name, `_open` those around the current type."""
+
+    _known: dict[str, DataType] = field(default_factory=dict)
+    _open: set[str] = field(default_factory=set)
+
+    def convert(self, schema: object, namespace: str) -> DataType:
+        if isinstance(schema, str):
+            return self._by_name(schema, namespace)
+        if isinstance(schema, list):
+            return self._union(schema, namespace)
+        if not isinstance(schema, dict):
+            message = f"`{json.dumps(schema)}` is not a type"
+            raise AvroSchemaError(message)
+        kind = schema.get("type")
+        if isinstance(kind, dict | list):
+            return self.convert(kind, namespace)
+        if kind in _NAMED:
+            return self._named(schema, kind, namespace)
+        if kind == "array":
+            return Array(self.convert(schema.get("items"), namespace))
+        if kind == "map":
+            return Map(Primitive("string"), self.convert(schema.get("values"), namespace))
+        if kind == "bytes" and schema.get("logicalType") == "decimal":
+            return _decimal(schema)
+        logical = LOGICAL.get((str(kind), str(schema.get("logicalType"))))
+        return Primitive(logical) if logical else self._by_name(str(kind), namespace)
+
+    def _by_name(self, name: str, namespace: str) -> DataType:
+        if name in PRIMITIVES:
+            return Primitive(PRIMITIVES[name])
+        full = name if "." in name or not namespace else f"{namespace}.{name}"
+        if full in self._open:
+            message = f"the record `{full}` contains itself, which Spark cannot read"
+            raise AvroSchemaError(message)
+        found = self._known.get(full, self._known.get(name))
+        if found is None:
+            message = f"`{name}` is not a type of Avro, and the schema does not define it"
+            raise AvroSchemaError(message)
+        return found
+
+    def _named(self, schema: Mapping[str, Any], kind: str, namespace: str) -> DataType:
+        name = str(schema.get("name", ""))
+        inner = name.rpartition(".")[0] or str(schema.get("namespace", namespace))
+        full = name if "." in name or not inner else f"{inner}.{name}"
+        self._open.add(full)
+        found = self._record(schema, inner) if kind == "record" else _leaf(schema, kind)
+        self._open.discard(full)
+        self._known[full] = found
+        return found
+
+    def _record(self, schema: Mapping[str, Any], namespace: str) -> DataType:
+        fields = schema.get("fields")
+        if not isinstance(fields, list) or not all(isinstance(each, dict) for each in fields):
+            message = f"the record `{schema.get('name')}` has no list of fields"
+            raise AvroSchemaError(message)
+        return Struct(tuple(Field(str(each.get("name")), self.convert(each.get("type"), namespace)) for each in fields))
+
+    def _union(self, branches: list[object], namespace: str) -> DataType:
+        others = [branch for branch in branches if branch != "null"]
+        types = [self.convert(branch, namespace) for branch in others]
+        if len(types) == 1:
+            return types[0]
+        names = {str(kind) for kind in types}
+        for pair, wider in (({"int", "bigint"}, "bigint"), ({"float", "double"}, "double")):
+            if names == pair:
+                return Primitive(wider)
+        if not types:
+            return Primitive("void")
+        return Struct(tuple(Field(f"member{at}", kind) for at, kind in enumerate(types)))
+
+
+def _leaf(schema: Mapping[str, Any], kind: str) -> DataType:
+    if kind == "enum":
+        return Primitive("string")
+    return _decimal(schema) if schema.get("logicalType") == "decimal" else Primitive("binary")
+
+
+def _decimal(schema: Mapping[str, Any]) -> DataType:
+    return Decimal(int(schema.get("precision", 10)), int(schema.get("scale", 0)))
