@@ -19,7 +19,7 @@ from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.memory_streams import JavaRows, MemoryInput, RowMaker
-from sqlstream.spark.reading.message_parsers import struct_of
+from sqlstream.spark.reading.message_formats.parsers import struct_of
 from sqlstream.spark.reading.python_code import import_name
 from sqlstream.spark.reading.read_columns import read_columns
 from sqlstream.spark.reading.sources import declared_schema

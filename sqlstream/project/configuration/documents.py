@@ -93,7 +93,7 @@ class TableDocument(Document):
         "stream", description="Whether to read it as a stream, or as a static table (batch)."
     )
     watermark: WatermarkDocument | None = Field(None, description="The table's event time and its delay.")
-    value_format: Literal["json", "avro", "protobuf", "text", "raw"] | None = Field(
+    value_format: Literal["json", "avro", "protobuf", "debezium", "text", "raw"] | None = Field(
         None, description="With `format: kafka`, the format of the values of messages."
     )
     value_options: Options = Field(

@@ -273,6 +273,11 @@ _FORMATS = (
 MESSAGES = {
     "json": Format("json", options=JSON_VALUES, lists_all_options=True),
     "avro": Format("avro", options=options("datetimeRebaseMode"), lists_all_options=True),
+    "debezium": Format(
+        "debezium",
+        options=JSON_VALUES | options("timeUnit", takes.one_of("millis", "micros", "nanos")),
+        lists_all_options=True,
+    ),
     "protobuf": Format(
         "protobuf",
         required=(

@@ -14,12 +14,14 @@ from sqlstream.project.messages.avro_files import KeyOrValue, read_avro, registr
 from sqlstream.project.messages.message_format import (
     AVRO,
     BYTES,
+    DEBEZIUM,
     JSON,
     PLAIN,
     RAW,
     TEXT,
     MessageFormat,
     SchemaRegistry,
+    change_columns,
     fixed_columns,
 )
 from sqlstream.project.messages.pinned import AvroSchemas
@@ -80,6 +82,8 @@ def _messages(table: TableNode, value_format: str, declared: Schema | None) -> M
     if value_format == AVRO:
         avro, found = read_avro(_part(table, registry, "value"))
         columns = _projected(table, columns, found) if found is not None else ()
+    if value_format == DEBEZIUM:
+        columns = change_columns(columns)
     key, key_avro = _key(table, registry)
     options = document.value_options
     return MessageFormat(value_format, columns, document.key_format or RAW, key, options, registry, avro, key_avro)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from sqlstream.errors import Finding
 from sqlstream.project.configuration.overrides import MESSAGE_KEYS
-from sqlstream.project.messages.message_format import AVRO, JSON, PLAIN, PREFIX, PROTOBUF, MessageFormat
+from sqlstream.project.messages.message_format import AVRO, DEBEZIUM, JSON, PLAIN, PREFIX, PROTOBUF, MessageFormat
+from sqlstream.project.types.types import DataType, Primitive, Struct
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted
 
@@ -46,7 +48,7 @@ def _value_problems(table: SourceTable, messages: MessageFormat) -> Iterator[Fin
             f"the column is {columns}; the columns of the metadata begin with `{PREFIX}`",
             "remove the schema, and the data_type of columns",
         )
-    if form in (JSON, PROTOBUF) and not types:
+    if form in (JSON, PROTOBUF, DEBEZIUM) and not types:
         why = f"a value of the format {form} has the columns that the table declares"
         yield _problem(table, "missing-schema", "value_format", "has no columns", why, _EXAMPLE)
     if form == AVRO and messages.registry is None and "schema_file" not in table.places:
@@ -67,6 +69,8 @@ def _value_problems(table: SourceTable, messages: MessageFormat) -> Iterator[Fin
             "only Avro messages have the ids of schemas",
             "set `value_format: avro`, or remove `schema_registry`",
         )
+    if form == DEBEZIUM and messages.columns:
+        yield from _nested_times(table, messages.columns[-1].type)
     for column in messages.columns:
         if column.name.lower().startswith(PREFIX):
             yield _problem(
@@ -76,6 +80,19 @@ def _value_problems(table: SourceTable, messages: MessageFormat) -> Iterator[Fin
                 f"declares the column {quoted(column.name)}",
                 f"names that begin with `{PREFIX}` are those of the metadata, such as `{PREFIX}offset`",
                 "the metadata needs no declaration: remove the column, or rename it",
+            )
+
+
+def _nested_times(table: SourceTable, row: DataType) -> Iterator[Finding]:
+    for column in row.fields if isinstance(row, Struct) else ():
+        if not isinstance(column.type, Primitive) and re.search(r"\b(date|timestamp\w*)\b", str(column.type)):
+            yield _problem(
+                table,
+                "invalid-value",
+                "value_format",
+                f"declares the column `{column.name} {column.type}` with a time inside",
+                "Debezium writes such a time as a number, which Spark would read in another unit",
+                "declare the time as bigint or string, and convert it in a model",
             )
 
 

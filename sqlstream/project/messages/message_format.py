@@ -9,7 +9,7 @@ from sqlstream.project.messages.pinned import AvroSchemas
 from sqlstream.project.secrets import OptionValue
 from sqlstream.project.types.types import Array, DataType, Field, Primitive, Struct
 
-JSON, AVRO, PROTOBUF, TEXT, RAW = "json", "avro", "protobuf", "text", "raw"
+JSON, AVRO, PROTOBUF, DEBEZIUM, TEXT, RAW = "json", "avro", "protobuf", "debezium", "text", "raw"
 
 PLAIN = frozenset({TEXT, RAW})
 """The formats in which a key or value is one column."""
@@ -82,6 +82,19 @@ class MessageFormat:
         """Returns the columns of a source with these reader `options`: those of the value, then the metadata."""
         headers = [Field(HEADERS, Array(_HEADER))] if has_headers(options) else []
         return (*self.columns, Field(KEY, self.key), *METADATA.values(), *headers)
+
+
+OPERATION, BEFORE, AFTER, ROW = "op", "before", "after", "row"
+"""The columns of a change event of Debezium."""
+
+UPSERTS, DELETE = ("c", "r", "u"), "d"
+"""The operations: created, read (in a snapshot) and updated; deleted."""
+
+
+def change_columns(row: tuple[Field, ...]) -> tuple[Field, ...]:
+    """Returns the columns of change events of a table with the columns `row`; none if it has none."""
+    kind = Struct(row)
+    return (Field(OPERATION, Primitive("string")), *(Field(name, kind) for name in (BEFORE, AFTER, ROW))) if row else ()
 
 
 def has_headers(options: Mapping[str, OptionValue]) -> bool:

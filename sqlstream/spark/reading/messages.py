@@ -24,11 +24,20 @@ from pyspark.sql.functions import (
     when,
 )
 
-from sqlstream.project.messages.message_format import HEADERS, KEY, METADATA, PLAIN, MessageFormat, has_headers
+from sqlstream.project.messages.message_format import (
+    DEBEZIUM,
+    HEADERS,
+    KEY,
+    METADATA,
+    PLAIN,
+    MessageFormat,
+    has_headers,
+)
 from sqlstream.project.on_corrupt import CORRUPT_MESSAGE_COLUMNS
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.reading.corrupt_errors import CORRUPT_MESSAGE
-from sqlstream.spark.reading.message_parsers import Parser, key_parser, value_parser
+from sqlstream.spark.reading.message_formats.parsers import Parser
+from sqlstream.spark.reading.message_formats.table import key_parser, value_parser
 
 VALUE, PARSED_KEY, REASON = "_sqlstream_value", "_sqlstream_key", "_sqlstream_reason"
 """Columns that models do not see: the parsed value and key, and the reason why a message is corrupt (null: good)."""
@@ -46,6 +55,8 @@ def read_messages(
     The table's `on_corrupt` defines what happens to corrupt messages. `options` are those of the parser of values, with
     all secrets. With a `metric`, Spark counts the messages that it drops.
     """
+    if messages.value_format == DEBEZIUM:  # a null value follows each deletion, so that compaction removes the key
+        frame = frame.filter(col("value").isNotNull())
     value, key = value_parser(messages, options), key_parser(messages)
     parsed = _parsed(frame, value, key, needs_value=messages.value_format not in PLAIN)
     if table.corrupt_of is not None:

@@ -26,7 +26,7 @@ from sqlstream.spark.reading.corrupt import (
     permissive_options,
     with_corrupt,
 )
-from sqlstream.spark.reading.message_parsers import DESCRIPTOR
+from sqlstream.spark.reading.message_formats.parsers import DESCRIPTOR
 from sqlstream.spark.reading.messages import read_messages
 from sqlstream.spark.reading.python_code import import_name
 from sqlstream.spark.secrets import Secrets

@@ -13,10 +13,9 @@ from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.functions import concat, conv, from_json, is_valid_utf8, length, lit, struct, substring, when
 from pyspark.sql.functions import hex as hex_
 from pyspark.sql.protobuf.functions import from_protobuf
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import DataType, StructField, StructType
 
 from sqlstream.project.messages.avro_types import avro_type
-from sqlstream.project.messages.message_format import JSON, PROTOBUF, TEXT, MessageFormat
 from sqlstream.project.messages.pinned import AvroSchemas
 from sqlstream.project.on_corrupt import CORRUPT_OPTION
 from sqlstream.project.types.ddl import columns_ddl
@@ -30,6 +29,8 @@ MAX_BYTES = 2**31 - 1
 
 DESCRIPTOR, MESSAGE_NAME = "descriptor", "message"
 """The options of Protobuf: a descriptor file of the project, and the full name of the message."""
+
+PAYLOAD = "payload"
 
 WITHIN = "value"
 """The field of the outer record of Avro."""
@@ -95,15 +96,20 @@ class TextParser:
 
 @dataclass(frozen=True)
 class JsonParser:
-    """Reads JSON objects with the fields of `schema`."""
+    """Reads JSON objects with the fields of `schema`.
+
+    With `is_wrapped`, an object can also be the `payload` of another one, as Kafka Connect writes it with schemas.
+    """
 
     schema: StructType
     options: Mapping[str, str]
+    is_wrapped: bool = False
 
     def parse(self, data: Column) -> Column:
         """Returns the fields, and the text of an object that Spark cannot read."""
         options = {**self.options, "mode": "PERMISSIVE", CORRUPT_OPTION: CORRUPT}
-        return from_json(data.cast("string"), with_corrupt(self.schema), options)
+        payload = [StructField(PAYLOAD, self.schema)] if self.is_wrapped else []
+        return from_json(data.cast("string"), with_corrupt(StructType([*self.schema, *payload])), options)
 
     def problem(self, _data: Column, parsed: Column) -> Column:
         """Returns whether there is no object, or one that Spark cannot read. For blank text Spark returns null."""
@@ -112,11 +118,14 @@ class JsonParser:
 
     def field(self, parsed: Column, name: str) -> Column:
         """Returns a field."""
-        return parsed.getField(name)
+        if not self.is_wrapped:
+            return parsed.getField(name)
+        payload = parsed.getField(PAYLOAD)
+        return when(payload.isNotNull(), payload.getField(name)).otherwise(parsed.getField(name))
 
     def result(self, parsed: Column) -> Column:
         """Returns the fields."""
-        return when(parsed.isNotNull(), struct(*(parsed.getField(name).alias(name) for name in self.schema.names)))
+        return when(parsed.isNotNull(), struct(*(self.field(parsed, name).alias(name) for name in self.schema.names)))
 
 
 @dataclass(frozen=True)
@@ -207,28 +216,6 @@ def _header_of(number: int) -> bytearray:
 def _in_record(schema: str) -> str:
     field = {"name": WITHIN, "type": json.loads(schema)}
     return json.dumps({"type": "record", "name": "sqlstream_message", "fields": [field]})
-
-
-def value_parser(messages: MessageFormat, options: Mapping[str, str]) -> Parser:
-    """Returns the parser of values; `options` are those of `messages` with all secrets."""
-    if messages.avro is not None:
-        return AvroParser(messages.avro, options)
-    return _parser(messages.value_format, messages.columns, options)
-
-
-def key_parser(messages: MessageFormat) -> Parser:
-    """Returns the parser of keys."""
-    if messages.key_avro is not None:
-        return AvroParser(messages.key_avro, {})
-    return _parser(messages.key_format, messages.key.fields if isinstance(messages.key, Struct) else (), {})
-
-
-def _parser(form: str, columns: tuple[Field, ...], options: Mapping[str, str]) -> Parser:
-    if form == TEXT:
-        return TextParser()
-    if form == PROTOBUF:
-        return ProtobufParser(struct_of(columns), options)
-    return JsonParser(struct_of(columns), options) if form == JSON else RawParser()
 
 
 def struct_of(columns: Sequence[Field]) -> StructType:

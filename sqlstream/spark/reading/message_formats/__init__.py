@@ -1,0 +1,1 @@
+"""The formats of the keys and values of messages: a parser for each."""
