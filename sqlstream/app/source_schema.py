@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sqlstream.app.loading.load import Loaded, load_for_reading
-from sqlstream.app.pin_schemas import pin_schemas
+from sqlstream.app.loading.pin_schemas import pin_schemas
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.running.signals import StopSignals, interruptible
 from sqlstream.compiler.node_ids import source_id

@@ -14,10 +14,10 @@ from sqlstream.app.loading.logs import PROJECT_LOG
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files.paths import join
+from sqlstream.spark.jvm.avro_limits import AVRO_LIMITS, executor_limits
 from sqlstream.spark.jvm.class_archive import use_options
 from sqlstream.spark.jvm.java import find_java
 from sqlstream.spark.jvm.session import (
-    AVRO_LIMITS,
     NO_CONNECTORS,
     SHORT_LIVED_JVM,
     SessionConnectors,
@@ -117,20 +117,17 @@ def _start(loaded: Loaded, secrets: Secrets, launch: SparkLaunch) -> SparkRuntim
     if missing:
         raise FindingsError(missing)
     PROJECT_LOG.adopt_other_threads()  # such as the thread that reads the JVM's log
-    limits = AVRO_LIMITS if _reads_avro_messages(loaded) else ""
-    java_options = f"{use_options(os.environ)} {limits}".strip()
-    runtime = start_spark(target, secrets, replace(launch, java_options=java_options, executor_options=limits))
+    java_options = use_options(os.environ)
+    if any(table.messages is not None and table.messages.has_avro for table in loaded.compiled.project.sources):
+        java_options = f"{java_options} {AVRO_LIMITS}".strip()
+        launch = replace(launch, executor_options=executor_limits(target.spark))
+    runtime = start_spark(target, secrets, replace(launch, java_options=java_options))
     ship_python(runtime.session, loaded.compiled.project.root)
     wrong = check_python(loaded.compiled)
     if wrong:
         stop_spark(runtime)
         raise FindingsError(wrong)
     return runtime
-
-
-def _reads_avro_messages(loaded: Loaded) -> bool:
-    tables = loaded.compiled.project.sources
-    return any(table.messages is not None and table.messages.has_avro for table in tables)
 
 
 def _app_name(loaded: Loaded) -> str:

@@ -57,15 +57,6 @@ Java's default for both compilers.
 """
 
 JVM_OPTIONS, DEFAULT_OPTIONS = "spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"
-EXECUTOR_OPTIONS = "spark.executor.extraJavaOptions"
-
-AVRO_LIMITS = " ".join(
-    f"-Dorg.apache.avro.limits.{name}.maxLength={most}"
-    for name, most in (("string", 100_000_000), ("bytes", 100_000_000), ("collectionItems", 10_000_000))
-)
-"""Options with which Avro refuses a damaged message. Without them it would allocate the gigabytes that a length in the
-message claims, which ends the JVM. By default a broker takes messages of 1 MB.
-"""
 
 _COLLECTOR = re.compile(r"-XX:\+Use\w*GC\b")
 _OPTIONS_ELSEWHERE = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
@@ -166,7 +157,7 @@ class SparkLaunch:
     `warehouse` is the folder of managed tables. `on_log` gets each line of the JVM's log. With `console_to_stderr`,
     console sinks print to stderr. `purpose` is one of `SHORT_LIVED_JVM`, `FINITE_RUN_JVM`, `LONG_RUN_JVM`. The target's
     options override `purpose` and `java_options`. `classes` are initialized in the background (`slow_classes`).
-    `executor_options` are JVM options of executors.
+    `executor_options` are settings with the JVM options of executors.
     """
 
     app_name: str
@@ -177,7 +168,7 @@ class SparkLaunch:
     java_options: str = ""
     classes: tuple[str, ...] = ()
     connectors: SessionConnectors = NO_CONNECTORS
-    executor_options: str = ""
+    executor_options: tuple[tuple[str, str], ...] = ()
 
 
 def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkRuntime:
@@ -195,9 +186,7 @@ def _start_session(target: Target, secrets: Secrets, launch: SparkLaunch) -> Spa
     end_jvm_without(launch.connectors.jars)  # before the configuration, which is an object of the JVM if there is one
     conf = SparkConf(loadDefaults=False)
     settings = spark_settings(target, launch.app_name, launch.warehouse, launch.connectors)
-    if launch.executor_options:
-        settings[EXECUTOR_OPTIONS] = " ".join(filter(None, (launch.executor_options, settings.get(EXECUTOR_OPTIONS))))
-    conf.setAll([*settings.items(), (JVM_OPTIONS, _jvm_options(launch, settings))])
+    conf.setAll([*settings.items(), *launch.executor_options, (JVM_OPTIONS, _jvm_options(launch, settings))])
     log: deque[str] = deque(maxlen=LOG_LINES_KEPT)
 
     def on_log(line: str) -> None:
