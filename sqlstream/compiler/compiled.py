@@ -20,7 +20,7 @@ from sqlstream.project.configuration.config import ModelConfig
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.secrets import OptionValue
 from sqlstream.project.types.types import Field, Unknown
-from sqlstream.project.values import ModelFile, Project, SourceTable
+from sqlstream.project.values import NO_RECORD, ModelFile, Project, RecordFormat, SourceTable
 
 if TYPE_CHECKING:
     from sqlstream.compiler.render.places.source_mapper import SourceMapper
@@ -40,6 +40,7 @@ class Output:
 
     `path` is unresolved: relative to the target's storage, absolute, or a URI. `table` is the name in Spark's catalog
     for the format `table`, `python` the `module:name` in python/ for the format `python`. Each is None if not used.
+    `record` is for the format `kafka`.
     """
 
     sink: str
@@ -50,6 +51,7 @@ class Output:
     location: Location
     table: str | None = None
     python: str | None = None
+    record: RecordFormat = NO_RECORD
 
     @property
     def place(self) -> str | None:

@@ -59,7 +59,10 @@ def _declared(
                     yield form, {}, by, table.places.get(key, table.location)
     for node, model in compiled.models.items():
         if node in nodes and model.output is not None:
-            yield model.output.format, model.output.options, f"sink `{model.output.sink}`", model.output.location
+            output, by = model.output, f"sink `{model.output.sink}`"
+            yield output.format, output.options, by, output.location
+            if output.record.value_format == "avro":
+                yield "avro", {}, by, output.location
 
 
 def _connector_name(format_name: str, options: Mapping[str, OptionValue]) -> str | None:

@@ -109,6 +109,7 @@ def _fill_in(sink: Sink, options: RenderOptions, file: ModelFile, config: ModelC
         location=sink.location,
         table=None if sink.table is None else str(render(sink.table)),
         python=sink.python,
+        record=sink.record,
     )
     return output, renderer.reads
 

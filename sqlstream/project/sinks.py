@@ -7,7 +7,7 @@ from sqlstream.project.configuration.documents import SinkDocument
 from sqlstream.project.configuration.resources import Resources, SeenNames, places_of
 from sqlstream.project.configuration.validate import Path
 from sqlstream.project.configuration.written import written_keys
-from sqlstream.project.values import Located, Sink
+from sqlstream.project.values import Located, RecordFormat, Sink
 from sqlstream.project.yaml import YamlMapping, locate
 
 
@@ -38,4 +38,5 @@ def _build_sink(sink: SinkDocument, node: YamlMapping, written: YamlMapping, pat
         written=written_keys(written, path),
         table=Located(sink.table, locate(node, (*path, "table"))) if sink.table is not None else None,
         python=sink.function,
+        record=RecordFormat(sink.value_format, sink.key, sink.headers),
     )

@@ -102,12 +102,28 @@ class SourceTable:
 
 
 @dataclass(frozen=True)
+class RecordFormat:
+    """How a Kafka sink makes a record of a row, as declared.
+
+    `value_format` is `json`, `avro` or `raw`, None if the columns decide. `key` and `headers` are columns.
+    """
+
+    value_format: str | None = None
+    key: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
+
+
+NO_RECORD = RecordFormat()
+"""The record of a sink that declares nothing about it."""
+
+
+@dataclass(frozen=True)
 class Sink:
     """A declared output.
 
     `path`, `table` and `options` can contain Jinja over `model`, so they are rendered later for each model. `places`,
     `written` and `table` are as in `SourceTable`. `python` is the `module:name` of python/ that gets the rows for the
-    format `python`.
+    format `python`. `record` is for the format `kafka`.
     """
 
     name: str
@@ -123,6 +139,7 @@ class Sink:
     written: Mapping[str, object] = field(default_factory=dict)
     table: Located | None = None
     python: str | None = None
+    record: RecordFormat = NO_RECORD
 
 
 @dataclass(frozen=True)

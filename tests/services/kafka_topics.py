@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import OFFSET_END, Producer, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -23,6 +23,15 @@ class Message:
     partition: int = 0
     headers: tuple[tuple[str, bytes], ...] = ()
     timestamp: int = 0
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record of a topic."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[object, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,10 +70,39 @@ class Topic:
         for deleted in admin.delete_records(ends).values():
             deleted.result(60)
 
+    def next_records(self, count: int) -> list[Record]:
+        """Waits until the topic has `count` records, and returns the first ones, in any order."""
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "tests", "log_level": 0})
+        consumer.assign([TopicPartition(self.name, number, 0) for number in range(PARTITIONS)])
+        messages = consumer.consume(count, timeout=100)
+        consumer.close()
+        assert len(messages) == count
+        return [Record(message.key(), message.value()) for message in messages]
 
-def create_topic(servers: str, name: str) -> Topic:
+    def records(self) -> list[Record]:
+        """Returns all records that the topic has now, in the order of partitions and offsets."""
+        settings = {"bootstrap.servers": self.servers, "group.id": "tests", "enable.auto.commit": False, "log_level": 0}
+        consumer = Consumer(settings)
+        partitions = consumer.list_topics(self.name, timeout=60).topics[self.name].partitions
+        found = [record for number in sorted(partitions) for record in self._read(consumer, number)]
+        consumer.close()
+        return found
+
+    def _read(self, consumer: Consumer, number: int) -> list[Record]:
+        first, end = consumer.get_watermark_offsets(TopicPartition(self.name, number), timeout=60)
+        consumer.assign([TopicPartition(self.name, number, first)])
+        messages: list[Any] = []
+        while len(messages) < end - first:
+            found = consumer.consume(end - first - len(messages), timeout=60)
+            assert found
+            messages += found
+        return [Record(message.key(), message.value(), tuple(message.headers() or ())) for message in messages]
+
+
+def create_topic(servers: str, name: str, **config: str) -> Topic:
     """Creates a topic with two partitions."""
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
-    for created in admin.create_topics([NewTopic(name, num_partitions=PARTITIONS, replication_factor=1)]).values():
+    topic = NewTopic(name, num_partitions=PARTITIONS, replication_factor=1, config=config)
+    for created in admin.create_topics([topic]).values():
         created.result(60)
     return Topic(servers, name)

@@ -30,7 +30,7 @@ from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location, Place
 from sqlstream.project.secrets import SecretName, SecretText
 from sqlstream.project.types import types
-from sqlstream.project.values import Located
+from sqlstream.project.values import Located, RecordFormat
 
 ELSEWHERE = "@"
 """The kind of a row that refers to a value stored elsewhere."""
@@ -60,6 +60,7 @@ _CACHED = (
         TemplateReads,
         Edit,
         Output,
+        RecordFormat,
         ViewReference,
     ),
     *(SqlProblem, Rewriting, QueryProblem),

@@ -8,7 +8,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.node_ids import seed_id, source_id
 from sqlstream.project.files.files import checksum
-from sqlstream.project.values import DeclaredColumn, Seed, Sink, SourceTable
+from sqlstream.project.values import DeclaredColumn, RecordFormat, Seed, Sink, SourceTable
 from sqlstream.version import __version__
 
 MANIFEST_VERSION = 2
@@ -75,6 +75,7 @@ def _output(output: Output) -> dict[str, Any]:
         "path": output.path,
         "table": output.table,
         "function": output.python,
+        **_record(output.record),
         "partition_by": list(output.partition_by),
         "options": {name: str(value) for name, value in output.options.items()},
     }
@@ -125,10 +126,15 @@ def _sink(sink: Sink) -> dict[str, Any]:
         "path": sink.path and sink.path.value,
         "table": sink.table and sink.table.value,
         "function": sink.python,
+        **_record(sink.record),
         "partition_by": list(sink.partition_by),
         "options": {name: option.value for name, option in sink.options.items()},
         **_described(sink),
     }
+
+
+def _record(record: RecordFormat) -> dict[str, Any]:
+    return {"value_format": record.value_format, "key": list(record.key), "headers": list(record.headers)}
 
 
 def _described(declaration: SourceTable | Sink) -> dict[str, Any]:

@@ -153,6 +153,13 @@ class SinkDocument(Document):
     function: Text | None = Field(
         None, description="With `format: python`, a function or class in python/, as `module:name`."
     )
+    value_format: Literal["json", "avro", "raw"] | None = Field(
+        None,
+        description="With `format: kafka`, the format of the values; raw writes the column `value` (default: raw if "
+        "the model has a string or binary column `value`, otherwise json).",
+    )
+    key: Names = Field((), description="With `format: kafka`, the columns of the key, instead of the `unique_key`.")
+    headers: Names = Field((), description="With `format: kafka`, columns to write as headers, not in the value.")
     partition_by: Names = Field((), description="Columns to partition the output by.")
     options: Options = Field(default_factory=dict, description="Options of Spark's writer; can use {{ model.name }}.")
     tags: Names = Field((), description=_TAGS)

@@ -30,7 +30,7 @@ MESSAGE_KEYS = frozenset({"value_format", "value_options", "key_format", "key_co
 """Keys for the messages of Kafka."""
 
 SOURCE_FORMAT_KEYS = MESSAGE_KEYS | {"path", "table", "class", "options", "on_corrupt", "quarantine_sink"}
-SINK_FORMAT_KEYS = frozenset({"path", "table", "function", "options", "partition_by"})
+SINK_FORMAT_KEYS = frozenset({"path", "table", "function", "options", "partition_by", "value_format", "key", "headers"})
 """Keys that belong to the format. An override with another format drops their declared values."""
 
 SCHEMA_KEYS = frozenset({"schema", "schema_file", "columns"})

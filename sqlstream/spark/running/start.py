@@ -20,6 +20,7 @@ from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.running.prepare import PreparedQuery
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.table_formats.writers import prepare_table, table_of
+from sqlstream.spark.writing.kafka import written_rows
 from sqlstream.spark.writing.micro_batches import BatchWriter, SinkTarget
 from sqlstream.spark.writing.tables import table_provider
 from sqlstream.spark.writing.writers import batch_writer
@@ -53,7 +54,7 @@ def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
     target = SinkTarget(query.model, query.output, order.output, query.frame, secrets)
     batches = batch_writer(target)
     table = table_of(target) if batches is None else None
-    frame = query.frame if table is None else prepare_table(target, table)
+    frame = written_rows(query.model, query.output, query.frame) if table is None else prepare_table(target, table)
     writer = (
         frame.writeStream.outputMode(query.model.config.output_mode)
         .options(**secrets.resolve_all(query.output.options))

@@ -17,16 +17,21 @@ from pyspark.sql.functions import count, lit
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, set_pool
 from sqlstream.spark.jvm.internals import cancel_jobs
+from sqlstream.spark.jvm.observations import observed_values
 from sqlstream.spark.reading.corrupt import dropped_counts
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.running.start import StartOrder, query_name
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.storage import Storage, storage_for
+from sqlstream.spark.writing.kafka import written_rows
 from sqlstream.spark.writing.micro_batches import SinkTarget
 from sqlstream.spark.writing.tables import replace_table, table_provider
 from sqlstream.spark.writing.writers import batch_writer
 from sqlstream.state.layout import archive_folder, beside_table, writing_folder
 from sqlstream.state.runs.progress import ROWS_OUT
+
+_OLD_WRITERS = "spark.sql.sources.useV1SourceList"
+"""The formats that Spark writes through the first version of its API for data sources."""
 
 
 class BatchWrite:
@@ -78,7 +83,8 @@ class BatchWrite:
             rows = self._write()
             seconds = time.monotonic() - began
             if not self._is_stopped:
-                observed = {ROWS_OUT: {"rows": rows}, **dropped_counts(self._order.query.dropped)}
+                counted = {} if rows is None else {ROWS_OUT: {"rows": rows}}
+                observed = {**counted, **dropped_counts(self._order.query.dropped)}
                 self._on_progress(_progress(started_at, seconds, observed))
         except Exception as error:
             self._error = error
@@ -86,11 +92,13 @@ class BatchWrite:
             self._has_ended.set()
             self._on_end()
 
-    def _write(self) -> int:
-        """Writes all rows, and returns their number."""
+    def _write(self) -> int | None:
+        """Writes all rows, and returns their number, None if Spark does not know it."""
         query = self._order.query
         session = query.frame.sparkSession
         set_pool(session, query.model.config.pool or query.model.name)
+        if query.output.format == "kafka":
+            session.conf.set(_OLD_WRITERS, "")  # Spark does not observe what the old writer of Kafka runs
         session.sparkContext.setJobGroup(self._group, query.model.name, interruptOnCancel=True)
         observed = Observation(ROWS_OUT)
         frame = query.frame.observe(observed, count(lit(1)).alias("rows"))
@@ -108,7 +116,8 @@ class BatchWrite:
             self._write_table(frame, self._order.output)
         else:
             self._write_rows(frame, "overwrite" if facts.replaces_rows else "append", self._order.output)
-        return int(observed.get["rows"])
+        values = observed_values(session, observed)
+        return None if values is None else int(values["rows"])
 
     def _write_files(self, frame: DataFrame, output: str) -> None:
         """Writes files to another folder, and then replaces the output with two moves.
@@ -139,8 +148,8 @@ class BatchWrite:
         self._writer(frame, mode).format(self._order.query.output.format).save(path)
 
     def _writer(self, frame: DataFrame, mode: str) -> DataFrameWriter:
-        output = self._order.query.output
-        writer = frame.write.options(**self._secrets.resolve_all(output.options)).mode(mode)
+        output, options = self._order.query.output, self._secrets.resolve_all(self._order.query.output.options)
+        writer = written_rows(self._order.query.model, output, frame).write.options(**options).mode(mode)
         return writer.partitionBy(*output.partition_by) if output.partition_by else writer
 
 

@@ -23,6 +23,7 @@ from sqlstream.spark.jvm.gateway import (
 from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import error_finding
+from sqlstream.spark.writing.kafka import written_rows
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,8 @@ def _check_declared(model: CompiledModel, frame: DataFrame) -> None:
 
 
 def _checks(model: CompiledModel, output: Output, frame: DataFrame) -> tuple[_Check, ...]:
-    checks = (_sink_check, _mode_check, _partition_check, _type_check, _column_check)
+    checks = [_sink_check, _mode_check, _partition_check, _type_check, _column_check]
+    checks += [_delete_check] if model.config.delete_when else []
     only_streams = (_mode_check, _type_check)
     return tuple(make(model, output, frame) for make in checks if model.streaming or make not in only_streams)
 
@@ -123,8 +125,27 @@ def _column_check(model: CompiledModel, output: Output, frame: DataFrame) -> _Ch
         f"sink `{output.sink}` cannot write the columns of `{model.name}`",
         f"cast or remove the column, or use a sink that is not {output.format}",
         model.place_of("sink"),
-        lambda: check_file_schema(frame.sparkSession, output.format, frame.drop(*output.partition_by)),
+        lambda: _check_columns(model, output, frame),
     )
+
+
+def _delete_check(model: CompiledModel, _output: Output, frame: DataFrame) -> _Check:
+    return _Check(
+        "invalid-value",
+        f"`{model.name}` has a delete_when that Spark cannot evaluate",
+        "use a condition on the columns of the model, such as delete_when=\"operation = 'delete'\"",
+        model.place_of("delete_when"),
+        lambda: _check_condition(model, frame),
+    )
+
+
+def _check_columns(model: CompiledModel, output: Output, frame: DataFrame) -> None:
+    written_rows(model, output, frame)
+    check_file_schema(frame.sparkSession, output.format, frame.drop(*output.partition_by))
+
+
+def _check_condition(model: CompiledModel, frame: DataFrame) -> None:
+    frame.where(model.config.delete_when or "true")
 
 
 def _check_format(output: Output, frame: DataFrame) -> None:

@@ -17,6 +17,8 @@ FILES = {
 """,
     "sinks.yml": """sinks:
   - {name: bus, format: kafka, options: {topic: orders, kafka.bootstrap.servers: 'kafka:9092'}}
+  - {name: raw, format: kafka, value_format: raw, options: {topic: t, kafka.bootstrap.servers: 'kafka:9092'}}
+  - {name: made, format: kafka, key: ID, headers: [name], options: {topic: t, kafka.bootstrap.servers: 'kafka:9092'}}
   - {name: buses, format: kafka, options: {kafka.bootstrap.servers: 'kafka:9092'}}
   - {name: lines, format: text, path: lines}
   - {name: lake, format: parquet, path: lake}
@@ -47,7 +49,12 @@ def codes(folder: Path, sink: str, columns: str) -> list[str]:
     [
         ("bus", "name as value"),
         ("bus", "cast(id as string) as key, to_json(struct(*)) as value, 1 as partition"),
+        ("bus", "id"),
+        ("bus", "id as value, tags as partition"),
+        ("made", "id, name, tags"),
+        ("made", "id, array(struct('a' as key, encode(name, 'UTF-8') as value)) as name"),
         ("buses", "name as value, 'orders' as topic"),
+        ("buses", "id, 'orders' as topic"),
         ("lines", "name"),
         ("lake", "id, tags, m, interval 1 day as span"),
         ("rows", "id"),
@@ -61,8 +68,13 @@ def test_valid_columns_have_no_error(tmp_path: Path, sink: str, columns: str) ->
 @pytest.mark.parametrize(
     ("sink", "columns", "expected"),
     [
-        ("bus", "id", ["sink-schema"]),
-        ("bus", "id as value", ["sink-schema"]),
+        ("raw", "id", ["sink-schema"]),
+        ("raw", "id as value", ["sink-schema"]),
+        ("made", "name as value", ["unknown-column", "unknown-column"]),
+        ("made", "id, tags as name", ["sink-schema"]),
+        ("bus", "id, name as ID", ["sink-schema"]),
+        ("buses", "id", ["sink-schema"]),
+        ("buses", "id, id as topic", ["sink-schema"]),
         ("bus", "name as value, id as key, id as topic", ["sink-schema", "sink-schema"]),
         ("buses", "name as value", ["sink-schema"]),
         ("lines", "id", ["sink-schema"]),

@@ -1,7 +1,6 @@
 """Rules on the columns that a sink receives: partition columns, duplicate names, types it cannot write.
 
-`tests/spark/test_sink_types.py` asks the installed Spark about types. The rules on Kafka are those of
-`KafkaWriter.validateQuery` of Spark 4.3; no test asks Spark about them.
+`tests/spark/test_sink_types.py` asks the installed Spark about types.
 """
 
 from __future__ import annotations
@@ -13,23 +12,11 @@ from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.rules.rule import Problem, Problems, output_rule
 from sqlstream.errors import Finding
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.types.types import Array, DataType, Decimal, Field, Map, Primitive, Struct, Unknown
+from sqlstream.project.types.types import Array, DataType, Decimal, Map, Primitive, Struct
 from sqlstream.project.wording import counted
 
 _NO_FOLDER_NAMES = frozenset({"void", "variant", "interval", "array", "map", "struct", "geometry", "geography"})
 _NESTED = {Array: "array", Map: "map", Struct: "struct", Decimal: "decimal"}
-
-STRING, BINARY, INT = Primitive("string"), Primitive("binary"), Primitive("int")
-HEADERS = Array(Struct((Field("key", STRING), Field("value", BINARY))))
-
-KAFKA_TYPES: dict[str, tuple[DataType, ...]] = {
-    "value": (STRING, BINARY),
-    "key": (STRING, BINARY),
-    "topic": (STRING,),
-    "partition": (INT,),
-    "headers": (HEADERS,),
-}
-"""The types of each column that a Kafka sink reads (Spark's Kafka integration guide)."""
 
 
 @output_rule("partition-column")
@@ -62,9 +49,6 @@ def sink_schemas(compiled: CompiledProject, model: CompiledModel, output: Output
     yield from _refused_names(model, output, columns)
     yield from _unfit_types(model, output, written)
     yield from _unfit_counts(model, output, columns, written)
-    if output.format == "kafka":
-        yield from _missing_kafka_columns(model, output, columns)
-        yield from _wrong_kafka_types(model, output, columns)
 
 
 def column_findings(
@@ -161,40 +145,6 @@ def _unfit_counts(
     elif facts.needs_fields and not columns:
         why = "the model has no columns, and a Parquet file needs at least one"
         yield Problem(message, why, "select at least one column", model.place_of("sink"))
-
-
-def _missing_kafka_columns(model: CompiledModel, output: Output, columns: Sequence[Column]) -> Problems:
-    names = [column.name for column in columns]
-    given = f"the columns of `{model.name}` are {', '.join(f'`{name}`' for name in dict.fromkeys(names))}"
-    if "value" not in names:
-        yield Problem(
-            f"`{model.name}` has no column `value`, but sink `{output.sink}` writes to Kafka",
-            f"the column `value` (string or binary) becomes the message; {given}",
-            "select to_json(struct(*)) as value",
-            model.place_of("sink"),
-        )
-    if "topic" not in names and not any(name.lower() == "topic" for name in output.options):
-        yield Problem(
-            f"Kafka sink `{output.sink}` has no topic for the rows of `{model.name}`",
-            f"the topic is an option of the sink or a column `topic`; {given}",
-            "add options: {topic: ...} to the sink",
-            model.place_of("sink"),
-        )
-
-
-def _wrong_kafka_types(model: CompiledModel, output: Output, columns: Sequence[Column]) -> Problems:
-    types = {column.name: column.type for column in columns}
-    for name, allowed in KAFKA_TYPES.items():
-        given = types.get(name)
-        is_text = isinstance(given, Primitive) and bool(given.collation)
-        if given is None or isinstance(given, Unknown) or is_text or str(given) in map(str, allowed):
-            continue
-        yield Problem(
-            f"Kafka sink `{output.sink}` cannot write the column `{name}` of `{model.name}`",
-            f"its type is {given}, but Kafka needs {' or '.join(map(str, allowed))} here",
-            f"use cast({name} as {allowed[0]}) as {name}, or to_json({name})",
-            model.place_of("sink"),
-        )
 
 
 def unwritten_reason(format_name: str, type_: DataType) -> str | None:

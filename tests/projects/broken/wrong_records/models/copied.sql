@@ -1,0 +1,2 @@
+{{ config(sink='lake') }}
+select id from {{ source('shop', 'orders') }}

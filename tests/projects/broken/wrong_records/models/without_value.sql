@@ -1,0 +1,2 @@
+{{ config(sink='raw') }}
+select id from {{ source('shop', 'orders') }}
