@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from sqlstream.app.run import run_models
     from sqlstream.errors import Finding, FindingsError, Severity, SqlstreamError, UsageError
     from sqlstream.location import Location
+    from sqlstream.spark.writing.micro_batches import MicroBatch
     from sqlstream.version import __version__
 
 __all__ = [
     "Finding",
     "FindingsError",
     "Location",
+    "MicroBatch",
     "ProjectRequest",
     "RunRequest",
     "Severity",
@@ -35,6 +37,7 @@ _HOMES = {
     **dict.fromkeys(("Finding", "FindingsError", "Severity", "SqlstreamError", "UsageError"), "sqlstream.errors"),
     **dict.fromkeys(("ProjectRequest", "RunRequest"), "sqlstream.app.request"),
     "Location": "sqlstream.location",
+    "MicroBatch": "sqlstream.spark.writing.micro_batches",
     "__version__": "sqlstream.version",
     "compile_models": "sqlstream.app.compile",
     "run_models": "sqlstream.app.run",

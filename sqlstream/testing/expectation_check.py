@@ -38,7 +38,7 @@ def _of_batches(test: UnitTest, given: int | None) -> Iterator[Finding]:
 
 
 def _of_sink(test: UnitTest, model: CompiledModel) -> Iterator[Finding]:
-    writes = model.output is not None and model.output.python is not None and model.streaming
+    writes = model.output is not None and model.output.python is not None
     if test.document.call_sink and not writes:
         what = f"{quoted(model.name)} does not write to a function"
         why = "`call_sink` calls the function of a sink with `format: python` for each batch"

@@ -25,7 +25,16 @@ from sqlstream.state.results.unit_tests import Observed, Row
 from sqlstream.testing.cases import Case, GivenBatch
 from sqlstream.testing.expected import moment
 from sqlstream.testing.frames import CaseFrames
-from sqlstream.testing.stream import CaseStream, IndexedBatch, Part, Sink, SinkError, checkpoint_folder, write_each
+from sqlstream.testing.stream import (
+    CaseStream,
+    IndexedBatch,
+    Part,
+    Sink,
+    SinkError,
+    call_sink,
+    checkpoint_folder,
+    write_each,
+)
 from sqlstream.testing.upgrade import check_upgrade
 
 TEST_QUERY = "test"
@@ -53,7 +62,7 @@ class PreparedCase:
     def observe(self) -> Observed:
         """Returns the result of the case's own batches. Raises: FindingsError if an upgrade is refused."""
         if not self.case.model.streaming:
-            return self.batch(self.frame)
+            return self.batch(self.frame, self._sink())
         parts = [self._part()]
         older = self.case.older
         if older is not None:
@@ -71,11 +80,13 @@ class PreparedCase:
             run = CaseStream(parts or [self._part()], self._clock(), folder, sink)
             return run.run(steps, lambda error: self._failed(run.batches(), error))
 
-    def batch(self, frame: DataFrame) -> Observed:
-        """Returns the rows of a static `frame`."""
+    def batch(self, frame: DataFrame, sink: Sink | None = None) -> Observed:
+        """Returns the rows of a static `frame`, after `sink` has got them."""
         try:
             rows = all_rows(frame)
-        except SPARK_ERRORS as error:
+            if sink is not None:
+                call_sink(sink, frame, 0)
+        except (*SPARK_ERRORS, SinkError) as error:
             return self._failed((), error)
         return Observed(tuple(frame.dtypes), (rows,))
 
@@ -91,6 +102,9 @@ class PreparedCase:
             raise FindingsError([Finding("unit-test-expect", what, why, fix, self.case.test.location)])
         if is_foreach(made):
             return write_each(made)
+        missing = self.secrets.missing(output.options, output.location)
+        if missing:
+            raise FindingsError(missing)
         target = SinkTarget(self.case.model, output, None, self.frame, self.secrets)
         return lambda rows, number: made(rows, target.batch(number, TEST_QUERY))
 

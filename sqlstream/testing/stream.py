@@ -51,6 +51,14 @@ class SinkError(Exception):
     """The project's Python code raised an error in a batch. The message is one line."""
 
 
+def call_sink(sink: Sink, rows: DataFrame, number: int) -> None:
+    """Passes the rows of the micro-batch `number` to `sink`. Raises: SinkError."""
+    try:
+        sink(rows, number)
+    except Exception as error:
+        raise SinkError(f"{type(error).__name__} in batch {number}: {error}") from error
+
+
 @dataclass(frozen=True)
 class IndexedBatch:
     """The rows of one micro-batch: their indexes, from 0, by node. `at` is the time of the clock from this batch on, in
@@ -136,21 +144,15 @@ class CaseStream:
                 streams[node_id].stream.add(rows)
         query.processAllAvailable()
         if self.sink is not None:
+            part = self._part
             for number, rows in self._output.micro_batches():
-                self._call_sink(self.sink, rows, number)
+                call_sink(self.sink, RowMaker(part.frame.sparkSession).frame(rows, part.frame.schema), number)
         count = self._output.take()
         self.counts.append(count or 0)
         self.wrote.append(count is not None)
         progress = progresses(query)[batches:]
         self._progress += progress
         self.late.append(self._late(progress, given, watermark))
-
-    def _call_sink(self, sink: Sink, rows: JavaRows, number: int) -> None:
-        frame = RowMaker(self._part.frame.sparkSession).frame(rows, self._part.frame.schema)
-        try:
-            sink(frame, number)
-        except Exception as error:
-            raise SinkError(f"{type(error).__name__} in batch {number}: {error}") from error
 
     def _late(self, progress: Sequence[Mapping[str, Any]], given: Mapping[str, JavaRows], watermark: int) -> int:
         """Returns how many of the `given` rows were dropped because they were behind the watermark.

@@ -89,16 +89,19 @@ def test_records_are_made_without_micro_batches(folder: ProjectFolder, broker: K
     """Continuous and real-time queries write JSON too."""
     given = create_topic(broker.servers, f"{topic.name}-in")
     options = f"{{kafka.bootstrap.servers: '{given.servers}', subscribe: {given.name}, startingOffsets: earliest}}"
-    triggers = {"flowing": "{'continuous': '1 second'}", "real": "{'real_time': '5 minutes'}"}
+    modes = {
+        "flowing": "trigger={'continuous': '1 second'}",
+        "real": "trigger={'real_time': '5 minutes'}, output_mode='update'",
+    }
     folder.write(
         {
             "project.yml": PROJECT.replace("local[2]", "local[8]"),
             "models/_bus.yml": f"{sink(topic, 'key: id,', f'topic: {topic.name}')}\n"
             f"sources: [{{name: bus, tables: [{{name: given, format: kafka, options: {options}}}]}}]",
             **{
-                f"models/{name}.sql": f"{{{{ config(sink='bus', trigger={trigger}) }}}}\n"
+                f"models/{name}.sql": f"{{{{ config(sink='bus', {mode}) }}}}\n"
                 f"select concat('{name}', cast(key as string)) as id from {{{{ source('bus', 'given') }}}}"
-                for name, trigger in triggers.items()
+                for name, mode in modes.items()
             },
         }
     )
@@ -109,5 +112,5 @@ def test_records_are_made_without_micro_batches(folder: ProjectFolder, broker: K
 
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=LONGEST_WAIT_SECONDS)
-    made = [f'{{"id":"{name}7"}}'.encode() for name in triggers]
+    made = [f'{{"id":"{name}7"}}'.encode() for name in modes]
     assert sorted(records, key=str) == [Record(each, each) for each in made]

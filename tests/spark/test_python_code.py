@@ -27,10 +27,16 @@ from pathlib import Path
 from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCommitMessage
 
 from shared import OUT, note
+from sqlstream import MicroBatch
 
 
 def send(rows, batch):
     note("batches", {"batch": batch.id, "ids": sorted(row.id for row in rows.collect())})
+
+
+def record(rows, batch: MicroBatch):
+    if batch.model != "uncounted":
+        note("batches", {"model": batch.model, "query": batch.query_id, "options": dict(batch.options), "n": rows.count()})
 
 
 class Each:
@@ -192,6 +198,27 @@ def test_rows_go_to_functions_and_classes_of_the_project(coded: ProjectFolder) -
     coded.run("to_sent")
 
     assert noted(coded, "later") == [{"batch": 2, "ids": [99]}]
+
+
+def test_one_function_writes_several_batch_models(coded: ProjectFolder) -> None:
+    """Each run has its own query id, secrets are resolved, and a function may ignore its rows."""
+    config = "{{ config(sink='all', options={'to': 'a'}) }}"
+    coded.write(
+        {
+            "sinks.yml": "sinks:\n  - name: all\n    format: python\n    function: sinks:record\n"
+            "    options: {key: \"{{ env_var('SQLSTREAM_SECRET_KEY') }}\"}\n",
+            "models/one.sql": f"{config} select 1 as id",
+            "models/uncounted.sql": f"{config} select 2 as id",
+        }
+    )
+    env = {"SQLSTREAM_SECRET_KEY": "opensesame"}
+
+    first, second = (coded.run("one", "uncounted", env=env) for _ in range(2))
+
+    assert [[result.rows_out for result in run.results] for run in (first, second)] == [[1, None], [1, None]]
+    batches = noted(coded, "batches")
+    assert len({batch.pop("query") for batch in batches}) == 2
+    assert batches == 2 * [{"model": "one", "options": {"key": "opensesame", "to": "a"}, "n": 1}]
 
 
 def test_functions_of_the_project_work_in_sql(coded: ProjectFolder, read_parquet: Rows) -> None:

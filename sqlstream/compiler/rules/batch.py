@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, terminal_models
+from sqlstream.compiler.rules.sinks.kinds import python_sink
 from sqlstream.project.files.files import PROJECT_FILE
 from sqlstream.project.files.paths import join, plain_path
 from sqlstream.project.formats.formats import format_of
@@ -36,14 +37,15 @@ def stream_words_in_batches(_: CompiledProject, model: CompiledModel, __: Output
 
 
 @output_rule("batch-model")
-def sinks_of_streams(_: CompiledProject, model: CompiledModel, output: Output) -> Problems:
-    """A batch model cannot write to a Python sink of the project."""
-    if not model.streaming and output.format == "python":
+def sinks_of_streams(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
+    """A batch model cannot write with a class of the project."""
+    made = python_sink(compiled, output)
+    if not model.streaming and made is not None and made.kind == "class":
         yield Problem(
-            f"`{model.name}` is a batch model, which cannot write to sink `{output.sink}` of format python",
-            "all of its inputs are static, so every run writes the result as batch 0, and a batch_id cannot tell one "
-            "run from the next",
-            "use a file sink such as parquet, or a table; or read a stream (a source without mode: batch)",
+            f"`{model.name}` is a batch model, which cannot write to sink `{output.sink}` with the class "
+            f"`{output.python}`",
+            "all of its inputs are static, and Spark passes only the rows of streams to such a class",
+            "write with a function of (rows, batch), or read a stream (a source without mode: batch)",
             model.place_of("sink"),
         )
 

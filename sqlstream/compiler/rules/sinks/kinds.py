@@ -76,7 +76,7 @@ def triggers_of_sinks(compiled: CompiledProject, model: CompiledModel, output: O
 @output_rule("output-mode")
 def modes_of_data_sources(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
     """A DataSource does not support update mode."""
-    made = _python_sink(compiled, output)
+    made = python_sink(compiled, output)
     if made is not None and made.is_data_source and model.streaming and model.config.output_mode == "update":
         yield Problem(
             f"`{model.name}` streams in update mode, which `{output.python}` does not support",
@@ -89,7 +89,7 @@ def modes_of_data_sources(compiled: CompiledProject, model: CompiledModel, outpu
 @output_rule("unknown-key")
 def options_of_functions(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
     """A Python class that processes rows one by one receives no options."""
-    made = _python_sink(compiled, output)
+    made = python_sink(compiled, output)
     if made is not None and made.is_foreach and made.kind == "class" and output.options:
         yield Problem(
             f"sink `{output.sink}` sets options, which never reach `{output.python}`",
@@ -102,7 +102,7 @@ def options_of_functions(compiled: CompiledProject, model: CompiledModel, output
 @output_rule("unknown-key")
 def refused_partitions(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
     """Spark refuses `partition_by` for a sink without partitions."""
-    made = _python_sink(compiled, output)
+    made = python_sink(compiled, output)
     is_function = made is not None and made.is_foreach
     if output.partition_by and (is_function or model.kind in format_of(output.format).refuses_partition_by):
         what = "a function in python/" if is_function else f"the format {output.format}"
@@ -127,7 +127,7 @@ def ignored_partitions(compiled: CompiledProject, model: CompiledModel, output: 
         )
 
 
-def _python_sink(compiled: CompiledProject, output: Output) -> PythonName | None:
+def python_sink(compiled: CompiledProject, output: Output) -> PythonName | None:
     """Returns the definition that a sink of format `python` names; None if there is none."""
     if output.python is None:
         return None
@@ -148,7 +148,7 @@ def _batch_sink(compiled: CompiledProject, output: Output, trigger: str) -> str 
     """Returns the name for messages of a sink that certainly needs batches; None for other sinks."""
     if _is_table_of_files(compiled, output):
         return f"table `{output.table}`"
-    made = _python_sink(compiled, output)
+    made = python_sink(compiled, output)
     if made is None:
         return None
     needs_batches = made.is_foreach if trigger == "continuous" else made.is_data_source
