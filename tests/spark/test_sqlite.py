@@ -144,3 +144,20 @@ def test_a_new_column_is_added_and_another_type_is_refused(shop: ProjectFolder) 
     assert finding is not None
     assert finding.code == "output-columns"
     assert "integer" in finding.why
+
+
+@pytest.mark.smoke
+def test_the_last_row_of_a_key_counts(shop: ProjectFolder) -> None:
+    """With sequence_by several rows of one key in a batch leave the last one, which may delete the row of the table."""
+    shop.write(
+        {
+            "models/newest.sql": "{{ config(sink='counts', unique_key='kind', sequence_by=['id'], delete_when='amount < 0') }}\n"
+            "select kind, id, amount from {{ source('shop', 'orders') }}"
+        }
+    )
+    assert shop.run("newest").succeeded
+    assert rows_of(shop, "newest", "kind, id") == [("a", 14), ("b", 13)]
+
+    shop.rows("in/orders/2.json", [{"id": 21, "kind": "a", "amount": -1}, {"id": 20, "kind": "a", "amount": 5}])
+    assert shop.run("newest").succeeded
+    assert rows_of(shop, "newest", "kind, id") == [("b", 13)]

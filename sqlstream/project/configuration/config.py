@@ -79,6 +79,9 @@ class ModelConfig(Document):
         None,
         description="A SQL condition on the model's columns; a row that meets it deletes the row with its unique_key.",
     )
+    sequence_by: Names = Field(
+        (), description="Columns that order the rows of a batch with the same unique_key; the last of them counts."
+    )
     tags: Names = Field((), description="Tags for selection; tags from all places are combined.")
     enabled: bool = Field(True, description="Whether the model is part of the project.")
     options: Options = Field(

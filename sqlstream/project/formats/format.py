@@ -131,6 +131,11 @@ class Format:
         return self.writes_files or self.is_embedded
 
     @property
+    def merges_batches(self) -> bool:
+        """Whether a sink gets each batch as a whole, and applies `unique_key` to it or can do so."""
+        return self.is_database or self.updates_by_key or self.name == "python"
+
+    @property
     def is_parsed(self) -> bool:
         """Whether Spark parses text, finds types by looking at values, and may meet corrupt records."""
         return self.layout in ("named", "positional")

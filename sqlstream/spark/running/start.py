@@ -83,7 +83,7 @@ def _start_batches(writer: DataStreamWriter, batches: BatchWriter, target: SinkT
 
     def write(rows: DataFrame, number: int) -> None:
         (query,) = target.frame.sparkSession.streams.active  # each query has a session of its own
-        batches.write(rows, target.batch(number, query.id))
+        batches.write(target.rows_to_write(rows), target.batch(number, query.id))
 
     batches.open()
     return writer.foreachBatch(write).start()

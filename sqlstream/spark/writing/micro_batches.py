@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.writing.keys import last_rows
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,11 @@ class SinkTarget:
     place: str | None
     frame: DataFrame
     secrets: Secrets
+
+    def rows_to_write(self, rows: DataFrame) -> DataFrame:
+        """Returns the rows of a batch; with `sequence_by` only the last row of each key."""
+        config = self.model.config
+        return last_rows(rows, config.unique_key, config.sequence_by) if config.sequence_by else rows
 
     def batch(self, number: int, query_id: str) -> MicroBatch:
         """Returns the micro-batch `number` of the query."""

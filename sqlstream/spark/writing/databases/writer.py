@@ -117,7 +117,7 @@ class DatabaseWriter:
         keys = ", ".join(f"`{key}`" for key in self._config.unique_key)
         is_null = bool(wrong[0])  # type: ignore[index]
         problem = "a row has null in" if is_null else "two rows of one batch have the same value of"
-        fix = "leave such rows out, or use coalesce()" if is_null else "select one row for each key"
+        fix = "leave such rows out, or use coalesce()" if is_null else "select one row for each key, or set sequence_by"
         raise RefusedRowsError(f"{problem} the unique_key {keys}: {fix}")
 
     def _check_condition(self) -> None:

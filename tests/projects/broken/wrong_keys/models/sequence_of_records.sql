@@ -1,0 +1,2 @@
+{{ config(sink='screen', output_mode='update', unique_key='id', sequence_by='id') }}
+select id, kind from {{ source('shop', 'orders') }}
