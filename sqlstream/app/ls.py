@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlstream.app.loading.load import load_for_reading
@@ -11,9 +11,12 @@ from sqlstream.app.loading.selected_findings import findings_of_selection
 from sqlstream.app.loading.selecting import SelectableTest, select
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.app.test import UNIT_TEST, open_tests
+from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.manifest.manifest import build_manifest
-from sqlstream.compiler.node_ids import SEED, SOURCE
+from sqlstream.compiler.node_ids import SEED, SINK, SOURCE, kind_of, sink_id
+from sqlstream.compiler.rules.rule import terminal_models
 from sqlstream.errors import Finding
+from sqlstream.project.formats.guarantees import guarantee_of, modes_of
 
 
 @dataclass(frozen=True)
@@ -28,21 +31,49 @@ class NodeListing:
 
 
 def list_nodes(request: ProjectRequest, selection: Selection = EVERYTHING) -> NodeListing:
-    """Returns the selected nodes, even if rules refuse a model. Includes unit tests only if the selection asks for
-    their resource type. Raises: FindingsError, also for unit test files that cannot be read, if tests are included.
+    """Returns the selected nodes, even if rules refuse a model. Includes unit tests and sinks only if the selection
+    asks for their resource type.
+
+    Raises: FindingsError, also for unit test files that cannot be read, if tests are included.
     """
     tested = open_tests(request) if UNIT_TEST in selection.resource_types else None
     if tested is not None:
         tested.check_readable()
     loaded = load_for_reading(request) if tested is None else tested.loaded
     tests = tested.nodes if tested is not None else ()
-    chosen, unmatched = select(loaded.compiled, selection, tests)
+    chosen, unmatched = _choose(loaded.compiled, selection, tests)
     warnings = findings_of_selection(loaded.compiled, loaded.warnings, chosen)
     manifest = build_manifest(loaded.compiled, generated_at="", invocation_id="")
-    every = {**manifest["nodes"], **manifest["sources"], **{test.node.unique_id: _entry(test) for test in tests}}
+    sinks = {node: {**entry, "guarantees": _guarantees(entry["format"])} for node, entry in manifest["sinks"].items()}
+    every = {
+        **manifest["nodes"],
+        **manifest["sources"],
+        **{test.node.unique_id: _entry(test) for test in tests},
+        **sinks,
+    }
     names = [_shown(node, every[node]) for node in chosen]
     entries = [{"unique_id": node, **every[node]} for node in chosen]
     return NodeListing(tuple(names), tuple(entries), (*warnings, *unmatched))
+
+
+def _choose(
+    compiled: CompiledProject, selection: Selection, tests: Sequence[SelectableTest]
+) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
+    """Returns the selected nodes; for the resource type `sink` also the sinks of the selected models."""
+    if SINK not in selection.resource_types:
+        return select(compiled, selection, tests)
+    every, unmatched = select(compiled, replace(selection, resource_types=()), tests)
+    used = {output.sink for model, output in terminal_models(compiled) if model.unique_id in every}
+    is_whole = set(compiled.graph.order) <= set(every)
+    name, sinks = compiled.project.name, compiled.project.sinks
+    chosen = [node for node in every if kind_of(node) in selection.resource_types]
+    chosen += [sink_id(name, sink.name) for sink in sinks if is_whole or sink.name in used]
+    return tuple(chosen), unmatched
+
+
+def _guarantees(format_name: str) -> dict[str, Any]:
+    """Returns the guarantee of a sink for each mode of a query."""
+    return {mode: vars(guarantee_of(format_name, mode)) for mode in modes_of(format_name)}
 
 
 def _entry(test: SelectableTest) -> Mapping[str, Any]:
@@ -63,8 +94,8 @@ def _entry(test: SelectableTest) -> Mapping[str, Any]:
 
 def _shown(unique_id: str, entry: Mapping[str, Any]) -> str:
     kind, _, named = unique_id.partition(".")
-    if kind == SOURCE:
-        return f"source:{named}"
+    if kind in (SOURCE, SINK):
+        return f"{kind}:{named}"
     if kind == SEED:
         return named
     if kind == UNIT_TEST:

@@ -120,7 +120,7 @@ def limit_option(default: int, text: str) -> Callable[[Command], Command]:
 
 show_limit_option = limit_option(SHOWN_ROWS, "Maximum number of rows to show of each node.")
 
-RESOURCE_TYPES = click.Choice(["model", "seed", "source", "unit_test"])
+RESOURCE_TYPES = click.Choice(["model", "seed", "sink", "source", "unit_test"])
 
 TYPE_OPTIONS = (
     click.option(

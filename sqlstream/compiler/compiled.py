@@ -108,6 +108,11 @@ class CompiledModel:
         return self.streaming and facts is not None and facts.writes_snapshots(self.config.output_mode)
 
     @property
+    def mode(self) -> str:
+        """The output mode of a stream, or `batch`."""
+        return self.config.output_mode if self.streaming else "batch"
+
+    @property
     def ends(self) -> bool:
         """Whether the query ends by itself: a batch, or a stream whose trigger processes only available data."""
         return not self.streaming or self.config.trigger.ends

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlstream.compiler.sql.names import view_name
 from sqlstream.project.values import SourceTable
 
-SOURCE, SEED, MODEL = "source", "seed", "model"
-"""The kinds of nodes, the first part of each id."""
+SOURCE, SEED, MODEL, SINK = "source", "seed", "model", "sink"
+"""The kinds of nodes and of sinks, the first part of each id."""
 
 
 def source_id(project: str, table: SourceTable) -> str:
@@ -24,8 +24,13 @@ def model_id(project: str, name: str) -> str:
     return f"{MODEL}.{project}.{name}"
 
 
+def sink_id(project: str, name: str) -> str:
+    """Returns `sink.<project>.<name>`."""
+    return f"{SINK}.{project}.{name}"
+
+
 def kind_of(node_id: str) -> str:
-    """Returns the kind of a node: `SOURCE`, `SEED` or `MODEL`."""
+    """Returns the kind of a node: `SOURCE`, `SEED`, `MODEL` or `SINK`."""
     return node_id.split(".", 1)[0]
 
 

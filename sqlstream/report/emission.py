@@ -11,6 +11,7 @@ from sqlstream.compiler.emission.examples import IDLE_BATCHES, POLICY, Delay, Em
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.location import Location
 from sqlstream.project.configuration.trigger import Trigger
+from sqlstream.project.formats.guarantees import guarantee_of
 
 Locate = Callable[[Where, str], Location]
 """Returns the location of an operator, or of a key of its source."""
@@ -38,7 +39,7 @@ TIMED = frozenset({WaitsFor.WINDOW, WaitsFor.SESSION, WaitsFor.TIME, WaitsFor.UN
 
 def emission_text(model: CompiledModel, emission: Emission, locate: Locate, *, is_foreseen: bool) -> str:
     """Returns a paragraph for each operator that delays rows, one for the watermarks, and one for the batches."""
-    paragraphs = [[_head(model)]]
+    paragraphs = [[_head(model), *_guarantee_lines(model)]]
     paragraphs += [_step_lines(step, emission, locate) for step in emission.steps]
     if any(step.release in TIMED for step in emission.steps):
         paragraphs.append(list(_watermark_lines(emission, locate)))
@@ -62,6 +63,7 @@ def emission_json(model: CompiledModel, emission: Emission, locate: Locate, *, i
         "model": model.name,
         "kind": model.kind,
         "output_mode": model.config.output_mode,
+        "guarantee": None if model.output is None else vars(guarantee_of(model.output.format, model.mode)),
         "operators": [_step_json(step, locate) for step in emission.steps],
         "watermarks": [
             {
@@ -101,6 +103,12 @@ def _step_json(step: Step, locate: Locate) -> dict[str, object]:
 def _head(model: CompiledModel) -> str:
     sink = model.output.sink if model.output is not None else "-"
     return f"{model.name} -> {sink}, {f'{model.config.output_mode} mode' if model.streaming else 'once per run'}"
+
+
+def _guarantee_lines(model: CompiledModel) -> Iterator[str]:
+    if model.output is not None:
+        guarantee = guarantee_of(model.output.format, model.mode)
+        yield f"  {model.output.format}: {guarantee.rows} ({guarantee.means})"
 
 
 def _step_lines(step: Step, emission: Emission, locate: Locate) -> list[str]:

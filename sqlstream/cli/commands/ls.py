@@ -23,8 +23,8 @@ def ls(
     selection: Selection,
     output: str,
 ) -> None:
-    """List the models, seeds and sources of a selection, one per line; with --resource-type unit_test its unit tests.
-    Needs no Java.
+    """List the models, seeds and sources of a selection, one per line; with --resource-type unit_test its unit tests,
+    with --resource-type sink the sinks that its models write to. Needs no Java.
     """
     with refusals_printed(output, debug):
         listing = list_nodes(project, selection)

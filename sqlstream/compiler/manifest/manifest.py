@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.node_ids import seed_id, source_id
+from sqlstream.compiler.node_ids import seed_id, sink_id, source_id
 from sqlstream.project.files.files import checksum
 from sqlstream.project.values import DeclaredColumn, RecordFormat, Seed, Sink, SourceTable
 from sqlstream.version import __version__
@@ -37,7 +37,7 @@ def build_manifest(compiled: CompiledProject, *, generated_at: str, invocation_i
         },
         "nodes": {unique_id: _model(compiled, model) for unique_id, model in compiled.models.items()} | seeds,
         "sources": {source_id(project.name, table): _source(table) for table in project.sources},
-        "sinks": {f"sink.{project.name}.{sink.name}": _sink(sink) for sink in project.sinks},
+        "sinks": {sink_id(project.name, sink.name): _sink(sink) for sink in project.sinks},
         "macro_files": {macro.path: macro.text for macro in project.macros},
         "functions": {function.name: function.digest for function in project.functions},
         "vars": dict(project.written_vars),

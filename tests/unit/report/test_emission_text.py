@@ -44,6 +44,7 @@ def test_a_window_is_explained_completely(tmp_path: Path) -> None:
     """A window is explained with its location, an example, its watermark and the batch, in the model's own names."""
     assert _text(tmp_path, f"{GROUPED}window(at, '10 minutes')") == [
         "asked -> nowhere, append mode",
+        "  noop: nothing is kept (the rows are computed and dropped)",
         "",
         "GROUP BY window(at, '10 minutes') (models/asked.sql:4:10)",
         "  a window is emitted once, in the batch after the watermark reaches its end",
@@ -104,11 +105,12 @@ def test_output_without_a_watermark_is_explained(tmp_path: Path) -> None:
     """Output that waits for no watermark is explained without watermarks and batches."""
     assert _text(tmp_path, f"{GROUPED}id", mode="update") == [
         "asked -> nowhere, update mode",
+        "  noop: nothing is kept (the rows are computed and dropped)",
         "",
         "GROUP BY id (models/asked.sql:4:10)",
         "  each batch emits the groups that it changes, with their current values",
     ]
-    assert _text(tmp_path, "select id from {{ source('shop', 'plain') }}")[2:] == [
+    assert _text(tmp_path, "select id from {{ source('shop', 'plain') }}")[3:] == [
         "the query",
         "  emits each row in the batch that reads it",
     ]
