@@ -11,7 +11,7 @@ from sqlstream import ProjectRequest
 from sqlstream.app.compile import CompileOutput, compile_models
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = ("activity", "cloudtrail", "devices", "events", "logs", "transforms", "wordcount")
+EXAMPLES = ("activity", "cdc", "cloudtrail", "devices", "events", "logs", "nest", "transforms", "wordcount")
 
 
 @pytest.fixture(scope="module")

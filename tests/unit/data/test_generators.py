@@ -18,8 +18,15 @@ ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "data"
 CLOUDTRAIL_DAYS = ["2024-03-04", "2024-03-05", "2024-03-06", "2024-03-07"]
 DELAY = timedelta(minutes=10)  # the watermark delay of the examples with files that arrive one by one
-ORDERED_SCRIPTS = ["make_activity.py", "make_cloudtrail.py", "make_devices.py", "make_events.py", "make_logs.py"]
-SCRIPTS = [*ORDERED_SCRIPTS, "make_transforms.py"]
+ORDERED_SCRIPTS = [
+    "make_activity.py",
+    "make_cloudtrail.py",
+    "make_devices.py",
+    "make_events.py",
+    "make_logs.py",
+    "make_nest.py",
+]
+SCRIPTS = [*ORDERED_SCRIPTS, "make_cdc.py", "make_transforms.py"]
 
 
 def run(script: str, *arguments: str) -> None:
@@ -72,7 +79,15 @@ def test_cloudtrail_files_are_what_the_generator_makes(tmp_path: Path) -> None:
     assert uncompressed(contents(tmp_path)) == uncompressed(committed())
 
 
-@pytest.mark.parametrize("example", ["activity", "devices", "events", "logs", "transforms"])
+def test_nest_files_are_what_the_generator_makes(tmp_path: Path) -> None:
+    """The same seed gives the committed messages: a line every 20 seconds for 12 hours."""
+    run("make_nest.py", "--out", str(tmp_path))
+    files = uncompressed(contents(tmp_path))
+    assert files == uncompressed(contents(DATA / "nest"))
+    assert sum(len(content.splitlines()) for content in files.values()) == 12 * 60 * 3
+
+
+@pytest.mark.parametrize("example", ["activity", "cdc", "devices", "events", "logs", "transforms"])
 def test_files_are_what_the_generator_makes(example: str, tmp_path: Path) -> None:
     """The same seed gives the committed files, byte for byte."""
     run(f"make_{example}.py", "--out", str(tmp_path))

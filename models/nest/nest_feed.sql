@@ -1,0 +1,2 @@
+{{ config(sink='nest_updates') }}
+select value from {{ source('nest', 'recording') }}

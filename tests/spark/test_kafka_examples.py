@@ -1,0 +1,65 @@
+"""The nest and cdc examples over a real broker."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from conftest import ProjectFolder
+from kafka_broker import KafkaBroker
+from kafka_topics import create_topic
+from test_examples import ROOT, examples
+
+from sqlstream.state.runs.events import TableShown
+
+Rows = Callable[[Path], list[dict[str, Any]]]
+
+__all__ = ["examples"]
+
+
+def cameras() -> Iterator[dict[str, Any]]:
+    """Yields the state of each camera in each recorded message."""
+    for path in sorted((ROOT / "tests/data/nest").glob("*.gz")):
+        for line in gzip.decompress(path.read_bytes()).splitlines():
+            yield from json.loads(line)["devices"]["cameras"].values()
+
+
+def test_three_queries_over_one_topic(examples: ProjectFolder, kafka: KafkaBroker, read_parquet: Rows) -> None:
+    """The archive has every event, and the report has the zip codes with more than 1,000 sightings, after a restart too."""
+    for name in ("nest-updates", "nest-sightings"):
+        create_topic(kafka.servers, name)
+    brokers = {"kafka_brokers": kafka.servers}
+    for models in (("nest_feed",), ("nest_archive", "nest_sightings"), ("nest_archive", "nest_sightings")):
+        outcome = examples.run(*models, variables=brokers)
+        assert outcome.succeeded
+
+    assert [result.rows_in for result in outcome.results] == [0, 0]
+    archived = read_parquet(examples.root / ".sqlstream/local/nest_archive")
+    assert len(archived) == len(list(cameras()))
+    outcome = examples.run("nest_busy_zip_codes", variables=brokers)
+    (table,) = [event for event in examples.events if isinstance(event, TableShown)]
+    seen = Counter(camera["device_id"] for camera in cameras() if camera["last_event"]["has_person"])
+    assert table.columns == ("zip_code", "sightings", "last_hour")
+    last = "2024-03-04 19:00:00"
+    assert [tuple(row) for row in table.rows] == [("02134", seen["camera-1"], last), ("07105", seen["camera-2"], last)]
+
+
+def test_a_table_is_replicated(examples: ProjectFolder, kafka: KafkaBroker) -> None:
+    """The replica has the customers with their last change, also if the changes of a customer are in one batch."""
+    create_topic(kafka.servers, "cdc-customers")
+    for model in ("cdc_feed", "cdc_customers"):
+        assert examples.run(model, variables={"kafka_brokers": kafka.servers}).succeeded
+
+    expected: dict[int, tuple[int, str, str, str]] = {}
+    for line in (ROOT / "tests/data/cdc/customers.json").read_text().splitlines():
+        change = json.loads(line)
+        row = change["after"] or change["before"]
+        expected[row["id"]] = (*row.values(), change["op"])
+    left = sorted(row for row in expected.values() if row[-1] != "d")
+    with sqlite3.connect(examples.root / ".sqlstream/local/cdc_customers.sqlite") as replica:
+        assert sorted(replica.execute("select id, name, city, op from cdc_customers")) == left
