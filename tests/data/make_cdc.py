@@ -34,7 +34,9 @@ def change(op: str, before: Row | None, after: Row | None, number: int) -> Row:
 
 def changes(rng: random.Random) -> Iterator[Row]:
     """Yield the snapshot of the table, and then its changes."""
-    table = {number: {"id": number, "name": name, "city": CITIES[number % 4]} for number, name in enumerate(NAMES, 1)}
+    table: dict[int, Row] = {}
+    for number, name in enumerate(NAMES, 1):
+        table[number] = {"id": number, "name": name, "city": CITIES[number % 4]}
     for number, row in table.items():
         yield change("r", None, row, number)
     newest = len(table)
