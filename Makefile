@@ -6,7 +6,7 @@ BIN41 := .venv41/bin
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test check corpus corpus-next fuzz kills faults registry bench-check bench-compile bench-run bench-test archive lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test check corpus corpus-next fuzz kills services faults registry bench-check bench-compile bench-run bench-test archive lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -65,6 +65,10 @@ faults: .venv/ready
 # Reads Avro messages with the schemas of a real registry, Apicurio; downloads 150 MB the first time.
 registry: .venv/ready
 	SQLSTREAM_REGISTRY=apicurio $(BIN)/python -m pytest -n 0 tests/spark/test_kafka_avro.py
+
+# Starts Kafka, PostgreSQL and MariaDB on loopback, prints their addresses, and stops them on Ctrl-C.
+services: .venv/ready
+	$(BIN)/python tests/services/run_services.py
 
 lint: .venv/ready
 	$(BIN)/ruff check .

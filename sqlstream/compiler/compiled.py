@@ -54,6 +54,12 @@ class Output:
     record: RecordFormat = NO_RECORD
 
     @property
+    def database_table(self) -> str | None:
+        """The table of a database server, with its schema if it has one; None for other sinks."""
+        options = self.options.items() if self.format == "jdbc" else ()
+        return next((str(value) for name, value in options if name.lower() == "dbtable"), None)
+
+    @property
     def place(self) -> str | None:
         """The path, table or function, None for sinks without any of them."""
         return self.path or self.table or self.python

@@ -72,7 +72,8 @@ def output_table(name: str, version: int) -> str:
 
 def beside_table(name: str, what: str) -> str:
     """Returns the table `<name>_<what>` in the same schema."""
-    return f"{name.removesuffix('`')}_{what}{'`' if name.endswith('`') else ''}"
+    quote = name[-1] if name.endswith(("`", '"')) else ""
+    return f"{name.removesuffix(quote)}_{what}{quote}"
 
 
 def writing_folder(output: str) -> str:

@@ -15,7 +15,7 @@ LOOPBACK = "127.0.0.1"
 START_SECONDS = 120.0
 """A server that does not answer after this time has failed; an idle machine needs about three seconds."""
 STOP_SECONDS = 60.0
-_LOOK_SECONDS = 0.05
+LOOK_SECONDS = 0.05
 
 
 def free_ports(count: int) -> list[int]:
@@ -46,7 +46,7 @@ class ServiceProcess:
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"{self.command[0]} did not start:\n{self.log.read_text(errors='replace')[-4000:]}")
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(LOOK_SECONDS)
 
     def stop(self, number: int = signal.SIGTERM) -> None:
         """Ends the server with a signal and waits for its end."""

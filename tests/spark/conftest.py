@@ -17,8 +17,11 @@ from typing import Any
 
 import pyspark
 import pytest
+from database_server import DatabaseServer, NotInstalledError
 from kafka_broker import KafkaBroker, start_kafka
 from kafka_topics import Topic, create_topic
+from mariadb import start_mariadb
+from postgres import start_postgres
 from pyspark.sql import SparkSession
 
 from sqlstream import ProjectRequest, RunRequest, run_models
@@ -229,6 +232,30 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
 def topic(kafka: KafkaBroker, tmp_path: Path) -> Topic:
     """A new topic with two partitions."""
     return create_topic(kafka.servers, tmp_path.name.lower())
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[DatabaseServer]:
+    """A running PostgreSQL server."""
+    yield from started(start_postgres)
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[DatabaseServer]:
+    """A running MariaDB server."""
+    yield from started(start_mariadb)
+
+
+def started(start: Callable[[], DatabaseServer]) -> Iterator[DatabaseServer]:
+    """Yields a server and stops it. Skips the test if the server is not installed; in CI that is a failure."""
+    try:
+        server = start()
+    except NotInstalledError as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
+    yield server
+    server.stop()
 
 
 @pytest.fixture(scope="module")

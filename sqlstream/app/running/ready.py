@@ -73,8 +73,9 @@ class CheckedQuery:
     def output(self, checks: CheckContext) -> str | None:
         """Returns the path, URI or table that the query writes to, None for sinks without one."""
         output, version = self.query.output, self.plan.version
-        if output.table is not None:
-            return output_table(output.table, version)
+        table = output.table or output.database_table
+        if table is not None:
+            return output_table(table, version)
         return None if output.path is None else output_path(storage_base(checks.loaded), output.path, version)
 
     def lock(self, checks: CheckContext) -> None:
@@ -93,8 +94,10 @@ class CheckedQuery:
 
     def check_files(self, checks: CheckContext) -> None:
         """Checks the output and the checkpoint as the plan needs them. Raises: FindingsError."""
-        if self.query.output.table is None:
-            use_fast_checkpoint_files(self.query.frame.sparkSession, self.root, self.output(checks))
+        output = self.query.output
+        if output.table is None:
+            place = None if output.database_table else self.output(checks)
+            use_fast_checkpoint_files(self.query.frame.sparkSession, self.root, place)
         if self.query.model.streaming:
             self.check_table(checks)
         if self.plan.action is Action.RESUME:

@@ -41,9 +41,10 @@ class Dialect:
     key columns and the other quoted columns. `delete` returns the DELETE of the rows whose keys a staging table marks
     as deleted. `add_key` returns the statement that makes columns of a table unique, `change_type` the one that changes
     the type of a column, None if the database has none. `staging` is the start of the statement that creates a staging
-    table. `insert_new` is the start of an INSERT that ignores an existing key, and `ignore` is its end. `session`
-    sets up a session: a statement waits a minute for a lock. `bulk_options` are options of the JDBC driver with which
-    it writes many rows at once.
+    table. `insert_new` is the start of an INSERT that ignores an existing key, and `ignore` is its end. `session` sets
+    up a session: a statement waits a minute for a lock. `driver` is the class of the JDBC driver, `bulk_options` are
+    its options for writing many rows at once. `unique_columns` returns the query for the unique indexes of a table: a
+    row with the name of the index for each column.
     """
 
     name: str
@@ -60,6 +61,8 @@ class Dialect:
     for_update: str = " FOR UPDATE"
     text: str = "text"
     session: str = ""
+    driver: str = ""
+    unique_columns: Callable[[str], str] = str
     bulk_options: Mapping[str, str] = field(default_factory=dict)
 
     def quote(self, name: str) -> str:

@@ -81,7 +81,7 @@ _FORMATS = (
     Format(
         "jdbc",
         reads=BATCHES,
-        writes=BATCHES,
+        refused_triggers=_NOT_CONTINUOUS | _NOT_REAL_TIME,
         options={
             **options(
                 "cascadeTruncate preferTimestampNTZ pushDownAggregate pushDownLimit pushDownOffset pushDownPredicate "
@@ -94,6 +94,7 @@ _FORMATS = (
         required=(RequiredOption("url", "the address of the database", "url: 'jdbc:postgresql://host/shop'"),),
         ignores_partition_by=True,
         takes_keys=True,
+        is_database=True,
     ),
     replace(
         _KNOWN_FILE,

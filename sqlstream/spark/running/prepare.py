@@ -15,6 +15,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.rewrite.deduplicate import key_columns
 from sqlstream.compiler.sql.sql_text import fingerprint, python_fingerprint
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.databases.dialects import dialect_of
 from sqlstream.project.files.python_files import PythonFunction
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
@@ -193,8 +194,10 @@ def unrestartable(compiled: CompiledProject, model: CompiledModel) -> str | None
     Spark cannot restart some queries from a checkpoint, and some batch models would append their rows twice.
     """
     if not model.streaming:
-        adds = model.output is not None and not format_of(model.output.format).replaces_rows
-        return f"it adds its rows to {model.output.format}" if adds and model.output else None
+        output = model.output
+        if output is None or format_of(output.format).replaces_rows or dialect_of(output.format, output.options):
+            return None
+        return f"it adds its rows to {output.format}"
     if model.output is not None and not format_of(model.output.format).is_restartable:
         return f"it writes to {model.output.format}"
     for table in compiled.sources_of(model.unique_id):

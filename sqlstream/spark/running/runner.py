@@ -24,6 +24,7 @@ from sqlstream.spark.running.stopper import Stopper
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import fails_again
 from sqlstream.spark.writing.batch import BatchWrite
+from sqlstream.spark.writing.databases.database import DatabaseError
 from sqlstream.state.runs.events import (
     Notice,
     QueryRestarting,
@@ -116,7 +117,7 @@ class Runner:
             run.query = self._start_batch(run) if run.order.is_batch else self._start_stream(run, is_first)
         except FindingsError as error:
             self._give_up(run, error.findings[0])
-        except (UnreachableError, *SPARK_ERRORS) as error:
+        except (UnreachableError, DatabaseError, *SPARK_ERRORS) as error:
             self._handle_failure(run, error)
 
     def _due(self) -> Iterator[QueryRun]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sqlstream.project.formats.formats import FORMATS
 from sqlstream.spark.reading.python_code import import_name, is_data_source, is_foreach
 from sqlstream.spark.table_formats.writers import table_writer
-from sqlstream.spark.writing.databases.factories import sqlite_writer
+from sqlstream.spark.writing.databases.factories import jdbc_writer, sqlite_writer
 from sqlstream.spark.writing.micro_batches import BatchWriter, FunctionWriter, SinkTarget, WriterFactory
 from sqlstream.spark.writing.snapshots import snapshot_writer
 
@@ -26,6 +26,7 @@ def _function_writer(target: SinkTarget) -> BatchWriter | None:
 _FACTORIES: Mapping[str, WriterFactory] = {
     "delta": table_writer,
     "iceberg": table_writer,
+    "jdbc": jdbc_writer,
     "python": _function_writer,
     "sqlite": sqlite_writer,
     **{name: snapshot_writer for name, known in FORMATS.items() if known.writes_files},

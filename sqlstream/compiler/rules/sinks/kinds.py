@@ -10,8 +10,8 @@ from sqlstream.compiler.rules.formats import is_of_spark
 from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, rule
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
+from sqlstream.project.databases.dialects import dialect_of
 from sqlstream.project.files.python_files import PythonName, find_name
-from sqlstream.project.formats.format import BATCHES
 from sqlstream.project.formats.formats import format_of
 
 
@@ -32,11 +32,13 @@ def writable_formats(compiled: CompiledProject) -> Problems:
 
 @output_rule("output-mode")
 def streamable_formats(_: CompiledProject, model: CompiledModel, output: Output) -> Problems:
-    """Spark cannot stream into some formats."""
-    if model.streaming and format_of(output.format).writes == BATCHES:
+    """Streams go into the databases whose SQL sqlstream knows; Spark cannot stream into any database."""
+    url = next((value for name, value in output.options.items() if name.lower() == "url"), None)
+    is_unknown = isinstance(url, str) and dialect_of(output.format, output.options) is None
+    if model.streaming and output.format == "jdbc" and is_unknown:
         yield Problem(
-            f"`{model.name}` streams into sink `{output.sink}`, but Spark cannot stream into {output.format}",
-            f"Spark writes {output.format} only in batches",
+            f"`{model.name}` streams into sink `{output.sink}`, whose database is not known to sqlstream",
+            "sqlstream writes streams to PostgreSQL, MariaDB and MySQL, with a URL such as jdbc:postgresql://host/shop",
             "write each batch with a function: format: python, with for example function: sinks:write for "
             "def write(rows, batch)",
             model.place_of("sink"),

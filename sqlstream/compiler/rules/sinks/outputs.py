@@ -110,6 +110,9 @@ def _shareable(model: CompiledModel, output: Output, storage: str) -> Iterator[t
     facts = format_of(output.format)
     if (facts.writes_path or facts.is_table) and output.path:
         yield "sink", "output path", output.path, plain_path(storage, output.path)
+    if output.database_table:
+        server = next((str(value) for name, value in output.options.items() if name.lower() == "url"), "")
+        yield "sink", "table", output.database_table, f"{server} {output.database_table}"
     if output.table:
         yield "sink", "table", output.table, output.table.replace("`", "").lower()
     checkpoint = model.config.checkpoint or f"queries/{model.query_id}"

@@ -46,21 +46,18 @@ class DatabaseWriter:
     def open(self) -> None:
         """Creates the table, or checks that the existing one has the columns and the key of the query.
 
-        Raises: FindingsError.
+        Raises: FindingsError, DatabaseError.
         """
         self._check_condition()
         layout = self._layout()
-        try:
-            with closing(self._database.connect()) as connection:
-                connection.run(BatchRecord(self._database.dialect, "", self._database.schema).create)
-                found = connection.find_table(self._database.table)
-                if found is None:
-                    connection.run(create_table(layout))
-                    return
-                for statement in check_table(self._target, self._database, layout, found):
-                    connection.run(statement)
-        except DatabaseError as error:
-            raise FindingsError([self._unusable(error)]) from error
+        with closing(self._database.connect()) as connection:
+            connection.run(BatchRecord(self._database.dialect, "", self._database.schema).create)
+            found = connection.find_table(self._database.table)
+            if found is None:
+                connection.run(create_table(layout))
+                return
+            for statement in check_table(self._target, self._database, layout, found):
+                connection.run(statement)
 
     def write(self, rows: DataFrame, batch: MicroBatch) -> None:
         """Applies the batch, unless the database has it already.
@@ -74,7 +71,8 @@ class DatabaseWriter:
                 logger.info("%s: batch %s is already in %s", batch.model, batch.id, self._database.table)
                 rows.write.format("noop").mode("overwrite").save()  # for the state and the watermark of the batch
                 return
-            staging = self._database.dialect.quote(f"_sqlstream_{batch.query_id.replace('-', '')[:24]}")
+            name = f"_sqlstream_{batch.query_id.replace('-', '')}"
+            staging = self._database.schema + self._database.dialect.quote(name)
             staged = rows.selectExpr(*staged_rows(layout, self._config.delete_when))
             try:
                 connection.stage(staged, layout, staging)
@@ -115,7 +113,7 @@ class DatabaseWriter:
         if wrong is None:
             return
         keys = ", ".join(f"`{key}`" for key in self._config.unique_key)
-        is_null = bool(wrong[0])  # type: ignore[index]
+        is_null = str(wrong[0]) == "1"  # type: ignore[index]
         problem = "a row has null in" if is_null else "two rows of one batch have the same value of"
         fix = "leave such rows out, or use coalesce()" if is_null else "select one row for each key, or set sequence_by"
         raise RefusedRowsError(f"{problem} the unique_key {keys}: {fix}")
@@ -143,16 +141,6 @@ class DatabaseWriter:
             f"sink `{self._target.output.sink}` cannot write the column `{column}` of `{model.name}`",
             f"its type is {type_}, which {self._database.dialect.title} cannot store",
             "cast the column to another type, or remove it",
-            model.place_of("sink"),
-        )
-
-    def _unusable(self, error: DatabaseError) -> Finding:
-        model = self._target.model
-        return Finding(
-            "query-failed",
-            f"the query of `{model.name}` cannot start: its table {self._database.table} cannot be used",
-            self._target.secrets.redact(str(error)),
-            f"fix the cause, or the options of sink `{self._target.output.sink}`",
             model.place_of("sink"),
         )
 

@@ -1,0 +1,55 @@
+"""The options of a JDBC sink: those of Spark's writer, and those of the driver's connection."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from sqlstream.project.databases.dialect import Dialect
+
+OF_SPARK = frozenset(
+    """
+    url dbtable query driver partitioncolumn lowerbound upperbound numpartitions querytimeout fetchsize truncate
+    cascadetruncate createtableoptions createtablecolumntypes customschema batchsize isolationlevel sessioninitstatement
+    pushdownpredicate pushdownaggregate pushdownlimit pushdownoffset pushdowntablesample keytab principal
+    refreshkrb5config connectionprovider prefertimestampntz hint preparequery
+    """.split()  # noqa: SIM905 - a list of words in quotes is harder to read
+)
+"""The options that Spark does not pass to the driver, in lower case (org.apache.spark.sql.execution.datasources.jdbc.
+JDBCOptions). Every other option is a connection property."""
+
+UNUSED = frozenset({"truncate", "cascadetruncate", "createtableoptions", "createtablecolumntypes"})
+"""Options of Spark's writer that have no effect, because sqlstream creates and empties the tables itself."""
+
+_PART = re.compile(r'(?:"(?:[^"]|"")+"|`(?:[^`]|``)+`|[^."`]+)$')
+_SERVER = re.compile(r"//(?:[^/@]*@)?(?P<server>[^/?;]+)")
+
+
+def last_part(table: str) -> str:
+    """Returns the name of a table without its schema."""
+    match = _PART.search(table)
+    return match.group() if match else table
+
+
+def server_of(url: str) -> str:
+    """Returns the host and port in a JDBC URL, without user and password."""
+    match = _SERVER.search(url)
+    return match["server"] if match else "its URL"
+
+
+def connection_properties(dialect: Dialect, options: Mapping[str, str]) -> dict[str, str]:
+    """Returns the properties of a connection: those of the user, and the dialect's for bulk writes."""
+    url = next((value for name, value in options.items() if name.lower() == "url"), "")
+    given = {name: value for name, value in options.items() if name.lower() not in OF_SPARK}
+    taken = {name.lower() for name in given}
+    added = dialect.bulk_options.items()
+    return {**{name: value for name, value in added if name.lower() not in taken and f"{name}=" not in url}, **given}
+
+
+def writer_options(dialect: Dialect, options: Mapping[str, str], table: str) -> dict[str, str]:
+    """Returns the options with which Spark's JDBC writer adds rows to `table`."""
+    dropped = UNUSED | {"dbtable"}
+    kept = {name: value for name, value in options.items() if name.lower() in OF_SPARK - dropped}
+    names = {name.lower() for name in kept}
+    driver = {} if "driver" in names else {"driver": dialect.driver}
+    return {**driver, **kept, **connection_properties(dialect, options), "dbtable": table}

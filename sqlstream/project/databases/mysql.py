@@ -1,0 +1,119 @@
+"""MariaDB and MySQL: https://mariadb.com/kb/en/insert-on-duplicate-key-update/."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlstream.project.databases.dialect import AS_JSON, UNSTORED, Dialect, Stored, type_name
+from sqlstream.project.types.types import DataType, Decimal
+
+LONGEST_KEY = 255
+"""Characters of a text in a key: an index has at most 3,072 bytes, and a character up to four."""
+
+_TEXTS = frozenset({"longtext", "mediumtext", "text", "varchar", "char", "tinytext", "json"})
+_WHOLE = ("tinyint", "smallint", "mediumint", "int", "integer", "bigint", "decimal")
+"""The types of whole numbers by size, as the drivers name them."""
+
+_SPARK_QUOTES = "sql_mode='ANSI_QUOTES,STRICT_TRANS_TABLES'"
+"""Spark has no dialect for jdbc:mariadb: and quotes names with double quotes, which are for text by default."""
+
+_EPOCH = "TIMESTAMP '1970-01-01 00:00:00'"
+_FINITE = "CASE WHEN isnan({0}) OR abs({0}) = double('infinity') THEN null ELSE {0} END"
+"""NaN and infinite numbers do not exist in MySQL."""
+
+_TYPES = {
+    "boolean": Stored("BOOLEAN", accepts=frozenset({"bit", "tinyint"})),
+    "tinyint": Stored("TINYINT", accepts=frozenset(_WHOLE)),
+    "smallint": Stored("SMALLINT", accepts=frozenset(_WHOLE[1:])),
+    "int": Stored("INT", accepts=frozenset(_WHOLE[3:])),
+    "bigint": Stored("BIGINT", accepts=frozenset(_WHOLE[5:])),
+    "float": Stored("FLOAT", spark=_FINITE, accepts=frozenset({"float", "double"})),
+    "double": Stored("DOUBLE", spark=_FINITE, accepts=frozenset({"double"})),
+    **dict.fromkeys(("string", "char", "varchar"), Stored("LONGTEXT", accepts=_TEXTS)),
+    "void": Stored("LONGTEXT", spark="cast({} as string)", accepts=_TEXTS),
+    "binary": Stored("LONGBLOB", accepts=frozenset({"blob", "mediumblob", "varbinary", "binary"})),
+    "date": Stored("DATE"),
+    "timestamp": Stored(
+        "DATETIME(6)",
+        "BIGINT",
+        "unix_micros({})",
+        f"TIMESTAMPADD(MICROSECOND, {{}}, {_EPOCH})",
+        frozenset({"datetime", "timestamp"}),
+    ),
+    "timestamp_ntz": Stored(
+        "DATETIME(6)",
+        "VARCHAR(32)",
+        "cast({} as string)",
+        "CAST({} AS DATETIME(6))",
+        frozenset({"datetime", "timestamp"}),
+    ),
+    "interval": Stored("LONGTEXT", spark="cast({} as string)", accepts=_TEXTS),
+    **dict.fromkeys(AS_JSON, Stored("LONGTEXT", spark="to_json({})", accepts=_TEXTS)),
+}
+
+
+def _store(type_: DataType, is_key: bool) -> Stored | None:
+    name = type_name(type_)
+    if isinstance(type_, Decimal):
+        return Stored(f"DECIMAL({type_.precision},{type_.scale})", accepts=frozenset({"decimal"}))
+    stored = None if name in UNSTORED else _TYPES.get(name)
+    if not is_key or stored is None or not stored.type.startswith("LONG"):
+        return stored
+    if name in ("string", "char", "varchar"):
+        return replace(stored, type=f"VARCHAR({LONGEST_KEY})")
+    return None
+
+
+def _on_conflict(keys: list[str], others: list[str]) -> str:
+    changes = ", ".join(f"{name} = VALUES({name})" for name in others or keys)
+    return f" ON DUPLICATE KEY UPDATE {changes}"
+
+
+def _delete(table: str, staging: str, keys: list[str], is_deleted: str) -> str:
+    same = " AND ".join(f"t.{key} = s.{key}" for key in keys)
+    return f"DELETE t FROM {table} AS t JOIN {staging} AS s ON {same} WHERE s.{is_deleted}"
+
+
+def _add_key(table: str, keys: list[str]) -> str:
+    return f"ALTER TABLE {table} ADD UNIQUE ({', '.join(keys)})"
+
+
+def _change_type(table: str, column: str, type_: str) -> str:
+    return f"ALTER TABLE {table} MODIFY COLUMN {column} {type_}"
+
+
+def _unique_columns(table: str) -> str:
+    parts = [part.strip("`") for part in table.split(".")]
+    name, schema = parts[-1].replace("'", "''"), parts[0].replace("'", "''")
+    where = f"'{schema}'" if len(parts) > 1 else "DATABASE()"
+    return (
+        "SELECT index_name, column_name FROM information_schema.statistics "
+        f"WHERE table_schema = {where} AND table_name = '{name}' AND non_unique = 0"
+    )
+
+
+MARIADB = Dialect(
+    name="mariadb",
+    title="MariaDB",
+    quote_mark="`",
+    store=_store,
+    on_conflict=_on_conflict,
+    delete=_delete,
+    add_key=_add_key,
+    change_type=_change_type,
+    staging="CREATE TABLE",
+    insert_new="INSERT IGNORE INTO",
+    text="varchar(255)",
+    driver="org.mariadb.jdbc.Driver",
+    unique_columns=_unique_columns,
+    session="SET SESSION lock_wait_timeout = 60, innodb_lock_wait_timeout = 60, time_zone = '+00:00'",
+    bulk_options={"useBulkStmts": "true", "tcpKeepAlive": "true", "sessionVariables": _SPARK_QUOTES},
+)
+
+MYSQL = replace(
+    MARIADB,
+    name="mysql",
+    title="MySQL",
+    driver="com.mysql.cj.jdbc.Driver",
+    bulk_options={"rewriteBatchedStatements": "true", "tcpKeepAlive": "true"},
+)

@@ -1,0 +1,80 @@
+"""PostgreSQL: https://www.postgresql.org/docs/current/sql-insert.html#SQL-ON-CONFLICT and datatype.html."""
+
+from __future__ import annotations
+
+from sqlstream.project.databases.dialect import AS_JSON, UNSTORED, Dialect, Stored, type_name
+from sqlstream.project.types.types import DataType, Decimal
+
+_TEXTS = frozenset({"text", "varchar", "bpchar", "citext", "name"})
+_WHOLE = ("int2", "int4", "int8", "numeric")
+"""The types of whole numbers by size, as the driver names them."""
+
+_TYPES = {
+    "boolean": Stored("boolean", accepts=frozenset({"bool"})),
+    **dict.fromkeys(("tinyint", "smallint"), Stored("smallint", accepts=frozenset(_WHOLE))),
+    "int": Stored("integer", accepts=frozenset(_WHOLE[1:])),
+    "bigint": Stored("bigint", accepts=frozenset(_WHOLE[2:])),
+    "float": Stored("real", accepts=frozenset({"float4", "float8"})),
+    "double": Stored("double precision", accepts=frozenset({"float8"})),
+    **dict.fromkeys(("string", "char", "varchar"), Stored("text", accepts=_TEXTS)),
+    "void": Stored("text", spark="cast({} as string)", accepts=_TEXTS),
+    "binary": Stored("bytea"),
+    "date": Stored("date"),
+    "timestamp": Stored("timestamptz"),
+    "timestamp_ntz": Stored("timestamp"),
+    "interval": Stored("text", spark="cast({} as string)", accepts=_TEXTS),
+    **dict.fromkeys(AS_JSON, Stored("jsonb", "text", "to_json({})", "CAST({} AS jsonb)", _TEXTS | {"json"})),
+}
+
+
+def _store(type_: DataType, _is_key: bool) -> Stored | None:
+    name = type_name(type_)
+    if isinstance(type_, Decimal):
+        return Stored(f"numeric({type_.precision},{type_.scale})", accepts=frozenset({"numeric"}))
+    return None if name in UNSTORED else _TYPES.get(name)
+
+
+def _on_conflict(keys: list[str], others: list[str]) -> str:
+    changes = ", ".join(f"{name} = excluded.{name}" for name in others)
+    return f" ON CONFLICT ({', '.join(keys)}) DO " + (f"UPDATE SET {changes}" if others else "NOTHING")
+
+
+def _delete(table: str, staging: str, keys: list[str], is_deleted: str) -> str:
+    same = " AND ".join(f"t.{key} = s.{key}" for key in keys)
+    return f"DELETE FROM {table} AS t USING {staging} AS s WHERE s.{is_deleted} AND {same}"
+
+
+def _add_key(table: str, keys: list[str]) -> str:
+    return f"ALTER TABLE {table} ADD UNIQUE ({', '.join(keys)})"
+
+
+def _change_type(table: str, column: str, type_: str) -> str:
+    return f"ALTER TABLE {table} ALTER COLUMN {column} TYPE {type_}"
+
+
+def _unique_columns(table: str) -> str:
+    name = table.replace("'", "''")
+    return (
+        "SELECT i.indexrelid::text, a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid "
+        f"AND a.attnum = ANY(i.indkey) WHERE i.indrelid = '{name}'::regclass AND i.indisunique "
+        "AND i.indpred IS NULL AND i.indexprs IS NULL"
+    )
+
+
+POSTGRESQL = Dialect(
+    name="postgresql",
+    title="PostgreSQL",
+    quote_mark='"',
+    store=_store,
+    on_conflict=_on_conflict,
+    delete=_delete,
+    add_key=_add_key,
+    change_type=_change_type,
+    staging="CREATE UNLOGGED TABLE",
+    insert_new="INSERT INTO",
+    ignore=" ON CONFLICT DO NOTHING",
+    driver="org.postgresql.Driver",
+    unique_columns=_unique_columns,
+    session="SET lock_timeout = '60s'",
+    bulk_options={"reWriteBatchedInserts": "true", "tcpKeepAlive": "true", "ApplicationName": "sqlstream"},
+)

@@ -1,0 +1,106 @@
+"""Databases behind a JDBC driver: executors write the staging table, the driver's connection applies it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+
+from sqlstream.project.databases.dialect import Dialect
+from sqlstream.project.databases.jdbc_options import connection_properties, last_part, server_of, writer_options
+from sqlstream.project.databases.statements import TableLayout, create_staging
+from sqlstream.spark.jvm.jdbc import JdbcConnection, JdbcError, open_connection
+from sqlstream.spark.writing.databases.database import Connection, DatabaseError, FoundColumn, FoundTable
+
+_NO_TABLE = ("42P01", "42S02")
+"""The SQLSTATEs of a table that does not exist, in PostgreSQL and in MySQL."""
+
+Redact = Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class JdbcDatabase:
+    """The table `table` of a database, as written in the option `dbtable`. `options` are those of the sink, with
+    passwords. `redact` removes them from messages.
+    """
+
+    dialect: Dialect
+    table: str
+    session: SparkSession = field(repr=False)
+    options: Mapping[str, str] = field(repr=False)
+    redact: Redact = field(repr=False)
+    adds_columns: bool = False
+
+    @property
+    def schema(self) -> str:
+        """The schema of the table with a dot, empty without one."""
+        return self.table.removesuffix(last_part(self.table))
+
+    def connect(self) -> Connection:
+        """Opens a connection from the driver."""
+        driver = next((value for name, value in self.options.items() if name.lower() == "driver"), self.dialect.driver)
+        url = next(value for name, value in self.options.items() if name.lower() == "url")
+        with self.errors():
+            connection = open_connection(self.session, driver, url, connection_properties(self.dialect, self.options))
+            connection.run(self.dialect.session)
+        return _JdbcSession(self, connection)
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Raises: DatabaseError for an error of the driver, with the name of the server and without passwords."""
+        try:
+            yield
+        except JdbcError as error:
+            url = next(value for name, value in self.options.items() if name.lower() == "url")
+            text = f"{self.dialect.title} at {server_of(url)} reports: {error}"
+            raise DatabaseError(self.redact(text)) from None
+
+
+@dataclass(frozen=True)
+class _JdbcSession:
+    database: JdbcDatabase
+    connection: JdbcConnection
+
+    def begin(self) -> None:
+        with self.database.errors():
+            self.connection.begin()
+
+    def run(self, statement: str) -> None:
+        with self.database.errors():
+            self.connection.run(statement)
+
+    def first(self, query: str) -> tuple[str | None, ...] | None:
+        with self.database.errors():
+            return next(iter(self.connection.all(query)), None)
+
+    def commit(self) -> None:
+        with self.database.errors():
+            self.connection.commit()
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def find_table(self, table: str) -> FoundTable | None:
+        with self.database.errors():
+            try:
+                columns = self.connection.columns(f"SELECT * FROM {table} WHERE 1 = 0")
+            except JdbcError as error:
+                if error.state in _NO_TABLE:
+                    return None
+                raise
+            unique: dict[str | None, set[str]] = {}
+            for index, column in self.connection.all(self.database.dialect.unique_columns(table)):
+                unique.setdefault(index, set()).add(str(column).lower())
+        found = tuple(FoundColumn(name, type_.lower()) for name, type_ in columns)
+        return FoundTable(found, tuple(map(frozenset, unique.values())))
+
+    def stage(self, rows: DataFrame, layout: TableLayout, staging: str) -> None:
+        self.drop_staging(staging)  # of an attempt that failed
+        self.run(create_staging(layout, staging))
+        options = writer_options(self.database.dialect, self.database.options, staging)
+        rows.write.format("jdbc").options(**options).mode("append").save()
+
+    def drop_staging(self, staging: str) -> None:
+        self.run(f"DROP TABLE IF EXISTS {staging}")

@@ -1,0 +1,2 @@
+{{ config(sink='maria', output_mode='update') }}
+select id from {{ source('shop', 'orders') }}

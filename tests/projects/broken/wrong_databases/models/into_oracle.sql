@@ -1,0 +1,2 @@
+{{ config(sink='oracle') }}
+select id from {{ source('shop', 'orders') }}

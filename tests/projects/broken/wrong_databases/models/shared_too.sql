@@ -1,0 +1,2 @@
+{{ config(sink='shared') }}
+select id from {{ source('shop', 'orders') }}

@@ -1,2 +1,0 @@
-{{ config(sink='database') }}
-select id, kind from {{ source('shop', 'orders') }}

@@ -1,0 +1,229 @@
+"""Queries that write to tables of PostgreSQL and MariaDB servers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from conftest import ProjectFolder, order_rows
+from database_server import PASSWORD, USER, DatabaseServer
+
+from sqlstream.errors import Finding
+from sqlstream.state.runs.events import QueryRestarting
+
+ENV = {"SQLSTREAM_SECRET_DATABASE": PASSWORD}
+
+TOTALS = (
+    "{{ config(sink='db', output_mode='update', unique_key='kind') }}\n"
+    "select kind, count(*) as orders, cast(sum(amount) as int) as amount from {{ source('shop', 'orders') }} group by kind"
+)
+
+
+@dataclass(frozen=True)
+class Shop:
+    """A project whose sink `db` writes to a server."""
+
+    project: ProjectFolder
+    server: DatabaseServer
+
+    def run(self, *models: str) -> bool:
+        """Runs models, and returns whether all succeeded."""
+        return self.project.run(*models, env=ENV).succeeded
+
+    def finding(self, model: str) -> Finding:
+        """Runs a model, and returns why it failed."""
+        finding = self.project.result(model, env=ENV).finding
+        assert finding is not None
+        return finding
+
+    def rows(self, table: str, columns: str = "*") -> list[list[str]]:
+        """Returns the sorted rows of a table as text."""
+        return sorted(self.server.run(f"select {columns} from {table}"))
+
+
+@pytest.fixture
+def shop(request: pytest.FixtureRequest, orders: ProjectFolder) -> Iterator[Shop]:
+    """Two files of orders, and a server without tables: the parameter, or PostgreSQL. `mysql` is MariaDB's server with
+    MySQL's driver.
+    """
+    name = getattr(request, "param", "postgres")
+    server: DatabaseServer = request.getfixturevalue("postgres" if name == "postgres" else "mariadb")
+    url = server.url.replace("mariadb", "mysql") if name == "mysql" else server.url
+    orders.write(
+        {
+            "models/_db.yml": f"sinks:\n  - name: db\n    format: jdbc\n    options:\n      url: '{url}'\n"
+            f"      user: {USER}\n      password: \"{{{{ env_var('SQLSTREAM_SECRET_DATABASE') }}}}\"\n"
+            "      dbtable: '{{ model.name }}'\n"
+        }
+    )
+    yield Shop(orders, server)
+    for (table,) in server.run(
+        "select table_name from information_schema.tables where table_schema in ('public', 'shop')"
+    ):
+        server.run(f"drop table {table}")
+
+
+servers = pytest.mark.parametrize("shop", ["postgres", "mariadb"], indirect=True)
+
+
+@pytest.mark.parametrize("shop", ["postgres", "mariadb", "mysql"], indirect=True)
+def test_update_mode_replaces_the_row_of_a_key(shop: Shop) -> None:
+    """The table has one row for each group, also after a restart, and a repeated batch changes nothing."""
+    shop.project.write({"models/totals.sql": TOTALS})
+    assert shop.run("totals")
+    assert shop.rows("totals") == [["a", "6", "12"], ["b", "4", "8"]]
+
+    (shop.project.root / "store/queries/totals/v1/checkpoint/commits/1").unlink()
+    shop.server.run("update totals set orders = -1 where kind = 'a'")
+    assert shop.run("totals")
+    assert shop.rows("totals") == [["a", "-1", "12"], ["b", "4", "8"]]
+
+    shop.project.rows("in/orders/2.json", order_rows(2, 1), modified=2)
+    assert shop.run("totals")
+    assert shop.rows("totals") == [["a", "7", "12"], ["b", "4", "8"]]
+    tables = shop.server.run(
+        "select table_name from information_schema.tables where table_schema in ('public', 'shop')"
+    )
+    assert sorted(tables) == [["_sqlstream_batches"], ["totals"]]
+
+
+TYPED = """{{ config(sink='db', unique_key=['id', 'name']) }}
+select id, 'é\\'"' as name, true as yes, 7Y as tiny, 1.5D as double, 1.25BD as exact,
+  timestamp'1969-12-31 23:59:59.5Z' as ts, timestamp_ntz'2024-01-02 03:04:05' as ntz, date'2024-01-02' as day,
+  X'00ff' as bytes, named_struct('a', 1) as fields, cast(null as timestamp) as none, interval '1' day as span
+from {{ source('shop', 'orders') }} where id = 0"""
+
+STORED = """select id, name, yes = true, tiny, exact, double_is, day, none is null, span from
+  (select t.*, "double" = 1.5 and ts = '1969-12-31 23:59:59.5{zone}' and ntz = '2024-01-02 03:04:05'
+   and fields {json} = '{value}' as double_is from typed t) s"""
+
+
+@servers
+def test_batches_append_delete_and_replace(shop: Shop) -> None:
+    """Append mode with a key replaces and deletes rows, complete mode and batch models replace all, types are kept."""
+    shop.project.write(
+        {
+            "models/state.sql": "{{ config(sink='db', unique_key=['k', 'id'], delete_when='amount = 3') }}\n"
+            "select id % 10 as id, amount, id >= 10 as k from {{ source('shop', 'orders') }}",
+            "models/latest.sql": "{{ config(sink='db', output_mode='complete') }}\n"
+            "select kind, max(id) as id from {{ source('shop', 'orders') }} group by kind",
+            "models/added.sql": "{{ config(sink='db') }} select id from {{ source('shop', 'orders') }}",
+            "models/kinds.sql": "{{ config(sink='db') }} select * from {{ ref('names') }}",
+            "models/typed.sql": TYPED,
+            "seeds/names.csv": "kind,name\na,first\n",
+        }
+    )
+    shop.project.rows("in/orders/0.json", [{**row, "amount": row["amount"] + 1} for row in order_rows(0)], modified=0)
+    shop.project.rows("in/orders/1.json", order_rows(0, 4), modified=1)
+    assert shop.run()
+    shop.project.write({"seeds/names.csv": "kind,name\nb,second\n"})
+    assert shop.run("kinds")
+
+    assert shop.rows("state", "id, amount") == [["0", "0"], ["1", "1"], ["2", "2"], ["4", "5"]]
+    assert shop.rows("latest") == [["a", "4"], ["b", "3"]]
+    assert shop.rows("added") == sorted([[str(number)] for number in (0, 0, 1, 1, 2, 2, 3, 3, 4)])
+    assert shop.rows("kinds") == [["b", "second"]]
+    is_postgres = "postgres" in shop.server.url
+    query = STORED.format(
+        zone="+00" if is_postgres else "",
+        json="::text" if is_postgres else "",
+        value='{"a": 1}' if is_postgres else '{"a":1}',
+    )
+    true = "t" if is_postgres else "1"
+    found = shop.server.run(query if is_postgres else query.replace('"double"', "`double`"))
+    assert found == [["0", "é'\"", true, "7", "1.25", true, "2024-01-02", true, "INTERVAL '1' DAY"]]
+
+
+def test_existing_tables_are_checked(shop: Shop) -> None:
+    """A table without the key, without a column, or with a smaller type is refused with the statement to run."""
+    select = "select id, kind, amount from {{ source('shop', 'orders') }}"
+    shop.project.write(
+        {
+            f"models/{name}.sql": f"{{{{ config(sink='db', unique_key='id') }}}}\n{select}"
+            for name in ("keyless", "narrow", "fine")
+        }
+    )
+    shop.server.run("create table keyless (id int, kind text, amount bigint, more int)")
+    shop.server.run("create table narrow (id smallint primary key, kind varchar(9))")
+    shop.server.run("create table fine (id bigint primary key, kind varchar(9), amount numeric, more int default 7)")
+
+    shop.project.run(env=ENV)
+
+    fixes = {item.model: item.finding.fix for item in shop.project.run(env=ENV).results if item.finding}
+    assert fixes.keys() == {"keyless", "narrow"}
+    assert 'ALTER TABLE keyless ADD UNIQUE ("id")' in fixes["keyless"]
+    assert 'ALTER TABLE narrow ALTER COLUMN "id" TYPE integer' in fixes["narrow"]
+    assert len(shop.rows("fine")) == 10
+    assert {row[3] for row in shop.rows("fine")} == {"7"}
+
+
+def test_a_wrong_key_is_refused_once(shop: Shop) -> None:
+    """Two rows of a batch with one key end the query without a restart, and nothing is written."""
+    shop.project.write(
+        {
+            "models/keyed.sql": "{{ config(sink='db', unique_key='kind') }} select id, kind from {{ source('shop', 'orders') }}"
+        }
+    )
+    finding = shop.finding("keyed")
+
+    assert "two rows of one batch have the same value of the unique_key `kind`" in finding.why
+    assert not any(isinstance(event, QueryRestarting) for event in shop.project.events)
+    assert shop.rows("keyed") == []
+
+
+def test_the_password_is_nowhere(shop: Shop) -> None:
+    """After runs that succeed and fail, no file of the project has the password, and no message."""
+    shop.project.write(
+        {
+            "models/totals.sql": TOTALS,
+            "project.yml": "name: shop\ntargets: {local: {master: 'local[2]', storage: store}}\nmodels: {+retries: 0}\n",
+        }
+    )
+    process = shop.project.command("run", "--available-now", "--debug", env=ENV)
+    printed = process.communicate()[0]
+    assert process.returncode == 0, printed
+    shop.server.run("alter table totals add constraint few check (orders < 7)")
+    shop.project.rows("in/orders/2.json", order_rows(2), modified=2)
+    process = shop.project.command("run", "--available-now", "--debug", env=ENV)
+    printed += process.communicate()[0]
+
+    assert process.returncode == 1
+    assert "PostgreSQL at 127.0.0.1" in printed
+    assert "few" in printed
+    assert PASSWORD not in printed
+    with_it = [
+        file for file in shop.project.root.rglob("*") if file.is_file() and PASSWORD.encode() in file.read_bytes()
+    ]
+    assert with_it == []
+
+
+@servers
+def test_a_restarted_server_and_a_locked_table(shop: Shop) -> None:
+    """A batch waits for a table that is locked, and a query whose server is killed continues with each row once."""
+    shop.project.write(
+        {"models/totals.sql": TOTALS.replace("')", "', retries={'attempts': 5, 'first_delay': '1 second'})", 1)}
+    )
+    assert shop.run("totals")
+    is_postgres = "postgres" in shop.server.url
+    seconds = float(os.environ.get("SQLSTREAM_LOCKED_SECONDS", "3"))
+    lock = (
+        f"begin; lock table totals; select pg_sleep({seconds}); commit"
+        if is_postgres
+        else f"lock tables totals write; select sleep({seconds}); unlock tables"
+    )
+    holder = shop.server.client_process(lock)
+    shop.project.rows("in/orders/2.json", order_rows(2), modified=2)
+    assert shop.run("totals")
+    holder.communicate()
+    assert holder.returncode == 0
+    assert shop.rows("totals", "orders") == [["6"], ["9"]]
+
+    shop.server.process.stop(signal.SIGKILL)
+    threading.Timer(2, shop.server.restart).start()
+    shop.project.rows("in/orders/3.json", order_rows(3), modified=3)
+    assert shop.run("totals")
+    assert shop.rows("totals", "orders") == [["12"], ["8"]]
