@@ -107,7 +107,7 @@ def read_error(error: BaseException, sql: str | None = None) -> SparkError:
     cause = _root_cause(error)
     text = _text_of(cause)
     condition = _condition(cause, text)
-    message = _one_line(text)
+    message = _one_line(text) or text.strip().split("\n", 1)[0]
     if condition in CONDITIONS_WITHOUT_REASON:
         message += _deepest_cause(cause)
     return SparkError(condition, message, _fix(cause, condition), _offset(cause, text, sql), _fragment(cause))

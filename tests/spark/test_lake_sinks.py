@@ -23,6 +23,26 @@ MODELS = {
 }
 
 
+CATALOG = """\
+name: shop
+targets:
+  local:
+    master: local[2]
+    storage: store
+    spark:
+      spark.sql.catalog.prod: org.apache.iceberg.spark.SparkCatalog
+      spark.sql.catalog.prod.type: hadoop
+      spark.sql.catalog.prod.warehouse: {warehouse}
+"""
+NAMED = """\
+sinks:
+  - {name: delta, format: delta, path: "{{ model.name }}"}
+  - {name: iceberg, format: iceberg, table: "prod.gold.{{ model.name }}"}
+"""
+PLACES = {"delta": ("delta_ids", "delta_ids.v2"), "iceberg": ("gold/iceberg_ids", "gold/iceberg_ids_v2")}
+"""The folders of the two versions of a table, in the storage."""
+
+
 @pytest.fixture
 def lake(folder: ProjectFolder) -> ProjectFolder:
     """A project with one query of each kind into each format, and two files of orders."""
@@ -58,9 +78,12 @@ def test_each_batch_changes_the_tables_once(lake: ProjectFolder) -> None:
 
 
 def test_a_table_gets_the_new_columns_of_a_changed_model(folder: ProjectFolder) -> None:
-    """A new column is added and said; a type that the table cannot hold is refused until a full refresh."""
+    """A new column is added and said; a type that the table cannot hold is refused until a full refresh. The Iceberg
+    table has a name in a catalog of the user.
+    """
     model = "{{{{ config(sink='{}') }}}} select {} from {{{{ source('shop', 'orders') }}}}"
-    folder.write({"sinks.yml": SINKS} | {f"models/{each}_ids.sql": model.format(each, "id") for each in FORMATS})
+    folder.write({"project.yml": CATALOG.format(warehouse=folder.root / "store"), "sinks.yml": NAMED})
+    folder.write({f"models/{each}_ids.sql": model.format(each, "id") for each in FORMATS})
     folder.rows("in/orders/0.json", [{"id": 1, "kind": "a"}], modified=0)
     assert folder.run().succeeded
 
@@ -79,8 +102,9 @@ def test_a_table_gets_the_new_columns_of_a_changed_model(folder: ProjectFolder) 
     assert {finding.code for finding in refused.value.findings} == {"output-columns"}
     with lake_session(folder) as session:
         for each in FORMATS:
-            assert rows(session, folder, each, f"{each}_ids") == [(1, None, None), (2, "b", None)]
-            assert rows(session, folder, each, f"{each}_ids.v2") == [("1",), ("2",)]
+            place, version_2 = PLACES[each]
+            assert rows(session, folder, each, place) == [(1, None, None), (2, "b", None)]
+            assert rows(session, folder, each, version_2) == [("1",), ("2",)]
 
 
 def test_a_batch_model_replaces_its_table(folder: ProjectFolder) -> None:
