@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from conftest import ProjectFolder
 from lake_tables import FORMATS, SINKS, commits, forget_last_commit, lake_session, rows
@@ -16,8 +18,8 @@ MODELS = {
     "appended": f"{{{{ config(sink='FORMAT', partition_by='kind') }}}} select kind, id {ORDERS}",
     "merged": "{{ config(sink='FORMAT', output_mode='update', unique_key='kind') }}\n"
     f"select sum(amount) as total, kind {ORDERS} group by kind",
-    "deleted": "{{ config(sink='FORMAT', unique_key=['id'], delete_when='amount < 0') }} select id, kind, amount "
-    f"{ORDERS}",
+    "deleted": "{{ config(sink='FORMAT', unique_key=['id'], delete_when='amount < 0', sequence_by='amount') }}\n"
+    f"select id, kind, amount {ORDERS}",
     "replaced": f"{{{{ config(sink='FORMAT', output_mode='complete') }}}} select kind, count(*) as orders {ORDERS} "
     "group by kind",
 }
@@ -57,22 +59,29 @@ def lake(folder: ProjectFolder) -> ProjectFolder:
 
 
 def test_each_batch_changes_the_tables_once(lake: ProjectFolder) -> None:
-    """After a kill between the commit of a table and that of the checkpoint, the repeated batch changes nothing."""
+    """After a kill between the commit of a table and that of the checkpoint, the repeated batch changes nothing. Of
+    several rows with a key, `sequence_by` decides.
+    """
     assert lake.run().succeeded
     for each in FORMATS:
         for name in MODELS:
             forget_last_commit(lake, f"{name}_{each}")
-    lake.rows("in/orders/2.json", [{"id": 4, "kind": "a", "amount": 100}, {"id": 1, "amount": -1}], modified=2)
+    third: list[dict[str, Any]] = [
+        {"id": 4, "kind": "a", "amount": 100},
+        {"id": 4, "kind": "z", "amount": 50},
+        {"id": 1, "amount": -1},
+    ]
+    lake.rows("in/orders/2.json", third, modified=2)
     assert lake.run().succeeded
 
     with lake_session(lake) as session:
         for each in FORMATS:
             found = {name: rows(session, lake, each, f"{name}_{each}") for name in MODELS}
             assert found == {
-                "appended": [("a", 1), ("a", 1), ("a", 4), ("b", 2), ("b", 2), ("c", 3), (None, 1)],
-                "merged": [(-1, None), (1, "b"), (111, "a"), (None, "c")],
+                "appended": [*[("a", 1)] * 2, ("a", 4), *[("b", 2)] * 2, ("c", 3), ("z", 4), (None, 1)],
+                "merged": [(-1, None), (1, "b"), (111, "a"), (50, "z"), (None, "c")],
                 "deleted": [(3, "c", None), (4, "a", 100)],
-                "replaced": [("a", 3), ("b", 2), ("c", 1), (None, 1)],
+                "replaced": [("a", 3), ("b", 2), ("c", 1), ("z", 1), (None, 1)],
             }
             assert [commits(session, lake, each, f"{name}_{each}") for name in MODELS] == [3, 3, 3, 3]
 
