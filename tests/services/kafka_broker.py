@@ -25,9 +25,14 @@ process.roles=broker,controller
 node.id=1
 controller.quorum.bootstrap.servers=127.0.0.1:{controller}
 controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners=PLAINTEXT://127.0.0.1:{port},SECURE://127.0.0.1:{secure},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SECURE://127.0.0.1:{secure}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SECURE:SASL_SSL,CONTROLLER:PLAINTEXT
+listener.name.secure.sasl.enabled.mechanisms=PLAIN
+listener.name.secure.plain.sasl.jaas.config={module} required user_app="{password}";
+ssl.keystore.location={store}
+ssl.keystore.password={password}
+ssl.keystore.type=PKCS12
 log.dirs={folder}/logs
 num.partitions=2
 offsets.topic.replication.factor=1
@@ -44,12 +49,23 @@ auto.create.topics.enable=false
 """
 
 
+PASSWORD = "canary-4711"
+
+_LOGIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
+
 @dataclass(frozen=True)
 class KafkaBroker:
-    """A running broker: the address for clients, and its process."""
+    """A running broker: the address for clients, and its process.
+
+    At `secure_servers` it has a certificate, which `trust_store` trusts, and lets in only the user `app`; `PASSWORD` is the
+    password of both.
+    """
 
     servers: str
     process: ServiceProcess
+    secure_servers: str
+    trust_store: Path
 
     def stop(self) -> None:
         """Stops the broker."""
@@ -60,17 +76,28 @@ def start_kafka(folder: Path, env: Mapping[str, str] = os.environ) -> KafkaBroke
     """Starts a broker that keeps its data in `folder`. Downloads its jars into the user's cache if they are missing."""
     folder.mkdir(parents=True, exist_ok=True)
     class_path = os.pathsep.join(map(str, _broker_jars(env)))
-    port, controller = free_ports(2)
-    properties = folder / "server.properties"
-    properties.write_text(_PROPERTIES.format(port=port, controller=controller, folder=folder), encoding="utf-8")
+    port, secure, controller = free_ports(3)
     java = java_path(env)
     if java is None:
         raise RuntimeError("the broker needs Java")
+    properties, store = folder / "server.properties", folder / "broker.p12"
+    _make_certificate(java, store)
+    values = {"port": port, "secure": secure, "controller": controller, "folder": folder, "store": store}
+    text = _PROPERTIES.format(**values, password=PASSWORD, module=_LOGIN_MODULE)
+    properties.write_text(text, encoding="utf-8")
     command = [java, "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", class_path]
     _format(command, properties)
     process = ServiceProcess([*command, "kafka.Kafka", str(properties)], port, folder / "broker.log")
     process.start()
-    return KafkaBroker(f"{LOOPBACK}:{port}", process)
+    return KafkaBroker(f"{LOOPBACK}:{port}", process, f"{LOOPBACK}:{secure}", store)
+
+
+def _make_certificate(java: str, store: Path) -> None:
+    """Writes a new key with a certificate that it has signed itself."""
+    tool = Path(java).with_name("keytool")
+    options = ["-genkeypair", "-alias", "broker", "-keyalg", "EC", "-dname", "CN=127.0.0.1", "-storetype", "PKCS12"]
+    command = [str(tool), *options, "-keystore", str(store), "-storepass", PASSWORD]
+    subprocess.run(command, capture_output=True, text=True, check=True)
 
 
 def _broker_jars(env: Mapping[str, str]) -> list[Path]:

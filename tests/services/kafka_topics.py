@@ -13,7 +13,6 @@ from confluent_kafka.cimpl import NewTopic
 
 PARTITIONS = 2
 
-
 @dataclass(frozen=True)
 class Message:
     """One message. `timestamp` is in milliseconds, and 0 for the current time."""
@@ -100,9 +99,9 @@ class Topic:
 
 
 def create_topic(servers: str, name: str, **config: str) -> Topic:
-    """Creates a topic with two partitions."""
+    """Creates a topic with two partitions, which by default keeps messages with old timestamps."""
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
-    topic = NewTopic(name, num_partitions=PARTITIONS, replication_factor=1, config=config)
+    topic = NewTopic(name, num_partitions=PARTITIONS, replication_factor=1, config={"retention.ms": "-1", **config})
     for created in admin.create_topics([topic]).values():
         created.result(60)
     return Topic(servers, name)

@@ -39,12 +39,13 @@ TABLE = "table"
 @dataclass(frozen=True)
 class Readers:
     """Creates readers in the session of a query. Relative paths start at `root`, the project's folder. `dropped` counts
-    the corrupt records that the static tables opened so far drop.
+    the corrupt records that the static tables opened so far drop. Those of streams are counted if `counts_dropped`.
     """
 
     session: SparkSession
     secrets: Secrets
     root: Path
+    counts_dropped: bool = True
     dropped: list[Observation] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def open_stream(self, table: SourceTable, name: str | None) -> DataFrame:
@@ -54,7 +55,8 @@ class Readers:
         reader = self.session.readStream.options(**self.secrets.resolve_all(table.options))
         if name is not None:
             reader = reader.name(name)
-        frame = self._load(reader, table, DROPPED + (name or uuid4().hex))
+        metric = DROPPED + (name or uuid4().hex) if self.counts_dropped else None
+        frame = self._load(reader, table, metric)
         if table.watermark is None:
             return frame
         return frame.withWatermark(table.watermark.column, table.watermark.delay)

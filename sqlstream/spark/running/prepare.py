@@ -73,7 +73,9 @@ def prepare_query(
         raise ValueError(f"{model.name} is not a terminal model")
     session = child_session(runtime, _frozen_settings(model, runtime, ledger))
     register_functions(session, compiled.project.functions)
-    readers = Readers(session, secrets, compiled.project.root)
+    # Spark counts nothing in a continuous query
+    counts_dropped = model.config.trigger.kind != "continuous"
+    readers = Readers(session, secrets, compiled.project.root, counts_dropped=counts_dropped)
     uses = source_uses(compiled, model, ledger)
     _check_secrets(output, compiled, model, readers)
     frame = _build_frame(compiled, model, output, readers, uses)
