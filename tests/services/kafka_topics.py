@@ -13,6 +13,7 @@ from confluent_kafka.cimpl import NewTopic
 
 PARTITIONS = 2
 
+
 @dataclass(frozen=True)
 class Message:
     """One message. `timestamp` is in milliseconds, and 0 for the current time."""

@@ -19,8 +19,6 @@ from pyspark.sql.functions import (
     lit,
     raise_error,
     spark_partition_id,
-    struct,
-    to_json,
     when,
 )
 
@@ -36,11 +34,14 @@ from sqlstream.project.messages.message_format import (
 from sqlstream.project.on_corrupt import CORRUPT_MESSAGE_COLUMNS
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.reading.corrupt_errors import CORRUPT_MESSAGE
-from sqlstream.spark.reading.message_formats.parsers import Parser
+from sqlstream.spark.reading.message_formats.parsers import Parser, RawParser
 from sqlstream.spark.reading.message_formats.table import key_parser, value_parser
 
 VALUE, PARSED_KEY, REASON = "_sqlstream_value", "_sqlstream_key", "_sqlstream_reason"
 """Columns that models do not see: the parsed value and key, and the reason why a message is corrupt (null: good)."""
+
+NO_VALUE, NO_KEY = "_sqlstream_no_value", "_sqlstream_no_key"
+"""Whether there is no value or key. The bytes themselves would be copied with each row."""
 
 
 def read_messages(
@@ -75,30 +76,34 @@ def read_messages(
 
 def _parsed(frame: DataFrame, value: Parser, key: Parser, *, needs_value: bool) -> DataFrame:
     """Returns `frame` with the parsed values and keys, and the reasons why messages are corrupt."""
-    parsed_value, parsed_key = _once(value.parse(col("value"))), _once(key.parse(col("key")))
-    parsed = frame.select("*", parsed_value.alias(VALUE), parsed_key.alias(PARSED_KEY))
+    nulls = (col("value").isNull().alias(NO_VALUE), col("key").isNull().alias(NO_KEY))
+    parsed = frame.select("*", *nulls, _once(value, "value").alias(VALUE), _once(key, "key").alias(PARSED_KEY))
     reasons = [
-        *([when(col("value").isNull(), "the value is null")] if needs_value else []),
-        _problem("value", value.problem(col("value"), col(VALUE))),
-        _problem("key", key.problem(col("key"), col(PARSED_KEY))),
+        *([when(col(NO_VALUE), "the value is null")] if needs_value else []),
+        *_problem("value", col(NO_VALUE), value.problem(col("value"), col(VALUE))),
+        *_problem("key", col(NO_KEY), key.problem(col("key"), col(PARSED_KEY))),
     ]
-    return parsed.select("*", coalesce(*reasons).alias(REASON))
+    return parsed.select("*", (coalesce(*reasons) if reasons else lit(None).cast("string")).alias(REASON))
 
 
-def _once(parsed: Column) -> Column:
-    return when(spark_partition_id() >= 0, parsed)
+def _once(parser: Parser, part: str) -> Column:
+    parsed = parser.parse(col(part))
+    return parsed if isinstance(parser, RawParser) else when(spark_partition_id() >= 0, parsed)
 
 
-def _problem(part: str, problem: Column) -> Column:
-    return when(col(part).isNotNull(), concat(lit(f"the {part} "), problem))
+def _problem(part: str, is_null: Column, problem: Column | None) -> list[Column]:
+    return [] if problem is None else [when(~is_null, concat(lit(f"the {part} "), problem))]
 
 
 def _failure(table: SourceTable) -> Column:
-    """Returns an expression that fails, with an error that `read_corrupt_record` recognizes."""
-    named = {"source": lit(table.full_name), "reason": col(REASON)}
-    named |= {name: col(name) for name in ("topic", "partition", "offset")}
-    details = to_json(struct(*(column.alias(name) for name, column in named.items())))
-    return raise_error(concat(lit(CORRUPT_MESSAGE), details)).cast("boolean")
+    """Returns an expression that fails, with an error that `read_corrupt_record` recognizes.
+
+    It writes JSON itself: with `to_json`, Spark would generate no code for the filter and what is above it.
+    """
+    texts = {"source": lit(table.full_name), "reason": col(REASON), "topic": col("topic")}
+    parts = [part for name, text in texts.items() for part in (lit(f'"{name}": "'), text, lit('", '))]
+    numbers = (lit('"partition": '), col("partition"), lit(', "offset": '), col("offset"))
+    return raise_error(concat(lit(f"{CORRUPT_MESSAGE}{{"), *parts, *numbers, lit("}"))).cast("boolean")
 
 
 def _corrupt(parsed: DataFrame) -> DataFrame:

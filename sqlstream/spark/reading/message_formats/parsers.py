@@ -42,8 +42,11 @@ class Parser(Protocol):
     def parse(self, data: Column) -> Column:
         """Returns the parsed form of `data`, which may also have what the other methods need."""
 
-    def problem(self, data: Column, parsed: Column) -> Column:
-        """Returns why `data`, which is not null, is corrupt, such as `is not UTF-8`; null if it is good."""
+    def problem(self, data: Column, parsed: Column) -> Column | None:
+        """Returns why `data`, which is not null, is corrupt, such as `is not UTF-8`; null if it is good.
+
+        Returns None if no data is corrupt.
+        """
 
     def field(self, parsed: Column, name: str) -> Column:
         """Returns one column of good data; text and bytes have only one."""
@@ -60,9 +63,8 @@ class RawParser:
         """Returns `data`."""
         return data
 
-    def problem(self, _data: Column, _parsed: Column) -> Column:
-        """Returns null."""
-        return lit(None).cast("string")
+    def problem(self, _data: Column, _parsed: Column) -> None:
+        """Returns None."""
 
     def field(self, parsed: Column, _name: str) -> Column:
         """Returns `parsed`."""
