@@ -14,7 +14,7 @@ from sqlstream.app.loading.load import Invocation, LoadAttempt, Loaded, try_load
 from sqlstream.app.loading.selected_findings import adding_project_errors, check_selected, findings_of_selection
 from sqlstream.app.loading.selecting import select, terminal_models
 from sqlstream.app.request import RunRequest, Selection
-from sqlstream.app.running.quarantines import add_quarantines, quarantines_to_end
+from sqlstream.app.running.quarantines import add_further_sinks, add_quarantines, quarantines_to_end
 from sqlstream.app.running.record import RunRecorder
 from sqlstream.app.running.signals import StopRequestedError, StopSignals, stop_signals
 from sqlstream.app.systems import require_spark_system
@@ -84,6 +84,7 @@ def _run_loaded(attempt: LoadAttempt, request: RunRequest, record: RunRecorder, 
     with adding_project_errors(attempt, request.selection):
         chosen, unmatched = select(loaded.compiled, request.selection)
         models = terminal_models(loaded.compiled, chosen) if chosen else ()
+    models = add_further_sinks(loaded.compiled, models, request.selection)
     models = add_quarantines(loaded.compiled, models, request.selection)
     involved = {*chosen, *(model.unique_id for model in models)}
     check_selected(attempt, loaded, involved, lambda line: record(Notice(line)))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.cache.rendering import CachedRenderer, KeyedModel
+from sqlstream.compiler.fan_out import model_of_sink
 from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
-from sqlstream.project.configuration.config import ModelConfig, merge_configs
+from sqlstream.project.configuration.config import MergedConfig, ModelConfig, merge_configs
 from sqlstream.project.values import ModelFile, Project
 
 ALWAYS_SURE = frozenset({"jinja-syntax", "unknown-key"})
@@ -48,7 +50,34 @@ def configure_models(project: Project, renderer: CachedRenderer) -> tuple[list[C
         findings += [*rendered.model.findings, *merged.findings]
         if merged.config is not None:
             configured.append(ConfiguredModel(rendered, merged.config, merged.places))
-    return configured, findings
+            configured += _further_queries(file, merged, merged.config, renderer)
+    return configured, [*findings, *_taken_names(configured)]
+
+
+def _further_queries(
+    file: ModelFile, merged: MergedConfig, config: ModelConfig, renderer: CachedRenderer
+) -> list[ConfiguredModel]:
+    """Returns a model for each sink of `file` after the first one."""
+    place = merged.places.get("sink", file.location)
+    made = [model_of_sink(file, place, config, sink) for sink in config.sinks[1:]]
+    return [ConfiguredModel(renderer.render(each), own, merged.places) for each, own in made]
+
+
+def _taken_names(configured: Sequence[ConfiguredModel]) -> list[Finding]:
+    """Returns a finding for each query of a further sink that has the name of another model."""
+    names = Counter(model.file.name.casefold() for model in configured)
+    return [
+        Finding(
+            "duplicate-name",
+            f"the query of `{model.file.rows_of}` for sink `{model.config.sink_name}` is named `{model.file.name}`, "
+            "as another model",
+            "each sink after the first has a query with the names of the model and of the sink",
+            "rename the other model",
+            model.file.location,
+        )
+        for model in configured
+        if model.file.rows_of is not None and names[model.file.name.casefold()] > 1
+    ]
 
 
 def template_findings(project: Project, options: RenderOptions, *, knows_variables: bool) -> tuple[Finding, ...]:

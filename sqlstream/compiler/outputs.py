@@ -30,7 +30,7 @@ def resolve_output(
     project: Project, options: RenderOptions, model: ConfiguredModel, memory: Memory
 ) -> tuple[Output | None, list[Finding]]:
     """Returns the output of a model, None for a view, and the findings about it."""
-    name, file = model.config.sink, model.file
+    name, file = model.config.sink_name, model.file
     if name is None:
         return None, []
     sink = next((sink for sink in project.sinks if sink.name == name), None)
@@ -90,7 +90,7 @@ def _needs_meta(sink: Sink) -> bool:
 
 def _fill_in(sink: Sink, options: RenderOptions, file: ModelFile, config: ModelConfig) -> tuple[Output, TemplateReads]:
     # a renamed query keeps its checkpoint, and so the folder that it writes to
-    name = config.previous_name or file.name
+    name = file.rows_of or config.previous_name or file.name
     model = {"name": name, "path": file.path, "tags": list(config.tags), "meta": dict(config.meta)}
     renderer = SinkRenderer(model, options)
 

@@ -172,7 +172,8 @@ class ModelFile:
 
     `folders` are the folders below models/, outermost first. `configs` are the patches from YAML in ascending
     precedence: the folders of project.yml, outermost first, then the properties file. `written` is their combination
-    with Jinja unrendered. `declared_at` is the location in YAML that declares a model without a file.
+    with Jinja unrendered. `declared_at` is the location that declares a model without a file. `rows_of` is the model
+    whose rows this one writes to another sink.
     """
 
     name: str
@@ -185,10 +186,11 @@ class ModelFile:
     properties_location: Location | None = None
     written: Mapping[str, object] = field(default_factory=dict)
     declared_at: Location | None = None
+    rows_of: str | None = None
 
     @property
     def location(self) -> Location:
-        """The file's first character, or the location in YAML that declares the model."""
+        """The file's first character, or the location that declares the model."""
         return self.declared_at or Location(self.path)
 
     @property

@@ -38,6 +38,22 @@ def test_several_queries_read_one_view(
     assert ids == {"big": [3, 4, 13, 14], "small": [1, 2, 11, 12]}
 
 
+def test_a_further_sink_has_its_own_query(
+    orders: ProjectFolder, read_parquet: Callable[[Path], list[dict[str, Any]]]
+) -> None:
+    """The query that ran resumes on its checkpoint, and the one of the new sink reads everything from the start."""
+    model = "{{{{ config(sink={sinks}) }}}} select id from {{{{ source('shop', 'orders') }}}}"
+    orders.write({"models/_more.yml": "sinks: [{name: copies, format: parquet, path: 'copies/{{ model.name }}'}]"})
+    orders.write({"models/ids.sql": model.format(sinks="'lake'")})
+    assert orders.result("ids").rows_out == 10
+
+    orders.write({"models/ids.sql": model.format(sinks="['lake', 'copies']")})
+    first = orders.run("ids")
+    assert [(result.model, result.rows_out) for result in first.results] == [("ids", 0), ("ids__copies", 10)]
+    assert [result.rows_out for result in orders.run("sink:copies").results] == [0]
+    assert len(read_parquet(orders.root / "store/copies/ids")) == 10
+
+
 def test_a_continuous_query_stops_and_resumes(folder: ProjectFolder) -> None:
     """A continuous query writes rows, Ctrl-C ends it successfully, and the next run resumes from its checkpoint."""
     folder.write(

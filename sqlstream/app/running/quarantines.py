@@ -1,4 +1,4 @@
-"""The queries that quarantine corrupt records: which of them a run includes, and when they end."""
+"""The queries that a run adds to the selected ones: of further sinks, and of quarantines of corrupt records."""
 
 from __future__ import annotations
 
@@ -35,12 +35,32 @@ def add_quarantines(
     return tuple(model for node, model in compiled.models.items() if node in chosen | added and model.output)
 
 
+def add_further_sinks(
+    compiled: CompiledProject, models: Sequence[CompiledModel], selection: Selection
+) -> tuple[CompiledModel, ...]:
+    """Returns `models` and the queries that write their rows to further sinks, in the order of the graph.
+
+    Those that --exclude or an `exclude` in selectors.yml names are left out.
+    """
+    chosen, names = {model.unique_id for model in models}, {model.name for model in models}
+    added = {node for node, model in compiled.models.items() if model.file.rows_of in names} - chosen
+    if added:
+        added -= nodes_excluded(compiled, selection)
+    if not added:
+        return tuple(models)
+    return tuple(model for node, model in compiled.models.items() if node in chosen | added)
+
+
 def quarantines_to_end(models: Sequence[CompiledModel]) -> frozenset[str]:
     """Returns the ids of the quarantines among `models` that end when they have read everything. These are all
     quarantines, if all other streams end by themselves, so that the run also ends.
     """
     streams = [model for model in models if model.streaming]
-    others = [model for model in streams if model.file.declared_at is None]
+    others = [model for model in streams if not _is_quarantine(model)]
     if not others or not all(model.config.trigger.ends for model in others):
         return frozenset()
-    return frozenset(model.unique_id for model in streams if model.file.declared_at is not None)
+    return frozenset(model.unique_id for model in streams if _is_quarantine(model))
+
+
+def _is_quarantine(model: CompiledModel) -> bool:
+    return model.file.declared_at is not None and model.file.rows_of is None

@@ -17,6 +17,7 @@ from sqlstream.project.configuration.fields import (
     Names,
     Options,
     RetriesField,
+    SinksField,
     Text,
     TriggerField,
 )
@@ -47,7 +48,9 @@ class ModelConfig(Document):
 
     label: ClassVar[str] = "a model's configuration"
 
-    sink: Name | None = Field(None, description="The sink for the model's rows; a model without a sink is a view.")
+    sink: SinksField | None = Field(
+        None, description="The sink for the model's rows, or several, each with a query; a model without one is a view."
+    )
     output_mode: Literal["append", "update", "complete"] = Field(
         "append", description="Which rows each batch writes: append, update or complete."
     )
@@ -92,10 +95,21 @@ class ModelConfig(Document):
         None, description="The model's former name; after a rename the model keeps its checkpoint."
     )
 
+    @property
+    def sinks(self) -> tuple[str, ...]:
+        """The sinks of the model."""
+        return () if self.sink is None else (self.sink,) if isinstance(self.sink, str) else self.sink
+
+    @property
+    def sink_name(self) -> str | None:
+        """The sink of the query that has the name of the model: the first one. None for a view."""
+        return next(iter(self.sinks), None)
+
     def plain(self) -> dict[str, Any]:
         """Returns the configuration for selectors and the manifest: plain data, with the trigger as written."""
         shown = {"trigger": str(self.trigger), "retries": dict(vars(self.retries))}
-        return {**self.model_dump(mode="json", exclude=set(shown)), **shown}
+        # pydantic warns of a list of sinks, because a validator of our own makes it
+        return {**self.model_dump(mode="json", exclude=set(shown), warnings=False), **shown}
 
 
 class SeedConfig(Document):

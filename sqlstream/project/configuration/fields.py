@@ -61,6 +61,15 @@ def _parse_name(value: object) -> str:
     )
 
 
+def _parse_sinks(value: object) -> str | tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        return _parse_name(value)
+    names = tuple(map(_parse_name, value))
+    if not names or len(set(names)) < len(names):
+        raise invalid("needs at least one sink, and each only once", "for example, use `[archive, stats]`")
+    return names
+
+
 def _parse_identifier(value: object) -> str:
     text = _parse_text(value)
     if _IDENTIFIER.fullmatch(text):
@@ -179,7 +188,13 @@ Lowered = Annotated[
     Literal["warn", "info", "ignore", "off"],
     BeforeValidator(lambda value: "off" if value is False else value),  # YAML 1.1 reads off as false
 ]
-Name = Annotated[str, BeforeValidator(_parse_name), WithJsonSchema({"type": "string", "pattern": r"^\w[\w-]*$"})]
+_NAME_SCHEMA = {"type": "string", "pattern": r"^\w[\w-]*$"}
+Name = Annotated[str, BeforeValidator(_parse_name), WithJsonSchema(_NAME_SCHEMA)]
+SinksField = Annotated[
+    str | tuple[str, ...],
+    PlainValidator(_parse_sinks),
+    WithJsonSchema({"anyOf": [_NAME_SCHEMA, {"type": "array", "items": _NAME_SCHEMA}]}),
+]
 Identifier = Annotated[
     str, BeforeValidator(_parse_identifier), WithJsonSchema({"type": "string", "pattern": f"^{_IDENTIFIER.pattern}$"})
 ]

@@ -70,7 +70,8 @@ class SinkTarget:
         """Returns the micro-batch `number` of the query."""
         config = self.model.config
         options = self.secrets.resolve_all(self.output.options)
-        return MicroBatch(number, query_id, self.model.name, config.output_mode, config.unique_key, options)
+        model = self.model.file.rows_of or self.model.name
+        return MicroBatch(number, query_id, model, config.output_mode, config.unique_key, options)
 
 
 WriterFactory = Callable[[SinkTarget], BatchWriter | None]

@@ -1,0 +1,78 @@
+"""Models with several sinks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlstream import ProjectRequest
+from sqlstream.app.loading.load import LoadAttempt, try_load
+
+FILES = {
+    "project.yml": "name: shop\ntargets: {local: {master: local, storage: store}}\n",
+    "sources.yml": "sources:\n  - name: shop\n    tables:\n"
+    "      - {name: orders, format: json, path: in, schema: 'id int, kind string'}\n",
+    "sinks.yml": "sinks:\n  - {name: archive, format: parquet, path: '{{ model.name }}'}\n"
+    "  - {name: stats, format: json, path: 'stats/{{ model.name }}'}\n"
+    "  - {name: same, format: json, path: '{{ model.name }}'}\n  - {name: screen, format: console}\n",
+}
+
+
+def loaded(folder: Path, config: str, select: str = "*", **models: str) -> LoadAttempt:
+    """Compiles a model `orders` with a configuration, and other models."""
+    orders = f"{{{{ config({config}) }}}} select {select} from {{{{ source('shop', 'orders') }}}}"
+    for name, text in {**FILES, "models/orders.sql": orders, **models}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return try_load(ProjectRequest(folder))
+
+
+def test_each_further_sink_has_a_query(tmp_path: Path) -> None:
+    """The first sink belongs to the query of the model; the others share its configuration and its name in paths."""
+    config = "sink=['archive', 'stats', 'screen'], trigger='1 minute', checkpoint='kept', tags=['daily']"
+    models = loaded(tmp_path, config).readable().compiled.models.values()
+
+    written = {model.name: (model.output.sink, model.output.path) for model in models if model.output is not None}
+    assert written == {
+        "orders": ("archive", "orders"),
+        "orders__stats": ("stats", "stats/orders"),
+        "orders__screen": ("screen", None),
+    }
+    assert {str(model.config.trigger) for model in models} == {"1 minute"}
+    assert {model.config.checkpoint for model in models} == {"kept", "kept__stats", "kept__screen"}
+    assert {model.config.tags for model in models} == {("daily",)}
+
+
+def test_one_sink_in_a_list_is_one_query(tmp_path: Path) -> None:
+    """A list of one sink means the same as its name."""
+    (model,) = loaded(tmp_path, "sink=['archive']").readable().compiled.models.values()
+
+    assert model.output is not None
+    assert (model.name, model.output.sink) == ("orders", "archive")
+
+
+@pytest.mark.parametrize(
+    ("sinks", "select", "codes"),
+    [
+        (["archive", "lake"], "*", ["unknown-sink"]),
+        (["archive", "same"], "*", ["shared-output"]),
+        (["archive", "archive"], "*", ["invalid-value"]),
+        ([], "*", ["invalid-value"]),
+        (["archive", "stats"], "count(*) as n", ["append-without-watermark"]),
+    ],
+)
+def test_each_error_is_reported_once(tmp_path: Path, sinks: list[str], select: str, codes: list[str]) -> None:
+    """An error of one sink, or of the query that all sinks share, is one finding at the model."""
+    findings = [finding for finding in loaded(tmp_path, f"sink={sinks}", select).findings if finding.is_error]
+
+    assert [finding.code for finding in findings] == codes
+    assert {finding.location.path for finding in findings if finding.location} == {"models/orders.sql"}
+
+
+def test_the_name_of_a_query_must_be_free(tmp_path: Path) -> None:
+    """A model with the name of such a query is an error."""
+    other = {"models/orders__stats.sql": "{{ config(sink='screen') }} select 1 as one"}
+    attempt = loaded(tmp_path, "sink=['archive', 'stats']", **other)
+
+    assert "duplicate-name" in {finding.code for finding in attempt.findings}
