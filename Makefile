@@ -6,7 +6,7 @@ BIN41 := .venv41/bin
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test check corpus corpus-next fuzz kills services faults registry bench-check bench-compile bench-run bench-test archive lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test check corpus corpus-next fuzz kills exactly-once services faults registry bench-check bench-compile bench-run bench-test archive lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -57,6 +57,10 @@ fuzz: .venv/ready
 kills: .venv/ready .venv41/ready
 	SQLSTREAM_KILLS=20 $(BIN)/python -m pytest tests/spark/test_kills.py
 	SQLSTREAM_KILLS=10 $(BIN41)/python -m pytest tests/spark/test_lake_kills.py
+
+# 200,000 events from Kafka into files and databases, through twenty kills; `make check` makes it two.
+exactly-once: .venv/ready
+	SQLSTREAM_KILLS=20 SQLSTREAM_EVENTS=200000 $(BIN)/python -m pytest -s tests/spark/test_exactly_once.py
 
 # A broker that is away for twenty seconds; `make check` makes it three.
 faults: .venv/ready
