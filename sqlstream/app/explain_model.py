@@ -8,7 +8,8 @@ from sqlstream.app.loading.load import try_load
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.emission.examples import Emission
-from sqlstream.compiler.emission.query import emission_of_query
+from sqlstream.compiler.emission.model_reads import ModelRead
+from sqlstream.compiler.emission.query import emission_of_query, reads_of_query
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.refusals import is_about
 from sqlstream.compiler.rules.streams.modes import place_in
@@ -20,7 +21,8 @@ from sqlstream.project.nearest import did_you_mean
 
 @dataclass(frozen=True)
 class Explanation:
-    """A terminal model and when its query emits rows. `emission` is None if the query cannot run; `errors` say why.
+    """A terminal model, when its query emits rows, and how it reads other models. `emission` is None if the query
+    cannot run; `errors` say why.
 
     `is_foreseen` is False if the target's settings change how Spark interprets queries.
     """
@@ -28,6 +30,7 @@ class Explanation:
     compiled: CompiledProject
     model: CompiledModel
     emission: Emission | None
+    reads: tuple[ModelRead, ...]
     errors: tuple[Finding, ...]
     is_foreseen: bool
 
@@ -46,7 +49,8 @@ def explain_model(request: ProjectRequest, name: str) -> Explanation:
     model = _terminal_model(compiled, name)
     errors = tuple(error for error in attempt.errors if is_about(compiled, error, model))
     emission = None if errors else emission_of(compiled, name)
-    return Explanation(compiled, model, emission, errors, rules_apply(compiled.project.target))
+    reads = () if errors else reads_of_query(compiled, model)
+    return Explanation(compiled, model, emission, reads, errors, rules_apply(compiled.project.target))
 
 
 def emission_of(compiled: CompiledProject, name: str) -> Emission:

@@ -72,8 +72,9 @@ def _rewrite(
 ) -> Rewritten:
     if model.file.is_python:
         nodes = [resolve_reference(reference, linked.names) for reference in model.rendered.model.references]
-        return python_text(model.rendered, [node for node in nodes if isinstance(node, str)])
-    return rewrite_model(model.rendered, renderer, linked.graph.parents[unique_id], linked.inputs, memory)
+        return python_text(model.rendered, linked.inputs_of([node for node in nodes if isinstance(node, str)]))
+    inputs = linked.inputs_of(linked.graph.parents[unique_id])
+    return rewrite_model(model.rendered, renderer, inputs, linked.inputs, memory)
 
 
 def _assemble(

@@ -15,6 +15,7 @@ from sqlstream.compiler.rules import check_columns, check_models
 from sqlstream.compiler.rules.streams.modes import streaming_rules
 from sqlstream.compiler.spark_parser import SparkParser
 from sqlstream.compiler.spark_versions import rules_apply
+from sqlstream.compiler.stored import stored_tables
 from sqlstream.compiler.unread import unread_findings
 from sqlstream.errors import Finding
 
@@ -32,7 +33,8 @@ def check_project(
     unused, problems = resolve_unused(project, options, used, memory)
     predictable = rules_apply(project.target)
     columns = {node: analysis.columns for node, analysis in analyses.items()} if predictable else {}
-    compiled = CompiledProject(project, graph, assembled.models, quiet(options), columns, unused)
+    stored = stored_tables(project.name, assembled.models, columns)
+    compiled = CompiledProject(project, graph, assembled.models, quiet(options), columns, unused, stored)
     findings = [*assembled.findings, *problems, *check_models(compiled)]
     if predictable:
         findings += streaming_rules(compiled, analyses, memory, assembled)

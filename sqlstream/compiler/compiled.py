@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.operators.inputs import seed_node, source_node
-from sqlstream.compiler.graph import Graph
+from sqlstream.compiler.graph import Graph, closure_of
 from sqlstream.compiler.node_ids import model_id, seed_id, source_id
 from sqlstream.compiler.render.values import RenderedModel, RenderOptions, TemplateInputs
 from sqlstream.compiler.rewrite.deduplicate import note_offset
@@ -108,6 +108,11 @@ class CompiledModel:
         return "stream" if self.streaming else "batch"
 
     @property
+    def streams_when_stored(self) -> bool:
+        """Whether the stored output of the model can be read as a stream: it is one, and its rows never change."""
+        return self.streaming and self.config.output_mode == "append"
+
+    @property
     def writes_snapshots(self) -> bool:
         """Whether the model is a stream in complete mode whose sink consists of files."""
         facts = format_of(self.output.format) if self.output is not None else None
@@ -148,7 +153,8 @@ class CompiledProject:
     """All models of a project by unique id, in the order of their graph.
 
     `options` are the options of the rendering. `columns` are the output columns of each model, None if unknown.
-    `unused_outputs` are the outputs of sinks without a model, filled in for a placeholder model.
+    `unused_outputs` are the outputs of sinks without a model, filled in for a placeholder model. `stored` are the
+    stored outputs by unique id, as tables that queries read.
     """
 
     project: Project
@@ -157,16 +163,38 @@ class CompiledProject:
     options: RenderOptions = field(repr=False, compare=False)
     columns: Mapping[str, tuple[Column, ...] | None] = field(default_factory=dict, repr=False)
     unused_outputs: tuple[Output, ...] = ()
+    stored: Mapping[str, SourceTable] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def tables(self) -> Mapping[str, SourceTable]:
+        """The tables that queries read, by unique id: the source tables and the stored outputs."""
+        return {**self.sources, **self.stored}
 
     @cached_property
     def sources(self) -> Mapping[str, SourceTable]:
         """The source tables by unique id."""
         return {source_id(self.project.name, table): table for table in self.project.sources}
 
-    def sources_of(self, unique_id: str) -> tuple[SourceTable, ...]:
-        """Returns the source tables upstream of a node."""
-        upstream = self.graph.ancestors(unique_id)
-        return tuple(table for node, table in self.sources.items() if node in upstream)
+    def tables_of(self, unique_id: str) -> tuple[SourceTable, ...]:
+        """Returns the source tables and stored outputs that the query of a node reads."""
+        upstream = self.upstream(unique_id)
+        return tuple(table for node, table in self.tables.items() if node in upstream)
+
+    def writer_of(self, table: SourceTable) -> CompiledModel:
+        """Returns the model whose stored output is `table`."""
+        return self.models[model_id(self.project.name, table.name)]
+
+    def upstream(self, unique_id: str) -> frozenset[str]:
+        """Returns all nodes of which the query of `unique_id` computes or reads the rows. What is upstream of a stored
+        output belongs to another query.
+        """
+        return frozenset(closure_of(self._inputs, self._inputs[unique_id]))
+
+    @cached_property
+    def _inputs(self) -> Mapping[str, tuple[str, ...]]:
+        """What each node reads in a query."""
+        leaves: dict[str, tuple[str, ...]] = dict.fromkeys([*self.graph.order, *self.stored], ())
+        return leaves | {node: tuple(read.node_id for read in model.reads) for node, model in self.models.items()}
 
     def locate(self, unique_id: str, offset: int) -> Place:
         """Returns the place of the character at `offset` (0-based) of a model's compiled SQL.
@@ -196,7 +224,7 @@ class CompiledProject:
         the file of `model` if there is not exactly one.
         """
         if offset is not None and words:
-            upstream = self.models.keys() & {*self.graph.ancestors(model.unique_id), model.unique_id}
+            upstream = self.models.keys() & {*self.upstream(model.unique_id), model.unique_id}
             found = [node for node in upstream if self.models[node].sql.startswith(words, offset)]
             if len(found) == 1:
                 return self.locate(found[0], offset)
@@ -206,6 +234,8 @@ class CompiledProject:
         """Returns the columns of a node with their types if known, None if even the names are unknown."""
         if node_id in self.models:
             columns = self.columns.get(node_id)
+        elif node_id in self.stored:
+            columns = self.columns.get(model_id(self.project.name, self.stored[node_id].name))
         elif node_id in self.sources:
             columns = source_node(self.project.name, self.sources[node_id]).columns
         else:

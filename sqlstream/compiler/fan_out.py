@@ -30,6 +30,7 @@ def model_of_sink(file: ModelFile, place: Location, config: ModelConfig, sink: s
     )
     changed = {
         "sink": sink,
+        "materialized": "view",
         "deduplicate": (),
         "checkpoint": config.checkpoint and query_of_sink(config.checkpoint, sink),
         "previous_name": config.previous_name and query_of_sink(config.previous_name, sink),

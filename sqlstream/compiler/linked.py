@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sqlstream.compiler.configured import ConfiguredModel
 from sqlstream.compiler.graph import Graph, NodeNames, build_graph, closure_of, project_names, resolve_reference
-from sqlstream.compiler.node_ids import model_id, source_id
+from sqlstream.compiler.node_ids import model_id, source_id, stored_id
 from sqlstream.compiler.rewrite.sql import ReadableNodes
 from sqlstream.compiler.sql.bare_names import spellings_in
 from sqlstream.errors import Finding
@@ -16,18 +16,25 @@ from sqlstream.project.values import Project
 
 @dataclass(frozen=True)
 class LinkedProject:
-    """The enabled models by name, and their graph."""
+    """The enabled models by name, and their graph. `stored` are the ids of the stored outputs by the ids of their
+    models.
+    """
 
     project: Project
     enabled: Mapping[str, ConfiguredModel]
     graph: Graph
     names: NodeNames
     inputs: ReadableNodes
+    stored: Mapping[str, str] = field(default_factory=dict)
 
     def only(self, nodes: Collection[str]) -> LinkedProject:
         """Returns the project with only the models whose ids are in `nodes`."""
         enabled = {name: model for name, model in self.enabled.items() if model_id(self.project.name, name) in nodes}
         return replace(self, enabled=enabled)
+
+    def inputs_of(self, nodes: Sequence[str]) -> list[str]:
+        """Returns what a query reads for references to `nodes`: the stored output of a model that has one."""
+        return [self.stored.get(node, node) for node in nodes]
 
 
 def link_models(
@@ -45,6 +52,25 @@ def link_models(
     graph = build_graph(names, rendered, parents)
     if isinstance(graph, Finding):
         return None, [graph]
-    streams = {source_id(project.name, table) for table in project.sources if table.mode == "stream"}
-    inputs = ReadableNodes(spellings_in(project, names, env), frozenset(closure_of(graph.children, streams)))
-    return LinkedProject(project, enabled, graph, names, inputs), []
+    stored = {
+        model_id(project.name, name): stored_id(project.name, name)
+        for name, model in enabled.items()
+        if model.config.is_stored
+    }
+    growing = {model_id(project.name, name) for name, model in enabled.items() if model.config.output_mode == "append"}
+    inputs = ReadableNodes(spellings_in(project, names, env), _streams(project, graph, stored, growing))
+    return LinkedProject(project, enabled, graph, names, inputs, stored), []
+
+
+def _streams(project: Project, graph: Graph, stored: Mapping[str, str], growing: Collection[str]) -> frozenset[str]:
+    """Returns the sources, models and stored outputs that stream. `growing` are the models whose outputs only grow:
+    other stored outputs are static tables.
+    """
+    sources = {source_id(project.name, table) for table in project.sources if table.mode == "stream"}
+    if not stored:
+        return frozenset(closure_of(graph.children, sources))
+    streams = set(sources)
+    for node in graph.order:
+        if any(stored.get(parent, parent) in streams for parent in graph.parents[node]):
+            streams |= {node, stored[node]} if node in stored and node in growing else {node}
+    return frozenset(streams)

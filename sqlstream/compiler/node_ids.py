@@ -5,8 +5,10 @@ from __future__ import annotations
 from sqlstream.compiler.sql.names import view_name
 from sqlstream.project.values import SourceTable
 
-SOURCE, SEED, MODEL, SINK = "source", "seed", "model", "sink"
-"""The kinds of nodes and of sinks, the first part of each id."""
+SOURCE, SEED, MODEL, SINK, STORED = "source", "seed", "model", "sink", "stored"
+"""The kinds of nodes and of sinks, the first part of each id. A stored output is no node of the graph: queries read it
+instead of its model.
+"""
 
 
 def source_id(project: str, table: SourceTable) -> str:
@@ -29,8 +31,13 @@ def sink_id(project: str, name: str) -> str:
     return f"{SINK}.{project}.{name}"
 
 
+def stored_id(project: str, name: str) -> str:
+    """Returns `stored.<project>.<name>`, the stored output of the model `name`."""
+    return f"{STORED}.{project}.{name}"
+
+
 def kind_of(node_id: str) -> str:
-    """Returns the kind of a node: `SOURCE`, `SEED`, `MODEL` or `SINK`."""
+    """Returns the kind of a node: `SOURCE`, `SEED`, `MODEL`, `SINK` or `STORED`."""
     return node_id.split(".", 1)[0]
 
 

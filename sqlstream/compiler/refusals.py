@@ -82,5 +82,5 @@ def _parts(compiled: CompiledProject, model: CompiledModel) -> list[CompiledMode
 
 def _declared(compiled: CompiledProject, model: CompiledModel) -> list[Location]:
     """Returns the locations in the declarations of the sources upstream of `model`."""
-    tables = compiled.sources_of(model.unique_id)
+    tables = compiled.tables_of(model.unique_id)
     return [location for table in tables for location in (table.location, *table.places.values())]

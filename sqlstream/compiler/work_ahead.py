@@ -24,6 +24,7 @@ from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.compiler.rules.streams.modes import streaming_rules
 from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.compiler.sql.sql_text import TEXTS_IN_MEMORY
+from sqlstream.compiler.stored import stored_tables
 from sqlstream.errors import FindingsError
 from sqlstream.project.values import Project
 
@@ -100,7 +101,9 @@ class WorkAhead:
         if not assembled.broken:
             analyses = analyse_models(self._project, assembled.models, memory)
             if rules_apply(self._project.target):
-                compiled = CompiledProject(self._project, linked.graph, assembled.models, options)
+                columns = {node: analysis.columns for node, analysis in analyses.items()}
+                stored = stored_tables(self._project.name, assembled.models, columns)
+                compiled = CompiledProject(self._project, linked.graph, assembled.models, options, stored=stored)
                 streaming_rules(compiled, analyses, memory, assembled)
         renderer.remember_places()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 _QUERIES = "remove it: templates are rendered before Spark starts; declare the input as a source or a seed"
 _PACKAGES = "sqlstream has no dbt packages; copy the macro to macros/, or use a function of Spark SQL"
 _RELATION = "remove it: a model is a view with the name of its file, and its sink defines where its rows go"
@@ -64,6 +62,7 @@ CONFIG_KEYS = {
 
 _SEED_KEYS = {
     "quote_columns": "remove it: columns have the names in the header; quote unusual ones with backquotes in SQL",
+    "materialized": "remove it: a seed is a static table, which each query reads from its file",
     "column_types": "declare the types in `columns:` of the seed, each with a data_type",
 }
 
@@ -145,24 +144,22 @@ MISPLACED = {
 }
 """What to do about sqlstream's own keys in the wrong file."""
 
-_VIEWS = ("view", "ephemeral")
+_WRITTEN = (
+    "remove it, and set a `sink`: the model then runs as a query that writes its rows there; use `stored` if other "
+    "models should read these rows instead of computing them again"
+)
+_VALUES = {
+    **dict.fromkeys(("incremental", "materialized_view", "streaming_table", "table"), _WRITTEN),
+    "ephemeral": "remove it: a model without a sink is already a view, which queries compute when they read it",
+}
+"""The replacement for a value of `materialized` in dbt."""
 
 
-def replacement_for_key(
-    place: str, key: str, value: object, beside: Collection[str] = (), *, in_call: bool = False
-) -> str | None:
-    """Returns the replacement for a dbt key at a place, None if dbt has no such key there. `beside` are the other keys
-    of the same configuration. `in_call`: the key is in a call of config(), not in YAML.
-    """
-    if key == "materialized" and place != "a column":
-        return _materialized(value, in_call=in_call, has_sink="sink" in beside)
+def replacement_for_value(key: str, value: object) -> str | None:
+    """Returns the replacement for dbt's value of a key that sqlstream has too, None for any other value."""
+    return _VALUES.get(str(value)) if key == "materialized" else None
+
+
+def replacement_for_key(place: str, key: str) -> str | None:
+    """Returns the replacement for a dbt key at a place, None if dbt has no such key there."""
     return KEYS_BY_PLACE.get(place, {}).get(key)
-
-
-def _materialized(value: object, *, in_call: bool, has_sink: bool) -> str:
-    if value in _VIEWS:
-        return f"remove it{' and the sink' if has_sink else ''}: a model without a sink is already a view"
-    if has_sink:
-        return "remove it: the model has a sink, so it already runs as a query that writes its rows there"
-    sink = "sink='...'" if in_call else "`sink: ...`"
-    return f"use {sink} instead: sqlstream then runs the model as a query that writes its rows to that sink"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from sqlstream.location import Location
 from sqlstream.project.messages.message_format import MessageFormat
 from sqlstream.project.secrets import OptionValue
+from sqlstream.project.stored import StoredOutput
 from sqlstream.project.targets import Target
 
 if TYPE_CHECKING:  # the readers of YAML and of files import this module
@@ -63,13 +64,11 @@ class Watermark:
 class SourceTable:
     """One table of a source: a stream (`mode` "stream") or static (`mode` "batch").
 
-    `places` has the location of each key in the YAML (`format`, `path`, `schema`, `options`, `options.x`). `written`
-    are the keys that describe how to read it, as in the files: Jinja unrendered, without overrides of a target. `table`
-    is the name in Spark's catalog for the format `table`; `python` the `module:Class` of python/ for the format
-    `python`. `on_corrupt` is the action for unreadable records, as in the YAML. `corrupt_of` is the table whose corrupt
-    records this one contains, None for a table of the YAML. `mask` are the columns whose values recorded tests must not
-    show. `messages` are the formats of the messages of a Kafka source with a `value_format`; `schema` then has all of
-    its columns.
+    `places` has the location of each key in the YAML (`format`, `options`, `options.x`). `written` are the keys that
+    describe how to read it: Jinja unrendered, without overrides of a target. `table` is the name in Spark's catalog,
+    `python` the `module:Class` of python/. `on_corrupt` is the action for unreadable records. `corrupt_of` is the table
+    whose corrupt records this one contains. `mask` are the columns that recorded tests must not show. `messages` are
+    the formats of a Kafka source with a `value_format`; `schema` then has all columns. `stored` is the output it reads.
     """
 
     source: str
@@ -94,11 +93,17 @@ class SourceTable:
     corrupt_of: SourceTable | None = None
     mask: tuple[str, ...] = ()
     messages: MessageFormat | None = None
+    stored: StoredOutput | None = None
 
     @property
     def full_name(self) -> str:
-        """The name in messages: `aws.cloudtrail_logs`."""
-        return f"{self.source}.{self.name}"
+        """The name: `aws.cloudtrail_logs`, or that of the model of a stored output."""
+        return self.name if self.stored else f"{self.source}.{self.name}"
+
+    @property
+    def described(self) -> str:
+        """What the table is, for messages."""
+        return f"the stored output of `{self.name}`" if self.stored else f"source `{self.full_name}`"
 
 
 @dataclass(frozen=True)
@@ -226,9 +231,7 @@ class CommentedFile:
 
 @dataclass(frozen=True)
 class Selector:
-    """A named selection of selectors.yml. `is_default`: it applies if no selection is given. `definition` is the node
-    with its criteria, which the compiler reads.
-    """
+    """A selection of selectors.yml. `is_default`: it applies if none is given. `definition` has its criteria."""
 
     name: str
     description: str

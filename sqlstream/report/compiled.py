@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.emission.model_reads import reads_of
 from sqlstream.errors import Finding
 from sqlstream.project.on_corrupt import declared_sources
 from sqlstream.report.findings import findings_json
@@ -34,7 +35,10 @@ def compiled_text(compiled: CompiledProject, models: Sequence[CompiledModel], sp
     if spark is not None:
         lines.append(f"Spark {spark} accepts {plural(len(models), 'model')}")
     if len(models) == 1:
-        lines += [f"Compiled {models[0].name} to target/{models[0].compiled_path}:", "", models[0].sql.strip("\n")]
+        lines.append(f"Compiled {models[0].name} to target/{models[0].compiled_path}:")
+        stored = [name for name, is_stored in reads_of(compiled, models[0]).items() if is_stored]
+        lines += [f"It reads the stored output of {', '.join(stored)}"] if stored else []
+        lines += ["", models[0].sql.strip("\n")]
     else:
         lines.append(f"Compiled {plural(len(models), 'model')} to target/compiled/{compiled.project.name}/")
     return "\n".join(lines)
@@ -49,7 +53,12 @@ def compiled_json(
         "project": compiled.project.name,
         "checked_by_spark": spark,
         "models": [
-            {"unique_id": model.unique_id, "compiled_path": f"target/{model.compiled_path}", "compiled_sql": model.sql}
+            {
+                "unique_id": model.unique_id,
+                "compiled_path": f"target/{model.compiled_path}",
+                "compiled_sql": model.sql,
+                "reads": {name: "stored" if stored else "view" for name, stored in reads_of(compiled, model).items()},
+            }
             for model in models
         ],
         "findings": findings_json(warnings),

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.emission.examples import IDLE_BATCHES, POLICY, Delay, Emission, Example, Step, WaitsFor
+from sqlstream.compiler.emission.model_reads import ModelRead
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.location import Location
 from sqlstream.project.configuration.trigger import Trigger
 from sqlstream.project.formats.guarantees import guarantee_of
+from sqlstream.report.model_reads import reads_json, reads_lines
 
 Locate = Callable[[Where, str], Location]
 """Returns the location of an operator, or of a key of its source."""
@@ -37,13 +39,18 @@ TIMED = frozenset({WaitsFor.WINDOW, WaitsFor.SESSION, WaitsFor.TIME, WaitsFor.UN
 """The releases that wait for the watermark."""
 
 
-def emission_text(model: CompiledModel, emission: Emission, locate: Locate, *, is_foreseen: bool) -> str:
-    """Returns a paragraph for each operator that delays rows, one for the watermarks, and one for the batches."""
+def emission_text(
+    model: CompiledModel, emission: Emission, locate: Locate, reads: Sequence[ModelRead] = (), *, is_foreseen: bool
+) -> str:
+    """Returns a paragraph for each operator that delays rows, one for the watermarks, one for the batches, and one for
+    the models that the query reads.
+    """
     paragraphs = [[_head(model), *_guarantee_lines(model)]]
     paragraphs += [_step_lines(step, emission, locate) for step in emission.steps]
     if any(step.release in TIMED for step in emission.steps):
         paragraphs.append(list(_watermark_lines(emission, locate)))
         paragraphs.append([_batches(model.config.trigger, emission)])
+    paragraphs += [reads_lines(reads)] if reads else []
     if not is_foreseen:
         paragraphs.append(
             ["The settings of the target change how Spark parses queries; this output assumes the defaults."]
@@ -56,7 +63,9 @@ def refused_text(model: CompiledModel) -> str:
     return f"`{model.name}` cannot run, so it emits no rows:"
 
 
-def emission_json(model: CompiledModel, emission: Emission, locate: Locate, *, is_foreseen: bool) -> str:
+def emission_json(
+    model: CompiledModel, emission: Emission, locate: Locate, reads: Sequence[ModelRead] = (), *, is_foreseen: bool
+) -> str:
     """Returns the same as one JSON object. Times are ISO 8601 in UTC, delays are in seconds, null means unknown."""
     content = {
         "succeeded": True,
@@ -78,6 +87,7 @@ def emission_json(model: CompiledModel, emission: Emission, locate: Locate, *, i
         "idle_batches": emission.idle_batches,
         "watermark_policy": "max" if emission.highest else "min",
         "is_foreseen": is_foreseen,
+        "reads": reads_json(reads),
     }
     return json.dumps(content, indent=2)
 

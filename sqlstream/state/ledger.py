@@ -22,11 +22,11 @@ LEDGER_VERSION = 1
 
 @dataclass(frozen=True)
 class SourceUse:
-    """One reader of a query: its name in Spark's checkpoint, and the source table that it reads.
+    """One reader of a query: its name in Spark's checkpoint, and the source table or stored output that it reads.
 
     `watermark` is the table's declared watermark as `column delay`, or None. `path` is the absolute path or URI of the
     files, or the name of a table in the catalog; None for sources without either. `via` are the views from the query
-    down to the source, joined by `/`.
+    down to the source, joined by `/`. `stored` marks the stored output of the model `table`.
     """
 
     name: str
@@ -34,6 +34,7 @@ class SourceUse:
     watermark: str | None
     path: str | None = None
     via: str = ""
+    stored: bool = False
 
 
 @dataclass(frozen=True)

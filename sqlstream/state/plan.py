@@ -139,6 +139,9 @@ def _plan_checkpoint(
     moved = _moved_source(old, identity)
     if moved is not None:
         return _refused(refusals.source_moved(identity, state.ledger_path, *moved, place))
+    switched = _switched_models(old, identity)
+    if switched and not options.accept_state_change:
+        return _refused(refusals.reading_switched(identity, state.ledger_path, switched[0], place))
     if old.settings.get(SOURCE_EVOLUTION) != "true" and _tables_in_order(old) != _tables_in_order(identity):
         return _refused(refusals.sources_reordered(identity, state.ledger_path, old, place))
     return _plan_resume(identity, state, old, options, place_of)
@@ -209,9 +212,17 @@ def _moved_source(old: QueryIdentity, new: QueryIdentity) -> tuple[SourceUse, So
     before = {use.name: use for use in old.sources}
     for use in new.sources:
         known = before.get(use.name)
-        if known is not None and _has_moved(known.path, use.path):
+        if known is None:
+            continue
+        if known.path != use.path if use.stored else _has_moved(known.path, use.path):
             return known, use
     return None
+
+
+def _switched_models(old: QueryIdentity, new: QueryIdentity) -> list[str]:
+    """Returns the models that the query has computed so far and would now read as stored outputs, or the reverse."""
+    before, after = ({use.table for use in each.sources if use.stored} for each in (old, new))
+    return sorted((after & old.models.keys()) | (before & new.models.keys()))
 
 
 def _tables_in_order(identity: QueryIdentity) -> tuple[tuple[str, str | None], ...]:

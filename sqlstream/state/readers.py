@@ -86,8 +86,9 @@ def _walk(compiled: CompiledProject, model: CompiledModel, above: tuple[str, ...
         path = (*above, read.view)
         if read.node_id in compiled.models:
             yield from _walk(compiled, compiled.models[read.node_id], path)
-        elif read.node_id in compiled.sources and compiled.sources[read.node_id].mode == "stream":
-            table = compiled.sources[read.node_id]
+        elif read.node_id in compiled.tables and compiled.tables[read.node_id].mode == "stream":
+            table = compiled.tables[read.node_id]
             watermark = f"{table.watermark.column} {table.watermark.delay}" if table.watermark else None
             origin = table.table or table.python if table.path is None else join(str(compiled.project.root), table.path)
-            yield SourceUse("", table.full_name, watermark, origin, "/".join(path))
+            is_stored = table.stored is not None
+            yield SourceUse("", table.full_name, watermark, origin, "/".join(path), is_stored)

@@ -187,13 +187,40 @@ def sources_reordered(identity: QueryIdentity, ledger_path: str, old: QueryIdent
 def source_moved(
     identity: QueryIdentity, ledger_path: str, before: SourceUse, after: SourceUse, place: Place
 ) -> Finding:
-    """Returns the refusal of a source at a new path, where Spark does not find the files of the last batch."""
+    """Returns the refusal of a source at a new path, where Spark does not find the files of the last batch, and of a
+    stored output whose query has started over.
+    """
+    if after.stored:
+        return _finding(
+            "source-change",
+            f"the checkpoint of `{identity.model}` has read an earlier output of `{after.table}`",
+            f"`{after.table}` has started over: its output was {before.path} when {ledger_path} was written; it is now "
+            f"{after.path}, which contains its rows again",
+            refresh_text(identity.model),
+            place,
+        )
     return _finding(
         "source-change",
         f"the checkpoint of `{identity.model}` has read `{after.table}` from another path",
         f"its path changed from {before.path} to {after.path} since {ledger_path} was written; Spark looks for "
         "the files of the last batch, but they are not there",
         f"{refresh_text(identity.model)}; or use a pattern that matches both paths, for example {{old,new}}",
+        place,
+    )
+
+
+def reading_switched(identity: QueryIdentity, ledger_path: str, model: str, place: Place) -> Finding:
+    """Returns the refusal of a query that has computed a model so far, and would now read its stored output from the
+    beginning, or the reverse.
+    """
+    is_stored = any(use.stored and use.table == model for use in identity.sources)
+    before, now = ("computed", "reads its stored output") if is_stored else ("read as a stored output", "computes it")
+    return _finding(
+        "source-change",
+        f"`{identity.model}` has {before} `{model}` so far, and now {now}",
+        f"it would begin with the first row, and write rows again that it has written since {ledger_path} was written",
+        f"{refresh_text(identity.model)}; or change `materialized` of `{model}` back; or, if it should read all rows "
+        f"again, add `--accept-state-change {identity.model}`",
         place,
     )
 

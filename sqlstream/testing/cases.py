@@ -153,11 +153,11 @@ class _Builder:
             node_id = tables.get((item.parts[0], item.parts[1]))
             names = [f"source('{source}', '{table}')" for source, table in tables]
         else:
-            nodes = {view_of(node): node for node in self._compiled.models}
+            nodes = {view_of(node): node for node in (*self._compiled.models, *self._compiled.stored)}
             nodes |= {seed.name: seed_id(project.name, seed.name) for seed in project.seeds}
             node_id = nodes.get(item.parts[0])
             names = [f"ref('{name}')" for name in nodes]
-        read = self._compiled.graph.ancestors(self._model.unique_id)
+        read = self._compiled.upstream(self._model.unique_id)
         if node_id in read:
             return node_id
         model = quoted(self._model.name)
@@ -174,7 +174,7 @@ class _Builder:
     def _streams(self, node_id: str) -> bool:
         if node_id in self._compiled.models:
             return self._compiled.models[node_id].streaming
-        table = self._compiled.sources.get(node_id)
+        table = self._compiled.tables.get(node_id)
         return table is not None and table.mode == "stream"
 
     def _is_static(self, item: Given, before: CaseInput | None) -> bool:

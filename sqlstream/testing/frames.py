@@ -220,6 +220,9 @@ class CaseFrames:
         return [rows for feed in self.case.feeds for node_id, rows in feed.rows if node_id == item.node_id]
 
     def _schema(self, item: CaseInput, table: SourceTable | None) -> StructType:
+        if table is not None and table.stored is not None and table.schema is None:
+            stored = self._analyse(self.case.compiled.writer_of(table), given=False).schema
+            return StructType(list(map(_plain, stored)))
         if table is not None:
             return self._declared(table)
         if item.node_id in self.case.compiled.models:

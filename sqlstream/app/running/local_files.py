@@ -38,7 +38,8 @@ def is_small(compiled: CompiledProject, models: Sequence[CompiledModel]) -> bool
     if not all(model.ends for model in models):
         return False
     project = compiled.project
-    tables = [table for model in models for table in compiled.sources_of(model.unique_id)]
+    read = [table for model in models for table in compiled.tables_of(model.unique_id)]
+    tables = [table for table in read if table.stored is None]  # these models write, or wrote, the other ones
     has_python = any(model.file.is_python for model in compiled.models.values())  # Python may read anything
     if has_python or not has_local_files(project.target) or not tables or not all(map(is_local, tables)):
         return False
@@ -56,7 +57,7 @@ def empty_source_lines(compiled: CompiledProject, models: Sequence[CompiledModel
     if not has_local_files(project.target):
         return
     for node, table in compiled.sources.items():
-        readers = [model.name for model in models if node in compiled.graph.ancestors(model.unique_id)]
+        readers = [model.name for model in models if node in compiled.upstream(model.unique_id)]
         if readers and table.corrupt_of is None and is_local(table) and _is_empty(str(project.root), table):
             waiting = f"{', '.join(readers)} {'has' if len(readers) == 1 else 'have'} no data to read from it"
             yield f"{table.full_name} has no files in {table.path} yet; {waiting}"

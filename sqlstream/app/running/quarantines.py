@@ -21,7 +21,7 @@ def add_quarantines(
     """
     project = compiled.project
     chosen = {model.unique_id for model in models}
-    read = chosen.union(*(compiled.graph.ancestors(node) for node in chosen))
+    read = chosen.union(*(compiled.upstream(node) for node in chosen))
     wanted = {
         model_id(project.name, quarantine_name(table))
         for table in project.sources

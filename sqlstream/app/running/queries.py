@@ -27,6 +27,7 @@ from sqlstream.spark.storage.storage import storage_problems
 from sqlstream.spark.writing.memory import MEMORY, live_table, memory_table
 from sqlstream.state.layout import archives_path
 from sqlstream.state.plan import Action
+from sqlstream.state.results.rows import ShownRows
 from sqlstream.state.runs.events import Notice, QueryResult, RunEvent, RunStarting
 from sqlstream.state.runs.limits import RunLimits
 from sqlstream.version import __version__
@@ -86,18 +87,25 @@ def _run_ready(
     _for_each(ready, checks, CheckedQuery.lock)
     _for_each(ready, checks, write_before_start)
     ledgers = LedgerUpdater(ready, checks, notify)
-    runner = Runner(checks.secrets, ledgers, _limits(checks), Restarts(ready, checks))
-    with signals.forwarded_to(runner.request_stop), _live_tables(ready, checks):
+    restarts = Restarts(ready, checks)
+    runner = Runner(checks.secrets, ledgers, _limits(checks), restarts, restarts.following)
+    with signals.forwarded_to(runner.request_stop), _live_tables(ready, restarts, checks):
         results = runner.run(orders)
     ledgers.finish(results)
-    _show_memory(ready, results, checks.request.limit, notify)
+    _show_memory(restarts, results, checks.request.limit, notify)
     return results
 
 
-def _live_tables(ready: Sequence[CheckedQuery], checks: CheckContext) -> AbstractContextManager[None]:
-    queries = [item.query for item in ready if item.query.output.format == MEMORY]
-    tables = {query.model.name: partial(live_table, query) for query in queries}
+def _live_tables(
+    ready: Sequence[CheckedQuery], restarts: Restarts, checks: CheckContext
+) -> AbstractContextManager[None]:
+    names = [item.query.model.name for item in ready if item.query.output.format == MEMORY]
+    tables = {name: partial(_live_table, restarts, name) for name in names}
     return serving(checks.loaded.compiled.project.root, checks.loaded.invocation.id, tables)
+
+
+def _live_table(restarts: Restarts, name: str, limit: int) -> tuple[ShownRows, int] | None:
+    return live_table(restarts.query(name), limit)
 
 
 def _for_each(
@@ -162,9 +170,10 @@ def _notify_unusual(ready: CheckedQuery, notify: Callable[[RunEvent], None]) -> 
 
 
 def _show_memory(
-    ready: Sequence[CheckedQuery], results: Sequence[QueryResult], limit: int | None, notify: Callable[[RunEvent], None]
+    restarts: Restarts, results: Sequence[QueryResult], limit: int | None, notify: Callable[[RunEvent], None]
 ) -> None:
-    for item, result in zip(ready, results, strict=True):
-        table = memory_table(item.query, limit) if item.query.output.format == MEMORY and result.batches else None
+    for result in results:
+        query = restarts.query(result.model)
+        table = memory_table(query, limit) if query.output.format == MEMORY and result.batches else None
         if table is not None:
             notify(table)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import RunRequest
 from sqlstream.app.running.session import storage_base
 from sqlstream.app.running.signals import StopSignals
-from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.app.running.stored_outputs import StoredOutputs, WrittenOutput
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.stored import stages, stored_inputs
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.formats.formats import format_of
@@ -50,7 +52,7 @@ CHECKED_AT_A_TIME = 8
 @dataclass(frozen=True)
 class CheckedQuery:
     """A checked query with the plan for its checkpoint. Versions of the checkpoint are in `root` in `storage`, which
-    does not exist yet if the query `is_new`.
+    does not exist yet if the query `is_new`. `after` are the models of this run whose stored outputs the query reads.
     """
 
     query: PreparedQuery
@@ -59,6 +61,7 @@ class CheckedQuery:
     storage: Storage
     state: CheckpointState
     is_new: bool
+    after: tuple[str, ...] = ()
 
     def order(self, checks: CheckContext) -> StartOrder:
         """Returns the order to start the query."""
@@ -68,7 +71,15 @@ class CheckedQuery:
             checkpoint_path(self.root, self.plan.version) if self.query.model.streaming else None,
             self.output(checks),
             self.plan.action is Action.FRESH_EACH_RUN,
+            self.after,
         )
+
+    def prepared_over(self, compiled: CompiledProject, checks: CheckContext) -> CheckedQuery:
+        """Returns the query over the stored outputs of `compiled`. Raises: FindingsError."""
+        resumes = self.state.is_used and self.plan.action is Action.RESUME
+        ledger = self.state.ledger if resumes else None
+        query = prepare_query(compiled, self.query.model, checks.runtime, checks.secrets, ledger)
+        return replace(self, query=query)
 
     def output(self, checks: CheckContext) -> str | None:
         """Returns the path, URI or table that the query writes to, None for sinks without one."""
@@ -165,13 +176,21 @@ class CheckedQuery:
 
 @dataclass(frozen=True)
 class CheckContext:
-    """The inputs for checking queries. `locks` keeps other processes from the checked queries until it is closed."""
+    """The inputs for checking queries. `locks` keeps other processes from the checked queries until it is closed.
+    `written` are the outputs of the queries that have been checked, by the names of their models.
+    """
 
     loaded: Loaded
     request: RunRequest
     runtime: SparkRuntime
     secrets: Secrets
     locks: ExitStack
+    written: dict[str, WrittenOutput] = field(default_factory=dict)
+
+    @property
+    def outputs(self) -> StoredOutputs:
+        """The stored outputs that queries can read."""
+        return StoredOutputs(self.loaded, self.runtime.session, self.secrets, self.written)
 
     def storage_of(self, path: str) -> tuple[Storage, str]:
         """Returns the storage that contains `path`, and `path` in the form that this storage uses."""
@@ -184,6 +203,23 @@ _Checked = CheckedQuery | StartRefusal | tuple[Finding, ...]
 
 def check_all(checks: CheckContext, models: Sequence[CompiledModel], signals: StopSignals) -> list[CheckedQuery]:
     """Returns every query, analyzed, checked and planned. Raises: FindingsError with the findings of all queries.
+
+    A query that reads the stored output of another one is checked after it, because it reads the version that the other
+    query will write.
+    """
+    ready: dict[str, CheckedQuery] = {}
+    for stage in stages(checks.loaded.compiled, models):
+        for item in _check_stage(checks, stage, signals):
+            model = item.query.model
+            ready[model.unique_id] = item
+            place = item.output(checks)
+            if place is not None:
+                checks.written[model.name] = WrittenOutput(place, item.query.identity.columns)
+    return [ready[model.unique_id] for model in models]
+
+
+def _check_stage(checks: CheckContext, models: Sequence[CompiledModel], signals: StopSignals) -> list[CheckedQuery]:
+    """Returns the queries of one stage. Raises: FindingsError.
 
     Checks several queries in parallel, because sources and storage may be remote. Queries that run Python code of the
     project are checked one at a time.
@@ -218,9 +254,9 @@ def _has_code(checks: CheckContext, model: CompiledModel) -> bool:
     """Whether preparing the query runs Python code of the project, which may not be thread-safe."""
     compiled = checks.loaded.compiled
     project = compiled.project
-    upstream = {*compiled.graph.ancestors(model.unique_id), model.unique_id}
+    upstream = {*compiled.upstream(model.unique_id), model.unique_id}
     models = any(compiled.models[node].file.is_python for node in upstream if node in compiled.models)
-    sources = any(table.python for table in compiled.sources_of(model.unique_id))
+    sources = any(table.python for table in compiled.tables_of(model.unique_id))
     return bool(project.functions) or models or sources or (model.output is not None and bool(model.output.python))
 
 
@@ -241,7 +277,8 @@ def _check(checks: CheckContext, model: CompiledModel) -> CheckedQuery | StartRe
             checks.locks.enter_context(query_lock(storage, root, model.name, model.file.location))
         state = read_checkpoint(checks.storage_of, root)
     resumes = state.is_used and not request.full_refresh and unrestartable(loaded.compiled, model) is None
-    query = prepare_query(loaded.compiled, model, checks.runtime, secrets, state.ledger if resumes else None)
+    compiled = checks.outputs.resolve([model.unique_id])
+    query = prepare_query(compiled, model, checks.runtime, secrets, state.ledger if resumes else None)
     options = StartOptions(model.name in request.accept_state_change, request.full_refresh)
     plan = plan_query(
         query.identity,
@@ -252,7 +289,8 @@ def _check(checks: CheckContext, model: CompiledModel) -> CheckedQuery | StartRe
     )
     if isinstance(plan, StartRefusal):
         return plan
-    ready = CheckedQuery(query, plan, root, storage, state, is_new)
+    after = tuple(name for name in stored_inputs(compiled, model) if name in checks.written)
+    ready = CheckedQuery(query, plan, root, storage, state, is_new, after)
     ready.check_files(checks)
     return ready
 

@@ -1,4 +1,4 @@
-"""Restarts a failed query on its checkpoint, or with a new one if Spark cannot resume it."""
+"""Starts a query over the stored outputs that exist by then, and restarts a failed query on its checkpoint."""
 
 from __future__ import annotations
 
@@ -7,21 +7,43 @@ from dataclasses import replace
 
 from sqlstream.app.running.ledgers import write_before_start
 from sqlstream.app.running.ready import CheckContext, CheckedQuery, storage_location
+from sqlstream.app.running.stored_outputs import is_written, reads_static_outputs
+from sqlstream.spark.running.prepare import PreparedQuery
 from sqlstream.spark.running.start import StartOrder
 from sqlstream.spark.storage.storage import storage_problems
 
 
 class Restarts:
-    """Returns the orders to restart the queries of a run."""
+    """Returns the orders to start and restart the queries of a run, which are `ready`."""
 
     def __init__(self, ready: Sequence[CheckedQuery], checks: CheckContext) -> None:
         self._checks = checks
         self._ready = {item.query.model.name: item for item in ready}
 
+    def query(self, name: str) -> PreparedQuery:
+        """Returns the query of the model `name` as it started last."""
+        return self._ready[name].query
+
+    def following(self, order: StartOrder) -> StartOrder | None:
+        """Returns the order of a query that reads stored outputs of this run, None if they do not exist yet.
+
+        Raises: FindingsError.
+        """
+        model = order.query.model
+        compiled = self._checks.outputs.resolve([model.unique_id])
+        if not all(map(is_written, compiled.tables_of(model.unique_id))):
+            return None
+        self._ready[model.name] = ready = self._ready[model.name].prepared_over(compiled, self._checks)
+        return ready.order(self._checks)
+
     def __call__(self, order: StartOrder) -> StartOrder:
         """Returns the order of the next start. Raises: FindingsError if the checkpoint is damaged."""
         name = order.query.model.name
         ready = self._ready[name]
+        if reads_static_outputs(ready.query.compiled, ready.query.model):
+            compiled = self._checks.outputs.resolve([ready.query.model.unique_id])  # files may have been replaced
+            self._ready[name] = ready = ready.prepared_over(compiled, self._checks)
+            order = ready.order(self._checks)
         if order.is_fresh:
             self._ready[name] = self._next_version(ready)
             return self._ready[name].order(self._checks)

@@ -11,6 +11,7 @@ from sqlstream.app.loading.watching import Snapshot, take_snapshot
 from sqlstream.app.running.jars import session_connectors
 from sqlstream.app.running.session import brief_session, check_java, check_target
 from sqlstream.app.running.signals import StopSignals
+from sqlstream.app.running.stored_outputs import StoredOutputs
 from sqlstream.compiler.connectors import needed_connectors
 from sqlstream.errors import FindingsError
 from sqlstream.project.files.python_files import PYTHON
@@ -44,7 +45,9 @@ class Previews:
 
         Raises: FindingsError with the findings of all nodes; StopRequestedError.
         """
-        preview = Preview(NodeReader(loaded.compiled, self._readers(loaded)), self._samples, limit)
+        readers = self._readers(loaded)
+        compiled = StoredOutputs(loaded, readers.session, self._secrets, {}).resolve(nodes)
+        preview = Preview(NodeReader(compiled, readers), self._samples, limit)
         shown: list[ShownRows] = []
         errors: list[FindingsError] = []
         for node in nodes:

@@ -186,6 +186,8 @@ def _ends_with(text: str, path: str, case: str) -> bool:
 
 
 def _masked(compiled: CompiledProject, node_id: str) -> tuple[str, ...]:
-    """Returns the columns to mask of the source `node_id` and of all sources upstream."""
+    """Returns the columns to mask of a source or stored output, and of all sources upstream."""
+    if node_id in compiled.stored:
+        node_id = model_id(compiled.project.name, compiled.stored[node_id].name)
     read = {node_id, *compiled.graph.ancestors(node_id)}
     return tuple(name for node, table in compiled.sources.items() if node in read for name in table.mask)

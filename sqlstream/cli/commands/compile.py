@@ -77,4 +77,4 @@ def _explain(request: ProjectRequest, name: str, output: str, debug: bool) -> No
         if found.emission is None:
             raise FindingsError(found.errors)
     show = emission_json if output == "json" else emission_text
-    click.echo(show(found.model, found.emission, found.locate, is_foreseen=found.is_foreseen))
+    click.echo(show(found.model, found.emission, found.locate, found.reads, is_foreseen=found.is_foreseen))

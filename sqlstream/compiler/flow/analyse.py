@@ -12,10 +12,10 @@ from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.flow.columns import Column, Where
 from sqlstream.compiler.flow.nodes import Node, Opaque, View
 from sqlstream.compiler.flow.operators.deduplicating import with_deduplication
-from sqlstream.compiler.flow.operators.inputs import seed_node, source_node
+from sqlstream.compiler.flow.operators.inputs import seed_node, source_node, stored_node
 from sqlstream.compiler.flow.summary import ModelSummary
 from sqlstream.compiler.flow.types.values import read_type
-from sqlstream.compiler.node_ids import seed_id, source_id
+from sqlstream.compiler.node_ids import seed_id, source_id, stored_id
 from sqlstream.compiler.sql.grammar import grammar_problems
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.project.targets import Target
@@ -94,6 +94,17 @@ class _Forest:
         for unique_id, model in models.items():
             inputs = [(item.view, self.keys.get(item.node_id)) for item in model.reads]
             self.keys[unique_id] = digest(unique_id, model.sql, inputs, self._knows_functions, self._functions)
+            if model.config.is_stored:
+                self._add_stored(project, model)
+
+    def _add_stored(self, project: Project, model: CompiledModel) -> None:
+        """Adds the stored output of a model as a leaf of the models that read it."""
+        node = stored_id(project.name, model.name)
+        self._leaves[node] = partial(self._stored_node, model, node)
+        self.keys[node] = digest(node, self.keys[model.unique_id], model.streams_when_stored)
+
+    def _stored_node(self, model: CompiledModel, node: str) -> Node:
+        return stored_node(node, self.found(model.unique_id).columns, stream=model.streams_when_stored)
 
     def found(self, unique_id: str) -> ModelSummary:
         """Returns the summary of a model."""

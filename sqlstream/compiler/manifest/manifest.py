@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.emission.model_reads import reads_of
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.node_ids import seed_id, sink_id, source_id
 from sqlstream.project.files.files import checksum
@@ -63,6 +64,7 @@ def _model(compiled: CompiledProject, model: CompiledModel) -> dict[str, Any]:
         "streaming": model.streaming,
         "output": None if model.output is None else _output(model.output),
         "depends_on": list(compiled.graph.parents[model.unique_id]),
+        "reads": {name: "stored" if stored else "view" for name, stored in reads_of(compiled, model).items()},
         "compiled_path": model.compiled_path,
         "compiled_sql": model.sql,
     }

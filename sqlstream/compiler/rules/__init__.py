@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from sqlstream.compiler.compiled import CompiledProject
-from sqlstream.compiler.rules import batch, formats, sources, tables, unused
+from sqlstream.compiler.rules import batch, formats, sources, stored, tables, unused
 from sqlstream.compiler.rules.declared_columns import declared_columns
 from sqlstream.compiler.rules.options import names
 from sqlstream.compiler.rules.rule import ProjectRule, rules_of
 from sqlstream.compiler.rules.sinks import columns, databases, kafka, keys, kinds, outputs
 from sqlstream.errors import Finding
 
-RULES: tuple[ProjectRule, ...] = rules_of(formats, sources, names, outputs, kinds, keys, tables, databases, batch)
+RULES: tuple[ProjectRule, ...] = rules_of(
+    formats, sources, names, outputs, kinds, keys, tables, databases, batch, stored
+)
 """The rules on outputs, sources and targets, in the order of their findings."""
 
 COLUMN_RULES: tuple[ProjectRule, ...] = (*rules_of(columns, kafka), declared_columns)

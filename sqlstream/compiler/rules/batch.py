@@ -77,9 +77,9 @@ def _other_paths(compiled: CompiledProject, batch: CompiledModel) -> Iterator[tu
             yield f"the output of `{model.name}`", f"{plain_path(storage, output.path)}/"
         checkpoint = model.config.checkpoint or "queries/"
         yield f"the checkpoint of `{model.name}`", f"{plain_path(storage, checkpoint)}/"
-    for table in compiled.sources_of(batch.unique_id):
+    for table in compiled.tables_of(batch.unique_id):
         if table.path:
-            yield f"source `{table.full_name}`", plain_path(root, table.path)
+            yield table.described, plain_path(root, table.path)
 
 
 def _storage(compiled: CompiledProject) -> str:

@@ -187,7 +187,7 @@ def masked_columns(compiled: CompiledProject, table: SourceTable) -> Problems:
 @output_rule("socket-available-now")
 def socket_sources(compiled: CompiledProject, model: CompiledModel, _: Output) -> Problems:
     """A socket source stores no rows, so it reads 0 rows with `available_now`."""
-    tables = compiled.sources_of(model.unique_id) if model.config.trigger.kind == "available_now" else ()
+    tables = compiled.tables_of(model.unique_id) if model.config.trigger.kind == "available_now" else ()
     return (
         Problem(
             f"`{model.name}` reads socket `{table.full_name}`, which does not work with available_now",

@@ -51,6 +51,11 @@ class ModelConfig(Document):
     sink: SinksField | None = Field(
         None, description="The sink for the model's rows, or several, each with a query; a model without one is a view."
     )
+    materialized: Literal["view", "stored"] = Field(
+        "view",
+        description="What other models read: `view` computes the model in each query that reads it, `stored` reads the "
+        "rows that its own query has written to its sink.",
+    )
     output_mode: Literal["append", "update", "complete"] = Field(
         "append", description="Which rows each batch writes: append, update or complete."
     )
@@ -104,6 +109,11 @@ class ModelConfig(Document):
     def sink_name(self) -> str | None:
         """The sink of the query that has the name of the model: the first one. None for a view."""
         return next(iter(self.sinks), None)
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether other models read the rows that the model has written to its sink."""
+        return self.materialized == "stored" and self.sink is not None
 
     def plain(self) -> dict[str, Any]:
         """Returns the configuration for selectors and the manifest: plain data, with the trigger as written."""
@@ -161,7 +171,7 @@ def check_patch(patch: ConfigPatch, model: type[Document] = ModelConfig) -> tupl
 
 
 def _findings(problems: Iterable[ErrorDetails], patch: ConfigPatch, model: type[Document]) -> tuple[Finding, ...]:
-    return tuple(to_finding(model, problem, lambda path, _: _place_in(patch, path), patch) for problem in problems)
+    return tuple(to_finding(model, problem, lambda path, _: _place_in(patch, path)) for problem in problems)
 
 
 def combine_patches(patches: Iterable[ConfigPatch]) -> ConfigPatch:

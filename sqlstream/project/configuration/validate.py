@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.configuration.fields import Document
-from sqlstream.project.dbt_words import MISPLACED, replacement_for_key
+from sqlstream.project.dbt_words import MISPLACED, replacement_for_key, replacement_for_value
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.types.cursor import TypeSyntaxError
 from sqlstream.project.types.parser import parse_type
@@ -56,8 +56,7 @@ def validate_node(
         path = problem["loc"]
         if (problem["type"] == "missing" and path in present) or _is_unrendered(node, path, kept):
             continue
-        beside = [entry.key for entry in entries_at(node, path[:-1])]
-        found = to_finding(model, problem, lambda at, key: _locate(node, at, key=key), beside)
+        found = to_finding(model, problem, lambda at, key: _locate(node, at, key=key))
         findings.append(replace(found, fix=short.get(path, found.fix)))
     return None
 
@@ -78,23 +77,20 @@ def _covers(path: tuple[str, ...], loc: Path) -> bool:
     return len(loc) >= len(path) and all(part in ("*", key) for part, key in zip(path, loc, strict=False))
 
 
-def to_finding(
-    model: type[Document],
-    problem: ErrorDetails,
-    location_of: Callable[[Path, bool], Location],
-    beside: Collection[str] = (),
-) -> Finding:
+def to_finding(model: type[Document], problem: ErrorDetails, location_of: Callable[[Path, bool], Location]) -> Finding:
     """Returns the finding for one pydantic error. `location_of(path, of_key)` returns the location of a value or its
-    key. `beside` are the other keys of the mapping.
+    key.
     """
     path = problem["loc"]
     place = document_at(model, path[:-1])
     if problem["type"] == "extra_forbidden":
         found = _unknown_key(model, place, path, location_of(path, True))
-        return with_dbt_hint(found, place, str(path[-1]), problem["input"], beside)
+        return with_dbt_hint(found, place, str(path[-1]))
     if problem["type"] == "missing":
         return _missing_key(place, path, location_of(path[:-1], False))
-    return _invalid_value(place, problem, location_of(path, False))
+    found = _invalid_value(place, problem, location_of(path, False))
+    hint = replacement_for_value(str(path[-1]), problem["input"]) if path else None
+    return found if hint is None else replace(found, fix=hint)
 
 
 def allowed_keys(model: type[Document]) -> tuple[str, ...]:
@@ -192,12 +188,11 @@ def _spaced(key: str) -> str:
     return f"add a space after the colon: {quoted(key.replace(':', ': ', 1))}"
 
 
-def with_dbt_hint(finding: Finding, place: type[Document], key: str, value: object, beside: Collection[str]) -> Finding:
+def with_dbt_hint(finding: Finding, place: type[Document], key: str) -> Finding:
     """Returns the finding for an unknown key, with a replacement if it is a key of dbt or of another file."""
     if key in MISPLACED.get(place.label, {}):
         return replace(finding, fix=MISPLACED[place.label][key])
-    is_yaml = finding.location is not None and finding.location.path.endswith((".yml", ".yaml"))
-    hint = replacement_for_key(place.label, key, value, beside, in_call=not is_yaml)
+    hint = replacement_for_key(place.label, key)
     return finding if hint is None else replace(finding, why="this is a key of dbt, but not of sqlstream", fix=hint)
 
 

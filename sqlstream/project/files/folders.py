@@ -107,14 +107,14 @@ class _Reader:
                 self.places.setdefault(below, entry.key_location)
                 self.read(below, entry.value)
             elif key not in self._keys:
-                self._findings.append(self._unknown(entry, node))
+                self._findings.append(self._unknown(entry))
             else:
                 patch[key] = _located(entry, key)
         if patch:
             self._findings.extend(check_patch(patch, self._model))
             self.patches[path] = (*self.patches.get(path, ()), patch)
 
-    def _unknown(self, entry: YamlEntry, around: YamlMapping) -> Finding:
+    def _unknown(self, entry: YamlEntry) -> Finding:
         key = entry.key.removeprefix("+")
         why = f"keys with + are configuration ({quoted_list(self._keys, most=20)}); a folder is a key with a mapping"
         found = Finding(
@@ -124,8 +124,7 @@ class _Reader:
             did_you_mean(key, self._keys),
             entry.key_location,
         )
-        beside = [other.key.removeprefix("+") for other in around.entries]
-        return with_dbt_hint(found, self._model, key, plain(entry.value), beside)
+        return with_dbt_hint(found, self._model, key)
 
 
 def _located(entry: YamlEntry, key: str) -> Located:

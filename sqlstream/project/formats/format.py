@@ -121,6 +121,11 @@ class Format:
         """Whether a sink of the format writes files."""
         return self.is_file and bool(self.writes)
 
+    @property
+    def keeps_columns(self) -> bool:
+        """Whether the rows of a sink can be read back with the columns of the model that has written them."""
+        return self.is_file or self.is_table or self.name == "table"
+
     def writes_snapshots(self, output_mode: str) -> bool:
         """Whether a stream in this output mode replaces all files of its output in each batch."""
         return self.writes_files and output_mode == "complete"

@@ -72,7 +72,7 @@ def read_corrupt_record(error: BaseException) -> CorruptRecord | CorruptMessage 
 def tables_with_records(compiled: CompiledProject, node_id: str) -> tuple[SourceTable, ...]:
     """Returns the source tables that a node reads or is, with absolute paths, if they can have corrupt records."""
     project = compiled.project
-    read = {node_id, *compiled.graph.ancestors(node_id)}
+    read = {node_id, *compiled.upstream(node_id)}
     return tuple(
         replace(table, path=plain_path(str(project.root), table.path))
         for node, table in compiled.sources.items()

@@ -39,8 +39,8 @@ class NodeReader:
     _seeds: dict[str, DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def table(self, node_id: str) -> SourceTable | None:
-        """Returns the source table with the id `node_id`, None for the id of another node."""
-        return self.compiled.sources.get(node_id)
+        """Returns the source table or stored output with the id `node_id`, None for the id of another node."""
+        return self.compiled.tables.get(node_id)
 
     def open_source(self, table: SourceTable, name: str | None) -> DataFrame:
         """Returns a new reader of `table`; `name` identifies it in the checkpoint.
@@ -57,7 +57,7 @@ class NodeReader:
 
     def unreadable(self, table: SourceTable, error: Exception, fix: str | None = None) -> Finding:
         """Returns the finding that `table` cannot be read because of `error`, at the YAML key that causes it."""
-        what = f"source `{(table.corrupt_of or table).full_name}` cannot be read"
+        what = f"{(table.corrupt_of or table).described} cannot be read"
         return self._finding(error, "source-unreadable", what, _location_of(table, error), fix)
 
     def open_seed(self, node_id: str) -> DataFrame:

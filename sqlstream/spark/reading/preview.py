@@ -144,7 +144,7 @@ class Preview:
         read = read_error(error)
         if read.offset is None or not read.fragment:
             return Place(self._declared(node_id))
-        ancestors = self._compiled.graph.ancestors(node_id)
+        ancestors = self._compiled.upstream(node_id)
         nodes = (node_id, *(node for node in reversed(self._compiled.graph.order) if node in ancestors))
         for node in nodes:
             model = self._compiled.models.get(node)

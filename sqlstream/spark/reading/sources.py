@@ -29,6 +29,7 @@ from sqlstream.spark.reading.corrupt import (
 from sqlstream.spark.reading.message_formats.parsers import DESCRIPTOR
 from sqlstream.spark.reading.messages import read_messages
 from sqlstream.spark.reading.python_code import import_name
+from sqlstream.spark.reading.type_text import type_text
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.runs.progress import DROPPED
 
@@ -55,6 +56,8 @@ class Readers:
         reader = self.session.readStream.options(**self.secrets.resolve_all(table.options))
         if name is not None:
             reader = reader.name(name)
+        if table.stored is not None and not table.stored.exists:
+            return reader.format("rate").load().selectExpr(*_nulls(table)).where("false")
         metric = DROPPED + (name or uuid4().hex) if self.counts_dropped else None
         frame = self._load(reader, table, metric)
         if table.watermark is None:
@@ -63,6 +66,8 @@ class Readers:
 
     def open_table(self, table: SourceTable) -> DataFrame:
         """Returns `table` as static rows. Raises: Spark's errors."""
+        if table.stored is not None and not table.stored.exists:
+            return self.session.range(0).selectExpr(*_nulls(table))
         reader = self.session.read.options(**self.secrets.resolve_all(table.options))
         if corrupt_policy(table, self.session) != "drop":
             return self._load(reader, table, None)
@@ -194,6 +199,12 @@ def _struct(schema: StructType | str | None) -> StructType:
     """Returns the columns of `schema`, none for None. Raises: Spark's errors."""
     declared = DataType.fromDDL(schema) if isinstance(schema, str) else schema
     return declared if isinstance(declared, StructType) else StructType()
+
+
+def _nulls(table: SourceTable) -> list[str]:
+    """Returns the columns of a stored output that does not exist yet, as expressions. Raises: Spark's errors."""
+    fields = _struct(_schema_of(table)).fields
+    return [f"cast(null as {type_text(field.dataType)}) as {quoted(field.name)}" for field in fields]
 
 
 class SchemaError(ValueError):

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.node_ids import model_id
 from sqlstream.compiler.refusals import SparkRefusal
 from sqlstream.compiler.sql.names import view_name
 from sqlstream.errors import FindingsError
 from sqlstream.location import Place
+from sqlstream.project.values import Schema, SourceTable
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.session import SparkRuntime, child_session
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.python_code import register_functions
-from sqlstream.spark.reading.sources import Readers
+from sqlstream.spark.reading.sources import Readers, quoted
+from sqlstream.spark.reading.type_text import type_text
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import error_finding
 from sqlstream.spark.writing.outputs import check_output
@@ -104,9 +107,23 @@ class _Checker:
         table = self.inputs.table(node_id)
         if table is None:
             return self.inputs.open_seed(node_id)
+        if table.stored is not None:
+            table = self._with_columns(table)
         # without a checkpoint, names do not matter: all models that read the source share one reader
         has_name = self.names_sources and table.mode == "stream"
         return self.inputs.open_source(table, view_name((table.source, table.name)) if has_name else None)
+
+    def _with_columns(self, table: SourceTable) -> SourceTable:
+        """Returns a stored output with the columns that Spark finds in its model, which is checked before it.
+
+        Raises: FindingsError if Spark refuses the model.
+        """
+        project = self.inputs.compiled.project
+        frame = self._rows(model_id(project.name, table.name))
+        if frame is None:
+            raise FindingsError([])  # the model has the findings
+        ddl = ", ".join(f"{quoted(field.name)} {type_text(field.dataType)}" for field in frame.schema)
+        return replace(table, schema=Schema(table.location, ddl=ddl))
 
     def _try(self, node_id: str, call: Callable[[], DataFrame]) -> DataFrame | None:
         try:

@@ -65,9 +65,9 @@ def endpoints_of(compiled: CompiledProject, model: CompiledModel, secrets: Secre
 
 
 def _endpoints(compiled: CompiledProject, model: CompiledModel, secrets: Secrets) -> Iterator[Endpoint]:
-    for table in compiled.sources_of(model.unique_id):
+    for table in compiled.tables_of(model.unique_id):
         place = table.places.get(f"options.{BROKERS}", table.places.get("options", table.location))
-        name = f"source `{table.full_name}`"
+        name = table.described
         yield Endpoint(name, table.format, _addresses(table.format, table.options, secrets), place)
     output = model.output
     if output is not None:

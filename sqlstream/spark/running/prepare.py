@@ -133,7 +133,7 @@ def _older_spark(model: CompiledModel, runtime: SparkRuntime, ledger: Ledger) ->
 
 def _check_secrets(output: Output, compiled: CompiledProject, model: CompiledModel, readers: Readers) -> None:
     missing = readers.secrets.missing(output.options, output.location)
-    for table in compiled.sources_of(model.unique_id):
+    for table in compiled.tables_of(model.unique_id):
         missing += readers.missing_secrets(table)
     if missing:
         raise FindingsError(missing)
@@ -173,7 +173,7 @@ def identity_of(
 
 def _upstream_models(compiled: CompiledProject, model: CompiledModel) -> list[CompiledModel]:
     """Returns all models upstream of `model` and `model` itself, parents first."""
-    upstream = compiled.graph.ancestors(model.unique_id) | {model.unique_id}
+    upstream = compiled.upstream(model.unique_id) | {model.unique_id}
     return [compiled.models[node] for node in compiled.graph.order if node in upstream and node in compiled.models]
 
 
@@ -202,7 +202,7 @@ def unrestartable(compiled: CompiledProject, model: CompiledModel) -> str | None
         return f"it adds its rows to {output.format}"
     if model.output is not None and not format_of(model.output.format).is_restartable:
         return f"it writes to {model.output.format}"
-    for table in compiled.sources_of(model.unique_id):
+    for table in compiled.tables_of(model.unique_id):
         if not format_of(table.format).is_restartable:
             return f"`{table.full_name}` reads a {table.format}"
     return None

@@ -10,7 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.errors import Finding
 from sqlstream.project.configuration.retries import Retries
-from sqlstream.spark.jvm.gateway import Phase
+from sqlstream.spark.jvm.gateway import JVM_ERRORS, Phase
 from sqlstream.spark.running.polling import LastBatch, Polling
 from sqlstream.spark.running.start import StartOrder
 from sqlstream.spark.writing.batch import BatchWrite
@@ -28,7 +28,8 @@ class QueryRun:
 
     With `has_listener`, a listener reports the query; otherwise `polling` does. `can_be_marked` is whether Spark can
     mark the query to end after its batch (None: unknown); `marked_in` is the phase in which it was marked. Without a
-    mark, `last_batch` watches the batch that ran when the stop was requested.
+    mark, `last_batch` watches the batch that ran when the stop was requested. `checked_at` is when the stored outputs
+    that the query reads were looked for.
     """
 
     order: StartOrder
@@ -48,6 +49,7 @@ class QueryRun:
     was_marked: bool = False
     marked_in: Phase | None = None
     waiting_checks: int = 0
+    checked_at: float | None = None
     has_waited: bool = False
     has_listener: bool = False
     polling: Polling | None = None
@@ -80,6 +82,14 @@ class QueryRun:
     def is_active(self) -> bool:
         """Whether the query runs, according to the events so far."""
         return self.query is not None and self.result is None and self.restart_at is None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether Spark has ended the query."""
+        try:
+            return self.query is not None and not self.query.isActive
+        except JVM_ERRORS:
+            return True
 
     @property
     def holds_slot(self) -> bool:

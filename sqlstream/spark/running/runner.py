@@ -15,6 +15,7 @@ from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone
 from sqlstream.spark.jvm.internals import add_listener, unfinished_batch
 from sqlstream.spark.running.endpoints import UnreachableError, check_brokers
 from sqlstream.spark.running.failures import failure_finding
+from sqlstream.spark.running.following import must_wait, reason_to_skip
 from sqlstream.spark.running.occupied_cores import OccupiedCores
 from sqlstream.spark.running.polling import Polling
 from sqlstream.spark.running.query_run import QueryRun
@@ -52,6 +53,7 @@ class Runner:
     """Runs the queries of one session in parallel. `notify` gets every event, in the thread that calls `run`.
 
     `restart` returns the order for the restart of a failed query, or raises FindingsError if it cannot restart.
+    `follow` returns the order of a query that reads stored outputs, None if they do not exist yet.
 
     A signal handler can call `request_stop`: once to stop after the running batches, twice to stop now.
     """
@@ -62,12 +64,13 @@ class Runner:
         notify: Callable[[RunEvent], None],
         limits: RunLimits,
         restart: Callable[[StartOrder], StartOrder],
+        follow: Callable[[StartOrder], StartOrder | None],
         grace_seconds: float = GRACE_SECONDS,
     ) -> None:
         self._secrets = secrets
         self._notify = notify
         self._limits = limits
-        self._restart = restart
+        self._restart, self._follow = restart, follow
         self._stopper = Stopper(notify, grace_seconds)
         self._cores = OccupiedCores(notify)
         self._events: SimpleQueue[tuple[QueryRun, str | None]] = SimpleQueue()
@@ -108,6 +111,8 @@ class Runner:
         if run is None:
             return
         is_first = run.first_started is None
+        if is_first and run.order.after and not self._has_inputs(run):
+            return
         run.begin()
         self._notify(self._started(run) if is_first else QueryResumed(run.name, run.restarts))
         try:
@@ -120,6 +125,22 @@ class Runner:
         except (UnreachableError, DatabaseError, *SPARK_ERRORS) as error:
             self._handle_failure(run, error)
 
+    def _has_inputs(self, run: QueryRun) -> bool:
+        """Returns whether the stored outputs that `run` reads exist. Ends the run if they will not."""
+        run.checked_at = time.monotonic()
+        try:
+            reason = reason_to_skip(run, self._runs, has_inputs=True)
+            order = self._follow(run.order) if reason is None else None
+        except FindingsError as error:
+            self._give_up(run, error.findings[0])
+            return False
+        reason = reason or reason_to_skip(run, self._runs, has_inputs=order is not None)
+        if reason is not None:
+            self._notify(Notice(f"{run.name} is skipped: {reason}"))
+            self._finish(run, Status.SKIPPED, None)
+        run.order = order or run.order
+        return order is not None
+
     def _due(self) -> Iterator[QueryRun]:
         """Yields the queries whose restart is due, and unstarted queries for which there is a slot."""
         now = time.monotonic()
@@ -128,7 +149,7 @@ class Runner:
         for run in self._runs:
             is_restart = run.restart_at is not None and run.restart_at <= now
             is_start = run.first_started is None and (has_slot or not run.ends)
-            if run.result is None and (is_restart or is_start):
+            if run.result is None and (is_restart or (is_start and not must_wait(run, self._runs))):
                 yield run
 
     def _started(self, run: QueryRun) -> QueryStarted:
@@ -170,7 +191,7 @@ class Runner:
             return
         if text is not None:
             self._handle_progress(run, text)
-        elif run.is_active and run.query is not None and _has_ended(run.query):
+        elif run.is_active and run.has_ended:
             self._handle_end(run)  # not a late event of its last start, while it runs again
 
     def _event_timeout(self) -> float:
@@ -276,10 +297,3 @@ class Runner:
             rest = "stops after its current batch" if len(names) == 1 else "stop after their current batches"
             reason = self._stop_reason or "a stop was requested"
             self._notify(Notice(f"stopping, because {reason}: {', '.join(names)} {rest}"))
-
-
-def _has_ended(query: StreamingQuery | BatchWrite) -> bool:
-    try:
-        return not query.isActive
-    except JVM_ERRORS:
-        return True

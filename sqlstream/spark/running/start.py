@@ -32,7 +32,8 @@ class StartOrder:
 
     `checkpoint` and `output` are absolute paths or URIs. `checkpoint` is None for a batch model. `output` is a table
     name for the format `table`, and None for sinks without a location. With `is_fresh`, every start uses a new
-    checkpoint, because Spark cannot resume the query.
+    checkpoint, because Spark cannot resume the query. `after` are the models of the same run whose stored outputs it
+    reads: it starts after they have ended, or, if they do not end, as soon as the outputs exist.
     """
 
     query: PreparedQuery
@@ -40,6 +41,7 @@ class StartOrder:
     checkpoint: str | None
     output: str | None
     is_fresh: bool = False
+    after: tuple[str, ...] = ()
 
     @property
     def is_batch(self) -> bool:

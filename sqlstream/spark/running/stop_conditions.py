@@ -18,7 +18,7 @@ def stop_reason(limits: RunLimits, runs: Sequence[QueryRun], seconds: float) -> 
     if limits.after_seconds is not None and seconds >= limits.after_seconds:
         return "the time limit was reached"
     idle = limits.idle_seconds
-    unfinished = [run for run in runs if run.result is None]
+    unfinished = [run for run in runs if run.result is None and not (run.order.after and run.first_started is None)]
     if idle is not None and unfinished and all(_has_been_idle(run, idle) for run in unfinished):
         return f"no query had anything to read for {idle:g} s"
     return None

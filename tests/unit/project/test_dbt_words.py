@@ -19,7 +19,7 @@ from sqlstream.project.configuration.documents import (
     TableDocument,
 )
 from sqlstream.project.configuration.validate import allowed_keys
-from sqlstream.project.dbt_words import KEYS_BY_PLACE, replacement_for_key
+from sqlstream.project.dbt_words import KEYS_BY_PLACE, replacement_for_value
 from sqlstream.project.files.files import find_project_root
 from sqlstream.project.unit_tests.documents import UnitTestsDocument
 
@@ -49,21 +49,12 @@ def test_hints_exist_only_for_unknown_keys() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "word"), [("view", "already"), ("ephemeral", "already"), ("table", "`sink: "), ("incremental", "`sink: ")]
+    ("value", "word"), [("ephemeral", "already a view"), ("table", "`stored`"), ("incremental", "`stored`")]
 )
 def test_the_hint_for_materialized_depends_on_its_value(value: str, word: str) -> None:
     """The hint for `materialized` depends on its value: a model without a sink is a view, and a table needs a sink."""
-    assert word in str(replacement_for_key("a model's configuration", "materialized", value))
-
-
-def test_the_hint_for_materialized_considers_the_sink() -> None:
-    """If the model already has a sink, the hint for `materialized` does not suggest one."""
-    hints = [
-        str(replacement_for_key("a model's configuration", "materialized", kind, ["sink"]))
-        for kind in ("view", "table")
-    ]
-
-    assert all(hint.startswith("remove it") and "sink=" not in hint for hint in hints)
+    assert word in str(replacement_for_value("materialized", value))
+    assert replacement_for_value("materialized", "stored") is None
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,7 @@ def test_json_is_one_object(compiled: CompiledProject) -> None:
                 "unique_id": "model.shop.slow",
                 "compiled_path": "target/compiled/shop/models/slow.sql",
                 "compiled_sql": model.sql,
+                "reads": {"fast": "view"},
             }
         ],
         "findings": [WARNING.as_json()],

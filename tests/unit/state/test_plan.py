@@ -316,6 +316,28 @@ def test_a_source_that_has_moved_is_refused(identity: QueryIdentity, before: str
     assert plan(new, state, REFRESH).action is Action.REFRESH
 
 
+@pytest.mark.parametrize(("before", "after"), [("/out/orders", "/out/orders.v2"), ("gold.orders", "gold.orders_v2")])
+def test_a_stored_output_that_has_started_over_is_refused(before: str, after: str) -> None:
+    """Another version of a stored output is refused, also if it is a table: it contains the same rows again."""
+    old = replace(STATELESS, sources=(replace(ORDERS, path=before, stored=True),))
+    new = replace(STATELESS, sources=(replace(ORDERS, path=after, stored=True),))
+    state = replace(USED, ledger=ledger_of(old))
+
+    assert "started over" in refusal(new, state).why
+    assert plan(new, state, REFRESH).action is Action.REFRESH
+    assert plan(old, state).action is Action.RESUME
+
+
+def test_a_model_that_becomes_stored_is_refused() -> None:
+    """A query that has computed a model is refused if it would read its stored output from the start, and the reverse."""
+    computed = STATELESS
+    stored = replace(STATELESS, models={"per_hour": "..."}, sources=(replace(ORDERS, table="clean", stored=True),))
+    for old, new in ((computed, stored), (stored, computed)):
+        state = replace(USED, ledger=ledger_of(old))
+        assert refusal(new, state).code == "source-change"
+        assert plan(new, state, ACCEPT).action is Action.RESUME
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

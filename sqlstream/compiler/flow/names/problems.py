@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.functions.known import FUNCTIONS
 from sqlstream.compiler.flow.names.scope import Ambiguous, ResolvedName, ScopedRelation, UnresolvedName
-from sqlstream.compiler.node_ids import SOURCE, kind_of
+from sqlstream.compiler.node_ids import MODEL, SOURCE, STORED, kind_of
 from sqlstream.compiler.sql.intervals import NEGATIVE, NO_DELAY
 from sqlstream.compiler.sql.problem import ORIGIN, SqlProblem
 from sqlstream.project.nearest import did_you_mean, nearest
@@ -82,7 +82,7 @@ def _called(relation: ScopedRelation, model: str) -> str:
     if relation.origin is None or relation.origin.model == model:
         return quoted(relation.name) if relation.name else "the subquery"
     kind, _, *parts = relation.origin.model.split(".")
-    return f"{kind} {quoted('.'.join(parts))}"
+    return f"{MODEL if kind == STORED else kind} {quoted('.'.join(parts))}"
 
 
 def _has(relation: ScopedRelation) -> str:

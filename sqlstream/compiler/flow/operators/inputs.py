@@ -40,6 +40,19 @@ def seed_node(project: str, seed: Seed) -> Node:
     return Scan(where=Where(node, 0), columns=columns, node_id=node, stream=False)
 
 
+def stored_node(node: str, columns: Columns | None, *, stream: bool) -> Node:
+    """Returns the rows of a stored output, whose model has these `columns`. Storage keeps their types, but neither
+    their watermarks nor their marks as time windows.
+    """
+    stored = None if columns is None else tuple(map(_as_stored, columns))
+    return Scan(where=Where(node, 0), columns=stored, node_id=node, stream=stream)
+
+
+def _as_stored(column: Column) -> Column:
+    kind = None if column.type is None else as_read(column.type)
+    return Column(column.name, kind, origins=column.origins)
+
+
 def _columns(node: str, table: SourceTable) -> Columns | None:
     if table.schema is not None and table.schema.json is not None:
         found = read_json_schema(table.schema.json)

@@ -63,7 +63,7 @@ def sources_and_sinks(query: Query) -> Problems:
 
 def refused_sources(query: Query) -> Iterator[str]:
     """Yields the format of each stream that Spark does not read with the query's trigger."""
-    sources = query.compiled.sources
+    sources = query.compiled.tables
     ids = (node.node_id or "" for node in query.all(Scan) if node.stream)
     formats = (sources[node_id].format for node_id in ids if node_id in sources)
     return (name for name in formats if query.trigger in format_of(name).refused_triggers)

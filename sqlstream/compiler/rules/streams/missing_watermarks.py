@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from sqlstream.compiler.flow.columns import Column, LostWatermark, Where
 from sqlstream.compiler.flow.nodes import Aggregate, CteReference, Filter, Join, Node, Projection, Scan, View
 from sqlstream.compiler.flow.types.values import TIMESTAMP
+from sqlstream.compiler.node_ids import STORED, kind_of
 from sqlstream.compiler.rules.query import Query
 from sqlstream.compiler.sql.names import quote_identifier
 from sqlstream.compiler.sql.problem import ORIGIN
@@ -150,13 +151,20 @@ def _explain_missing(node: Aggregate, query: Query) -> tuple[str, str]:
     grouped = time_key(node)
     if grouped is not None:
         fix = f"add {hint(grouped)} after SELECT{or_update}"
-        return f"{_NEEDS_TIME}, and {quoted(grouped)} has no watermark", fix
+        return f"{_NEEDS_TIME}, and {quoted(grouped)} has no watermark{_of_stored(node)}", fix
     # the keys of DISTINCT are its select list, so other times are below that
     is_list = node.kind == "distinct"
     rows = next(iter(node.children[0].children), node.children[0]) if is_list else node.children[0]
     time, place = time_of(rows), "the select list" if is_list else "GROUP BY"
     fix = f"add {hint(time)} after SELECT and window({time}, {DELAY}) to {place}{or_update}"
     return f"{_NEEDS_TIME}, with a watermark; the keys are {_keys(node)}", fix
+
+
+def _of_stored(node: Aggregate) -> str:
+    """Returns a note if the rows come only from stored outputs, whose models may have a watermark."""
+    scans = [item for item in node.walk() if isinstance(item, Scan) and item.stream]
+    is_stored = bool(scans) and all(kind_of(item.node_id or "") == STORED for item in scans)
+    return ": a stored output keeps rows, but no watermark" if is_stored else ""
 
 
 def upstream_hint(node: Aggregate) -> tuple[str, tuple[Where, ...]]:

@@ -69,8 +69,8 @@ def _origin(compiled: CompiledProject, places: Places, model: str, origin: Where
         return f"{place.path}:{place.line}"
     if origin.model in compiled.models:
         return compiled.models[origin.model].file.path
-    if origin.model in compiled.sources:
-        location = compiled.sources[origin.model].location
+    if origin.model in compiled.tables:
+        location = compiled.tables[origin.model].location
         return f"{location.path}:{location.line}"
     project = compiled.project
     return next(seed.path for seed in project.seeds if seed_id(project.name, seed.name) == origin.model)
@@ -115,5 +115,5 @@ def place_in(compiled: CompiledProject, places: Places, where: Where, key: str) 
     """Returns the place of an operator: in a model, or at the `key` of its source."""
     if where.model in compiled.models:
         return places.locate(where.model, where.offset)
-    table = compiled.sources[where.model]
+    table = compiled.tables[where.model]
     return Place(table.places.get(key, table.location))

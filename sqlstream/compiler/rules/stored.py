@@ -1,0 +1,69 @@
+"""Rules about models with `materialized: stored`: other queries must be able to read what they have written."""
+
+from __future__ import annotations
+
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, rule
+from sqlstream.errors import Severity
+from sqlstream.project.formats.formats import format_of
+
+
+@rule("stored-model")
+def stored_without_sink(compiled: CompiledProject) -> Problems:
+    """A stored model needs a sink."""
+    return (
+        Problem(
+            f"`{model.name}` has materialized: stored but no sink",
+            "the models that read it would read the rows in its sink",
+            "add a sink; or remove `materialized`, so that each query that reads it computes it",
+            model.place_of("materialized"),
+        )
+        for model in compiled.models.values()
+        if model.config.materialized == "stored" and model.config.sink is None
+    )
+
+
+@output_rule("stored-model")
+def unreadable_sinks(_: CompiledProject, model: CompiledModel, output: Output) -> Problems:
+    """The sink of a stored model must keep the rows with the columns of the model."""
+    facts = format_of(output.format)
+    if model.config.is_stored and facts.writes and not facts.keeps_columns:
+        yield Problem(
+            f"`{model.name}` has materialized: stored, but the rows in sink `{output.sink}` cannot be read back",
+            f"sqlstream cannot read the columns of a model from a sink of format {output.format}",
+            "use a sink of files such as parquet, or a table; or remove `materialized`",
+            model.place_of("materialized"),
+        )
+
+
+@output_rule("stored-model")
+def outputs_of_one_run(compiled: CompiledProject, model: CompiledModel, _: Output) -> Problems:
+    """A stored model must continue in the next run: a new output would begin without the rows of the last one."""
+    if not model.config.is_stored or not model.streaming:
+        return
+    tables = compiled.tables_of(model.unique_id)
+    table = next((table for table in tables if not format_of(table.format).is_restartable), None)
+    if table is not None:
+        yield Problem(
+            f"`{model.name}` has materialized: stored, but writes to a new output in every run",
+            f"it reads {table.described} of format {table.format}, which cannot resume",
+            "remove `materialized`, or read a source that can resume, such as files or Kafka",
+            model.place_of("materialized"),
+        )
+
+
+@output_rule("stored-model", severity=Severity.WARNING)
+def streams_over_snapshots(compiled: CompiledProject, model: CompiledModel, _: Output) -> Problems:
+    """A stream lists the files of a static table only when it starts."""
+    if not model.streaming or model.config.trigger.ends:
+        return
+    writers = {each.name: each for each in compiled.models.values() if each.writes_snapshots}
+    for table in compiled.tables_of(model.unique_id):
+        if table.stored is not None and table.name in writers:
+            yield Problem(
+                f"`{model.name}` runs until you stop it, and reads {table.described}, whose files each batch replaces",
+                "Spark lists the files of a static table when a query starts; once they are gone, the query fails and "
+                "restarts",
+                f"use trigger='available_now', or write `{table.name}` to a table, such as Delta Lake",
+                model.file.location,
+            )

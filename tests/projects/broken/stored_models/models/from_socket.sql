@@ -1,0 +1,2 @@
+{{ config(sink='lake', materialized='stored') }}
+select value from {{ source('shop', 'lines') }}

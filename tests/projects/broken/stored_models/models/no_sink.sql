@@ -1,0 +1,2 @@
+{{ config(materialized='stored') }}
+select id, kind from {{ source('shop', 'orders') }}

@@ -1,0 +1,2 @@
+{{ config(sink='screen', materialized='stored') }}
+select id, kind from {{ source('shop', 'orders') }}

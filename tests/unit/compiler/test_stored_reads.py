@@ -1,0 +1,123 @@
+"""What queries know about stored models: what they read, and what storage keeps of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlstream import FindingsError, ProjectRequest, compile_models
+from sqlstream.app.explain_model import explain_model
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.emission.model_reads import ModelRead
+from sqlstream.compiler.stored import stages, stored_inputs
+from sqlstream.report.model_reads import reads_lines
+from sqlstream.state.readers import source_uses
+
+BRONZE = "{{ config(sink='lake', materialized='stored') }}\nselect /*+ WATERMARK(at, '1 hour') */ id, at, kind from {{ source('shop', 'orders') }}"
+CLEAN = "{{ config(deduplicate=['id']) }} select * from {{ ref('bronze') }}"
+SILVER = "{{ config(sink='lake', materialized='stored') }} select id, kind from {{ ref('clean') }}"
+OTHER = (
+    "{{ config(sink='lake') }} select a.id, b.kind from {{ ref('clean') }} a join {{ ref('silver') }} b on a.id = b.id"
+)
+TOTALS = "{{ config(sink='lake', materialized='stored', output_mode='complete') }} select kind, count(*) as n from {{ ref('silver') }} group by kind"
+REPORT = "{{ config(sink='lake') }} select * from {{ ref('totals') }} order by n"
+MODELS = {"bronze": BRONZE, "clean": CLEAN, "silver": SILVER, "other": OTHER, "totals": TOTALS, "report": REPORT}
+
+
+def write(root: Path, models: dict[str, str]) -> None:
+    """Writes a project with these models."""
+    files = {
+        "project.yml": "name: shop\ntargets: {local: {master: local, storage: store}}\n",
+        "sources.yml": "sources:\n  - name: shop\n    tables:\n"
+        "      - {name: orders, format: json, path: in, schema: 'id int, at timestamp, kind string'}\n",
+        "sinks.yml": "sinks:\n  - {name: lake, format: parquet, path: '{{ model.name }}'}\n",
+        **{f"models/{name}.sql": text for name, text in models.items()},
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+@pytest.fixture
+def compiled(tmp_path: Path) -> CompiledProject:
+    """A project of four stages."""
+    write(tmp_path, MODELS)
+    return compile_models(ProjectRequest(tmp_path)).loaded.compiled
+
+
+def named(compiled: CompiledProject, name: str) -> CompiledModel:
+    """Returns a model by its name."""
+    return compiled.models[f"model.shop.{name}"]
+
+
+def test_a_query_ends_at_the_stored_outputs_that_it_reads(compiled: CompiledProject) -> None:
+    """A query contains the views between it and stored outputs, and nothing above them; the graph still does."""
+    assert compiled.upstream("model.shop.silver") == {"model.shop.clean", "stored.shop.bronze"}
+    assert "source.shop.shop.orders" in compiled.graph.ancestors("model.shop.silver")
+    assert stored_inputs(compiled, named(compiled, "other")) == ("bronze", "silver")
+
+
+def test_readers_are_named_after_the_stored_model(compiled: CompiledProject) -> None:
+    """Each reference has its own reader, named after the model, which the ledger keeps."""
+    uses = source_uses(compiled, named(compiled, "other"))
+
+    assert [(use.name, use.table, use.stored) for use in uses] == [
+        ("bronze", "bronze", True),
+        ("silver", "silver", True),
+    ]
+
+
+def test_only_a_growing_output_is_a_stream(compiled: CompiledProject) -> None:
+    """An output in append mode is read as a stream; one in complete mode is a static table, so its readers are batches."""
+    assert [compiled.stored[f"stored.shop.{name}"].mode for name in ("silver", "totals")] == ["stream", "batch"]
+    assert (named(compiled, "totals").kind, named(compiled, "report").kind) == ("stream", "batch")
+
+
+def test_storage_keeps_types_and_lineage_but_no_watermark(compiled: CompiledProject) -> None:
+    """A stored output has the columns of its model and their origins, and none of its watermarks."""
+    schema = compiled.stored["stored.shop.bronze"].schema
+    assert schema is not None
+    assert schema.ddl == "id int, `at` timestamp, kind string"
+    before, after = (
+        {column.name: column for column in compiled.columns[f"model.shop.{name}"] or ()} for name in ("bronze", "clean")
+    )
+    assert (before["at"].event_time is None, after["at"].event_time is None) == (False, True)
+    assert after["at"].origins == before["at"].origins == {("source.shop.shop.orders", "at")}
+
+
+def test_a_missing_watermark_names_the_reason(tmp_path: Path) -> None:
+    """An aggregation over a stored output needs a watermark of its own, even if the stored model has one."""
+    counts = "{{ config(sink='lake') }} select count(*) as n from {{ ref('bronze') }} group by window(at, '1 hour')"
+    write(tmp_path, {"bronze": BRONZE, "counts": counts})
+
+    with pytest.raises(FindingsError) as caught:
+        compile_models(ProjectRequest(tmp_path))
+
+    (finding,) = caught.value.findings
+    assert finding.code == "append-without-watermark"
+    assert finding.why.endswith("a stored output keeps rows, but no watermark")
+    write(tmp_path, {"counts": counts.replace("select", "select /*+ WATERMARK(at, '1 hour') */")})
+    compile_models(ProjectRequest(tmp_path))
+
+
+def test_a_run_has_stages(compiled: CompiledProject) -> None:
+    """A query is in a later stage than the stored models of the run that it reads."""
+    models = [named(compiled, name) for name in ("report", "totals", "silver", "other", "bronze")]
+    names = [[model.name for model in stage] for stage in stages(compiled, models)]
+    assert names == [["bronze"], ["silver"], ["totals", "other"], ["report"]]
+    assert stages(compiled, models[:1]) == [models[:1]]
+
+
+def test_an_explanation_says_how_a_query_reads_each_model(compiled: CompiledProject) -> None:
+    """A view that several queries compute keeps its state in each of them; a stored output is read."""
+    found = explain_model(ProjectRequest(compiled.project.root), "other").reads
+
+    assert found == (
+        ModelRead("clean", is_stored=False, queries=2, state=("deduplication",)),
+        ModelRead("bronze", is_stored=True, queries=2),
+        ModelRead("silver", is_stored=True, queries=2),
+    )
+    lines = reads_lines(found)
+    assert lines[1] == "  clean: this query and 1 more query compute it, each with the state of its own deduplication"
+    assert lines[3] == "  bronze: its stored output; 1 more query reads it"
