@@ -21,11 +21,12 @@ PRIMITIVES = {
 }
 
 LOGICAL = {
-    ("int", "date"): "date",
-    ("long", "timestamp-millis"): "timestamp",
-    ("long", "timestamp-micros"): "timestamp",
-    ("long", "local-timestamp-millis"): "timestamp_ntz",
-    ("long", "local-timestamp-micros"): "timestamp_ntz",
+    ("int", "date"): Primitive("date"),
+    ("long", "time-micros"): Primitive("time", ("6",)),
+    ("long", "timestamp-millis"): Primitive("timestamp"),
+    ("long", "timestamp-micros"): Primitive("timestamp"),
+    ("long", "local-timestamp-millis"): Primitive("timestamp_ntz"),
+    ("long", "local-timestamp-micros"): Primitive("timestamp_ntz"),
 }
 """Logical types that change Spark's type. Spark ignores all others but decimals."""
 
@@ -73,7 +74,7 @@ class _Converter:
         if kind == "bytes" and schema.get("logicalType") == "decimal":
             return _decimal(schema)
         logical = LOGICAL.get((str(kind), str(schema.get("logicalType"))))
-        return Primitive(logical) if logical else self._by_name(str(kind), namespace)
+        return logical or self._by_name(str(kind), namespace)
 
     def _by_name(self, name: str, namespace: str) -> DataType:
         if name in PRIMITIVES:

@@ -20,6 +20,7 @@ def record(*fields: object, name: str = "Order") -> str:
     [
         ('"string"', "string"),
         ('{"type": "long", "logicalType": "timestamp-micros"}', "timestamp"),
+        ('{"type": "long", "logicalType": "time-micros"}', "time(6)"),
         ('["null", "int"]', "int"),
         ('["int", "long", "null"]', "bigint"),
         ('["string", "int"]', "struct<member0:string,member1:int>"),
