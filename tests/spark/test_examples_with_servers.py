@@ -1,4 +1,4 @@
-"""The nest and cdc examples over a real broker."""
+"""The examples that need servers: nest and cdc with a broker, and the table of events in databases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from conftest import ProjectFolder
+from database_server import PASSWORD, USER, DatabaseServer
 from kafka_broker import KafkaBroker
 from kafka_topics import create_topic
 from test_examples import ROOT, examples
@@ -63,3 +65,31 @@ def test_a_table_is_replicated(examples: ProjectFolder, kafka: KafkaBroker) -> N
     left = sorted(row for row in expected.values() if row[-1] != "d")
     with sqlite3.connect(examples.root / ".sqlstream/local/cdc_customers.sqlite") as replica:
         assert sorted(replica.execute("select id, name, city, op from cdc_customers")) == left
+
+
+@pytest.mark.parametrize("target", ["postgres", "mariadb"])
+def test_events_are_upserted_into_databases(
+    examples: ProjectFolder, target: str, request: pytest.FixtureRequest
+) -> None:
+    """The table of each server has one row for each customer, with the numbers of all batches."""
+    server: DatabaseServer = request.getfixturevalue(target)
+    project = (examples.root / "project.yml").read_text()
+    changed = project.replace("user: shop", f"user: {USER}").replace(
+        "default_target: local", f"default_target: {target}"
+    )
+    examples.write({"project.yml": changed})
+    outcome = examples.run(
+        "customer_visits",
+        env={"SQLSTREAM_SECRET_DATABASE": PASSWORD},
+        variables={f"{target}_url": server.url},
+    )
+    assert outcome.succeeded
+    assert outcome.results[0].batches > 1
+
+    counts: dict[str, list[int]] = {}
+    for path in sorted((ROOT / "tests/data/events").glob("*.json")):
+        for event in map(json.loads, path.read_text().splitlines()):
+            counts.setdefault(event["customer_id"], [0, 0])[event["action"] != "Open"] += 1
+    found = server.run("select customer_id, opens, closes from customer_visits")
+    assert sorted(found) == sorted([customer, str(opens), str(closes)] for customer, (opens, closes) in counts.items())
+    server.run("drop table customer_visits")
