@@ -139,7 +139,9 @@ def try_load(
     project = _with_model(read.project, inline)
     attempt = _compile(project, read.findings, request, invocation, memory, workers)
     if cache and not inline:  # inline models run only once
-        cache.save(memory, {"", *(model.path for model in project.models), *yaml.paths})
+        made = attempt.loaded.compiled.models.values() if attempt.loaded is not None else ()  # also of further sinks
+        names = (*(model.path for model in project.models), *(model.file.path for model in made))
+        cache.save(memory, {"", *names, *yaml.paths})
     return attempt
 
 

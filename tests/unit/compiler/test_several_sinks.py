@@ -76,3 +76,14 @@ def test_the_name_of_a_query_must_be_free(tmp_path: Path) -> None:
     attempt = loaded(tmp_path, "sink=['archive', 'stats']", **other)
 
     assert "duplicate-name" in {finding.code for finding in attempt.findings}
+
+
+def test_the_cache_keeps_the_queries_of_further_sinks(tmp_path: Path) -> None:
+    """A second compilation of an unchanged project writes nothing to the cache."""
+    for _ in range(2):
+        loaded(tmp_path, "sink=['archive', 'stats']")
+    before = (tmp_path / "target/cache.sqlite").read_bytes()
+
+    loaded(tmp_path, "sink=['archive', 'stats']")
+
+    assert (tmp_path / "target/cache.sqlite").read_bytes() == before
