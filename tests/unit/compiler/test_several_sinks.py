@@ -87,3 +87,11 @@ def test_the_cache_keeps_the_queries_of_further_sinks(tmp_path: Path) -> None:
     loaded(tmp_path, "sink=['archive', 'stats']")
 
     assert (tmp_path / "target/cache.sqlite").read_bytes() == before
+
+
+def test_further_sinks_of_a_stored_model_read_its_output(tmp_path: Path) -> None:
+    """The model is computed once, and only its own query stores it."""
+    compiled = loaded(tmp_path, "sink=['archive', 'stats'], materialized='stored'").readable().compiled
+
+    assert [model.config.materialized for model in compiled.models.values()] == ["stored", "view"]
+    assert [read.node_id for read in compiled.models["model.shop.orders__stats"].reads] == ["stored.shop.orders"]
