@@ -13,7 +13,8 @@ from conftest import ProjectFolder, order_rows
 from database_server import PASSWORD, USER, DatabaseServer
 
 from sqlstream.errors import Finding
-from sqlstream.state.runs.events import QueryRestarting
+from sqlstream.state.runs.events import QueryRestarting, RunEvent
+from sqlstream.state.runs.progress import BatchProgress
 
 ENV = {"SQLSTREAM_SECRET_DATABASE": PASSWORD}
 
@@ -227,3 +228,33 @@ def test_a_restarted_server_and_a_locked_table(shop: Shop) -> None:
     shop.project.rows("in/orders/3.json", order_rows(3), modified=3)
     assert shop.run("totals")
     assert shop.rows("totals", "orders") == [["12"], ["8"]]
+
+
+@servers
+def test_a_static_table_is_read_again_in_each_batch(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream that joins a table of a database sees rows that were added since the batch before."""
+    monkeypatch.setenv("SQLSTREAM_SECRET_DATABASE", PASSWORD)
+    options = shop.project.root.joinpath("models/_db.yml").read_text().partition("options:\n")[2]
+    shop.project.write(
+        {
+            "models/_rates.yml": "sources:\n  - name: shop_db\n    tables:\n      - name: rates\n        format: jdbc\n"
+            "        mode: batch\n        options:\n"
+            + "".join(f"    {line}\n" for line in options.replace("{{ model.name }}", "rates").splitlines()),
+            "models/priced.sql": "{{ config(sink='db') }}\nselect id, rate from {{ source('shop', 'orders') }} "
+            "join {{ source('shop_db', 'rates') }} using (kind)",
+        }
+    )
+    (shop.project.root / "in/orders/1.json").unlink()
+    shop.server.run("create table rates (kind text, rate int)")
+    shop.server.run("insert into rates values ('a', 1)")
+
+    def done(events: list[RunEvent]) -> bool:
+        batches = [event for event in events if isinstance(event, BatchProgress) and event.rows_out]
+        if len(batches) == 1 and not (shop.project.root / "in/orders/2.json").exists():
+            shop.server.run("insert into rates values ('b', 2)")
+            shop.project.rows("in/orders/2.json", order_rows(2), modified=2)
+        return len(batches) == 2
+
+    assert shop.project.run_until(done, "priced").succeeded
+
+    assert shop.rows("priced") == [["0", "1"], ["2", "1"], *([str(20 + i), "12"[i % 2]] for i in range(5)), ["4", "1"]]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from sqlstream.project.databases.dialect import Dialect
+from sqlstream.project.databases.dialects import dialect_of
 
 OF_SPARK = frozenset(
     """
@@ -20,6 +21,9 @@ JDBCOptions). Every other option is a connection property."""
 
 UNUSED = frozenset({"truncate", "cascadetruncate", "createtableoptions", "createtablecolumntypes"})
 """Options of Spark's writer that have no effect, because sqlstream creates and empties the tables itself."""
+
+SESSION = "sessionVariables"
+"""The option of MariaDB's driver for the settings of a session."""
 
 _PART = re.compile(r'(?:"(?:[^"]|"")+"|`(?:[^`]|``)+`|[^."`]+)$')
 _SERVER = re.compile(r"//(?:[^/@]*@)?(?P<server>[^/?;]+)")
@@ -53,3 +57,19 @@ def writer_options(dialect: Dialect, options: Mapping[str, str], table: str) -> 
     names = {name.lower() for name in kept}
     driver = {} if "driver" in names else {"driver": dialect.driver}
     return {**driver, **kept, **connection_properties(dialect, options), "dbtable": table}
+
+
+def reader_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Returns the options of a source with the driver's class and, for MariaDB, the quotes that Spark uses.
+
+    Without the class, java.sql.DriverManager does not find a driver that Spark has loaded as a jar.
+    """
+    dialect = dialect_of("jdbc", options)
+    if dialect is None:
+        return dict(options)
+    names = {name.lower() for name in options}
+    url = next(value for name, value in options.items() if name.lower() == "url")
+    added = {"driver": dialect.driver}
+    if SESSION in dialect.bulk_options and f"{SESSION}=" not in url:
+        added[SESSION] = dialect.bulk_options[SESSION]
+    return {**{name: value for name, value in added.items() if name.lower() not in names}, **options}

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import DataType, StructType
 
 from sqlstream.errors import Finding
+from sqlstream.project.databases.jdbc_options import reader_options
 from sqlstream.project.files.paths import join
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import Schema, SourceTable
@@ -68,7 +69,8 @@ class Readers:
         """Returns `table` as static rows. Raises: Spark's errors."""
         if table.stored is not None and not table.stored.exists:
             return self.session.range(0).selectExpr(*_nulls(table))
-        reader = self.session.read.options(**self.secrets.resolve_all(table.options))
+        options = self.secrets.resolve_all(table.options)
+        reader = self.session.read.options(**(reader_options(options) if table.format == "jdbc" else options))
         if corrupt_policy(table, self.session) != "drop":
             return self._load(reader, table, None)
         self.dropped.append(new_observation())
