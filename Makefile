@@ -6,7 +6,7 @@ BIN41 := .venv41/bin
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test check corpus corpus-next fuzz kills exactly-once services faults registry bench-check bench-compile bench-run bench-test archive lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test check corpus corpus-next fuzz kills exactly-once services faults registry bench-check bench-compile bench-run bench-test bench-connectors archive lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -62,9 +62,10 @@ kills: .venv/ready .venv41/ready
 exactly-once: .venv/ready
 	SQLSTREAM_KILLS=20 SQLSTREAM_EVENTS=200000 $(BIN)/python -m pytest -s tests/spark/test_exactly_once.py
 
-# A broker that is away for twenty seconds; `make check` makes it three.
+# A broker that is away for twenty seconds, and a table that is locked for thirty; `make check` makes it three.
 faults: .venv/ready
 	SQLSTREAM_OUTAGE_SECONDS=20 $(BIN)/python -m pytest tests/spark/test_kafka_faults.py
+	SQLSTREAM_LOCKED_SECONDS=30 $(BIN)/python -m pytest tests/spark/test_jdbc.py -k locked_table
 
 # Reads Avro messages with the schemas of a real registry, Apicurio; downloads 150 MB the first time.
 registry: .venv/ready
@@ -73,6 +74,10 @@ registry: .venv/ready
 # Starts Kafka, PostgreSQL and MariaDB on loopback, prints their addresses, and stops them on Ctrl-C.
 services: .venv/ready
 	$(BIN)/python tests/services/run_services.py
+
+# Rows per second from Kafka into PostgreSQL and Parquet, beside scripts written by hand; takes half an hour.
+bench-connectors: .venv/ready
+	$(BIN)/python benchmarks/bench_connectors.py $(BENCH)
 
 lint: .venv/ready
 	$(BIN)/ruff check .
