@@ -187,6 +187,7 @@ ADVICE = frozenset(
         "rows-beside-aggregation",
         "set-without-time",
         "several-aggregations",
+        "stored-model",
         "stream-limit",
         "time-window",
         "unbounded-state",
