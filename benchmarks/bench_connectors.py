@@ -1,10 +1,11 @@
 """`make bench-connectors`: compares queries from Kafka with the same queries in plain PySpark.
 
     upsert   rows per second into PostgreSQL, by unique_key; by hand: foreachBatch, Spark's JDBC writer, a merge
-    parquet  rows per second into Parquet files
+    parquet  rows per second into Parquet files, with from_json in the model
+    json     the same, with value_format: json in the source, which also checks each message
 
-Both run as commands, in turns, with the same settings, over the same topic. Results are medians. Times of batches are
-those that Spark reports (triggerExecution), without the first batch, in which the JVM warms up.
+Both sides run as commands, in turns, with the same settings, over the same topic. Results are medians. The times of
+batches are those that Spark reports (triggerExecution), without the first batch, in which the JVM warms up.
 """
 
 from __future__ import annotations
@@ -40,18 +41,18 @@ from sqlstream.spark.jvm.session import FINITE_RUN_JVM, JVM_OPTIONS, spark_setti
 from sqlstream.spark.storage.storage import CHECKPOINT_FILES, PLAIN_FILES  # noqa: E402
 
 BATCHES = 6
-GOALS = {"upsert": 1.5, "parquet": 0.97}
+GOALS = {"upsert": 1.5, "parquet": 0.97, "json": 0.97}
 SINKS = {
     "upsert": "format: jdbc, options: {{url: '{url}', user: {user}, password: {password}, dbtable: events}}",
     "parquet": "format: parquet, path: events",
+    "json": "format: parquet, path: events",
 }
 TABLE = "create table events (id bigint primary key, kind text, amount int, price float, at timestamptz)"
-MODEL = """{{{{ config(sink='out'{key}) }}}}
-select row.* from (
-  select from_json(cast(value as string), 'id bigint, kind string, amount int, price double, at timestamp') as row
-  from {{{{ source('bus', 'events') }}}}
+COLUMNS = "id bigint, kind string, amount int, price double, at timestamp"
+PARSING = (
+    "select row.* from (select from_json(cast(value as string), 'COLUMNS') as row from {{ source('bus', 'events') }})"
 )
-"""
+TYPED = "select id, kind, amount, price, at from {{ source('bus', 'events') }}"
 
 
 @dataclass(frozen=True)
@@ -65,13 +66,16 @@ class Bench:
     def sqlstream(self, case: str, out: Path) -> list[float]:
         """Returns the durations of the batches of a run."""
         key = ", unique_key='id'" if case == "upsert" else ""
+        table = {"name": "events", "format": "kafka", "options": self.kafka}
+        if case == "json":
+            table |= {"value_format": "json", "schema": COLUMNS}
         sink = SINKS[case].format(url=self.database.url, user=USER, password=PASSWORD)
+        query = TYPED if case == "json" else PARSING.replace("COLUMNS", COLUMNS)
         files = {
             "project.yml": "name: bench\ntargets: {local: {master: 'local[2]', storage: store}}\n",
-            "sources.yml": "sources: [{name: bus, tables: [{name: events, format: kafka, options: "
-            f"{json.dumps(self.kafka)}}}]}}]\n",
+            "sources.yml": f"sources: [{{name: bus, tables: [{json.dumps(table)}]}}]\n",
             "sinks.yml": f"sinks: [{{name: out, {sink}}}]\n",
-            "models/events.sql": MODEL.format(key=key),
+            "models/events.sql": f"{{{{ config(sink='out'{key}) }}}} {query}\n",
         }
         for name, text in files.items():
             (out / name).parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +89,8 @@ class Bench:
             self.database.run(TABLE)
         jdbc = {"url": self.database.url, "user": USER, "password": PASSWORD, "driver": "org.postgresql.Driver"}
         given = json.dumps({"kafka": self.kafka, "jdbc": jdbc})
-        script = [sys.executable, str(HERE / "runs/by_hand.py"), case, str(out), json.dumps(settings(out)), given]
+        part = "parquet" if case == "json" else case
+        script = [sys.executable, str(HERE / "runs/by_hand.py"), part, str(out), json.dumps(settings(out)), given]
         return batches_of_script(run(script, ROOT))["events"]
 
     def measure(self, case: str, side: str, number: int) -> list[float]:

@@ -1,4 +1,7 @@
-"""Starts Kafka, PostgreSQL and MariaDB on loopback, prints their addresses, and stops them on Ctrl-C (`make services`)."""
+"""Starts Kafka, PostgreSQL and MariaDB on loopback, prints their addresses, and stops them on Ctrl-C (`make services`).
+
+The broker has the topics of the worked examples.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,16 @@ from pathlib import Path
 
 from database_server import PASSWORD, USER, DatabaseServer, NotInstalledError
 from kafka_broker import start_kafka
+from kafka_topics import create_topic
 from mariadb import start_mariadb
 from postgres import start_postgres
+
+TOPICS: dict[str, dict[str, str]] = {
+    "nest-updates": {},
+    "nest-sightings": {"cleanup.policy": "compact"},
+    "cdc-customers": {},
+}
+"""The topics of the worked examples, with their settings."""
 
 
 def main() -> int:
@@ -26,6 +37,8 @@ def main() -> int:
             return 1
         broker = start_kafka(folder)
         stack.callback(broker.stop)
+        for name, settings in TOPICS.items():
+            create_topic(broker.servers, name, **settings)
         print(f"kafka.bootstrap.servers: {broker.servers}")
         for database in databases:
             print(f"{database.url} user: {USER} password: {PASSWORD}")
