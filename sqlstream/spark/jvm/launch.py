@@ -150,7 +150,7 @@ def end_jvm_without(jars: Sequence[str]) -> None:
     Call it only while no session runs. A JVM that another program launched stays.
     """
     gateway: Any = SparkContext._gateway  # noqa: SLF001
-    known = getattr(gateway, "jars", None)
+    known = None if gateway is None else vars(gateway).get("jars")  # getattr would ask the JVM for other names
     if known is None or known.issuperset(jars):
         return
     gateway.shutdown()
