@@ -162,18 +162,22 @@ def test_existing_tables_are_checked(shop: Shop) -> None:
     assert {row[3] for row in shop.rows("fine")} == {"7"}
 
 
+@servers
 def test_a_wrong_key_is_refused_once(shop: Shop) -> None:
-    """Two rows of a batch with one key end the query without a restart, and nothing is written."""
-    shop.project.write(
-        {
-            "models/keyed.sql": "{{ config(sink='db', unique_key='kind') }} select id, kind from {{ source('shop', 'orders') }}"
-        }
-    )
+    """Two rows of a batch with one key end the query without a restart and without a change. The corrected query writes
+    the rows of this batch.
+    """
+    model = "{{ config(sink='db', unique_key='kind') }} select id, kind from {{ source('shop', 'orders') }}"
+    shop.project.write({"models/keyed.sql": model})
     finding = shop.finding("keyed")
 
     assert "two rows of one batch have the same value of the unique_key `kind`" in finding.why
     assert not any(isinstance(event, QueryRestarting) for event in shop.project.events)
     assert shop.rows("keyed") == []
+
+    shop.project.write({"models/keyed.sql": model.replace("id, kind", "id, concat(kind, id) as kind")})
+    assert shop.run("keyed")
+    assert len(shop.rows("keyed")) == 10
 
 
 def test_the_password_is_nowhere(shop: Shop) -> None:

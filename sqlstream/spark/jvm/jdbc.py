@@ -44,6 +44,13 @@ class JdbcConnection:
             self._connection.commit()
             self._connection.setAutoCommit(True)
 
+    def rollback(self) -> None:
+        """Ends a transaction without its changes, if one has begun."""
+        with _errors():
+            if not self._connection.getAutoCommit():
+                self._connection.rollback()
+                self._connection.setAutoCommit(True)
+
     def run(self, statement: str) -> None:
         """Runs a statement without result."""
         with _errors():

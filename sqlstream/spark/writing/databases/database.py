@@ -54,6 +54,9 @@ class Connection(Protocol):
     def commit(self) -> None:
         """Ends the transaction."""
 
+    def rollback(self) -> None:
+        """Ends a transaction without its changes, if one has begun."""
+
     def find_table(self, table: str) -> FoundTable | None:
         """Returns a table as it exists, None if it does not."""
 

@@ -44,7 +44,11 @@ class JdbcDatabase:
         url = next(value for name, value in self.options.items() if name.lower() == "url")
         with self.errors():
             connection = open_connection(self.session, driver, url, connection_properties(self.dialect, self.options))
-            connection.run(self.dialect.session)
+            try:
+                connection.run(self.dialect.session)
+            except BaseException:
+                connection.close()
+                raise
         return _JdbcSession(self, connection)
 
     @contextmanager
@@ -78,6 +82,10 @@ class _JdbcSession:
     def commit(self) -> None:
         with self.database.errors():
             self.connection.commit()
+
+    def rollback(self) -> None:
+        with self.database.errors():
+            self.connection.rollback()
 
     def close(self) -> None:
         self.connection.close()
