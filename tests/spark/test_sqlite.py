@@ -73,8 +73,9 @@ def test_append_mode_with_a_key_replaces_and_deletes(shop: ProjectFolder) -> Non
     """The newest row of a key stays; a row that meets `delete_when` removes it."""
     shop.write(
         {
-            "models/state.sql": "{{ config(sink='counts', unique_key=['k', 'id'], delete_when='amount = 3') }}\n"
-            "select id % 10 as id, amount, id >= 10 as k from {{ source('shop', 'orders') }}",
+            "models/state.sql": "{{ config(sink='counts', unique_key=['ts', 'name'], delete_when='amount = 3') }}\n"
+            "select id, amount, id >= 10 as k, timestamp'1969-12-31 23:59:59.5Z' as ts, "
+            "elt(id + 1, 'a', 'A', 'á', 'b', 'B') as name from {{ source('shop', 'orders') }}",
         }
     )
     shop.rows("in/orders/0.json", [{**row, "amount": row["amount"] + 1} for row in order_rows(0)], modified=0)

@@ -85,12 +85,12 @@ class SqliteConnection:
     def find_table(self, table: str) -> FoundTable | None:
         """Returns a table as it exists, None if it does not."""
         columns = self.all(f"PRAGMA table_info({table})")
-        unique = [frozenset(str(name).lower() for _, name, _, _, _, rank in columns if rank)]
+        unique = {"": frozenset(str(name).lower() for _, name, _, _, _, rank in columns if rank)}
         for _, index, is_unique, *_ in self.all(f"PRAGMA index_list({table})"):
             parts = self.all(f"PRAGMA index_info({SQLITE.quote(str(index))})") if is_unique else []
-            unique.append(frozenset(str(name).lower() for _, _, name in parts))
+            unique[str(index)] = frozenset(str(name).lower() for _, _, name in parts)
         found = tuple(FoundColumn(str(name), str(kind).lower()) for _, name, kind, *_ in columns)
-        return FoundTable(found, tuple(unique)) if found else None
+        return FoundTable(found, unique) if found else None
 
     def stage(self, rows: DataFrame, layout: TableLayout, staging: str) -> None:
         """Writes `rows` to a temporary table, one partition after the other."""
