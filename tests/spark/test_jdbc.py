@@ -106,10 +106,14 @@ STORED = """select id, name, yes = true, tiny, exact, double_is, day, none is nu
 @servers
 def test_batches_append_delete_and_replace(shop: Shop) -> None:
     """Append mode with a key replaces and deletes rows, complete mode and batch models replace all, types are kept."""
+    is_postgres = "postgres" in shop.server.url
+    name = "elt(id + 1, 'a', 'A', 'á', 'b', 'B')"
+    key = f"named_struct('name', {name})" if is_postgres else name  # only PostgreSQL has JSON in keys
     shop.project.write(
         {
-            "models/state.sql": "{{ config(sink='db', unique_key=['k', 'id'], delete_when='amount = 3') }}\n"
-            "select id % 10 as id, amount, id >= 10 as k from {{ source('shop', 'orders') }}",
+            "models/state.sql": "{{ config(sink='db', unique_key=['k', 'ts', 'name'], delete_when='amount = 3') }}\n"
+            "select id, amount, id >= 10 as k, timestamp'1969-12-31 23:59:59.5Z' as ts, "
+            f"{key} as name " + "from {{ source('shop', 'orders') }}",
             "models/latest.sql": "{{ config(sink='db', output_mode='complete') }}\n"
             "select kind, max(id) as id from {{ source('shop', 'orders') }} group by kind",
             "models/added.sql": "{{ config(sink='db') }} select id from {{ source('shop', 'orders') }}",
@@ -128,7 +132,6 @@ def test_batches_append_delete_and_replace(shop: Shop) -> None:
     assert shop.rows("latest") == [["a", "4"], ["b", "3"]]
     assert shop.rows("added") == sorted([[str(number)] for number in (0, 0, 1, 1, 2, 2, 3, 3, 4)])
     assert shop.rows("kinds") == [["b", "second"]]
-    is_postgres = "postgres" in shop.server.url
     query = STORED.format(
         zone="+00" if is_postgres else "",
         json="::text" if is_postgres else "",
@@ -141,39 +144,74 @@ def test_batches_append_delete_and_replace(shop: Shop) -> None:
 
 def test_existing_tables_are_checked(shop: Shop) -> None:
     """A table without the key, without a column, or with a smaller type is refused with the statement to run."""
-    select = "select id, kind, amount from {{ source('shop', 'orders') }}"
+    select = "select id, kind, amount, cast(amount as decimal(18, 2)) as price from {{ source('shop', 'orders') }}"
     shop.project.write(
         {
             f"models/{name}.sql": f"{{{{ config(sink='db', unique_key='id') }}}}\n{select}"
             for name in ("keyless", "narrow", "fine")
         }
     )
-    shop.server.run("create table keyless (id int, kind text, amount bigint, more int)")
-    shop.server.run("create table narrow (id smallint primary key, kind varchar(9))")
-    shop.server.run("create table fine (id bigint primary key, kind varchar(9), amount numeric, more int default 7)")
+    shop.server.run("create table keyless (id int, kind text, amount bigint, price numeric)")
+    shop.server.run(
+        "create table narrow (id smallint primary key, kind varchar(9), amount bigint, price numeric(5, 0))"
+    )
+    shop.server.run(
+        "create table fine (id bigserial primary key, kind varchar(9), amount numeric, "
+        "price numeric(20, 3), more int default 7)"
+    )
 
     shop.project.run(env=ENV)
 
-    fixes = {item.model: item.finding.fix for item in shop.project.run(env=ENV).results if item.finding}
+    findings = {item.model: item.finding for item in shop.project.run(env=ENV).results if item.finding}
+    fixes = {model: finding.fix for model, finding in findings.items()}
     assert fixes.keys() == {"keyless", "narrow"}
     assert 'ALTER TABLE keyless ADD UNIQUE ("id")' in fixes["keyless"]
     assert 'ALTER TABLE narrow ALTER COLUMN "id" TYPE integer' in fixes["narrow"]
     assert len(shop.rows("fine")) == 10
-    assert {row[3] for row in shop.rows("fine")} == {"7"}
+    assert {row[4] for row in shop.rows("fine")} == {"7"}
 
 
+@pytest.mark.parametrize("shop", ["mariadb"], indirect=True)
+def test_a_second_unique_index_is_refused(shop: Shop) -> None:
+    """MariaDB replaces rows for each unique index, so only those with the whole key or a number of their own are fine."""
+    select = "select id, kind, cast(amount as decimal(18, 2)) as amount from {{ source('shop', 'orders') }}"
+    for name, columns in {
+        "loose": "id bigint primary key, kind varchar(9) unique, amount decimal(20, 2)",
+        "narrow": "id bigint primary key, kind varchar(9), amount decimal(18, 1)",
+        "fine": "n bigint auto_increment primary key, id int unique, kind varchar(9), amount decimal(18, 2), "
+        "unique (id, kind)",
+    }.items():
+        shop.project.write({f"models/{name}.sql": f"{{{{ config(sink='db', unique_key='id') }}}}\n{select}"})
+        shop.server.run(f"create table {name} ({columns})")
+
+    fixes = {item.model: item.finding.fix for item in shop.project.run(env=ENV).results if item.finding}
+
+    assert fixes.keys() == {"loose", "narrow"}
+    assert "ALTER TABLE loose DROP INDEX `kind`" in fixes["loose"]
+    assert "ALTER TABLE narrow MODIFY COLUMN `amount` DECIMAL(18,2)" in fixes["narrow"]
+    assert len(shop.rows("fine")) == 10
+
+
+@servers
 def test_a_wrong_key_is_refused_once(shop: Shop) -> None:
-    """Two rows of a batch with one key end the query without a restart, and nothing is written."""
+    """Two rows of a batch with one key end the query without a restart and without a change. The next run repeats the
+    batch.
+    """
     shop.project.write(
         {
             "models/keyed.sql": "{{ config(sink='db', unique_key='kind') }} select id, kind from {{ source('shop', 'orders') }}"
         }
     )
+    shop.project.rows("in/orders/0.json", order_rows(0, 2), modified=0)
     finding = shop.finding("keyed")
 
     assert "two rows of one batch have the same value of the unique_key `kind`" in finding.why
     assert not any(isinstance(event, QueryRestarting) for event in shop.project.events)
-    assert shop.rows("keyed") == []
+    assert shop.rows("keyed") == [["0", "a"], ["1", "b"]]
+
+    shop.project.rows("in/orders/1.json", order_rows(1, 2), modified=1)
+    assert shop.run("keyed")
+    assert shop.rows("keyed") == [["10", "a"], ["11", "b"]]
 
 
 def test_the_password_is_nowhere(shop: Shop) -> None:

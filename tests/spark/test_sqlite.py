@@ -73,14 +73,15 @@ def test_append_mode_with_a_key_replaces_and_deletes(shop: ProjectFolder) -> Non
     """The newest row of a key stays; a row that meets `delete_when` removes it."""
     shop.write(
         {
-            "models/state.sql": "{{ config(sink='counts', unique_key=['k', 'id'], delete_when='amount = 3') }}\n"
-            "select id % 10 as id, amount, id >= 10 as k from {{ source('shop', 'orders') }}",
+            "models/state.sql": "{{ config(sink='counts', unique_key=['ts', 'name'], delete_when='amount = 3') }}\n"
+            "select id, amount, id >= 10 as k, timestamp'1969-12-31 23:59:59.5Z' as ts, "
+            "elt(id + 1, 'a', 'A', 'á', 'b', 'B') as name from {{ source('shop', 'orders') }}",
         }
     )
     shop.rows("in/orders/0.json", [{**row, "amount": row["amount"] + 1} for row in order_rows(0)], modified=0)
-    shop.rows("in/orders/1.json", order_rows(0, 2), modified=1)
+    shop.rows("in/orders/1.json", order_rows(0, 4), modified=1)
     assert shop.run("state").succeeded
-    assert rows_of(shop, "state", "id, amount, k") == [(0, 0, 0), (1, 1, 0), (3, 4, 0), (4, 5, 0)]
+    assert rows_of(shop, "state", "id, amount, k") == [(0, 0, 0), (1, 1, 0), (2, 2, 0), (4, 5, 0)]
 
 
 def test_every_type_is_stored_as_documented(shop: ProjectFolder) -> None:

@@ -17,7 +17,7 @@ class Stored:
 
     Spark computes `spark` from a column and writes it to a staging column of type `staged`. The database computes `sql`
     from the staging column and stores it as `type`. `{}` stands for the column. `accepts` are other types of an
-    existing column that hold every value, in lower case.
+    existing column that hold every value, in lower case. `digits` are the decimal digits before and after the point.
     """
 
     type: str
@@ -25,6 +25,7 @@ class Stored:
     spark: str = "{}"
     sql: str = "{}"
     accepts: frozenset[str] = frozenset()
+    digits: tuple[int, int] = (0, 0)
 
     @property
     def staging_type(self) -> str:
@@ -39,12 +40,14 @@ class Dialect:
     `store` returns how a column of a type is stored, None if the database cannot store it; its second argument says
     whether the column is part of the key. `on_conflict` returns the end of an INSERT that replaces rows, for the quoted
     key columns and the other quoted columns. `delete` returns the DELETE of the rows whose keys a staging table marks
-    as deleted. `add_key` returns the statement that makes columns of a table unique, `change_type` the one that changes
-    the type of a column, None if the database has none. `staging` is the start of the statement that creates a staging
-    table. `insert_new` is the start of an INSERT that ignores an existing key, and `ignore` is its end. `session` sets
-    up a session: a statement waits a minute for a lock. `driver` is the class of the JDBC driver, `bulk_options` are
-    its options for writing many rows at once. `unique_columns` returns the query for the unique indexes of a table: a
-    row with the name of the index for each column.
+    as deleted; its keys are pairs of a quoted column and the SQL of its value in the staging table `s`. `add_key`
+    returns the statement that makes columns of a table unique, `change_type` the one that changes the type of a column,
+    None if the database has none. `staging` is the start of the statement that creates a staging table. `insert_new` is
+    the start of an INSERT that ignores an existing key, and `ignore` is its end. `session` sets up a session: a
+    statement waits a minute for a lock. `driver` is the class of the JDBC driver, `bulk_options` are its options for
+    writing many rows at once. `unique_columns` returns the query for the unique indexes of a table: a row with the name
+    of the index for each column. `drop_unique` returns the statement that drops a unique index, None if `on_conflict`
+    only replaces rows with the same key: in MySQL it does so for every unique index.
     """
 
     name: str
@@ -52,7 +55,7 @@ class Dialect:
     quote_mark: str
     store: Callable[[DataType, bool], Stored | None]
     on_conflict: Callable[[list[str], list[str]], str]
-    delete: Callable[[str, str, list[str], str], str]
+    delete: Callable[[str, str, list[tuple[str, str]], str], str]
     add_key: Callable[[str, list[str]], str]
     change_type: Callable[[str, str, str], str] | None
     staging: str
@@ -64,6 +67,7 @@ class Dialect:
     driver: str = ""
     unique_columns: Callable[[str], str] = str
     bulk_options: Mapping[str, str] = field(default_factory=dict)
+    drop_unique: Callable[[str, str], str] | None = None
 
     def quote(self, name: str) -> str:
         """Returns a name as an identifier."""
@@ -75,6 +79,11 @@ def type_name(type_: DataType) -> str:
     if isinstance(type_, Primitive):
         return "interval" if type_.name.startswith("interval") else type_.name
     return _NESTED.get(type(type_), "")
+
+
+def digits_of(type_: Decimal) -> tuple[int, int]:
+    """Returns the digits of a decimal before and after the point."""
+    return type_.precision - type_.scale, type_.scale
 
 
 _NESTED: dict[type, str] = {Array: "array", Map: "map", Struct: "struct", Decimal: "decimal"}

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlstream.project.databases.dialect import AS_JSON, UNSTORED, Dialect, Stored, type_name
+from sqlstream.project.databases.dialect import AS_JSON, UNSTORED, Dialect, Stored, digits_of, type_name
 from sqlstream.project.types.types import DataType, Decimal
 
 LONGEST_KEY = 255
 """Characters of a text in a key: an index has at most 3,072 bytes, and a character up to four."""
+
+_EXACT = "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+"""The default collations take `a`, `A` and `á` for the same key."""
 
 _TEXTS = frozenset({"longtext", "mediumtext", "text", "varchar", "char", "tinytext", "json"})
 _WHOLE = ("tinyint", "smallint", "mediumint", "int", "integer", "bigint", "decimal")
@@ -55,12 +58,14 @@ _TYPES = {
 def _store(type_: DataType, is_key: bool) -> Stored | None:
     name = type_name(type_)
     if isinstance(type_, Decimal):
-        return Stored(f"DECIMAL({type_.precision},{type_.scale})", accepts=frozenset({"decimal"}))
+        return Stored(
+            f"DECIMAL({type_.precision},{type_.scale})", accepts=frozenset({"decimal"}), digits=digits_of(type_)
+        )
     stored = None if name in UNSTORED else _TYPES.get(name)
     if not is_key or stored is None or not stored.type.startswith("LONG"):
         return stored
     if name in ("string", "char", "varchar"):
-        return replace(stored, type=f"VARCHAR({LONGEST_KEY})")
+        return replace(stored, type=f"VARCHAR({LONGEST_KEY}) {_EXACT}")
     return None
 
 
@@ -69,13 +74,17 @@ def _on_conflict(keys: list[str], others: list[str]) -> str:
     return f" ON DUPLICATE KEY UPDATE {changes}"
 
 
-def _delete(table: str, staging: str, keys: list[str], is_deleted: str) -> str:
-    same = " AND ".join(f"t.{key} = s.{key}" for key in keys)
+def _delete(table: str, staging: str, keys: list[tuple[str, str]], is_deleted: str) -> str:
+    same = " AND ".join(f"t.{key} = {value}" for key, value in keys)
     return f"DELETE t FROM {table} AS t JOIN {staging} AS s ON {same} WHERE s.{is_deleted}"
 
 
 def _add_key(table: str, keys: list[str]) -> str:
     return f"ALTER TABLE {table} ADD UNIQUE ({', '.join(keys)})"
+
+
+def _drop_unique(table: str, index: str) -> str:
+    return f"ALTER TABLE {table} DROP " + ("PRIMARY KEY" if index == "PRIMARY" else f"INDEX `{index}`")
 
 
 def _change_type(table: str, column: str, type_: str) -> str:
@@ -100,6 +109,7 @@ MARIADB = Dialect(
     on_conflict=_on_conflict,
     delete=_delete,
     add_key=_add_key,
+    drop_unique=_drop_unique,
     change_type=_change_type,
     staging="CREATE TABLE",
     insert_new="INSERT IGNORE INTO",

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from sqlstream.project.databases.dialect import AS_JSON, UNSTORED, Dialect, Stored, type_name
+from sqlstream.project.databases.dialect import AS_JSON, UNSTORED, Dialect, Stored, digits_of, type_name
 from sqlstream.project.types.types import DataType, Decimal
 
 _TEXTS = frozenset({"text", "varchar", "bpchar", "citext", "name"})
-_WHOLE = ("int2", "int4", "int8", "numeric")
-"""The types of whole numbers by size, as the driver names them."""
+_WHOLE = ("int2", "smallserial", "int4", "serial", "int8", "bigserial", "numeric")
+"""The types of whole numbers by size, as the driver names them. The serial types are columns with a sequence."""
 
 _TYPES = {
     "boolean": Stored("boolean", accepts=frozenset({"bool"})),
     **dict.fromkeys(("tinyint", "smallint"), Stored("smallint", accepts=frozenset(_WHOLE))),
-    "int": Stored("integer", accepts=frozenset(_WHOLE[1:])),
-    "bigint": Stored("bigint", accepts=frozenset(_WHOLE[2:])),
+    "int": Stored("integer", accepts=frozenset(_WHOLE[2:])),
+    "bigint": Stored("bigint", accepts=frozenset(_WHOLE[4:])),
     "float": Stored("real", accepts=frozenset({"float4", "float8"})),
     "double": Stored("double precision", accepts=frozenset({"float8"})),
     **dict.fromkeys(("string", "char", "varchar"), Stored("text", accepts=_TEXTS)),
@@ -30,7 +30,9 @@ _TYPES = {
 def _store(type_: DataType, _is_key: bool) -> Stored | None:
     name = type_name(type_)
     if isinstance(type_, Decimal):
-        return Stored(f"numeric({type_.precision},{type_.scale})", accepts=frozenset({"numeric"}))
+        return Stored(
+            f"numeric({type_.precision},{type_.scale})", accepts=frozenset({"numeric"}), digits=digits_of(type_)
+        )
     return None if name in UNSTORED else _TYPES.get(name)
 
 
@@ -39,8 +41,8 @@ def _on_conflict(keys: list[str], others: list[str]) -> str:
     return f" ON CONFLICT ({', '.join(keys)}) DO " + (f"UPDATE SET {changes}" if others else "NOTHING")
 
 
-def _delete(table: str, staging: str, keys: list[str], is_deleted: str) -> str:
-    same = " AND ".join(f"t.{key} = s.{key}" for key in keys)
+def _delete(table: str, staging: str, keys: list[tuple[str, str]], is_deleted: str) -> str:
+    same = " AND ".join(f"t.{key} = {value}" for key, value in keys)
     return f"DELETE FROM {table} AS t USING {staging} AS s WHERE s.{is_deleted} AND {same}"
 
 

@@ -42,9 +42,9 @@ def _on_conflict(keys: list[str], others: list[str]) -> str:
     return f" ON CONFLICT ({', '.join(keys)}) DO " + (f"UPDATE SET {changes}" if others else "NOTHING")
 
 
-def _delete(table: str, staging: str, keys: list[str], is_deleted: str) -> str:
-    listed = ", ".join(keys)
-    return f"DELETE FROM {table} WHERE ({listed}) IN (SELECT {listed} FROM {staging} WHERE {is_deleted})"
+def _delete(table: str, staging: str, keys: list[tuple[str, str]], is_deleted: str) -> str:
+    listed, values = ", ".join(key for key, _ in keys), ", ".join(value for _, value in keys)
+    return f"DELETE FROM {table} WHERE ({listed}) IN (SELECT {values} FROM {staging} AS s WHERE s.{is_deleted})"
 
 
 def _add_key(table: str, keys: list[str]) -> str:

@@ -85,7 +85,8 @@ def apply_batch(layout: TableLayout, staging: str, *, replaces: bool) -> Iterato
     if replaces:
         yield f"DELETE FROM {layout.table}"
     elif layout.deletes:
-        yield layout.dialect.delete(layout.table, staging, keys, is_deleted)
+        values = [column.stored.sql.format(f"s.{quote(column.name)}") for column in layout.key_columns]
+        yield layout.dialect.delete(layout.table, staging, list(zip(keys, values, strict=True)), is_deleted)
     names = [quote(column.name) for column in layout.columns]
     values = [column.stored.sql.format(quote(column.name)) for column in layout.columns]
     kept = f"NOT {is_deleted}" if layout.deletes else "1 = 1"

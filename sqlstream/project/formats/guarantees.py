@@ -60,7 +60,14 @@ _ENTRIES = (
     ),
     _Entry(("delta", "iceberg"), (BATCH,), EXACTLY_ONCE, "one commit replaces the table"),
     _Entry(_DATABASES, _STREAMS, EXACTLY_ONCE, _TRANSACTION),
-    _Entry(_DATABASES, (BATCH,), EXACTLY_ONCE, "one transaction replaces all rows"),
+    _Entry(
+        ("jdbc",),
+        (BATCH,),
+        EXACTLY_ONCE,
+        "one transaction replaces all rows; in other databases than PostgreSQL, MariaDB and MySQL, Spark adds the rows "
+        "again in each run",
+    ),
+    _Entry(("sqlite",), (BATCH,), EXACTLY_ONCE, "one transaction replaces all rows"),
     _Entry(
         ("table",),
         _STREAMS,

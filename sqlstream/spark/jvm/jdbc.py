@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -27,6 +28,17 @@ class JdbcError(Exception):
         self.state = state
 
 
+@dataclass(frozen=True)
+class JdbcColumn:
+    """A column as java.sql.ResultSetMetaData describes it; `is_numbered` is its isAutoIncrement."""
+
+    name: str
+    type: str
+    precision: int
+    scale: int
+    is_numbered: bool
+
+
 class JdbcConnection:
     """An open java.sql.Connection. All methods raise JdbcError, or an error of py4j if the JVM is gone."""
 
@@ -43,6 +55,13 @@ class JdbcConnection:
         with _errors():
             self._connection.commit()
             self._connection.setAutoCommit(True)
+
+    def rollback(self) -> None:
+        """Ends a transaction without its changes, if one has begun."""
+        with _errors():
+            if not self._connection.getAutoCommit():
+                self._connection.rollback()
+                self._connection.setAutoCommit(True)
 
     def run(self, statement: str) -> None:
         """Runs a statement without result."""
@@ -62,14 +81,13 @@ class JdbcConnection:
             finally:
                 statement.close()
 
-    def columns(self, query: str) -> list[tuple[str, str]]:
-        """Returns the names and types of a query's columns, as the driver names them."""
+    def columns(self, query: str) -> list[JdbcColumn]:
+        """Returns the columns of a query."""
         with _errors():
             statement = self._connection.createStatement()
             try:
                 found = statement.executeQuery(query).getMetaData()
-                count = found.getColumnCount()
-                return [(found.getColumnName(index), found.getColumnTypeName(index)) for index in range(1, count + 1)]
+                return [_column(found, index + 1) for index in range(found.getColumnCount())]
             finally:
                 statement.close()
 
@@ -98,6 +116,11 @@ def open_connection(session: SparkSession, driver: str, url: str, properties: Ma
     if connection is None:
         raise JdbcError(f"{driver} does not accept the URL")
     return JdbcConnection(connection)
+
+
+def _column(found: Any, index: int) -> JdbcColumn:
+    name, type_ = found.getColumnName(index), found.getColumnTypeName(index)
+    return JdbcColumn(name, type_, found.getPrecision(index), found.getScale(index), found.isAutoIncrement(index))
 
 
 def _rows(result: Any) -> list[tuple[str | None, ...]]:

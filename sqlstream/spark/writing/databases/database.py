@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,18 +22,24 @@ class DatabaseError(Exception):
 
 @dataclass(frozen=True)
 class FoundColumn:
-    """A column of an existing table: its name, and its type in lower case as the database names it."""
+    """A column of an existing table: its name, and its type in lower case as the database names it.
+
+    `digits` are the decimal digits before and after the point, None without a limit or if the type is not decimal.
+    """
 
     name: str
     type: str
+    digits: tuple[int, int] | None = None
+    is_numbered: bool = False
+    """Whether the database numbers new rows."""
 
 
 @dataclass(frozen=True)
 class FoundTable:
-    """An existing table: its columns, and the columns of its primary key and of each unique index."""
+    """An existing table: its columns, and the columns of its primary key and of each unique index by its name."""
 
     columns: tuple[FoundColumn, ...]
-    unique: tuple[frozenset[str], ...]
+    unique: Mapping[str, frozenset[str]]
 
 
 class Connection(Protocol):
@@ -53,6 +59,9 @@ class Connection(Protocol):
 
     def commit(self) -> None:
         """Ends the transaction."""
+
+    def rollback(self) -> None:
+        """Ends a transaction without its changes, if one has begun."""
 
     def find_table(self, table: str) -> FoundTable | None:
         """Returns a table as it exists, None if it does not."""

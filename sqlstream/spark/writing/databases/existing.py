@@ -18,7 +18,7 @@ def check_table(target: SinkTarget, database: Database, layout: TableLayout, fou
     Raises: FindingsError for every difference that sqlstream cannot or may not change.
     """
     differences = _Differences(target, database, layout, found)
-    problems = [*differences.key(), *differences.types()]
+    problems = [*differences.key(), *differences.other_keys(), *differences.types()]
     missing = differences.missing()
     if not database.adds_columns:
         problems += [differences.finding(text, statement) for text, statement in missing]
@@ -49,16 +49,33 @@ class _Differences:
         for column in self._layout.columns:
             existing = self._existing.get(column.name.lower())
             if existing is not None and not _holds(existing, column):
-                text = f"its column `{column.name}` is {existing.type}, but the model needs {column.stored.type}"
+                text = f"its column `{column.name}` is {_described(existing)}, but the model needs {column.stored.type}"
                 yield self.finding(text, self._change(column))
 
     def key(self) -> Iterator[Finding]:
         """Yields the problem of a table whose rows the key does not identify."""
         keys = frozenset(key.lower() for key in self._layout.keys)
-        if keys and keys <= self._existing.keys() and keys not in self._found.unique:
+        if keys and keys <= self._existing.keys() and keys not in self._found.unique.values():
             names = [self._layout.dialect.quote(column.name) for column in self._layout.key_columns]
             text = f"it has no primary key or unique index on exactly {quoted_list(self._layout.keys)}"
             yield self.finding(text, self._layout.dialect.add_key(self._layout.table, names))
+
+    def other_keys(self) -> Iterator[Finding]:
+        """Yields the unique indexes for which the database would replace a row with another key."""
+        layout, drop = self._layout, self._layout.dialect.drop_unique
+        keys = frozenset(key.lower() for key in layout.keys)
+        if not keys or drop is None:
+            return
+        for name, columns in self._found.unique.items():
+            if keys <= columns or any(self._is_numbered(column) for column in columns):
+                continue
+            text = f"its unique index on {quoted_list(sorted(columns))} makes {layout.dialect.title} replace other keys"
+            yield self.finding(text, drop(layout.table, name))
+
+    def _is_numbered(self, column: str) -> bool:
+        """Returns whether a column gets a new number in each row, because the query does not write it."""
+        is_written = column in {written.name.lower() for written in self._layout.columns}
+        return not is_written and column in self._existing and self._existing[column].is_numbered
 
     def _change(self, column: StoredColumn) -> str:
         dialect = self._layout.dialect
@@ -80,4 +97,15 @@ class _Differences:
 
 
 def _holds(existing: FoundColumn, column: StoredColumn) -> bool:
-    return existing.type == column.stored.type.lower() or existing.type in column.stored.accepts
+    stored = column.stored
+    fits = existing.digits is None or all(
+        has >= needs for has, needs in zip(existing.digits, stored.digits, strict=True)
+    )
+    return fits and (existing.type == stored.type.lower() or existing.type in stored.accepts)
+
+
+def _described(column: FoundColumn) -> str:
+    if column.digits is None:
+        return column.type
+    whole, scale = column.digits
+    return f"{column.type}({whole + scale},{scale})"

@@ -11,11 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlstream.project.databases.dialect import Dialect
 from sqlstream.project.databases.jdbc_options import connection_properties, last_part, server_of, writer_options
 from sqlstream.project.databases.statements import TableLayout, create_staging
-from sqlstream.spark.jvm.jdbc import JdbcConnection, JdbcError, open_connection
+from sqlstream.spark.jvm.jdbc import JdbcColumn, JdbcConnection, JdbcError, open_connection
 from sqlstream.spark.writing.databases.database import Connection, DatabaseError, FoundColumn, FoundTable
 
 _NO_TABLE = ("42P01", "42S02")
 """The SQLSTATEs of a table that does not exist, in PostgreSQL and in MySQL."""
+
+_DECIMALS = ("numeric", "decimal")
 
 Redact = Callable[[str], str]
 
@@ -44,7 +46,11 @@ class JdbcDatabase:
         url = next(value for name, value in self.options.items() if name.lower() == "url")
         with self.errors():
             connection = open_connection(self.session, driver, url, connection_properties(self.dialect, self.options))
-            connection.run(self.dialect.session)
+            try:
+                connection.run(self.dialect.session)
+            except BaseException:
+                connection.close()
+                raise
         return _JdbcSession(self, connection)
 
     @contextmanager
@@ -79,6 +85,10 @@ class _JdbcSession:
         with self.database.errors():
             self.connection.commit()
 
+    def rollback(self) -> None:
+        with self.database.errors():
+            self.connection.rollback()
+
     def close(self) -> None:
         self.connection.close()
 
@@ -90,11 +100,12 @@ class _JdbcSession:
                 if error.state in _NO_TABLE:
                     return None
                 raise
-            unique: dict[str | None, set[str]] = {}
+            unique: dict[str, set[str]] = {}
             for index, column in self.connection.all(self.database.dialect.unique_columns(table)):
-                unique.setdefault(index, set()).add(str(column).lower())
-        found = tuple(FoundColumn(name, type_.lower()) for name, type_ in columns)
-        return FoundTable(found, tuple(map(frozenset, unique.values())))
+                unique.setdefault(str(index), set()).add(str(column).lower())
+        return FoundTable(
+            tuple(map(_found_column, columns)), {name: frozenset(parts) for name, parts in unique.items()}
+        )
 
     def stage(self, rows: DataFrame, layout: TableLayout, staging: str) -> None:
         self.drop_staging(staging)  # of an attempt that failed
@@ -104,3 +115,10 @@ class _JdbcSession:
 
     def drop_staging(self, staging: str) -> None:
         self.run(f"DROP TABLE IF EXISTS {staging}")
+
+
+def _found_column(column: JdbcColumn) -> FoundColumn:
+    type_ = column.type.lower()
+    has_limit = type_ in _DECIMALS and column.precision > 0
+    digits = (column.precision - column.scale, column.scale) if has_limit else None
+    return FoundColumn(column.name, type_, digits, column.is_numbered)

@@ -34,8 +34,12 @@ class SqliteFile:
         with _errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(self.path, timeout=WAIT_SECONDS, isolation_level=None)
-            connection.execute("PRAGMA journal_mode = WAL")  # readers see the last complete batch, and never wait
-            connection.execute("PRAGMA synchronous = FULL")  # a commit survives a power failure, as Spark's log does
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")  # readers see the last complete batch, and never wait
+                connection.execute("PRAGMA synchronous = FULL")  # as Spark's log, a commit survives a power failure
+            except BaseException:
+                connection.close()
+                raise
             return SqliteConnection(connection, self.path)
 
 
@@ -73,15 +77,20 @@ class SqliteConnection:
         """Ends the transaction."""
         self.run("COMMIT")
 
+    def rollback(self) -> None:
+        """Ends a transaction without its changes, if one has begun."""
+        if self.connection.in_transaction:
+            self.run("ROLLBACK")
+
     def find_table(self, table: str) -> FoundTable | None:
         """Returns a table as it exists, None if it does not."""
         columns = self.all(f"PRAGMA table_info({table})")
-        unique = [frozenset(str(name).lower() for _, name, _, _, _, rank in columns if rank)]
+        unique = {"": frozenset(str(name).lower() for _, name, _, _, _, rank in columns if rank)}
         for _, index, is_unique, *_ in self.all(f"PRAGMA index_list({table})"):
             parts = self.all(f"PRAGMA index_info({SQLITE.quote(str(index))})") if is_unique else []
-            unique.append(frozenset(str(name).lower() for _, _, name in parts))
+            unique[str(index)] = frozenset(str(name).lower() for _, _, name in parts)
         found = tuple(FoundColumn(str(name), str(kind).lower()) for _, name, kind, *_ in columns)
-        return FoundTable(found, tuple(unique)) if found else None
+        return FoundTable(found, unique) if found else None
 
     def stage(self, rows: DataFrame, layout: TableLayout, staging: str) -> None:
         """Writes `rows` to a temporary table, one partition after the other."""
@@ -92,7 +101,7 @@ class SqliteConnection:
         self.commit()
 
     def drop_staging(self, staging: str) -> None:
-        """Does nothing: a temporary table ends with its self."""
+        """Does nothing: a temporary table ends with its connection."""
 
     def close(self) -> None:
         """Closes the connection, and rolls back a transaction that has not ended."""

@@ -6,10 +6,8 @@ import logging
 from contextlib import closing, suppress
 
 from pyspark.sql import DataFrame
-from pyspark.sql.functions import expr
 
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.location import Place
 from sqlstream.project.databases.dialect import type_name
 from sqlstream.project.databases.statements import (
     BatchRecord,
@@ -21,9 +19,7 @@ from sqlstream.project.databases.statements import (
     wrong_keys,
 )
 from sqlstream.project.types.parser import parse_type
-from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.type_text import type_text
-from sqlstream.spark.spark_errors import error_finding
 from sqlstream.spark.writing.databases.database import Connection, Database, DatabaseError, RefusedRowsError
 from sqlstream.spark.writing.databases.existing import check_table
 from sqlstream.spark.writing.micro_batches import MicroBatch, SinkTarget
@@ -48,7 +44,6 @@ class DatabaseWriter:
 
         Raises: FindingsError, DatabaseError.
         """
-        self._check_condition()
         layout = self._layout()
         with closing(self._database.connect()) as connection:
             connection.run(BatchRecord(self._database.dialect, "", self._database.schema).create)
@@ -79,6 +74,7 @@ class DatabaseWriter:
                 self._apply(connection, layout, staging, batch, record)
             finally:
                 with suppress(DatabaseError):  # an error of the batch itself matters more
+                    connection.rollback()  # first: in MySQL, DROP TABLE commits the transaction
                     connection.drop_staging(staging)
 
     def _apply(
@@ -117,22 +113,6 @@ class DatabaseWriter:
         problem = "a row has null in" if is_null else "two rows of one batch have the same value of"
         fix = "leave such rows out, or use coalesce()" if is_null else "select one row for each key, or set sequence_by"
         raise RefusedRowsError(f"{problem} the unique_key {keys}: {fix}")
-
-    def _check_condition(self) -> None:
-        condition = self._config.delete_when
-        if condition is None:
-            return
-        model = self._target.model
-        try:
-            self._target.frame.where(expr(condition))
-        except SPARK_ERRORS as error:
-            place = Place(model.place_of("delete_when"))
-            what = f"`{model.name}` has a delete_when that Spark cannot evaluate"
-            fix = "write a condition on the columns of the model, such as delete_when=\"operation = 'd'\""
-            finding = error_finding(
-                error, code="sink-schema", what=what, place=place, secrets=self._target.secrets, fix=fix
-            )
-            raise FindingsError([finding]) from error
 
     def _unstored(self, column: str, type_: str) -> Finding:
         model = self._target.model
