@@ -133,7 +133,7 @@ def test_a_batch_model_replaces_its_table(folder: ProjectFolder) -> None:
 
 
 def test_a_repeated_key_ends_the_query(folder: ProjectFolder) -> None:
-    """The finding names the key, and the table keeps its rows; a table that a user made keeps its other columns."""
+    """The query ends at once, the finding names the key, and the table keeps its rows; a table that a user made keeps its other columns."""
     keyed = "{{ config(sink='FORMAT', unique_key='id') }} select id, kind from {{ source('shop', 'orders') }}"
     folder.write({"sinks.yml": SINKS} | {f"models/{each}_ids.sql": keyed.replace("FORMAT", each) for each in FORMATS})
     folder.rows("in/orders/0.json", [{"id": 1, "kind": "a"}], modified=0)
@@ -141,6 +141,7 @@ def test_a_repeated_key_ends_the_query(folder: ProjectFolder) -> None:
 
     results = folder.run().results
 
+    assert [result.restarts for result in results] == [0, 0]
     whys = [result.finding.why for result in results if result.finding is not None]
     assert len(whys) == 2
     assert all('2 rows of the batch have the same unique_key {"id":2}' in why for why in whys)

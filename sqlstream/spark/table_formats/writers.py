@@ -17,7 +17,7 @@ from sqlstream.spark.table_formats.commits import committing, last_batch
 from sqlstream.spark.table_formats.merge import DELETES, merge_sql
 from sqlstream.spark.table_formats.table import FormatTable, table_at
 from sqlstream.spark.writing.keys import count_keys
-from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget
+from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, discard
 from sqlstream.state.ledger import OutputColumn
 
 VIEW = "sqlstream_batch"
@@ -78,8 +78,9 @@ class MergingWriter:
         create_or_extend(self._target, self._table)
 
     def write(self, rows: DataFrame, batch: MicroBatch) -> None:
-        """Merges the rows into the table. Raises: RepeatedKeyError, Spark's errors."""
+        """Merges the rows into the table. Raises: RefusedRowsError, Spark's errors."""
         if self._has(rows, batch):
+            discard(rows)
             return
         rows.persist()  # read once for the keys, and up to three times by MERGE
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pyspark.sql import DataFrame
@@ -20,7 +20,7 @@ class MicroBatch:
     `id` counts from 0 in each checkpoint. `query_id` is Spark's id of the query: it stays the same as long as the query
     resumes on its checkpoint, and a new checkpoint has another. After a failure Spark runs the last batch again, with
     the same `id` and the same rows, so a sink that remembers (query_id, id) writes each batch once.
-    `options` are those of the sink, with the values of secrets.
+    `options` are those of the sink, with the values of secrets; `repr` leaves them out.
     """
 
     id: int
@@ -28,7 +28,7 @@ class MicroBatch:
     model: str
     output_mode: str
     unique_key: tuple[str, ...]
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)
 
 
 class BatchWriter(Protocol):
@@ -72,6 +72,14 @@ class SinkTarget:
         options = self.secrets.resolve_all(self.output.options)
         model = self.model.file.rows_of or self.model.name
         return MicroBatch(number, query_id, model, config.output_mode, config.unique_key, options)
+
+
+def discard(rows: DataFrame) -> None:
+    """Runs the rows of a repeated batch without writing them: the state and the watermark of the batch then advance.
+
+    Raises: Spark's errors.
+    """
+    rows.write.format("noop").mode("overwrite").save()
 
 
 WriterFactory = Callable[[SinkTarget], BatchWriter | None]

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 
 from sqlstream.spark.storage.snapshots import snapshots_of
 from sqlstream.spark.storage.storage import storage_for
-from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget
+from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, discard
 
 
 def snapshot_writer(target: SinkTarget) -> BatchWriter | None:
@@ -32,6 +32,7 @@ class SnapshotWriter:
         snapshots = snapshots_of(*storage_for(self._output, self._target.frame.sparkSession))
         name = f"{batch.id}-{batch.query_id}"
         if snapshots.current == name:
+            discard(rows)
             return
         output = self._target.output
         # a killed attempt may have left files there

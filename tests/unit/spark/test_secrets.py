@@ -10,6 +10,7 @@ import pytest
 from sqlstream.location import Location
 from sqlstream.project.secrets import OptionValue, SecretName, SecretText
 from sqlstream.spark.secrets import MASK, Secrets, secret_names
+from sqlstream.spark.writing.micro_batches import MicroBatch
 
 USER, PASSWORD = SecretName("SQLSTREAM_SECRET_USER"), SecretName("SQLSTREAM_SECRET_PASSWORD")
 URL = SecretText(("jdbc://", USER, ":", PASSWORD, "@host"))
@@ -103,3 +104,11 @@ def test_only_secrets_are_masked() -> None:
     """Values of other environment variables are not masked."""
     assert Secrets(ENV).redact(ENV["HOME"]) == "/home/*****-of-logs"
     assert Secrets({"HOME": "/home/me"}).redact("/home/me") == "/home/me"
+
+
+def test_a_micro_batch_does_not_show_its_options() -> None:
+    """Options have the values of secrets, so the text of a batch leaves them out."""
+    batch = MicroBatch(3, "query", "orders", "append", ("id",), {"password": "hunter2"})
+
+    assert "hunter2" not in repr(batch)
+    assert "orders" in repr(batch)

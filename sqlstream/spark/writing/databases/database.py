@@ -12,10 +12,6 @@ from sqlstream.project.databases.dialect import Dialect
 from sqlstream.project.databases.statements import TableLayout
 
 
-class RefusedRowsError(Exception):
-    """A batch cannot be applied, now or later: its rows contradict the keys of the sink."""
-
-
 class DatabaseError(Exception):
     """The database reports an error; the message is without secrets."""
 

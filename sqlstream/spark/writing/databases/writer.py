@@ -20,9 +20,10 @@ from sqlstream.project.databases.statements import (
 )
 from sqlstream.project.types.parser import parse_type
 from sqlstream.spark.reading.type_text import type_text
-from sqlstream.spark.writing.databases.database import Connection, Database, DatabaseError, RefusedRowsError
+from sqlstream.spark.writing.databases.database import Connection, Database, DatabaseError
 from sqlstream.spark.writing.databases.existing import check_table
-from sqlstream.spark.writing.micro_batches import MicroBatch, SinkTarget
+from sqlstream.spark.writing.keys import RefusedRowsError
+from sqlstream.spark.writing.micro_batches import MicroBatch, SinkTarget, discard
 
 logger = logging.getLogger("sqlstream.databases")
 
@@ -64,7 +65,7 @@ class DatabaseWriter:
         with closing(self._database.connect()) as connection:
             if self._target.model.streaming and _last_batch(connection.first(record.find)) >= batch.id:
                 logger.info("%s: batch %s is already in %s", batch.model, batch.id, self._database.table)
-                rows.write.format("noop").mode("overwrite").save()  # for the state and the watermark of the batch
+                discard(rows)
                 return
             name = f"_sqlstream_{batch.query_id.replace('-', '')}"
             staging = self._database.schema + self._database.dialect.quote(name)
