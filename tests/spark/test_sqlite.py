@@ -147,6 +147,20 @@ def test_a_new_column_is_added_and_another_type_is_refused(shop: ProjectFolder) 
     assert "integer" in finding.why
 
 
+def test_a_batch_model_whose_table_does_not_fit_ends_at_once(shop: ProjectFolder) -> None:
+    """The finding names all differences, and a batch model ends without a restart, as a stream does."""
+    shop.write({"models/static.sql": "{{ config(sink='counts') }} select 1 as id, 2 as n"})
+    assert shop.run("static").succeeded
+    shop.write({"models/static.sql": "{{ config(sink='counts') }} select 'a' as id, 'b' as n"})
+
+    result = shop.result("static")
+
+    assert result.finding is not None
+    assert (result.finding.code, result.restarts) == ("output-columns", 0)
+    assert "`id`" in result.finding.why
+    assert "`n`" in result.finding.why
+
+
 @pytest.mark.smoke
 def test_the_last_row_of_a_key_counts(shop: ProjectFolder) -> None:
     """With sequence_by several rows of one key in a batch leave the last one, which may delete the row of the table."""

@@ -26,7 +26,7 @@ class QueryRun:
     `failure`. `active_at` is the last time that the query had work. All are times of the monotonic clock. `has_waited`
     is set as soon as the query waits for its next trigger, after it has checked its input once.
 
-    With `has_listener`, a listener reports the query; otherwise `polling` does. `can_be_marked` is whether Spark can
+    A listener in the session `listened` reports the query, or else `polling` does. `can_be_marked` is whether Spark can
     mark the query to end after its batch (None: unknown); `marked_in` is the phase in which it was marked. Without a
     mark, `last_batch` watches the batch that ran when the stop was requested. `checked_at` is when the stored outputs
     that the query reads were looked for.
@@ -51,7 +51,7 @@ class QueryRun:
     waiting_checks: int = 0
     checked_at: float | None = None
     has_waited: bool = False
-    has_listener: bool = False
+    listened: SparkSession | None = None
     polling: Polling | None = None
     can_be_marked: bool | None = None
     last_batch: LastBatch | None = None

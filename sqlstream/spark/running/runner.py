@@ -119,10 +119,8 @@ class Runner:
             if not is_first:
                 run.order = self._restart(run.order)
             check_brokers(run.order.query.endpoints)
-            run.query = self._start_batch(run) if run.order.is_batch else self._start_stream(run, is_first)
-        except FindingsError as error:
-            self._give_up(run, error.findings[0])
-        except (UnreachableError, DatabaseError, *SPARK_ERRORS) as error:
+            run.query = self._start_batch(run) if run.order.is_batch else self._start_stream(run)
+        except (FindingsError, UnreachableError, DatabaseError, *SPARK_ERRORS) as error:
             self._handle_failure(run, error)
 
     def _has_inputs(self, run: QueryRun) -> bool:
@@ -164,11 +162,11 @@ class Runner:
             run.order.checkpoint,
         )
 
-    def _start_stream(self, run: QueryRun, is_first: bool) -> StreamingQuery:
-        if is_first:
-            run.has_listener = add_listener(run.session, *self._callbacks(run))
+    def _start_stream(self, run: QueryRun) -> StreamingQuery:
+        if run.listened is not run.session:
+            run.listened = run.session if add_listener(run.session, *self._callbacks(run)) else None
         query = start_query(run.order, self._secrets)
-        run.polling = None if run.has_listener else Polling(query, *self._callbacks(run))
+        run.polling = None if run.listened else Polling(query, *self._callbacks(run))
         return query
 
     def _start_batch(self, run: QueryRun) -> BatchWrite:
@@ -248,6 +246,9 @@ class Runner:
 
     def _handle_failure(self, run: QueryRun, error: Exception) -> None:
         """Schedules the restart of a failed query, or reports the failure if a restart cannot help."""
+        if isinstance(error, FindingsError):
+            self._give_up(run, error.findings[0])
+            return
         finding, retries = failure_finding(run, error, self._secrets), run.retries
         if retries.resets_count_after(time.monotonic() - run.started):
             run.failures = 0

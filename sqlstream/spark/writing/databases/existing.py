@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.databases.statements import StoredColumn, TableLayout
@@ -15,15 +15,15 @@ from sqlstream.state.refusals import refresh_text
 def check_table(target: SinkTarget, database: Database, layout: TableLayout, found: FoundTable) -> list[str]:
     """Returns the statements that add the missing columns to the table, if sqlstream may add them.
 
-    Raises: FindingsError for every difference that sqlstream cannot or may not change.
+    Raises: FindingsError with all differences that sqlstream cannot or may not change.
     """
     differences = _Differences(target, database, layout, found)
     problems = [*differences.key(), *differences.other_keys(), *differences.types()]
     missing = differences.missing()
     if not database.adds_columns:
-        problems += [differences.finding(text, statement) for text, statement in missing]
+        problems += missing
     if problems:
-        raise FindingsError(problems)
+        raise FindingsError([differences.finding(problems)])
     return [statement for _, statement in missing]
 
 
@@ -44,24 +44,24 @@ class _Differences:
             if column.name.lower() not in self._existing
         ]
 
-    def types(self) -> Iterator[Finding]:
-        """Yields the columns whose type cannot hold the values of the query."""
+    def types(self) -> Iterator[tuple[str, str]]:
+        """Yields each column whose type cannot hold the values of the query, and the statement to change it, or ""."""
         for column in self._layout.columns:
             existing = self._existing.get(column.name.lower())
             if existing is not None and not _holds(existing, column):
                 text = f"its column `{column.name}` is {_described(existing)}, but the model needs {column.stored.type}"
-                yield self.finding(text, self._change(column))
+                yield text, self._change(column)
 
-    def key(self) -> Iterator[Finding]:
-        """Yields the problem of a table whose rows the key does not identify."""
+    def key(self) -> Iterator[tuple[str, str]]:
+        """Yields the problem of a table whose rows the key does not identify, and the statement that adds the key."""
         keys = frozenset(key.lower() for key in self._layout.keys)
         if keys and keys <= self._existing.keys() and keys not in self._found.unique.values():
             names = [self._layout.dialect.quote(column.name) for column in self._layout.key_columns]
             text = f"it has no primary key or unique index on exactly {quoted_list(self._layout.keys)}"
-            yield self.finding(text, self._layout.dialect.add_key(self._layout.table, names))
+            yield text, self._layout.dialect.add_key(self._layout.table, names)
 
-    def other_keys(self) -> Iterator[Finding]:
-        """Yields the unique indexes for which the database would replace a row with another key."""
+    def other_keys(self) -> Iterator[tuple[str, str]]:
+        """Yields the unique indexes for which the database would replace a row with another key, and how to drop each."""
         layout, drop = self._layout, self._layout.dialect.drop_unique
         keys = frozenset(key.lower() for key in layout.keys)
         if not keys or drop is None:
@@ -70,7 +70,7 @@ class _Differences:
             if keys <= columns or any(self._is_numbered(column) for column in columns):
                 continue
             text = f"its unique index on {quoted_list(sorted(columns))} makes {layout.dialect.title} replace other keys"
-            yield self.finding(text, drop(layout.table, name))
+            yield text, drop(layout.table, name)
 
     def _is_numbered(self, column: str) -> bool:
         """Returns whether a column gets a new number in each row, because the query does not write it."""
@@ -83,15 +83,18 @@ class _Differences:
             return ""
         return dialect.change_type(self._layout.table, dialect.quote(column.name), column.stored.type)
 
-    def finding(self, why: str, statement: str) -> Finding:
-        """Returns the finding about one difference; without a `statement`, no statement can change it."""
+    def finding(self, differences: Sequence[tuple[str, str]]) -> Finding:
+        """Returns the finding about the differences: each is a description, and the statement to change it, or ""."""
         model = self._target.model
-        change = f"run in {self._layout.dialect.title}: {statement}" if statement else "give the column another name"
+        statements = [statement for _, statement in differences if statement]
+        changes = [f"run in {self._layout.dialect.title}: {'; '.join(statements)}"] if statements else []
+        if len(statements) < len(differences):
+            changes.append("give the column another name")
         return Finding(
             "output-columns",
             f"the table {self._layout.table} does not fit the rows of `{model.name}`",
-            why,
-            f"{change}; or {refresh_text(model.name)}",
+            "; ".join(text for text, _ in differences),
+            f"{'; '.join(changes)}; or {refresh_text(model.name)}",
             model.place_of("sink"),
         )
 
