@@ -24,11 +24,15 @@ SURE = ALWAYS_SURE | {"invalid-value", "missing-env-var", "missing-var"}
 
 @dataclass(frozen=True)
 class ConfiguredModel:
-    """A rendered model with its effective configuration, and the location of each configured key."""
+    """A rendered model with its effective configuration, and the location of each configured key.
+
+    `output_name` is `model.name` in the sink: a renamed query keeps its checkpoint, and so the folder of its output.
+    """
 
     rendered: KeyedModel
     config: ModelConfig
     places: Mapping[str, Location]
+    output_name: str
 
     @property
     def file(self) -> ModelFile:
@@ -49,7 +53,8 @@ def configure_models(project: Project, renderer: CachedRenderer) -> tuple[list[C
         merged = merge_configs([*file.configs, rendered.model.config])
         findings += [*rendered.model.findings, *merged.findings]
         if merged.config is not None:
-            configured.append(ConfiguredModel(rendered, merged.config, merged.places))
+            name = merged.config.previous_name or file.name
+            configured.append(ConfiguredModel(rendered, merged.config, merged.places, name))
             configured += _further_queries(file, merged, merged.config, renderer)
     return configured, [*findings, *_taken_names(configured)]
 
@@ -60,7 +65,8 @@ def _further_queries(
     """Returns a model for each sink of `file` after the first one."""
     place = merged.places.get("sink", file.location)
     made = [model_of_sink(file, place, config, sink) for sink in config.sinks[1:]]
-    return [ConfiguredModel(renderer.render(each), own, merged.places) for each, own in made]
+    name = config.previous_name or file.name
+    return [ConfiguredModel(renderer.render(each), own, merged.places, name) for each, own in made]
 
 
 def _taken_names(configured: Sequence[ConfiguredModel]) -> list[Finding]:
@@ -69,8 +75,8 @@ def _taken_names(configured: Sequence[ConfiguredModel]) -> list[Finding]:
     return [
         Finding(
             "duplicate-name",
-            f"the query of `{model.file.rows_of}` for sink `{model.config.sink_name}` is named `{model.file.name}`, "
-            "as another model",
+            f"the query of `{model.file.rows_of}` for sink `{model.config.sink_name}` has the same name as another "
+            f"model, `{model.file.name}`",
             "each sink after the first has a query with the names of the model and of the sink",
             "rename the other model",
             model.file.location,

@@ -17,10 +17,10 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.config import ModelConfig
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.secrets import OptionValue, SecretText
-from sqlstream.project.values import Located, ModelFile, Project, Sink
+from sqlstream.project.values import Located, Project, Sink
 
-_ANY_MODEL = ModelFile("model", "models/model.sql", "", (), "", (), ())
-"""A placeholder for a model that will write to an unused sink."""
+_ANY_MODEL = ("model", "models/model.sql")
+"""The name and the path of a placeholder for a model that will write to an unused sink."""
 
 _MAY_BE_SET_ELSEWHERE = frozenset({"missing-env-var", "missing-var"})
 """Findings about variables that may be set in the target or environment that uses the sink."""
@@ -38,12 +38,12 @@ def resolve_output(
         message, why = f"`{name}` is not a declared sink", "a terminal model must name one of the sinks in sinks.yml"
         fix = did_you_mean(name, [sink.name for sink in project.sinks])
         return None, [Finding("unknown-sink", message, why, fix, model.places.get("sink", file.location))]
-    key = digest(declared(sink), file.name, file.path, model.config.plain(), options.target.name)
+    key = digest(declared(sink), model.output_name, file.path, model.config.plain(), options.target.name)
     kept = _recall(memory, file.path, key, options)
     if kept is not None:
         return replace(kept, location=sink.location), []
     try:
-        output, reads = _fill_in(sink, options, file, model.config)
+        output, reads = _fill_in(sink, options, model.output_name, file.path, model.config)
     except FindingsError as error:
         return None, list(error.findings)
     memory.note("output", file.path, key, (output, reads, values_of(reads, options)))
@@ -67,7 +67,7 @@ def resolve_unused(
     filled: list[tuple[Output, TemplateReads]] = []
     for sink in sinks.values():
         try:
-            filled.append(_fill_in(sink, options, _ANY_MODEL, ModelConfig(tags=("tag",))))
+            filled.append(_fill_in(sink, options, *_ANY_MODEL, ModelConfig(tags=("tag",))))
         except FindingsError as error:
             certain = [found for found in error.findings if found.code not in _MAY_BE_SET_ELSEWHERE]
             findings += [] if _needs_meta(sink) else certain
@@ -88,10 +88,10 @@ def _needs_meta(sink: Sink) -> bool:
     return any(value is not None and "meta" in str(value.value) for value in values)
 
 
-def _fill_in(sink: Sink, options: RenderOptions, file: ModelFile, config: ModelConfig) -> tuple[Output, TemplateReads]:
-    # a renamed query keeps its checkpoint, and so the folder that it writes to
-    name = file.rows_of or config.previous_name or file.name
-    model = {"name": name, "path": file.path, "tags": list(config.tags), "meta": dict(config.meta)}
+def _fill_in(
+    sink: Sink, options: RenderOptions, model_name: str, model_path: str, config: ModelConfig
+) -> tuple[Output, TemplateReads]:
+    model = {"name": model_name, "path": model_path, "tags": list(config.tags), "meta": dict(config.meta)}
     renderer = SinkRenderer(model, options)
 
     def render(value: Located, *, secrets: bool = False) -> OptionValue:

@@ -44,6 +44,15 @@ def test_each_further_sink_has_a_query(tmp_path: Path) -> None:
     assert {model.config.tags for model in models} == {("daily",)}
 
 
+def test_a_rename_keeps_the_outputs_of_all_sinks(tmp_path: Path) -> None:
+    """With `previous_name`, each query keeps its checkpoint and its output, also of a further sink."""
+    config = "sink=['archive', 'stats'], previous_name='sales'"
+    models = loaded(tmp_path, config).readable().compiled.models.values()
+
+    kept = {model.query_id: model.output.path for model in models if model.output is not None}
+    assert kept == {"sales": "sales", "sales__stats": "stats/sales"}
+
+
 def test_one_sink_in_a_list_is_one_query(tmp_path: Path) -> None:
     """A list of one sink means the same as its name."""
     (model,) = loaded(tmp_path, "sink=['archive']").readable().compiled.models.values()
