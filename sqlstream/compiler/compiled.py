@@ -110,7 +110,10 @@ class CompiledModel:
     @property
     def streams_when_stored(self) -> bool:
         """Whether the stored output of the model can be read as a stream: it is one, and its rows never change."""
-        return self.streaming and self.config.output_mode == "append"
+        config = self.config
+        if self.output is None or not self.streaming:
+            return False
+        return format_of(self.output.format).keeps_rows(config.output_mode, config.unique_key)
 
     @property
     def writes_snapshots(self) -> bool:

@@ -11,6 +11,7 @@ from sqlstream.compiler.node_ids import model_id, source_id, stored_id
 from sqlstream.compiler.rewrite.sql import ReadableNodes
 from sqlstream.compiler.sql.bare_names import spellings_in
 from sqlstream.errors import Finding
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import Project
 
 
@@ -57,7 +58,13 @@ def link_models(
         for name, model in enabled.items()
         if model.config.is_stored
     }
-    growing = {model_id(project.name, name) for name, model in enabled.items() if model.config.output_mode == "append"}
+    formats = {sink.name: format_of(sink.format) for sink in project.sinks}
+    growing = {
+        model_id(project.name, name)
+        for name, model in enabled.items()
+        if (format_ := formats.get(model.config.sink_name or "")) is not None
+        and format_.keeps_rows(model.config.output_mode, model.config.unique_key)
+    }
     inputs = ReadableNodes(spellings_in(project, names, env), _streams(project, graph, stored, growing))
     return LinkedProject(project, enabled, graph, names, inputs, stored), []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -97,7 +97,7 @@ class Format:
     """Whether Spark finds a data source by the name, instead of handling it in the writer itself."""
 
     takes_keys: bool = False
-    """Whether a sink applies `unique_key` and `delete_when`."""
+    """Whether a sink applies `unique_key`, or passes it to code of the project."""
     updates_by_key: bool = False
     """Whether a sink takes update mode only with a `unique_key`."""
 
@@ -130,6 +130,10 @@ class Format:
         """Whether a stream in this output mode replaces all files of its output in each batch."""
         return self.writes_files and output_mode == "complete"
 
+    def keeps_rows(self, output_mode: str, unique_key: Sequence[str]) -> bool:
+        """Whether a stream only adds rows to a sink, and never changes or removes any."""
+        return output_mode == "append" and not (unique_key and self.updates_by_key)
+
     @property
     def writes_path(self) -> bool:
         """Whether a sink of the format has a path of its own."""
@@ -139,6 +143,11 @@ class Format:
     def merges_batches(self) -> bool:
         """Whether a sink gets each batch as a whole, and applies `unique_key` to it or can do so."""
         return self.is_database or self.updates_by_key or self.name == "python"
+
+    @property
+    def deletes_by_key(self) -> bool:
+        """Whether a sink applies `delete_when`."""
+        return self.is_database or self.updates_by_key or self.name == "kafka"
 
     @property
     def is_parsed(self) -> bool:

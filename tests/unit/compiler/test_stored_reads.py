@@ -8,6 +8,7 @@ import pytest
 
 from sqlstream import FindingsError, ProjectRequest, compile_models
 from sqlstream.app.explain_model import explain_model
+from sqlstream.app.loading.load import try_load
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.emission.model_reads import ModelRead
 from sqlstream.compiler.stored import stages, stored_inputs
@@ -72,6 +73,20 @@ def test_only_a_growing_output_is_a_stream(compiled: CompiledProject) -> None:
     """An output in append mode is read as a stream; one in complete mode is a static table, so its readers are batches."""
     assert [compiled.stored[f"stored.shop.{name}"].mode for name in ("silver", "totals")] == ["stream", "batch"]
     assert (named(compiled, "totals").kind, named(compiled, "report").kind) == ("stream", "batch")
+
+
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+def test_a_table_with_a_key_is_a_static_table(tmp_path: Path, format_: str) -> None:
+    """Rows of a table with a key change, also in append mode, which would end a stream over it."""
+    keyed = BRONZE.replace("'lake'", "'tables', unique_key='id'")
+    write(tmp_path, {"bronze": keyed, "added": BRONZE.replace("'lake'", "'tables'"), "clean": CLEAN, "silver": SILVER})
+    with (tmp_path / "sinks.yml").open("a") as sinks:
+        sinks.write(f"  - {{name: tables, format: {format_}, path: '{{{{ model.name }}}}'}}\n")
+
+    compiled = try_load(ProjectRequest(tmp_path)).readable().compiled
+
+    assert [compiled.stored[f"stored.shop.{name}"].mode for name in ("bronze", "added")] == ["batch", "stream"]
+    assert (named(compiled, "bronze").kind, named(compiled, "silver").kind) == ("stream", "batch")
 
 
 def test_storage_keeps_types_and_lineage_but_no_watermark(compiled: CompiledProject) -> None:
