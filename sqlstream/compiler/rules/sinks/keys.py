@@ -49,13 +49,20 @@ def deleting_without_key(_: CompiledProject, model: CompiledModel, __: Output) -
 
 @output_rule("unused-config", severity=Severity.WARNING)
 def unused_keys(_: CompiledProject, model: CompiledModel, output: Output) -> Problems:
-    """`unique_key` has an effect only on a sink that can replace rows."""
+    """`unique_key` and `delete_when` have an effect only on a sink that can replace and delete rows."""
     if model.config.unique_key and not format_of(output.format).takes_keys:
         yield Problem(
             f"`{model.name}` sets unique_key, which has no effect on sink `{output.sink}` of format {output.format}",
             "this format only adds rows, or replaces all of them",
             "remove unique_key; or write to a table that can replace rows, such as format jdbc",
             model.place_of("unique_key"),
+        )
+    if model.config.delete_when is not None and model.config.unique_key and not format_of(output.format).deletes_by_key:
+        yield Problem(
+            f"`{model.name}` sets delete_when, which has no effect on sink `{output.sink}` of format {output.format}",
+            "this format deletes no rows",
+            "remove delete_when; or write to a table that can delete rows, such as format jdbc",
+            model.place_of("delete_when"),
         )
 
 
