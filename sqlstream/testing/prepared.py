@@ -106,7 +106,7 @@ class PreparedCase:
         if missing:
             raise FindingsError(missing)
         target = SinkTarget(self.case.model, output, None, self.frame, self.secrets)
-        return lambda rows, number: made(rows, target.batch(number, TEST_QUERY))
+        return lambda rows, number: made(target.rows_to_write(rows), target.batch(number, TEST_QUERY))
 
     def _part(self) -> Part:
         return Part(self.frames, self.frame, self.case.model.config.output_mode)
