@@ -35,7 +35,7 @@ def reason_to_skip(run: QueryRun, runs: Sequence[QueryRun], *, has_inputs: bool)
     writers = writers_of(run, runs)
     failed = [writer.name for writer in writers if writer.result and writer.result.status in _FAILED]
     if failed:
-        return f"{failed[0]}, whose stored output it reads, did not run"
+        return f"{failed[0]}, whose stored output it reads, failed or was skipped"
     if not has_inputs and all(writer.result for writer in writers):
         return f"the stored output of {', '.join(writer.name for writer in writers)} does not exist yet"
     return None

@@ -19,6 +19,9 @@ OWN_PLACE = {
 }
 """How to separate two queries that share a place, by the key that sets the place."""
 
+_OVERWRITES = "the two queries would overwrite each other's rows"
+_ONE_LOG = "Spark keeps one log per checkpoint and per output folder, so the two queries would lose each other's data"
+
 SHORTEST_REAL_TIME = 5.0
 """Seconds: the default of `spark.sql.streaming.realTimeMode.minBatchDuration`."""
 
@@ -92,14 +95,13 @@ def shared_outputs(compiled: CompiledProject) -> Problems:
     first_users: dict[tuple[str, str], str] = {}
     storage = join(str(compiled.project.root), compiled.project.target.storage)
     outputs = terminal_models(compiled)
-    places = ((model, place) for model, output in outputs for place in _shareable(model, output, storage))
-    for model, (key, what, value, path) in places:
+    places = ((model, output, place) for model, output in outputs for place in _shareable(model, output, storage))
+    for model, output, (key, what, value, path) in places:
         first = first_users.setdefault((what, path), model.name)
         if first != model.name:
             yield Problem(
                 f"`{model.name}` and `{first}` have the same {what} `{value}`",
-                "Spark keeps one log per checkpoint and per output folder, so the two queries would lose each other's "
-                "data",
+                _ONE_LOG if key == "checkpoint" or format_of(output.format).writes_files else _OVERWRITES,
                 OWN_PLACE[key],
                 model.place_of(key),
             )
