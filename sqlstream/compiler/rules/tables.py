@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.rules.options.given import has_path_option
-from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, rule
+from sqlstream.compiler.rules.rule import Problems, rule
 from sqlstream.compiler.rules.sinks.outputs import declared_outputs
 from sqlstream.errors import Finding
 from sqlstream.location import Location
@@ -58,22 +58,3 @@ def _places(compiled: CompiledProject) -> Iterator[_Place]:
         if format_of(output.format).is_table and not has_path_option(output.options):
             what, example = f"sink `{output.sink}`", 'a path, for example path: "{{ model.name }}"'
             yield _Place(what, output.format, output.path, output.table, example, output.location)
-
-
-@output_rule("output-mode")
-def updates_without_key(_: CompiledProject, model: CompiledModel, output: Output) -> Problems:
-    """A table takes changed rows only if it knows which rows they replace."""
-    facts = format_of(output.format)
-    if (
-        facts.updates_by_key
-        and model.streaming
-        and model.config.output_mode == "update"
-        and not model.config.unique_key
-    ):
-        yield Problem(
-            f"`{model.name}` streams in update mode, but sets no unique_key",
-            f"sink `{output.sink}` of format {output.format} needs the columns that identify a row: a changed row "
-            "replaces the earlier one with the same values in them",
-            "add unique_key, for an aggregation with the columns of its GROUP BY",
-            model.place_of("output_mode"),
-        )

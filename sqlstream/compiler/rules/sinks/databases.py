@@ -11,20 +11,6 @@ from sqlstream.project.files.paths import is_absolute, plain_path
 from sqlstream.project.formats.formats import format_of
 
 
-@output_rule("missing-key")
-def updates_without_key(_: CompiledProject, model: CompiledModel, output: Output) -> Problems:
-    """A database needs a `unique_key` to replace the rows that a batch of update mode changes."""
-    facts, config = format_of(output.format), model.config
-    if facts.is_database and model.streaming and config.output_mode == "update" and not config.unique_key:
-        yield Problem(
-            f"`{model.name}` streams in update mode into sink `{output.sink}` of format {output.format}, but has no "
-            "unique_key",
-            "each batch has the changed rows, and the key decides which rows of the table they replace",
-            "add unique_key with the columns that identify a row, usually those of GROUP BY",
-            model.place_of("output_mode"),
-        )
-
-
 @rule("relative-storage")
 def embedded_files(compiled: CompiledProject) -> Problems:
     """A SQLite file is on the disk of one machine, so its target runs on one machine and stores its data there."""

@@ -47,6 +47,21 @@ def deleting_without_key(_: CompiledProject, model: CompiledModel, __: Output) -
         )
 
 
+@output_rule("missing-key")
+def updates_without_key(_: CompiledProject, model: CompiledModel, output: Output) -> Problems:
+    """A table or a database needs a `unique_key` to replace the rows that a batch of update mode changes."""
+    facts, config = format_of(output.format), model.config
+    needs_key = facts.is_database or facts.updates_by_key
+    if needs_key and model.streaming and config.output_mode == "update" and not config.unique_key:
+        yield Problem(
+            f"`{model.name}` streams in update mode into sink `{output.sink}` of format {output.format}, but has no "
+            "unique_key",
+            "each batch has the changed rows, and the key decides which rows of the table they replace",
+            "add unique_key with the columns that identify a row, usually those of GROUP BY",
+            model.place_of("output_mode"),
+        )
+
+
 @output_rule("unused-config", severity=Severity.WARNING)
 def unused_keys(_: CompiledProject, model: CompiledModel, output: Output) -> Problems:
     """`unique_key` and `delete_when` have an effect only on a sink that can replace and delete rows."""
