@@ -65,6 +65,29 @@ def test_a_failed_query_restarts(orders: ProjectFolder, read_parquet: Rows) -> N
     assert [type(event) for event in events].count(QueryStarted) == 1
 
 
+def test_a_restart_over_a_static_stored_output_is_reported(orders: ProjectFolder) -> None:
+    """Such a query is prepared again, in a new session, whose batches are reported like those of the first one."""
+    kinds = "{{ config(sink='lake', materialized='stored', output_mode='complete') }} select kind, count(*) as n from "
+    joined = moody("joined") + "join {{ ref('kinds') }} using (kind)\n"
+    orders.write(
+        {
+            "models/kinds.sql": kinds + "{{ source('shop', 'orders') }} group by kind",
+            "models/joined.sql": joined.replace("select id from", "select id, kind from"),
+        }
+    )
+    events: list[RunEvent] = []
+
+    def notify(event: RunEvent) -> None:
+        events.append(event)
+        if restarts(events):
+            set_mood("joined")
+
+    results = run_models(RunRequest(ProjectRequest(orders.root), available_now=True), notify).results
+
+    found = {result.model: (result.status, result.restarts, result.rows_out) for result in results}
+    assert found == {"kinds": (Status.SUCCESS, 0, 4), "joined": (Status.SUCCESS, 1, 10)}
+
+
 def test_a_query_fails_after_its_last_attempt(orders: ProjectFolder) -> None:
     """After the last attempt the query is reported as failed; delays grow, and the other query runs to its end."""
     orders.write({"models/moody.sql": moody("second"), "models/good.sql": f"{{{{ config(sink='lake') }}}} {ALL}"})
