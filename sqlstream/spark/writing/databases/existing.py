@@ -61,7 +61,7 @@ class _Differences:
             yield text, self._layout.dialect.add_key(self._layout.table, names)
 
     def other_keys(self) -> Iterator[tuple[str, str]]:
-        """Yields the unique indexes for which the database would replace a row with another key, and how to drop each."""
+        """Yields the unique indexes for which the database would replace other rows, and how to drop each of them."""
         layout, drop = self._layout, self._layout.dialect.drop_unique
         keys = frozenset(key.lower() for key in layout.keys)
         if not keys or drop is None:
