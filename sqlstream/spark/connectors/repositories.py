@@ -115,7 +115,7 @@ def _opened(repository: Repository, jar: Jar) -> Iterator[tuple[BinaryIO, int]]:
     request = urllib.request.Request(f"{repository.url.rstrip('/')}/{jar.path}")  # noqa: S310 - the user's own address
     if repository.username or repository.password:
         pair = base64.b64encode(f"{repository.username}:{repository.password}".encode()).decode()
-        request.add_header("Authorization", f"Basic {pair}")
+        request.add_unredirected_header("Authorization", f"Basic {pair}")
     with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:  # noqa: S310
         yield response, int(response.headers.get("Content-Length") or 0)
 

@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from typing import Any
 from urllib.parse import quote
 
@@ -50,9 +51,11 @@ class RegistryClient:
         found = self._entry(subject, number)
         if found.get("schemaType", "AVRO") != "AVRO":
             raise RegistryError(f"version {number} of {subject} is {found['schemaType']}, not Avro")
-        named = self._named(found)
-        schema = _inlined(json.loads(found["schema"]), named, set())
-        return PinnedSchema(int(found["version"]), int(found["id"]), json.dumps(schema))
+        try:
+            schema = _inlined(json.loads(found["schema"]), self._named(found), set())
+            return PinnedSchema(int(found["version"]), int(found["id"]), json.dumps(schema))
+        except (KeyError, TypeError, ValueError) as error:
+            raise RegistryError(f"{self._shown} returns an invalid schema for version {number} of {subject}") from error
 
     def _named(self, entry: Mapping[str, Any]) -> dict[str, object]:
         """Returns the schemas that another one refers to, by name."""
@@ -71,15 +74,17 @@ class RegistryClient:
     def _get(self, path: str) -> object:
         request = urllib.request.Request(self.url.rstrip("/") + path, headers={"Accept": _ACCEPT})  # noqa: S310
         if self.token:
-            request.add_header("Authorization", f"Bearer {self.token}")
+            request.add_unredirected_header("Authorization", f"Bearer {self.token}")
         elif self.username or self.password:
             pair = base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
-            request.add_header("Authorization", f"Basic {pair}")
+            request.add_unredirected_header("Authorization", f"Basic {pair}")
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:  # noqa: S310 - the user's own address
                 return json.load(response)
         except urllib.error.HTTPError as error:
             raise RegistryError(f"{self._shown}: HTTP {error.code} {error.reason}") from error
+        except HTTPException as error:  # its message can contain a password that is in the address
+            raise RegistryError(f"{self._shown}: {type(error).__name__}") from None
         except (OSError, ValueError) as error:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
             raise RegistryError(f"{self._shown}: {getattr(reason, 'strerror', None) or reason}") from error

@@ -31,7 +31,7 @@ TIME_UNIT = "timeUnit"
 _MICROSECONDS: Mapping[str, Callable[[Column], Column]] = {
     "millis": lambda number: number * 1000,
     "micros": lambda number: number,
-    "nanos": lambda number: floor(number / 1000),
+    "nanos": lambda number: floor(number.cast("decimal(19, 0)") / 1000).cast("bigint"),  # a double would not be exact
 }
 
 _TIMES = (DateType, TimestampType, TimestampNTZType)
