@@ -160,7 +160,7 @@ CODES: dict[str, str] = {
     "state-change": "A stateful query has changed since its checkpoint was written.",
     "output-columns": "The output of a query cannot hold its new columns together with the existing rows.",
     "output-not-empty": "The output of a query contains batches of another checkpoint.",
-    "sink-change": "A query would write files to another place than its checkpoint did so far.",
+    "sink-change": "A query would write to other files or another table than its checkpoint did so far.",
     "source-change": "A query would read a source from another place than its checkpoint did so far.",
     "stored-missing": "A query reads the stored output of a model that has not written any.",
     "torn-checkpoint": "A file of a checkpoint or output is incomplete or missing.",

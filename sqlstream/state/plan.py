@@ -133,7 +133,7 @@ def _plan_checkpoint(
         change = f"its ledger {problem}"
         return QueryPlan(Action.RESUME, state.version, writes_ledger=True, changes=(change,), accepted=True)
     old = state.ledger.identity
-    if _sink(old) != _sink(identity) and format_of(identity.sink_format).writes_files:
+    if _sink(old) != _sink(identity) and format_of(identity.sink_format).keeps_output:
         before, after = (_sink_text(each) for each in (old, identity))
         return _refused(refusals.sink_changed(identity, state.ledger_path, before, after, place))
     moved = _moved_source(old, identity)

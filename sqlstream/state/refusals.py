@@ -117,17 +117,17 @@ def kind_changed(identity: QueryIdentity, ledger_path: str, place: Place) -> Fin
 
 
 def sink_changed(identity: QueryIdentity, ledger_path: str, before: str, after: str, place: Place) -> Finding:
-    """Returns the refusal of an output whose log lacks the earlier batches.
+    """Returns the refusal of an output that lacks the earlier batches.
 
-    Spark does not find them when it compacts the log, after at most ten batches. The query then always fails, and the
-    output is unreadable (tested on 4.3; the guide forbids it under "Recovery Semantics after Changes in a Streaming
-    Query").
+    With files, Spark does not find them when it compacts the log, after at most ten batches. The query then always
+    fails, and the output is unreadable (tested on 4.3; the guide forbids it under "Recovery Semantics after Changes in
+    a Streaming Query").
     """
     return _finding(
         "sink-change",
         f"the earlier batches of `{identity.model}` went to another sink",
-        f"the sink changed from {before} to {after} since {ledger_path} was written; Spark cannot continue in a "
-        "folder without the first batches",
+        f"the sink changed from {before} to {after} since {ledger_path} was written; the "
+        "new output would lack the rows of the earlier batches",
         f"{refresh_text(identity.model)}; or restore the old format and path of the sink",
         place,
     )

@@ -140,6 +140,11 @@ class Format:
         return self.writes_files or self.is_embedded
 
     @property
+    def keeps_output(self) -> bool:
+        """Whether a sink is files or a table, so that a query with a new sink would leave its earlier rows behind."""
+        return self.writes_files or self.is_table or self.is_database
+
+    @property
     def merges_batches(self) -> bool:
         """Whether a sink gets each batch as a whole, and applies `unique_key` to it or can do so."""
         return self.is_database or self.updates_by_key or self.name == "python"

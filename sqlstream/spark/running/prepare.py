@@ -158,7 +158,7 @@ def identity_of(
         | _called_functions(compiled.project.functions, parts),
         sources=uses,
         sink_format=model.output.format if model.output else "",
-        sink_path=model.output.place if model.output else None,
+        sink_path=(model.output.place or model.output.database_table) if model.output else None,
         output_mode=model.config.output_mode,
         stateful=stateful,
         settings=settings,

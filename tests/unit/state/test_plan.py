@@ -127,12 +127,15 @@ def test_accepting_without_a_change_has_no_effect() -> None:
         (("parquet", "per_hour"), ("parquet", "hourly")),
         (("parquet", "per_hour"), ("json", "per_hour")),
         (("noop", None), ("parquet", "per_hour")),
+        (("jdbc", "per_hour"), ("jdbc", "hourly")),
+        (("parquet", "per_hour"), ("sqlite", "per_hour.sqlite")),
+        (("delta", "per_hour"), ("delta", "hourly")),
     ],
 )
-def test_a_file_sink_cannot_change(
+def test_a_sink_of_files_or_a_table_cannot_change(
     before: tuple[str, str | None], after: tuple[str, str], stateful: bool, options: StartOptions
 ) -> None:
-    """A file sink cannot change its path or format, because Spark would fail at its tenth batch; no option accepts it."""
+    """A sink cannot become other files or another table, which would lack earlier rows; no option accepts it."""
     old = replace(STATEFUL, stateful=stateful, sink_format=before[0], sink_path=before[1])
     new = replace(STATEFUL, stateful=stateful, sink_format=after[0], sink_path=after[1])
 
