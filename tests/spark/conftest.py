@@ -22,6 +22,7 @@ from kafka_broker import KafkaBroker, start_kafka
 from kafka_topics import Topic, create_topic
 from mariadb import start_mariadb
 from postgres import start_postgres
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from sqlstream import ProjectRequest, RunRequest, run_models
@@ -29,6 +30,7 @@ from sqlstream.app.request import Selection
 from sqlstream.app.run import RunOutcome
 from sqlstream.compiler.spark_versions import minor_version
 from sqlstream.spark.jvm.internals import SETTING
+from sqlstream.spark.jvm.launch import launch_jvm
 from sqlstream.spark.jvm.session import SHORT_LIVED_JVM
 from sqlstream.state.runs.events import QueryResult, RunEvent
 
@@ -267,15 +269,23 @@ def spark() -> Iterator[SparkSession]:
 
 
 def bare_session(master: str, **more: str) -> SparkSession:
-    """Returns a session that sqlstream did not create. `more` are Spark settings with `__` for dots."""
-    builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
+    """Returns a session that sqlstream did not create. `more` are Spark settings with `__` for dots.
+
+    Its JVM is one that a later run of sqlstream in this process can replace, if that needs other jars.
+    """
     settings = {
+        "spark.master": master,
+        "spark.ui.enabled": "false",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.sql.shuffle.partitions": "1",
         SETTING: "true",  # the JVM may have been started for a target that turns the internals off
         **{name.replace("__", "."): value for name, value in more.items()},
     }
+    if SparkContext._gateway is None:
+        conf = SparkConf().setAll([("spark.app.name", "tests"), *settings.items()])
+        SparkContext._ensure_initialized(gateway=launch_jvm(conf, lambda _: None))
+    builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
