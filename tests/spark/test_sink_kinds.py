@@ -145,6 +145,8 @@ def test_spark_and_the_compiler_judge_a_sink_alike(writing: SparkSession, tmp_pa
     for index, (mode, trigger, partition) in enumerate(asked):
         if sink in ("csv", "table") and trigger == "continuous":
             continue  # Spark refuses only in the first batch: test_triggers_and_fan_out
+        if sink == "csv" and mode == "complete":
+            continue  # Spark refuses it, but sqlstream replaces the files itself: test_snapshots
         by_spark = is_started(writing, sink, mode, trigger, partition, tmp_path / f"{sink}-{index}")
         by_compiler = is_compiled(sink, mode, trigger, partition, tmp_path / f"compiled-{index}")
         if by_spark is not by_compiler:
