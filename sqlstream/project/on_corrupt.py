@@ -64,7 +64,7 @@ def on_corrupt_problems(table: SourceTable) -> Iterator[Finding]:
             table,
             "on_corrupt",
             "sets on_corrupt but no value_format",
-            "without a format the values of messages are bytes, and no record is corrupt",
+            "without value_format the values are bytes, which sqlstream does not parse",
             "for example, add `value_format: json` and the columns of the values, or remove `on_corrupt`",
         )
         return

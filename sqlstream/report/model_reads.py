@@ -26,7 +26,7 @@ def _how(read: ModelRead) -> str:
         return f"{read.model}: its stored output{f'; {others} {reads} it' if read.queries > 1 else ''}"
     if read.queries == 1:
         return f"{read.model}: this query computes it"
-    state = f", each with the state of its own {' and '.join(read.state)}" if read.state else ""
+    state = f", each with its own state of {' and '.join(read.state)}" if read.state else ""
     return f"{read.model}: this query and {others} compute it{state}"
 
 

@@ -154,7 +154,7 @@ def unfit_format_table(model: str, table: str, problem: ColumnChange, place: Pla
     return _finding(
         "output-columns",
         f"the table {table} cannot hold the columns of `{model}`: {problem.text}",
-        "the table has columns of its own, to which a run adds only the new columns of a changed model",
+        "the table has its own columns, to which a run adds only the new columns of a changed model",
         f"{problem.undo}; or {refresh_text(model)}",
         place,
     )

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from conftest import LONGEST_WAIT_SECONDS, PROJECT, ProjectFolder
-from kafka_broker import KafkaBroker, start_kafka
+from kafka_broker import KafkaBroker
 from kafka_topics import Record, Topic, create_topic
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
-    """A running broker."""
-    broker = start_kafka(tmp_path_factory.mktemp("kafka"))
-    yield broker
-    broker.stop()
-
-
 @pytest.fixture
-def topic(broker: KafkaBroker, tmp_path: Path) -> Topic:
+def topic(kafka: KafkaBroker, tmp_path: Path) -> Topic:
     """A new compacted topic: the broker refuses records without a key."""
-    return create_topic(broker.servers, tmp_path.name.lower(), **{"cleanup.policy": "compact"})
+    return create_topic(kafka.servers, tmp_path.name.lower(), **{"cleanup.policy": "compact"})
 
 
 def sink(topic: Topic, keys: str = "", options: str = "") -> str:
@@ -85,9 +76,9 @@ def test_a_column_value_is_written_as_it_is(folder: ProjectFolder, topic: Topic)
     assert topic.records() == [Record(b"k", b"a"), Record(b"k", None)]
 
 
-def test_records_are_made_without_micro_batches(folder: ProjectFolder, broker: KafkaBroker, topic: Topic) -> None:
+def test_records_are_made_without_micro_batches(folder: ProjectFolder, kafka: KafkaBroker, topic: Topic) -> None:
     """Continuous and real-time queries write JSON too."""
-    given = create_topic(broker.servers, f"{topic.name}-in")
+    given = create_topic(kafka.servers, f"{topic.name}-in")
     options = f"{{kafka.bootstrap.servers: '{given.servers}', subscribe: {given.name}, startingOffsets: earliest}}"
     modes = {
         "flowing": "trigger={'continuous': '1 second'}",

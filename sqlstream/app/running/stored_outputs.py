@@ -18,11 +18,9 @@ from sqlstream.project.values import Schema, SourceTable
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.checkpoints import read_checkpoint
 from sqlstream.spark.storage.storage import storage_for, storage_problems
+from sqlstream.spark.table_formats.table import DELTA_LOG
 from sqlstream.state.layout import output_path, output_table, query_root
 from sqlstream.state.ledger import OutputColumn
-
-DELTA_LOG = "_delta_log"
-"""The folder that makes a folder a Delta table."""
 
 
 @dataclass(frozen=True)

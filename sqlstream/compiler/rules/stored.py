@@ -14,7 +14,7 @@ def stored_without_sink(compiled: CompiledProject) -> Problems:
     return (
         Problem(
             f"`{model.name}` has materialized: stored but no sink",
-            "the models that read it would read the rows in its sink",
+            "other models read the rows of a stored model from its sink",
             "add a sink; or remove `materialized`, so that each query that reads it computes it",
             model.place_of("materialized"),
         )

@@ -43,7 +43,7 @@ def places_of_tables(compiled: CompiledProject) -> Problems:
             yield Finding(
                 "invalid-value",
                 f"{place.what} has both a path and a table",
-                "each of them names a table",
+                "both name a table, and there can be only one",
                 "remove one of them",
                 place.location,
             )

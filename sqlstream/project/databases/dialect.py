@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from sqlstream.project.types.types import Array, DataType, Decimal, Map, Primitive, Struct
+from sqlstream.project.types.types import DataType, Decimal, type_name
 
 BATCHES = "_sqlstream_batches"
 """The table with the last batch of each query that a database has applied."""
@@ -16,7 +16,7 @@ class Stored:
     """How a database stores the values of one type.
 
     Spark computes `spark` from a column and writes it to a staging column of type `staged`. The database computes `sql`
-    from the staging column and stores it as `type`. `{}` stands for the column. `accepts` are other types of an
+    from the staging column and stores it as `type`. `{}` is replaced by the column. `accepts` are other types of an
     existing column that hold every value, in lower case. `digits` are the decimal digits before and after the point.
     """
 
@@ -74,19 +74,16 @@ class Dialect:
         return self.quote_mark + name.replace(self.quote_mark, 2 * self.quote_mark) + self.quote_mark
 
 
-def type_name(type_: DataType) -> str:
-    """Returns the name of a type without its parts, such as `bigint`, `decimal` or `struct`; empty if unknown."""
-    if isinstance(type_, Primitive):
-        return "interval" if type_.name.startswith("interval") else type_.name
-    return _NESTED.get(type(type_), "")
+def type_family(type_: DataType) -> str:
+    """Returns the name of a type without its parts, and `interval` for all intervals; empty if unknown."""
+    name = type_name(type_)
+    return "interval" if name.startswith("interval") else name
 
 
 def digits_of(type_: Decimal) -> tuple[int, int]:
     """Returns the digits of a decimal before and after the point."""
     return type_.precision - type_.scale, type_.scale
 
-
-_NESTED: dict[type, str] = {Array: "array", Map: "map", Struct: "struct", Decimal: "decimal"}
 
 AS_JSON = frozenset({"array", "map", "struct", "variant"})
 """Types that databases store as JSON text."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlstream.project.databases.dialect import AS_JSON, UNSTORED, Dialect, Stored, digits_of, type_name
+from sqlstream.project.databases.dialect import AS_JSON, UNSTORED, Dialect, Stored, digits_of, type_family
 from sqlstream.project.types.types import DataType, Decimal
 
 LONGEST_KEY = 255
@@ -56,7 +56,7 @@ _TYPES = {
 
 
 def _store(type_: DataType, is_key: bool) -> Stored | None:
-    name = type_name(type_)
+    name = type_family(type_)
     if isinstance(type_, Decimal):
         return Stored(
             f"DECIMAL({type_.precision},{type_.scale})", accepts=frozenset({"decimal"}), digits=digits_of(type_)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlstream.project.databases.dialect import AS_JSON, UNSTORED, Dialect, Stored, digits_of, type_name
+from sqlstream.project.databases.dialect import AS_JSON, UNSTORED, Dialect, Stored, digits_of, type_family
 from sqlstream.project.types.types import DataType, Decimal
 
 _TEXTS = frozenset({"text", "varchar", "bpchar", "citext", "name"})
@@ -28,7 +28,7 @@ _TYPES = {
 
 
 def _store(type_: DataType, _is_key: bool) -> Stored | None:
-    name = type_name(type_)
+    name = type_family(type_)
     if isinstance(type_, Decimal):
         return Stored(
             f"numeric({type_.precision},{type_.scale})", accepts=frozenset({"numeric"}), digits=digits_of(type_)

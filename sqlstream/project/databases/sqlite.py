@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlstream.project.databases.dialect import AS_JSON, UNSTORED, Dialect, Stored, type_name
+from sqlstream.project.databases.dialect import AS_JSON, UNSTORED, Dialect, Stored, type_family
 from sqlstream.project.types.types import DataType, Decimal
 
 EXACT_DIGITS = 15
@@ -29,7 +29,7 @@ _TYPES = {
 
 
 def _store(type_: DataType, _is_key: bool) -> Stored | None:
-    name = type_name(type_)
+    name = type_family(type_)
     if isinstance(type_, Decimal):
         is_exact = type_.precision <= EXACT_DIGITS
         column = f"DECIMAL({type_.precision},{type_.scale})" if is_exact else "TEXT"

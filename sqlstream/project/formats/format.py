@@ -136,7 +136,7 @@ class Format:
 
     @property
     def writes_path(self) -> bool:
-        """Whether a sink of the format has a path of its own."""
+        """Whether a sink of the format has its own path."""
         return self.writes_files or self.is_embedded
 
     @property

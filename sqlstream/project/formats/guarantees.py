@@ -43,7 +43,7 @@ _ENTRIES = (
         EXACTLY_ONCE,
         "Spark's log of files, `_spark_metadata`; readers that list the folder also see files of an interrupted batch",
     ),
-    _Entry(_FILES, (COMPLETE,), EXACTLY_ONCE, "each batch writes all files anew and then replaces the earlier ones"),
+    _Entry(_FILES, (COMPLETE,), EXACTLY_ONCE, "each batch writes all files again, and then replaces the earlier ones"),
     _Entry(_FILES, (BATCH,), EXACTLY_ONCE, "the new files replace the earlier ones when they are complete"),
     _Entry(("delta",), (APPEND,), EXACTLY_ONCE, "the commit of a batch records its query and number, as `txn`"),
     _Entry(

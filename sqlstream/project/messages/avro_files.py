@@ -95,7 +95,7 @@ def _no_subject(key: str, place: Location) -> Finding:
     return Finding(
         "missing-key",
         f"the schema registry needs the key `{key}`",
-        "a subject is named after its topic, and the option subscribe does not name exactly one",
+        "by default a subject is named after the topic, and the option subscribe does not name exactly one topic",
         f"add `{key}:` to schema_registry",
         place,
     )

@@ -136,7 +136,7 @@ def _key(table: TableNode, registry: SchemaRegistry | None) -> tuple[DataType, A
 
 
 def _without_types(place: Location) -> Finding:
-    why, fix = "a key is parsed to the types of its columns", "add `data_type:` to each column"
+    why, fix = "sqlstream parses a key into typed columns", "add `data_type:` to each column"
     return Finding("missing-key", "the columns of `key_columns` have no types", why, fix, place)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlstream.errors import Finding
 from sqlstream.project.configuration.overrides import MESSAGE_KEYS
@@ -35,9 +35,27 @@ def message_problems(table: SourceTable) -> Iterator[Finding]:
 
 
 def _value_problems(table: SourceTable, messages: MessageFormat) -> Iterator[Finding]:
-    form = messages.value_format
     types = [key for key in ("schema", "schema_file") if key in table.places]
     types += ["columns"] if any(column.data_type for column in table.columns) else []
+    yield from _schema_problems(table, messages, types)
+    yield from _registry_problems(table, messages)
+    if messages.value_format == DEBEZIUM and messages.columns:
+        yield from _nested_times(table, messages.columns[-1].type)
+    for column in messages.columns:
+        if column.name.lower().startswith(PREFIX):
+            yield _problem(
+                table,
+                "invalid-value",
+                types[0] if types else "value_format",
+                f"declares the column {quoted(column.name)}",
+                f"names that begin with `{PREFIX}` are reserved for metadata, such as `{PREFIX}offset`",
+                "rename the column, or remove it: the metadata columns need no declaration",
+            )
+
+
+def _schema_problems(table: SourceTable, messages: MessageFormat, types: Sequence[str]) -> Iterator[Finding]:
+    """Yields the problem of a schema that the format does not take, or needs. `types` are the keys that declare one."""
+    form = messages.value_format
     if form in PLAIN and types:
         columns = f"`value {messages.columns[0].type}`"
         yield _problem(
@@ -49,15 +67,18 @@ def _value_problems(table: SourceTable, messages: MessageFormat) -> Iterator[Fin
             "remove the schema, and the data_type of columns",
         )
     if form in (JSON, PROTOBUF, DEBEZIUM) and not types:
-        why = f"a value of the format {form} has the columns that the table declares"
+        why = f"values of the format {form} have the columns that the table declares"
         yield _problem(table, "missing-schema", "value_format", "has no columns", why, _EXAMPLE)
-    if form == AVRO and messages.registry is None and "schema_file" not in table.places:
+
+
+def _registry_problems(table: SourceTable, messages: MessageFormat) -> Iterator[Finding]:
+    if messages.value_format == AVRO and messages.registry is None and "schema_file" not in table.places:
         yield _problem(
             table,
             "missing-schema",
             "value_format",
             "has neither a schema_file nor a schema_registry",
-            "bytes of Avro can be read only with the schema of their writer",
+            "an Avro value can be read only with the schema that wrote it",
             "add schema_file: with the .avsc file of the producer, or schema_registry: {url: ...}",
         )
     if not messages.has_avro and messages.registry is not None:
@@ -66,21 +87,9 @@ def _value_problems(table: SourceTable, messages: MessageFormat) -> Iterator[Fin
             "unknown-key",
             "schema_registry",
             "has a schema_registry, but no format avro",
-            "only Avro messages have the ids of schemas",
+            "only Avro messages contain ids of schemas",
             "set `value_format: avro`, or remove `schema_registry`",
         )
-    if form == DEBEZIUM and messages.columns:
-        yield from _nested_times(table, messages.columns[-1].type)
-    for column in messages.columns:
-        if column.name.lower().startswith(PREFIX):
-            yield _problem(
-                table,
-                "invalid-value",
-                types[0] if types else "value_format",
-                f"declares the column {quoted(column.name)}",
-                f"names that begin with `{PREFIX}` are those of the metadata, such as `{PREFIX}offset`",
-                "the metadata needs no declaration: remove the column, or rename it",
-            )
 
 
 def _nested_times(table: SourceTable, row: DataType) -> Iterator[Finding]:
@@ -90,8 +99,8 @@ def _nested_times(table: SourceTable, row: DataType) -> Iterator[Finding]:
                 table,
                 "invalid-value",
                 "value_format",
-                f"declares the column `{column.name} {column.type}` with a time inside",
-                "Debezium writes such a time as a number, which Spark would read in another unit",
+                f"declares the column `{column.name} {column.type}`, which contains a time",
+                "Debezium writes times as numbers, and Spark would read a nested one in the wrong unit",
                 "declare the time as bigint or string, and convert it in a model",
             )
 
@@ -104,7 +113,7 @@ def _key_problems(table: SourceTable, messages: MessageFormat) -> Iterator[Findi
             "missing-schema",
             "key_format",
             "has a key_format: avro but no schema_registry",
-            "the schema of keys is that of their subject in a registry",
+            "sqlstream takes the schema of Avro keys from a registry",
             "add schema_registry: {url: ...}",
         )
     if form == JSON and not has_columns:
@@ -122,7 +131,7 @@ def _key_problems(table: SourceTable, messages: MessageFormat) -> Iterator[Findi
             "invalid-value",
             "key_columns",
             f"declares key_columns, but its key_format is {form}",
-            f"such a key is the column `{PREFIX}key {messages.key}`",
+            f"a key of this format is one column, `{PREFIX}key {messages.key}`",
             "remove `key_columns`, or set `key_format: json`",
         )
 
@@ -133,7 +142,7 @@ def _not_kafka(table: SourceTable, key: str) -> Finding:
         "unknown-key",
         key,
         f"has the key {quoted(key)}, but its format is {table.format}",
-        "only the messages of Kafka have a key and a value with formats",
+        "only Kafka messages have a key and a value to parse",
         "set format: kafka, or remove the key",
     )
 

@@ -120,6 +120,14 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _INTERVAL = re.compile(r"interval (?:(?:year|month)(?: to month)?|(?:day|hour|minute|second)(?: to \w+)?)")
 
 
+_WITH_PARTS: Mapping[type, str] = {Array: "array", Map: "map", Struct: "struct", Decimal: "decimal"}
+
+
+def type_name(type_: DataType) -> str:
+    """Returns the name of a type without its parts, such as `bigint`, `decimal` or `struct`; empty if unknown."""
+    return type_.name if isinstance(type_, Primitive) else _WITH_PARTS.get(type(type_), "")
+
+
 def read_json_schema(text: str) -> Struct | Unknown:
     """Returns the schema in the output of Spark's `df.schema.json()`; Unknown for text of any other form. An unknown
     type, such as a user-defined one, becomes Unknown.

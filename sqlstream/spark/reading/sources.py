@@ -117,7 +117,7 @@ class Readers:
         return _declared(reader.load(self._path(table)) if table.path else reader.load(), schema)
 
     def _open_own(self, reader: DataStreamReader | DataFrameReader, table: SourceTable) -> DataFrame:
-        """Returns a table that has columns of its own, by its name in the catalog or its path, which is no pattern."""
+        """Returns a table that has its own columns, by its name in the catalog or its path, which is no pattern."""
         if table.table is not None:
             return reader.table(table.table)
         return reader.format(table.format).load(join(str(self.root), table.path or ""))

@@ -84,7 +84,7 @@ def _start_batches(writer: DataStreamWriter, batches: BatchWriter, target: SinkT
     """Starts a query whose micro-batches sqlstream writes. Raises: FindingsError, Spark's errors."""
 
     def write(rows: DataFrame, number: int) -> None:
-        (query,) = target.frame.sparkSession.streams.active  # each query has a session of its own
+        (query,) = target.frame.sparkSession.streams.active  # each query has its own session
         batches.write(target.rows_to_write(rows), target.batch(number, query.id))
 
     batches.open()

@@ -16,6 +16,9 @@ from sqlstream.spark.reading.type_text import type_text
 from sqlstream.spark.storage.storage import storage_for
 from sqlstream.state.ledger import OutputColumn
 
+DELTA_LOG = "_delta_log"
+"""The folder that makes a folder a Delta table."""
+
 ICEBERG_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
 
 
@@ -39,7 +42,7 @@ class FormatTable:
         """Returns whether the table exists. Raises: Spark's errors."""
         if self.format == "delta" and self.path is not None:  # Delta's catalog raises for a missing folder
             storage, path = storage_for(self.path, self.session)
-            return storage.exists(f"{path}/_delta_log")
+            return storage.exists(f"{path}/{DELTA_LOG}")
         return self.session.catalog.tableExists(self.name)
 
     def partitions(self) -> tuple[str, ...]:

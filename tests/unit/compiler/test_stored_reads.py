@@ -102,7 +102,7 @@ def test_storage_keeps_types_and_lineage_but_no_watermark(compiled: CompiledProj
 
 
 def test_a_missing_watermark_names_the_reason(tmp_path: Path) -> None:
-    """An aggregation over a stored output needs a watermark of its own, even if the stored model has one."""
+    """An aggregation over a stored output needs its own watermark, even if the stored model has one."""
     counts = "{{ config(sink='lake') }} select count(*) as n from {{ ref('bronze') }} group by window(at, '1 hour')"
     write(tmp_path, {"bronze": BRONZE, "counts": counts})
 
@@ -134,5 +134,5 @@ def test_an_explanation_says_how_a_query_reads_each_model(compiled: CompiledProj
         ModelRead("silver", is_stored=True, queries=2),
     )
     lines = reads_lines(found)
-    assert lines[1] == "  clean: this query and 1 more query compute it, each with the state of its own deduplication"
+    assert lines[1] == "  clean: this query and 1 more query compute it, each with its own state of deduplication"
     assert lines[3] == "  bronze: its stored output; 1 more query reads it"

@@ -65,7 +65,7 @@ def test_other_texts_are_refused(schema: str, why: str) -> None:
 
 
 def test_a_file_of_pinned_schemas_keeps_all_versions() -> None:
-    """The file has all versions in order, and the newest one is the reader's, in whatever order they were found."""
+    """The file has all versions in order, and the newest one is the reader's, however they were ordered before."""
     new, old = PinnedSchema(2, 7, '"string"'), PinnedSchema(1, 9, '"bytes"')
 
     text = pinned_text("orders-value", [new, old])

@@ -31,7 +31,7 @@ def lake_problems(given: GivenOptions) -> Iterator[Finding]:
             yield Finding(
                 "option-value",
                 f"{given.what} sets both {one} and {other}",
-                f"each of them chooses where to read, and {given.format.name} takes only one of them",
+                f"both choose which rows to read, and {given.format.name} supports only one of them",
                 "remove one of them",
                 given.place(other),
             )
@@ -54,7 +54,7 @@ def _delta_changes(given: GivenOptions) -> Iterator[Finding]:
     yield Finding(
         "missing-key",
         f"{given.what} sets {reads} without startingVersion or startingTimestamp",
-        "Delta reads the changes of a static table only from a version or time on",
+        "Delta needs a version or a time from which to read the changes of a static table",
         "add startingVersion, for example startingVersion: 0",
         given.place(reads),
     )
@@ -65,8 +65,8 @@ def _replaced(given: GivenOptions) -> Iterator[Finding]:
         if given.has(old):
             yield Finding(
                 "option-value",
-                f"{given.what} sets the option {quoted(old)}, which Iceberg does not take any more",
-                f"Iceberg refuses to read the table: Spark has the option {new} for it",
+                f"{given.what} sets the option {quoted(old)}, which Iceberg no longer supports",
+                f"Iceberg refuses to read the table, because Spark's option {new} replaces this one",
                 f"use {new}"
                 + (", with a time such as 2024-01-31T00:00:00" if new == "timestampAsOf" else "")
                 + (", and mode: batch" if given.streams else ""),

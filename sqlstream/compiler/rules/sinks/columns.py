@@ -12,11 +12,10 @@ from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.rules.rule import Problem, Problems, output_rule
 from sqlstream.errors import Finding
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.types.types import Array, DataType, Decimal, Map, Primitive, Struct
+from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct, type_name
 from sqlstream.project.wording import counted
 
 _NO_FOLDER_NAMES = frozenset({"void", "variant", "interval", "array", "map", "struct", "geometry", "geography"})
-_NESTED = {Array: "array", Map: "map", Struct: "struct", Decimal: "decimal"}
 
 
 @output_rule("partition-column")
@@ -111,7 +110,7 @@ def _refused_names(model: CompiledModel, output: Output, columns: Sequence[Colum
             shown = ", ".join(repr(character) for character in sorted(refused & set(column.name)))
             yield Problem(
                 f"sink `{output.sink}` cannot write the column `{column.name}` of `{model.name}`",
-                f"a column name of {output.format} cannot contain {shown}",
+                f"a column name in a {output.format} table cannot contain {shown}",
                 "give the column another name with `as`, or set delta.columnMapping.mode: name in the sink's options",
                 model.file.location,
             )
@@ -149,7 +148,7 @@ def _unfit_counts(
 
 def unwritten_reason(format_name: str, type_: DataType) -> str | None:
     """Returns why files of a format cannot store a type; None if they can, or if that is not known."""
-    names = [_name(part) for part in _parts(type_)]
+    names = [type_name(part) for part in _parts(type_)]
     facts = format_of(format_name)
     if "time" in names:
         return f"its type is {type_}, and Spark 4.3 does not start a query with a TIME column"
@@ -163,7 +162,7 @@ def unwritten_reason(format_name: str, type_: DataType) -> str | None:
 def unfit_partition(type_: DataType) -> bool:
     """Returns whether values of a type cannot be in names of folders (INVALID_PARTITION_COLUMN_DATA_TYPE)."""
     collated = isinstance(type_, Primitive) and type_.collation not in (None, "UTF8_BINARY")
-    return collated or _name(type_) in _NO_FOLDER_NAMES
+    return collated or type_name(type_) in _NO_FOLDER_NAMES
 
 
 def _unfit_struct(type_: DataType) -> str | None:
@@ -190,7 +189,3 @@ def _parts(type_: DataType) -> Iterator[DataType]:
         parts = [field.type for field in type_.fields]
     for part in parts:
         yield from _parts(part)
-
-
-def _name(type_: DataType) -> str:
-    return type_.name if isinstance(type_, Primitive) else _NESTED.get(type(type_), "")

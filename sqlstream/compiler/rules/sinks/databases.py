@@ -5,10 +5,10 @@ from __future__ import annotations
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, rule
 from sqlstream.compiler.rules.sinks.outputs import declared_outputs
-from sqlstream.project.databases.dialect import type_name
 from sqlstream.project.databases.dialects import dialect_of
 from sqlstream.project.files.paths import is_absolute, plain_path
 from sqlstream.project.formats.formats import format_of
+from sqlstream.project.types.types import type_name
 
 
 @rule("relative-storage")

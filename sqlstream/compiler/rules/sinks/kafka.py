@@ -121,7 +121,7 @@ def _repeated_names(model: CompiledModel, output: Output, columns: Sequence[Colu
     if repeated and not shape.is_raw:
         yield Problem(
             f"`{model.name}` has several columns with the same name: {quoted_list(repeated)}",
-            f"sink `{output.sink}` writes {shape.value_format} values, in which each field needs its own name",
+            f"sink `{output.sink}` writes {shape.value_format} values, whose fields need different names",
             "give each column a unique name with `as`",
             model.file.location,
         )

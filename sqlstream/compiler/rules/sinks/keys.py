@@ -29,22 +29,20 @@ def columns_of_keys(compiled: CompiledProject, model: CompiledModel, _: Output) 
 
 
 @output_rule("missing-key")
-def deleting_without_key(_: CompiledProject, model: CompiledModel, __: Output) -> Problems:
+def settings_without_key(_: CompiledProject, model: CompiledModel, __: Output) -> Problems:
     """`delete_when` and `sequence_by` need a `unique_key`."""
-    if model.config.sequence_by and not model.config.unique_key:
-        yield Problem(
-            f"`{model.name}` sets sequence_by but no unique_key",
-            "sequence_by decides which of several rows with the same unique_key counts",
-            "add unique_key with the columns that identify a row",
-            model.place_of("sequence_by"),
-        )
-    if model.config.delete_when is not None and not model.config.unique_key:
-        yield Problem(
-            f"`{model.name}` sets delete_when but no unique_key",
-            "a row that meets the condition deletes the row of the output with the same unique_key",
-            "add unique_key with the columns that identify a row",
-            model.place_of("delete_when"),
-        )
+    purposes = {
+        "delete_when": "a row that meets the condition deletes the row of the output with the same unique_key",
+        "sequence_by": "sequence_by decides which of several rows with the same unique_key counts",
+    }
+    for setting, purpose in purposes.items():
+        if getattr(model.config, setting) and not model.config.unique_key:
+            yield Problem(
+                f"`{model.name}` sets {setting} but no unique_key",
+                purpose,
+                "add unique_key with the columns that identify a row",
+                model.place_of(setting),
+            )
 
 
 @output_rule("missing-key")
@@ -64,30 +62,18 @@ def updates_without_key(_: CompiledProject, model: CompiledModel, output: Output
 
 @output_rule("unused-config", severity=Severity.WARNING)
 def unused_keys(_: CompiledProject, model: CompiledModel, output: Output) -> Problems:
-    """`unique_key` and `delete_when` have an effect only on a sink that can replace and delete rows."""
-    if model.config.unique_key and not format_of(output.format).takes_keys:
-        yield Problem(
-            f"`{model.name}` sets unique_key, which has no effect on sink `{output.sink}` of format {output.format}",
-            "this format only adds rows, or replaces all of them",
-            "remove unique_key; or write to a table that can replace rows, such as format jdbc",
-            model.place_of("unique_key"),
-        )
-    if model.config.delete_when is not None and model.config.unique_key and not format_of(output.format).deletes_by_key:
-        yield Problem(
-            f"`{model.name}` sets delete_when, which has no effect on sink `{output.sink}` of format {output.format}",
-            "this format deletes no rows",
-            "remove delete_when; or write to a table that can delete rows, such as format jdbc",
-            model.place_of("delete_when"),
-        )
-
-
-@output_rule("unused-config", severity=Severity.WARNING)
-def unused_sequences(_: CompiledProject, model: CompiledModel, output: Output) -> Problems:
-    """`sequence_by` has an effect only on a sink that applies the rows of a batch all at once."""
-    if model.config.sequence_by and not format_of(output.format).merges_batches:
-        yield Problem(
-            f"`{model.name}` sets sequence_by, which has no effect on sink `{output.sink}` of format {output.format}",
-            "this format takes the rows one after the other, or has no keys",
-            "remove sequence_by",
-            model.place_of("sequence_by"),
-        )
+    """`unique_key`, `delete_when` and `sequence_by` have an effect only on sinks that replace or delete rows by key."""
+    facts, config = format_of(output.format), model.config
+    uses = (
+        ("unique_key", facts.takes_keys, "only adds rows, or replaces all of them", "replace rows"),
+        ("delete_when", facts.deletes_by_key or not config.unique_key, "cannot delete single rows", "delete rows"),
+        ("sequence_by", facts.merges_batches, "writes rows one after the other, or has no keys", "replace rows"),
+    )
+    for setting, has_effect, limit, ability in uses:
+        if getattr(config, setting) and not has_effect:
+            yield Problem(
+                f"`{model.name}` sets {setting}, which has no effect on sink `{output.sink}` of format {output.format}",
+                f"this format {limit}",
+                f"remove {setting}; or write to a table that can {ability}, such as format jdbc",
+                model.place_of(setting),
+            )

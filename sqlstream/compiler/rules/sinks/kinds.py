@@ -37,7 +37,7 @@ def streamable_formats(_: CompiledProject, model: CompiledModel, output: Output)
     is_unknown = isinstance(url, str) and dialect_of(output.format, output.options) is None
     if model.streaming and output.format == "jdbc" and is_unknown:
         yield Problem(
-            f"`{model.name}` streams into sink `{output.sink}`, whose database is not known to sqlstream",
+            f"`{model.name}` streams into sink `{output.sink}`, whose database sqlstream does not know",
             "sqlstream writes streams to PostgreSQL, MariaDB and MySQL, with a URL such as jdbc:postgresql://host/shop",
             "write each batch with a function: format: python, with for example function: sinks:write for "
             "def write(rows, batch)",

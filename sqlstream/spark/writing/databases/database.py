@@ -39,7 +39,7 @@ class FoundTable:
 
 
 class Connection(Protocol):
-    """A connection to a database. Each statement outside of `begin` and `commit` is a transaction of its own.
+    """A connection to a database. Each statement outside of `begin` and `commit` is its own transaction.
 
     All methods raise DatabaseError.
     """

@@ -8,7 +8,6 @@ from contextlib import closing, suppress
 from pyspark.sql import DataFrame
 
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.databases.dialect import type_name
 from sqlstream.project.databases.statements import (
     BatchRecord,
     StoredColumn,
@@ -19,6 +18,7 @@ from sqlstream.project.databases.statements import (
     wrong_keys,
 )
 from sqlstream.project.types.parser import parse_type
+from sqlstream.project.types.types import type_name
 from sqlstream.spark.reading.type_text import type_text
 from sqlstream.spark.writing.databases.database import Connection, Database, DatabaseError
 from sqlstream.spark.writing.databases.existing import check_table
