@@ -42,6 +42,12 @@ class DatabaseServer:
         env = {**os.environ, **self.env}
         return subprocess.run([*self.client, sql], env=env, capture_output=True, text=True, check=False)
 
+    def drop_tables(self) -> None:
+        """Removes all tables of the database."""
+        schema = "public" if "postgres" in self.url else DATABASE
+        for (table,) in self.run(f"select table_name from information_schema.tables where table_schema = '{schema}'"):
+            self.run(f"drop table {table}")
+
     def client_process(self, sql: str) -> subprocess.Popen[str]:
         """Starts the client with SQL that runs for a while, such as one that holds a lock."""
         return subprocess.Popen([*self.client, sql], env={**os.environ, **self.env}, stdout=subprocess.PIPE, text=True)

@@ -54,8 +54,11 @@ class CommandProcess(subprocess.Popen[str]):
             return super().communicate(input, timeout)
         except subprocess.TimeoutExpired as error:
             stacks = [_stack(pid) for pid in descendants(self.pid)]
-            os.killpg(self.pid, signal.SIGKILL)
-            printed = (error.output or b"").decode(errors="replace")[-4000:]
+            self.send_signal(signal.SIGABRT)  # Python prints the stacks of its threads, see PYTHONFAULTHANDLER
+            self.wait()
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+            printed, _ = super().communicate()
             raise AssertionError("\n".join([f"no end within {timeout} s; it printed:", printed, *stacks])) from error
 
 
@@ -66,7 +69,8 @@ def _stack(pid: int) -> str:
     if "java" not in shown or jstack is None:
         return shown
     threads = subprocess.run([jstack, str(pid)], capture_output=True, text=True, check=False).stdout
-    return f"{shown}\n{threads}"
+    spark = [thread for thread in threads.split("\n\n") if "org.apache.spark" in thread]
+    return "\n".join([shown, *spark])
 
 
 @dataclass
@@ -133,7 +137,7 @@ class ProjectFolder:
         return CommandProcess(
             [sys.executable, "-m", "sqlstream", *arguments],
             cwd=self.root,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **(env or {})},
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONFAULTHANDLER": "1", **(env or {})},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -237,15 +241,29 @@ def topic(kafka: KafkaBroker, tmp_path: Path) -> Topic:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[DatabaseServer]:
-    """A running PostgreSQL server."""
+def postgres_server() -> Iterator[DatabaseServer]:
+    """A running PostgreSQL server for all tests of this process."""
     yield from started(start_postgres)
 
 
 @pytest.fixture(scope="session")
-def mariadb() -> Iterator[DatabaseServer]:
-    """A running MariaDB server."""
+def mariadb_server() -> Iterator[DatabaseServer]:
+    """A running MariaDB server for all tests of this process."""
     yield from started(start_mariadb)
+
+
+@pytest.fixture
+def postgres(postgres_server: DatabaseServer) -> DatabaseServer:
+    """A PostgreSQL server without tables."""
+    postgres_server.drop_tables()
+    return postgres_server
+
+
+@pytest.fixture
+def mariadb(mariadb_server: DatabaseServer) -> DatabaseServer:
+    """A MariaDB server without tables."""
+    mariadb_server.drop_tables()
+    return mariadb_server
 
 
 def started(start: Callable[[], DatabaseServer]) -> Iterator[DatabaseServer]:

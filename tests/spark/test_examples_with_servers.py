@@ -92,4 +92,3 @@ def test_events_are_upserted_into_databases(
             counts.setdefault(event["customer_id"], [0, 0])[event["action"] != "Open"] += 1
     found = server.run("select customer_id, opens, closes from customer_visits")
     assert sorted(found) == sorted([customer, str(opens), str(closes)] for customer, (opens, closes) in counts.items())
-    server.run("drop table customer_visits")

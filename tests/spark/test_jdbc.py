@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -47,7 +46,7 @@ class Shop:
 
 
 @pytest.fixture
-def shop(request: pytest.FixtureRequest, orders: ProjectFolder) -> Iterator[Shop]:
+def shop(request: pytest.FixtureRequest, orders: ProjectFolder) -> Shop:
     """Two files of orders, and a server without tables: the parameter, or PostgreSQL. `mysql` is MariaDB's server with
     MySQL's driver.
     """
@@ -61,11 +60,7 @@ def shop(request: pytest.FixtureRequest, orders: ProjectFolder) -> Iterator[Shop
             "      dbtable: '{{ model.name }}'\n"
         }
     )
-    yield Shop(orders, server)
-    for (table,) in server.run(
-        "select table_name from information_schema.tables where table_schema in ('public', 'shop')"
-    ):
-        server.run(f"drop table {table}")
+    return Shop(orders, server)
 
 
 servers = pytest.mark.parametrize("shop", ["postgres", "mariadb"], indirect=True)

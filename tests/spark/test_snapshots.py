@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -40,15 +42,27 @@ def undo_commit(folder: ProjectFolder, batch: int) -> None:
 
 
 def test_each_batch_replaces_the_output(totals: ProjectFolder) -> None:
-    """The output has the rows of the last batch, in their order; the snapshot before it is kept, older ones are not."""
+    """The output has the rows of the last batch, in their order."""
     assert rows(totals) == [("a", 6, 12), ("b", 4, 8)]
-    assert snapshots(totals) == [0, 1]
 
     totals.rows("in/orders/2.json", order_rows(2), modified=2)
     assert totals.result().rows_out == 2
 
     assert rows(totals) == [("a", 9, 18), ("b", 6, 12)]
-    assert snapshots(totals) == [1, 2]
+
+
+def test_a_snapshot_stays_for_a_minute_after_its_replacement(totals: ProjectFolder) -> None:
+    """Readers may still list its files. The previous snapshot stays longer."""
+    totals.rows("in/orders/2.json", order_rows(2), modified=2)
+    assert totals.result().batches == 1
+    assert snapshots(totals) == [0, 1, 2]
+
+    for name in (totals.root / "store/_snapshots/totals").glob("*/_snapshot"):
+        os.utime(name, (time.time() - 3600, time.time() - 3600))
+    totals.rows("in/orders/3.json", order_rows(3), modified=3)
+    assert totals.result().batches == 1
+
+    assert snapshots(totals) == [2, 3]
 
 
 def test_a_repeated_batch_changes_nothing(totals: ProjectFolder) -> None:

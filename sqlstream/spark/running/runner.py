@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from queue import Empty, SimpleQueue
+from queue import Empty, Queue
 
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -73,7 +73,8 @@ class Runner:
         self._restart, self._follow = restart, follow
         self._stopper = Stopper(notify, grace_seconds)
         self._cores = OccupiedCores(notify)
-        self._events: SimpleQueue[tuple[QueryRun, str | None]] = SimpleQueue()
+        # not a SimpleQueue: its `get` never returns if a signal handler outlasts the timeout (CPython 3.11)
+        self._events: Queue[tuple[QueryRun, str | None]] = Queue()
         self._runs: list[QueryRun] = []
         self._stop_requests = 0
         self._stop_reason: str | None = None

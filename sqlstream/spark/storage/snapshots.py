@@ -18,6 +18,12 @@ NAME_FILE = "_snapshot"
 """The file in each complete snapshot that contains the snapshot's name. Readers ignore names that begin with `_`."""
 
 
+KEPT_SECONDS = 60
+"""Time for which a snapshot stays after its replacement. A reader that lists a folder while it is removed would miss
+files without an error.
+"""
+
+
 class Snapshots(Protocol):
     """The snapshots of one output. Their names are `<batch>-<id of the query>`."""
 
@@ -32,7 +38,7 @@ class Snapshots(Protocol):
         """Makes readers see the snapshot `name`, which is complete in its folder. Raises: OSError, Spark's errors."""
 
     def remove_old(self, query_id: str) -> None:
-        """Removes all snapshots of the query except the current and the previous one."""
+        """Removes the snapshots of the query that no reader can still be reading, see `KEPT_SECONDS`."""
 
 
 def snapshots_of(storage: Storage, output: str) -> Snapshots:
@@ -75,7 +81,7 @@ class _LinkedSnapshots:
 
     def remove_old(self, query_id: str) -> None:
         """See `Snapshots`."""
-        _remove(LocalStorage(), str(self._folder), query_id, {self.current, self._previous})
+        _remove_old(LocalStorage(), str(self._folder), query_id, str(self._output), {self.current, self._previous})
 
 
 class _MovedSnapshots:
@@ -105,11 +111,21 @@ class _MovedSnapshots:
 
     def remove_old(self, query_id: str) -> None:
         """See `Snapshots`."""
-        _remove(self._storage, self._folder, query_id, {self._previous})
+        _remove_old(self._storage, self._folder, query_id, self._output, {self._previous})
 
 
-def _remove(storage: Storage, folder: str, query_id: str, kept: set[str | None]) -> None:
-    """Removes the snapshots of a query in `folder`, except those in `kept`. Other queries' snapshots stay."""
-    for name in storage.names(folder):
-        if name.endswith(f"-{query_id}") and name not in kept:
+def _remove_old(storage: Storage, folder: str, query_id: str, output: str, kept: set[str | None]) -> None:
+    """Removes the snapshots of a query in `folder`, except those in `kept` and those that were replaced less than
+    `KEPT_SECONDS` before `output`, by the clock of the storage. Other queries' snapshots stay.
+    """
+    names = sorted((name for name in storage.names(folder) if name.endswith(f"-{query_id}")), key=_batch_of)
+    completed = [storage.modified(f"{folder}/{name}/{NAME_FILE}") for name in names]
+    now = storage.modified(f"{output}/{NAME_FILE}") or 0.0
+    for name, own, replaced in zip(names, completed, [*completed, now][1:], strict=True):
+        is_recent = own is not None and replaced is not None and now - replaced < KEPT_SECONDS
+        if name not in kept and not is_recent:
             storage.remove(f"{folder}/{name}")
+
+
+def _batch_of(name: str) -> int:
+    return int(name.split("-")[0])

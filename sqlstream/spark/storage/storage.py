@@ -53,6 +53,9 @@ class Storage(Protocol):
     def exists(self, path: str) -> bool:
         """Returns whether a file or folder exists."""
 
+    def modified(self, path: str) -> float | None:
+        """Returns when the file was written, in seconds since 1970, None if it does not exist."""
+
     def move(self, source: str, destination: str) -> None:
         """Moves a file or folder to a new path, and creates its folders. Raises: OSError if `destination` exists."""
 
@@ -101,6 +104,13 @@ class LocalStorage:
     def exists(self, path: str) -> bool:
         """See `Storage`."""
         return Path(path).exists()
+
+    def modified(self, path: str) -> float | None:
+        """See `Storage`."""
+        try:
+            return Path(path).stat().st_mtime
+        except (FileNotFoundError, NotADirectoryError):
+            return None
 
     def move(self, source: str, destination: str) -> None:
         """See `Storage`."""
@@ -183,6 +193,13 @@ class HadoopStorage:
         """See `Storage`."""
         system, make_path = hadoop_file_system(self._session, path)
         return bool(system.exists(make_path(path)))
+
+    def modified(self, path: str) -> float | None:
+        """See `Storage`."""
+        system, make_path = hadoop_file_system(self._session, path)
+        if not system.exists(make_path(path)):
+            return None
+        return float(system.getFileStatus(make_path(path)).getModificationTime()) / 1000
 
     def move(self, source: str, destination: str) -> None:
         """See `Storage`. On an object store this is a copy, and not atomic."""

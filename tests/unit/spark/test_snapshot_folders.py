@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,18 +34,35 @@ def write(make: Make, output: Path, name: str) -> None:
     snapshots.remove_old(name.partition("-")[2])
 
 
+def kept(make: Make, output: Path) -> set[str | None]:
+    """Returns the names of the snapshots that exist."""
+    return {path.name for path in (output.parent / "_snapshots/totals").iterdir()} | {make(str(output)).current}
+
+
 @pytest.mark.parametrize("make", [linked, moved])
 def test_readers_see_the_last_snapshot(tmp_path: Path, make: Make) -> None:
-    """The output has the files of the last snapshot only; the previous one is kept, older ones are removed."""
+    """The output has the files of the last snapshot only."""
     output = tmp_path / "deep" / "totals"
     for name in ("0-a", "1-a", "2-a"):
         write(make, output, name)
         assert [path.name for path in output.glob("part-*")] == [f"part-{name}"]
         assert make(str(output)).current == name
-
-    kept = {path.name for path in (tmp_path / "deep/_snapshots/totals").iterdir()} | {make(str(output)).current}
-    assert kept == {"1-a", "2-a"}
     assert is_snapshot(LocalStorage(), str(output))
+
+
+@pytest.mark.parametrize("make", [linked, moved])
+def test_old_snapshots_are_removed(tmp_path: Path, make: Make) -> None:
+    """A snapshot is kept for a minute after its replacement, and the previous one in any case."""
+    output = tmp_path / "totals"
+    for number in (8, 9, 10):
+        write(make, output, f"{number}-a")
+    assert kept(make, output) == {"8-a", "9-a", "10-a"}
+
+    for name in (*tmp_path.glob("_snapshots/totals/*/_snapshot"), output / "_snapshot"):
+        os.utime(name, (0, 0))
+    write(make, output, "11-a")
+
+    assert kept(make, output) == {"10-a", "11-a"}
 
 
 @pytest.mark.parametrize("make", [linked, moved])

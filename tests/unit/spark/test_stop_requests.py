@@ -1,0 +1,27 @@
+"""A stop request reaches the runner, whenever its signal arrives."""
+
+from __future__ import annotations
+
+import faulthandler
+import signal
+import time
+
+from sqlstream.spark.running.runner import POLL_SECONDS, Runner
+from sqlstream.spark.secrets import Secrets
+from sqlstream.state.runs.limits import RunLimits
+
+
+def test_a_slow_signal_handler_does_not_stop_the_runner() -> None:
+    """The runner goes on if the handler returns after the end of the wait that the signal interrupted.
+
+    Without an event, a lock that waits forever would keep the runner from the next check for a stop request.
+    """
+    runner = Runner(Secrets({}), lambda _: None, RunLimits(), lambda order: order, lambda _: None)
+    before = signal.signal(signal.SIGALRM, lambda _number, _frame: time.sleep(2 * POLL_SECONDS))
+    faulthandler.dump_traceback_later(60, exit=True)
+    signal.setitimer(signal.ITIMER_REAL, POLL_SECONDS / 2)
+    try:
+        runner._handle_event()
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        signal.signal(signal.SIGALRM, before)
