@@ -29,7 +29,7 @@ def build_sources(resources: Resources, files: ProjectFiles, findings: list[Find
     tables: list[SourceTable] = []
     for table in _declared_tables(resources, files, findings):
         if _has_format(table, findings) and names.add(table.full_name, table.location, findings):
-            findings.extend((*message_problems(table), *on_corrupt_problems(table)))
+            findings.extend((*message_problems(table), *on_corrupt_problems(table), *_refresh_problems(table)))
             tables.append(table)
     corrupt = [found for found in map(corrupt_table, tables) if found is not None]
     tables += [found for found in corrupt if names.add(found.full_name, found.location, findings)]
@@ -78,6 +78,7 @@ def _build_table(
         python=table.class_,
         on_corrupt=table.on_corrupt,
         quarantine_sink=table.quarantine_sink,
+        refresh=table.refresh,
         mask=table.mask,
         messages=messages,
     )
@@ -97,6 +98,17 @@ def _watermark(table: TableDocument, node: YamlMapping, path: Path) -> Watermark
     if table.watermark is None:
         return None
     return Watermark(table.watermark.column, table.watermark.delay, locate(node, (*path, "watermark")))
+
+
+def _refresh_problems(table: SourceTable) -> Iterator[Finding]:
+    if table.refresh is not None and table.format != "jdbc":
+        yield Finding(
+            "invalid-value",
+            f"source {quoted(table.full_name)} sets refresh, but its format is {quoted(table.format)}",
+            "only the tables of a format jdbc can be read once in a run",
+            "remove `refresh`",
+            table.places["refresh"],
+        )
 
 
 def _has_format(table: SourceTable, findings: list[Finding]) -> bool:

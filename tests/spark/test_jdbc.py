@@ -263,15 +263,19 @@ def test_a_restarted_server_and_a_locked_table(shop: Shop) -> None:
     assert shop.rows("totals", "orders") == [["12"], ["8"]]
 
 
-@servers
-def test_a_static_table_is_read_again_in_each_batch(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stream that joins a table of a database sees rows that were added since the batch before."""
+@pytest.mark.parametrize(
+    ("shop", "refresh"), [("postgres", "batch"), ("mariadb", "batch"), ("postgres", "run")], indirect=["shop"]
+)
+def test_a_static_table_is_read_in_each_batch_or_once(
+    shop: Shop, refresh: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream that joins a table of a database sees rows that were added since the batch before, or none of them."""
     monkeypatch.setenv("SQLSTREAM_SECRET_DATABASE", PASSWORD)
     options = shop.project.root.joinpath("models/_db.yml").read_text().partition("options:\n")[2]
     shop.project.write(
         {
             "models/_rates.yml": "sources:\n  - name: shop_db\n    tables:\n      - name: rates\n        format: jdbc\n"
-            "        mode: batch\n        options:\n"
+            f"        mode: batch\n        refresh: {refresh}\n        options:\n"
             + "".join(f"    {line}\n" for line in options.replace("{{ model.name }}", "rates").splitlines()),
             "models/priced.sql": "{{ config(sink='db') }}\nselect id, rate from {{ source('shop', 'orders') }} "
             "join {{ source('shop_db', 'rates') }} using (kind)",
@@ -290,4 +294,5 @@ def test_a_static_table_is_read_again_in_each_batch(shop: Shop, monkeypatch: pyt
 
     assert shop.project.run_until(done, "priced").succeeded
 
-    assert shop.rows("priced") == [["0", "1"], ["2", "1"], *([str(20 + i), "12"[i % 2]] for i in range(5)), ["4", "1"]]
+    later = range(5) if refresh == "batch" else range(0, 5, 2)
+    assert shop.rows("priced") == [["0", "1"], ["2", "1"], *([str(20 + i), "12"[i % 2]] for i in later), ["4", "1"]]

@@ -111,6 +111,7 @@ def _source(table: SourceTable) -> dict[str, Any]:
         "key_format": None if table.messages is None else table.messages.key_format,
         "on_corrupt": table.on_corrupt,
         "quarantine_sink": table.quarantine_sink,
+        "refresh": table.refresh,
         "schema": None if table.schema is None else table.schema.ddl or table.schema.json,
         "watermark": None if watermark is None else {"column": watermark.column, "delay": watermark.delay},
         "options": {name: str(value) for name, value in table.options.items()},

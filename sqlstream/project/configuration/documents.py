@@ -114,6 +114,10 @@ class TableDocument(Document):
     quarantine_sink: Text | None = Field(
         None, description="For `on_corrupt: quarantine`: the sink for corrupt records."
     )
+    refresh: Literal["batch", "run"] | None = Field(
+        None,
+        description="For a static table of a format jdbc: read it in each batch (default), or once when a query starts.",
+    )
     mask: Names = Field((), description="Columns whose values `sqlstream test --record` replaces.")
     tags: Names = Field((), description=_TAGS)
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)

@@ -42,13 +42,16 @@ TABLE = "table"
 class Readers:
     """Creates readers in the session of a query. Relative paths start at `root`, the project's folder. `dropped` counts
     the corrupt records that the static tables opened so far drop. Those of streams are counted if `counts_dropped`.
+    With `caches`, Spark caches tables with `refresh: run` at their first use: `cached`. The caller unpersists them.
     """
 
     session: SparkSession
     secrets: Secrets
     root: Path
     counts_dropped: bool = True
+    caches: bool = False
     dropped: list[Observation] = field(default_factory=list, init=False, repr=False, compare=False)
+    cached: list[DataFrame] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def open_stream(self, table: SourceTable, name: str | None) -> DataFrame:
         """Returns a new streaming reader of `table` with the source's watermark. `name` identifies it in the
@@ -71,6 +74,9 @@ class Readers:
             return self.session.range(0).selectExpr(*_nulls(table))
         options = self.secrets.resolve_all(table.options)
         reader = self.session.read.options(**(reader_options(options) if table.format == "jdbc" else options))
+        if self.caches and table.refresh == "run":
+            self.cached.append(self._load(reader, table, None).persist())
+            return self.cached[-1]
         if corrupt_policy(table, self.session) != "drop":
             return self._load(reader, table, None)
         self.dropped.append(new_observation())

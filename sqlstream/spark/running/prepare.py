@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, Observation
@@ -20,6 +21,7 @@ from sqlstream.project.files.python_files import PythonFunction
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.cluster import PARTITIONS
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.session import FROZEN_SETTINGS, PROVIDER, ROCKSDB, TIME_ZONE, SparkRuntime, child_session
 from sqlstream.spark.reading.corrupt_errors import tables_with_records
 from sqlstream.spark.reading.inputs import NodeReader
@@ -46,7 +48,7 @@ class PreparedQuery:
 
     `unrestartable` is the reason why the query cannot restart after a failure, None if it can. `dropped` counts the
     corrupt records of its static tables, `endpoints` are the addresses to which it connects, and `tables` the sources
-    that can have corrupt records.
+    that can have corrupt records. Spark keeps the rows of `cached` until `release`.
     """
 
     compiled: CompiledProject = field(repr=False)
@@ -58,6 +60,13 @@ class PreparedQuery:
     dropped: tuple[Observation, ...] = ()
     endpoints: tuple[Endpoint, ...] = ()
     tables: tuple[SourceTable, ...] = ()
+    cached: tuple[DataFrame, ...] = ()
+
+    def release(self) -> None:
+        """Frees the rows that Spark has cached for the query, which has ended."""
+        for frame in self.cached:
+            with suppress(*SPARK_ERRORS):  # with the JVM, its memory is free too
+                frame.unpersist()
 
 
 def prepare_query(
@@ -75,7 +84,7 @@ def prepare_query(
     register_functions(session, compiled.project.functions)
     # Spark counts nothing in a continuous query
     counts_dropped = model.config.trigger.kind != "continuous"
-    readers = Readers(session, secrets, compiled.project.root, counts_dropped=counts_dropped)
+    readers = Readers(session, secrets, compiled.project.root, counts_dropped=counts_dropped, caches=True)
     uses = source_uses(compiled, model, ledger)
     _check_secrets(output, compiled, model, readers)
     frame = _build_frame(compiled, model, output, readers, uses)
@@ -91,6 +100,7 @@ def prepare_query(
         tuple(readers.dropped),
         endpoints_of(compiled, model, secrets),
         tables_with_records(compiled, model.unique_id),
+        tuple(readers.cached),
     )
 
 

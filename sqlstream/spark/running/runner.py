@@ -118,6 +118,7 @@ class Runner:
         self._notify(self._started(run) if is_first else QueryResumed(run.name, run.restarts))
         try:
             if not is_first:
+                run.order.query.release()
                 run.order = self._restart(run.order)
             check_brokers(run.order.query.endpoints)
             run.query = self._start_batch(run) if run.order.is_batch else self._start_stream(run)
@@ -268,6 +269,7 @@ class Runner:
             self._stop_reason = f"{run.name} has failed"
 
     def _finish(self, run: QueryRun, status: Status, finding: Finding | None) -> None:
+        run.order.query.release()
         self._notify(run.end(len(self._runs), status, finding))
 
     def _stop(self) -> None:
