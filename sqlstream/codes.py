@@ -77,6 +77,7 @@ CODES: dict[str, str] = {
     "batch-model": "A model with only static inputs uses a streaming feature.",
     "stored-model": "Other queries cannot read the stored output of a model, or not for long.",
     "shared-output": "Two queries share a checkpoint or an output path.",
+    "fan-out": "A query cannot write to several sinks as its model says.",
     "relative-storage": "A target on other machines stores its data in a relative folder.",
     "socket-available-now": "A socket source does not work with available_now.",
     # streaming queries

@@ -90,8 +90,8 @@ def _secrets(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Check]:
     project = loaded.compiled.project
     options: list[OptionValue] = [*project.target.spark.values()]
     options += [value for table in project.sources for value in table.options.values()]
-    outputs = (model.output for model in loaded.compiled.models.values())
-    options += [value for output in outputs if output is not None for value in output.options.values()]
+    outputs = (output for model in loaded.compiled.models.values() for output in model.outputs)
+    options += [value for output in outputs for value in output.options.values()]
     names = secret_names(options)
     unset = [name for name in names if name not in env]
     if len(names) > len(unset):

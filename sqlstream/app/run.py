@@ -110,14 +110,12 @@ def _run_loaded(attempt: LoadAttempt, request: RunRequest, record: RunRecorder, 
 
 
 def _chosen(compiled: CompiledProject, model: CompiledModel) -> SelectedQuery:
-    output = model.output
-    if output is None:
+    if not model.outputs:
         raise ValueError(f"{model.name} is not a terminal model")
+    sinks, formats = (", ".join(getattr(each, key) for each in model.outputs) for key in ("sink", "format"))
     tables = dict.fromkeys(use.table for use in source_uses(compiled, model))
     mode, trigger = model.config.output_mode, str(model.config.trigger)
-    return SelectedQuery(
-        model.name, model.unique_id, output.sink, output.format, mode, trigger, tuple(tables), model.kind
-    )
+    return SelectedQuery(model.name, model.unique_id, sinks, formats, mode, trigger, tuple(tables), model.kind)
 
 
 def _skip_all(models: tuple[CompiledModel, ...], notify: Callable[[RunEvent], None]) -> tuple[QueryResult, ...]:

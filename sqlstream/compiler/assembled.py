@@ -13,7 +13,7 @@ from sqlstream.compiler.configured import ConfiguredModel
 from sqlstream.compiler.graph import closure_of, resolve_reference
 from sqlstream.compiler.linked import LinkedProject
 from sqlstream.compiler.node_ids import model_id
-from sqlstream.compiler.outputs import resolve_output
+from sqlstream.compiler.outputs import resolve_outputs
 from sqlstream.compiler.render.values import RenderOptions, inputs_of
 from sqlstream.compiler.rewrite.deduplicate import with_note
 from sqlstream.compiler.rewrite.sql import Rewritten, python_text, rewrite_model
@@ -57,12 +57,12 @@ def assemble_models(
     for name, model in linked.enabled.items():
         unique_id = model_id(linked.project.name, name)
         rewritten = _rewrite(linked, model, unique_id, renderer, memory)
-        output, problems = resolve_output(linked.project, options, model, memory)
+        outputs, problems = resolve_outputs(linked.project, options, model, memory)
         problems = [*rewritten.findings, *problems]
         findings += problems
         if any(problem.is_error for problem in problems):
             broken[unique_id] = problems
-        models[unique_id] = _assemble(linked, options, model, rewritten, output)
+        models[unique_id] = _assemble(linked, options, model, rewritten, outputs)
     ordered = {node: models[node] for node in linked.graph.order if node in models}
     return Assembled(ordered, tuple(findings), broken, linked, renderer)
 
@@ -78,7 +78,11 @@ def _rewrite(
 
 
 def _assemble(
-    linked: LinkedProject, options: RenderOptions, model: ConfiguredModel, rewritten: Rewritten, output: Output | None
+    linked: LinkedProject,
+    options: RenderOptions,
+    model: ConfiguredModel,
+    rewritten: Rewritten,
+    outputs: Sequence[Output],
 ) -> CompiledModel:
     unique_id = model_id(linked.project.name, model.file.name)
     return CompiledModel(
@@ -90,7 +94,8 @@ def _assemble(
         sql=with_note(rewritten.text.text, model.config.deduplicate, python=model.file.is_python),
         reads=rewritten.reads,
         streaming=unique_id in linked.inputs.streaming,
-        output=output,
+        output=next(iter(outputs), None),
+        also=tuple(outputs[1:]),
         compiled_path=f"compiled/{linked.project.name}/{model.file.path}",
         inputs=inputs_of(model.rendered.model.reads, options),
     )

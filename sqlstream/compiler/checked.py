@@ -29,7 +29,7 @@ def check_project(
 ) -> tuple[CompiledProject, list[Finding]]:
     """Returns the compiled project, and the findings of its models, sinks and queries."""
     project, graph = assembled.linked.project, assembled.linked.graph
-    used = {model.output.sink for model in assembled.models.values() if model.output is not None}
+    used = {output.sink for model in assembled.models.values() for output in model.outputs}
     unused, problems = resolve_unused(project, options, used, memory)
     predictable = rules_apply(project.target)
     columns = {node: analysis.columns for node, analysis in analyses.items()} if predictable else {}

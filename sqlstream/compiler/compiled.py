@@ -71,8 +71,8 @@ class CompiledModel:
 
     `rendered` is the result of the template, `inputs` the variables that it read, `rewritten` the text after
     sqlstream's edits. `reads` are in the order of their first use in `sql`. `config_places` has the location of each
-    configured key. `streaming` says whether an upstream source is a stream. `output` is None for a view.
-    `compiled_path` is the path of the compiled SQL under target/.
+    configured key. `streaming` says whether an upstream source is a stream. `output` is None for a view. `also` are the
+    further outputs of a query with `fan_out: shared`. `compiled_path` is the path of the compiled SQL under target/.
     """
 
     unique_id: str
@@ -86,6 +86,12 @@ class CompiledModel:
     output: Output | None
     compiled_path: str
     inputs: TemplateInputs = field(default_factory=TemplateInputs)
+    also: tuple[Output, ...] = ()
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """All outputs of the query: none for a view."""
+        return () if self.output is None else (self.output, *self.also)
 
     @property
     def file(self) -> ModelFile:

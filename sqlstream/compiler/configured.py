@@ -62,9 +62,9 @@ def configure_models(project: Project, renderer: CachedRenderer) -> tuple[list[C
 def _further_queries(
     file: ModelFile, merged: MergedConfig, config: ModelConfig, renderer: CachedRenderer
 ) -> list[ConfiguredModel]:
-    """Returns a model for each sink of `file` after the first one."""
+    """Returns a model for each query of `file` after the first one."""
     place = merged.places.get("sink", file.location)
-    made = [model_of_sink(file, place, config, sink) for sink in config.sinks[1:]]
+    made = [model_of_sink(file, place, config, sink) for (sink,) in config.query_sinks[1:]]
     name = config.previous_name or file.name
     return [ConfiguredModel(renderer.render(each), own, merged.places, name) for each, own in made]
 

@@ -58,8 +58,8 @@ def _declared(
                 if form in ("avro", "protobuf"):
                     yield form, {}, by, table.places.get(key, table.location)
     for node, model in compiled.models.items():
-        if node in nodes and model.output is not None:
-            output, by = model.output, f"sink `{model.output.sink}`"
+        for output in model.outputs if node in nodes else ():
+            by = f"sink `{output.sink}`"
             yield output.format, output.options, by, output.location
             if output.record.value_format == "avro":
                 yield "avro", {}, by, output.location

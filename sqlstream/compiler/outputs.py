@@ -26,27 +26,35 @@ _MAY_BE_SET_ELSEWHERE = frozenset({"missing-env-var", "missing-var"})
 """Findings about variables that may be set in the target or environment that uses the sink."""
 
 
-def resolve_output(
+def resolve_outputs(
     project: Project, options: RenderOptions, model: ConfiguredModel, memory: Memory
+) -> tuple[tuple[Output, ...], list[Finding]]:
+    """Returns the outputs of the query of a model, none for a view, and the findings about them."""
+    sinks = next(iter(model.config.query_sinks), ())
+    resolved = [_resolve_output(project, options, model, memory, sink) for sink in sinks]
+    outputs = tuple(output for output, _ in resolved if output is not None)
+    return outputs, [finding for _, findings in resolved for finding in findings]
+
+
+def _resolve_output(
+    project: Project, options: RenderOptions, model: ConfiguredModel, memory: Memory, name: str
 ) -> tuple[Output | None, list[Finding]]:
-    """Returns the output of a model, None for a view, and the findings about it."""
-    name, file = model.config.sink_name, model.file
-    if name is None:
-        return None, []
+    """Returns the output in the sink `name`, None if it has errors."""
+    file = model.file
     sink = next((sink for sink in project.sinks if sink.name == name), None)
     if sink is None:
         message, why = f"`{name}` is not a declared sink", "a terminal model must name one of the sinks in sinks.yml"
         fix = did_you_mean(name, [sink.name for sink in project.sinks])
         return None, [Finding("unknown-sink", message, why, fix, model.places.get("sink", file.location))]
     key = digest(declared(sink), model.output_name, file.path, model.config.plain(), options.target.name)
-    kept = _recall(memory, file.path, key, options)
+    kept = _recall(memory, f"output {name}", file.path, key, options)
     if kept is not None:
         return replace(kept, location=sink.location), []
     try:
         output, reads = _fill_in(sink, options, model.output_name, file.path, model.config)
     except FindingsError as error:
         return None, list(error.findings)
-    memory.note("output", file.path, key, (output, reads, values_of(reads, options)))
+    memory.note(f"output {name}", file.path, key, (output, reads, values_of(reads, options)))
     return output, []
 
 
@@ -60,7 +68,7 @@ def resolve_unused(
     """
     sinks = {sink.name: sink for sink in project.sinks if sink.name not in used}
     key = digest(*map(declared, sinks.values()), options.target.name)
-    kept = _recall(memory, "", key, options)
+    kept = _recall(memory, "output", "", key, options)
     if kept is not None:
         return tuple(replace(output, location=sinks[output.sink].location) for output in kept), []
     findings: list[Finding] = []
@@ -77,9 +85,9 @@ def resolve_unused(
     return outputs, findings
 
 
-def _recall(memory: Memory, name: str, key: str, options: RenderOptions) -> Any:
+def _recall(memory: Memory, kind: str, name: str, key: str, options: RenderOptions) -> Any:
     """Returns the cached output with that key, None if a variable that its sink reads has changed."""
-    kept = memory.recall("output", name, key)
+    kept = memory.recall(kind, name, key)
     return kept[0] if kept is not None and values_of(kept[1], options) == kept[2] else None
 
 

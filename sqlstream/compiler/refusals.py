@@ -41,7 +41,7 @@ def is_about(compiled: CompiledProject, finding: Finding, model: CompiledModel) 
     """Returns whether `finding` is in the query of `model`: in an upstream model, a source or the sink."""
     if any(_is_in(finding, part) for part in _parts(compiled, model)):
         return True
-    is_sink = model.output is not None and finding.location == model.output.location
+    is_sink = any(finding.location == output.location for output in model.outputs)
     return is_sink or finding.location in _declared(compiled, model)
 
 

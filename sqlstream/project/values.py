@@ -67,8 +67,9 @@ class SourceTable:
     `places` has the location of each key in the YAML (`format`, `options`, `options.x`). `written` are the keys that
     describe how to read it: Jinja unrendered, without overrides of a target. `table` is the name in Spark's catalog,
     `python` the `module:Class` of python/. `on_corrupt` is the action for unreadable records. `refresh` is when streams
-    read a static table: in each `batch`, or once in a `run`. `corrupt_of` is the table whose corrupt records this one has. `mask` are the columns that recorded tests must not show. `messages` are
-    the formats of a Kafka source with a `value_format`; `schema` then has all columns. `stored` is the output it reads.
+    read a static table: in each `batch`, or once in a `run`. `corrupt_of` is the table whose corrupt records this one
+    contains. `mask` are the columns that recorded tests must not show. `messages` are the formats of a Kafka source
+    with a `value_format`; `schema` then has all columns. `stored` is the output it reads.
     """
 
     source: str

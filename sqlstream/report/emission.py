@@ -72,7 +72,7 @@ def emission_json(
         "model": model.name,
         "kind": model.kind,
         "output_mode": model.config.output_mode,
-        "guarantee": None if model.output is None else vars(guarantee_of(model.output.format, model.mode)),
+        "guarantees": {output.sink: vars(guarantee_of(output.format, model.mode)) for output in model.outputs},
         "operators": [_step_json(step, locate) for step in emission.steps],
         "watermarks": [
             {
@@ -111,14 +111,14 @@ def _step_json(step: Step, locate: Locate) -> dict[str, object]:
 
 
 def _head(model: CompiledModel) -> str:
-    sink = model.output.sink if model.output is not None else "-"
-    return f"{model.name} -> {sink}, {f'{model.config.output_mode} mode' if model.streaming else 'once per run'}"
+    sinks = ", ".join(output.sink for output in model.outputs) or "-"
+    return f"{model.name} -> {sinks}, {f'{model.config.output_mode} mode' if model.streaming else 'once per run'}"
 
 
 def _guarantee_lines(model: CompiledModel) -> Iterator[str]:
-    if model.output is not None:
-        guarantee = guarantee_of(model.output.format, model.mode)
-        yield f"  {model.output.format}: {guarantee.rows} ({guarantee.means})"
+    for output in model.outputs:
+        guarantee = guarantee_of(output.format, model.mode)
+        yield f"  {output.format}: {guarantee.rows} ({guarantee.means})"
 
 
 def _step_lines(step: Step, emission: Emission, locate: Locate) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, TypeAdapter, ValidationError
@@ -46,6 +46,16 @@ class OutputColumn:
 
 
 @dataclass(frozen=True)
+class SinkUse:
+    """A further sink of a query with `fan_out: shared`. The fields are as in `QueryIdentity`."""
+
+    sink: str
+    sink_format: Annotated[str, AfterValidator(format_name)]
+    sink_path: str | None
+    partition_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class QueryIdentity:
     """All facts about a query that determine whether its checkpoint is still valid.
 
@@ -55,7 +65,8 @@ class QueryIdentity:
     that change the meaning of its state. `batch`: the query runs once per run and has no checkpoint. `deduplicated` are
     the columns that deduplicate each model. `columns` are the columns that the query writes, None in a ledger of an
     early sqlstream; `partition_by` are those that become folder names. `files` has a digest of each model's file, and
-    `inputs` the values that each template read.
+    `inputs` the values that each template read. `also` are the further sinks of the query, and
+    `separate` the names of those to which other queries write the model.
     """
 
     query: str
@@ -74,11 +85,27 @@ class QueryIdentity:
     partition_by: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     inputs: Mapping[str, TemplateInputs] = field(default_factory=dict)
+    also: tuple[SinkUse, ...] = ()
+    separate: tuple[str, ...] = ()
+
+    @property
+    def by_sink(self) -> tuple[QueryIdentity, ...]:
+        """The identity for each sink of the query, as if it were the only one."""
+        further = (
+            replace(self, sink_format=use.sink_format, sink_path=use.sink_path, partition_by=use.partition_by, also=())
+            for use in self.also
+        )
+        return (replace(self, also=()) if self.also else self, *further)
 
     @property
     def writes_snapshots(self) -> bool:
         """Whether each batch of the query replaces all files of its output."""
         return not self.batch and format_of(self.sink_format).writes_snapshots(self.output_mode)
+
+    @property
+    def adds_files(self) -> bool:
+        """Whether the query adds files to its output, and never replaces them."""
+        return format_of(self.sink_format).writes_files and not self.writes_snapshots
 
 
 @dataclass(frozen=True)
@@ -97,7 +124,8 @@ class Ledger:
 
     `accepted` lists the state changes that the user accepted: when, and which models differed. `retired` are the names
     of readers that the query no longer has: the checkpoint still has their offsets, so new readers get other names.
-    `pending` is the changed query that started last on the checkpoint, until it commits a batch.
+    `pending` is the changed query that started last on the checkpoint, until it commits a batch. `also` are the outputs
+    in the further sinks of the identity.
     """
 
     identity: QueryIdentity
@@ -110,6 +138,13 @@ class Ledger:
     accepted: tuple[Mapping[str, Any], ...] = field(default=())
     retired: tuple[str, ...] = ()
     pending: PendingLedger | None = None
+    also: tuple[str | None, ...] = ()
+
+    @property
+    def added_files(self) -> tuple[str, ...]:
+        """The outputs to which the query adds files, and never replaces them."""
+        outputs = zip(self.identity.by_sink, (self.output, *self.also), strict=True)
+        return tuple(place for identity, place in outputs if place is not None and identity.adds_files)
 
     def settled(self, last_commit: int) -> Ledger:
         """Returns the ledger in effect when batch `last_commit` (-1: none) is the last one committed."""

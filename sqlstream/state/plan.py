@@ -136,6 +136,9 @@ def _plan_checkpoint(
     if _sink(old) != _sink(identity) and format_of(identity.sink_format).keeps_output:
         before, after = (_sink_text(each) for each in (old, identity))
         return _refused(refusals.sink_changed(identity, state.ledger_path, before, after, place))
+    fan_out = _changed_fan_out(old, identity)
+    if fan_out is not None:
+        return _refused(refusals.fan_out_changed(identity, state.ledger_path, *fan_out, place))
     moved = _moved_source(old, identity)
     if moved is not None:
         return _refused(refusals.source_moved(identity, state.ledger_path, *moved, place))
@@ -152,7 +155,7 @@ def _plan_resume(
 ) -> QueryPlan | StartRefusal:
     """Returns the plan for the checkpoint of the query `old`, with the same sources and sink."""
     changes = describe_changes(old, identity)
-    columns = column_changes(old, identity)
+    columns = _column_changes(old, identity)
     unsure = unsure_tables(old.sources, identity.sources)
     risky = bool(unsure) or (bool(changes) and (identity.stateful or old.stateful))
     findings = _column_findings(identity, state, columns, options, place_of)
@@ -190,6 +193,31 @@ def _column_findings(
         for change in columns
         if change.undo is not None
     ]
+
+
+def _column_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[ColumnChange, ...]:
+    """Returns the changes of the columns in all sinks, those that a sink cannot store first."""
+    before = {each.sink_path: each for each in old.by_sink}
+    pairs = ((before[each.sink_path], each) for each in new.by_sink if each.sink_path in before)
+    changes = dict.fromkeys(change for pair in pairs for change in column_changes(*pair))
+    return tuple(sorted(changes, key=lambda change: change.undo is None))
+
+
+def _changed_fan_out(old: QueryIdentity, new: QueryIdentity) -> tuple[str, str, str] | None:
+    """Returns a sink that gets the rows of a shared query only from now on, or no longer although the model still
+    names it: its name, and where its rows went before and go now. None without one.
+    """
+    before, after = (dict(zip((use.sink for use in each.also), each.by_sink[1:], strict=True)) for each in (old, new))
+    for sink, use in after.items():
+        known = before.get(sink)
+        if not format_of(use.sink_format).keeps_output:
+            continue
+        if known is None:
+            return sink, "not by this query", "by this query"
+        if _sink(known) != _sink(use):
+            return sink, f"to {_sink_text(known)}", f"to {_sink_text(use)}"
+    moved = next((sink for sink in before if sink in new.separate), None)
+    return None if moved is None else (moved, "by this query", "by another query")
 
 
 def _sink(identity: QueryIdentity) -> tuple[str, str | None, bool]:

@@ -133,6 +133,20 @@ def sink_changed(identity: QueryIdentity, ledger_path: str, before: str, after: 
     )
 
 
+def fan_out_changed(
+    identity: QueryIdentity, ledger_path: str, sink: str, before: str, after: str, place: Place
+) -> Finding:
+    """Returns the refusal of a sink that would lack the rows of the earlier batches, or get them twice."""
+    return _finding(
+        "sink-change",
+        f"the sink `{sink}` of `{identity.model}` is written differently",
+        f"its rows were written {before} and are now written {after} since {ledger_path} was written; the output would "
+        "lack the rows of the earlier batches, or have them twice",
+        f"{refresh_text(identity.model)}; or restore the old sinks and fan_out of the model",
+        place,
+    )
+
+
 def columns_changed(
     identity: QueryIdentity, ledger_path: str, change: ColumnChange, place: Place, *, accepted: bool
 ) -> Finding:

@@ -69,7 +69,7 @@ def findings_of_selection(
         return tuple(findings)
     within = set(chosen).union(*(compiled.graph.ancestors(node) for node in chosen if node in compiled.graph.parents))
     selected = [compiled.models[node] for node in chosen if node in compiled.models]
-    within |= {_sink_id(model.output.sink) for model in selected if model.output is not None}
+    within |= {_sink_id(output.sink) for model in selected for output in model.outputs}
     owners = _Owners(compiled, has_columns=any(finding.code == "declared-column" for finding in findings))
     return tuple(
         finding

@@ -99,6 +99,7 @@ def _ledger(ready: CheckedQuery, checks: CheckContext) -> Ledger:
         output=ready.output(checks),
         accepted=accepted,
         retired=_retired(ready),
+        also=ready.places(checks)[1:],
     )
 
 

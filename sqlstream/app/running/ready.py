@@ -9,38 +9,31 @@ from dataclasses import dataclass, field, replace
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import RunRequest
+from sqlstream.app.running.output_checks import OutputCheck
 from sqlstream.app.running.session import storage_base
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.app.running.stored_outputs import StoredOutputs, WrittenOutput
-from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.stored import stages, stored_inputs
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
-from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.running.prepare import PreparedQuery, prepare_query, unrestartable
 from sqlstream.spark.running.start import StartOrder
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.batch_logs import checkpoint_damage
-from sqlstream.spark.storage.checkpoints import has_committed_files, read_checkpoint
-from sqlstream.spark.storage.snapshots import is_snapshot
+from sqlstream.spark.storage.checkpoints import read_checkpoint
 from sqlstream.spark.storage.storage import (
     Storage,
     query_in_use,
     query_lock,
     storage_for,
     storage_problems,
-    use_fast_checkpoint_files,
 )
-from sqlstream.spark.table_formats.writers import table_of
-from sqlstream.spark.writing.micro_batches import SinkTarget
-from sqlstream.spark.writing.tables import table_columns
 from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import checkpoint_path, output_path, output_table, query_root
-from sqlstream.state.output_columns import table_problems
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
-from sqlstream.state.refusals import StartRefusal, output_in_use, refusal_findings, unfit_format_table, unfit_table
-from sqlstream.state.table_columns import table_column_problems
+from sqlstream.state.refusals import StartRefusal, refusal_findings
 
 POLL_SECONDS = 0.1
 """How often to check for a stop request."""
@@ -72,6 +65,7 @@ class CheckedQuery:
             self.output(checks),
             self.plan.action is Action.FRESH_EACH_RUN,
             self.after,
+            self.places(checks)[1:],
         )
 
     def prepared_over(self, compiled: CompiledProject, checks: CheckContext) -> CheckedQuery:
@@ -83,11 +77,11 @@ class CheckedQuery:
 
     def output(self, checks: CheckContext) -> str | None:
         """Returns the path, URI or table that the query writes to, None for sinks without one."""
-        output, version = self.query.output, self.plan.version
-        table = output.table or output.database_table
-        if table is not None:
-            return output_table(table, version)
-        return None if output.path is None else output_path(storage_base(checks.loaded), output.path, version)
+        return self.places(checks)[0]
+
+    def places(self, checks: CheckContext) -> tuple[str | None, ...]:
+        """Returns the same for each sink of the query."""
+        return tuple(_place(checks, output, self.plan.version) for output in self.query.model.outputs)
 
     def lock(self, checks: CheckContext) -> None:
         """Locks a new query for this process. Existing queries are locked already. New ones are locked this late,
@@ -104,74 +98,44 @@ class CheckedQuery:
                 )
 
     def check_files(self, checks: CheckContext) -> None:
-        """Checks the output and the checkpoint as the plan needs them. Raises: FindingsError."""
-        output = self.query.output
-        if output.table is None:
-            place = None if output.database_table else self.output(checks)
-            use_fast_checkpoint_files(self.query.frame.sparkSession, self.root, place)
-        if self.query.model.streaming:
-            self.check_table(checks)
+        """Checks the outputs and the checkpoint as the plan needs them. Raises: FindingsError."""
+        for check in self._output_checks(checks):
+            check.use_fast_files(self.root)
+            if self.query.model.streaming:
+                check.check_table()
+            if self.plan.action not in (Action.RESUME, Action.WRITE):
+                check.check_unused(checks.storage_of)
         if self.plan.action is Action.RESUME:
             self.check_whole(checks)
-        elif self.plan.action is not Action.WRITE:
-            self.check_unused(checks)
 
-    def check_table(self, checks: CheckContext) -> None:
-        """Checks that the query's columns fit the table that it writes to. Raises: FindingsError."""
-        model, identity, name = self.query.model, self.query.identity, self.output(checks)
-        if name is None:
-            return
-        if format_of(self.query.output.format).is_table:
-            self._check_format_table(checks, name)
-            return
-        if self.query.output.table is None:
-            return
-        with storage_problems(name, model.file.location, checks.secrets):
-            found = table_columns(self.query.frame.sparkSession, name)
-        problems = table_problems(name, *found, identity) if found else ()
-        if problems:
-            places = [checks.loaded.compiled.locate_in(model.name, problem.offset) for problem in problems]
-            raise FindingsError([unfit_table(model.name, name, *pair) for pair in zip(problems, places, strict=True)])
-
-    def _check_format_table(self, checks: CheckContext, place: str) -> None:
-        """Checks the same for a table of Delta Lake or Iceberg. Raises: FindingsError."""
-        model, query = self.query.model, self.query
-        table = table_of(SinkTarget(model, query.output, place, query.frame, checks.secrets))
-        with storage_problems(place, model.file.location, checks.secrets):
-            columns = None if table is None else table.columns()
-            if table is None or columns is None:
-                return
-            partitions = table.partitions() if query.output.partition_by else ()
-        old = self.state.ledger.identity if self.state.ledger and self.plan.action is Action.RESUME else None
-        problems = table_column_problems(table.name, columns, partitions, query.identity, old)
-        if problems:
-            places = [checks.loaded.compiled.locate_in(model.name, problem.offset) for problem in problems]
-            pairs = zip(problems, places, strict=True)
-            raise FindingsError([unfit_format_table(model.name, place, *pair) for pair in pairs])
-
-    def check_unused(self, checks: CheckContext) -> None:
-        """Checks that the output of a new checkpoint has no batches of another one. Raises: FindingsError."""
-        model, output = self.query.model, self.output(checks)
-        if output is None or not format_of(self.query.output.format).writes_files:
-            return
-        with storage_problems(output, model.file.location, checks.secrets):
-            is_used = has_committed_files(checks.storage_of, output)
-            if model.writes_snapshots:
-                storage, place = checks.storage_of(output)
-                is_used = storage.exists(place) and not is_snapshot(storage, place)
-        if is_used:
-            raise FindingsError([output_in_use(model.name, output, model.file.location)])
+    def _output_checks(self, checks: CheckContext) -> list[OutputCheck]:
+        resumed = self.state.ledger.identity if self.state.ledger and self.plan.action is Action.RESUME else None
+        old = {identity.sink_path: identity for identity in resumed.by_sink} if resumed else {}
+        identities = self.query.identity.by_sink
+        sinks = zip(self.query.model.outputs, self.places(checks), identities, strict=True)
+        return [
+            OutputCheck(self.query, output, place, identity, old.get(identity.sink_path), checks.secrets)
+            for output, place, identity in sinks
+        ]
 
     def check_whole(self, checks: CheckContext) -> None:
         """Checks that the query can resume on its checkpoint without loss. Raises: FindingsError."""
-        model = self.query.model
-        location = storage_location(checks.loaded, model)
-        adds_files = format_of(self.query.output.format).writes_files and not model.writes_snapshots
-        output = self.output(checks) if adds_files else None
-        with storage_problems(self.root, location, checks.secrets):
-            found = checkpoint_damage(checks.runtime.session, checkpoint_path(self.root, self.plan.version), output)
+        model, session = self.query.model, checks.runtime.session
+        pairs = zip(self.query.identity.by_sink, self.places(checks), strict=True)
+        outputs = [place for identity, place in pairs if identity.adds_files] or [None]
+        checkpoint = checkpoint_path(self.root, self.plan.version)
+        with storage_problems(self.root, storage_location(checks.loaded, model), checks.secrets):
+            found = [damage for output in outputs for damage in checkpoint_damage(session, checkpoint, output)]
         if found:
-            raise FindingsError([damage_finding(model.name, damage, model.file.location) for damage in found])
+            findings = [damage_finding(model.name, damage, model.file.location) for damage in found]
+            raise FindingsError(dict.fromkeys(findings))
+
+
+def _place(checks: CheckContext, output: Output, version: int) -> str | None:
+    table = output.table or output.database_table
+    if table is not None:
+        return output_table(table, version)
+    return None if output.path is None else output_path(storage_base(checks.loaded), output.path, version)
 
 
 @dataclass(frozen=True)
@@ -257,7 +221,7 @@ def _has_code(checks: CheckContext, model: CompiledModel) -> bool:
     upstream = {*compiled.upstream(model.unique_id), model.unique_id}
     models = any(compiled.models[node].file.is_python for node in upstream if node in compiled.models)
     sources = any(table.python for table in compiled.tables_of(model.unique_id))
-    return bool(project.functions) or models or sources or (model.output is not None and bool(model.output.python))
+    return bool(project.functions) or models or sources or any(output.python for output in model.outputs)
 
 
 def _try_check(checks: CheckContext, model: CompiledModel) -> _Checked:

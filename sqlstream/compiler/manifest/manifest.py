@@ -63,6 +63,7 @@ def _model(compiled: CompiledProject, model: CompiledModel) -> dict[str, Any]:
         "tags": list(model.config.tags),
         "streaming": model.streaming,
         "output": None if model.output is None else _output(model.output),
+        "further_outputs": [_output(output) for output in model.also],
         "depends_on": list(compiled.graph.parents[model.unique_id]),
         "reads": {name: "stored" if stored else "view" for name, stored in reads_of(compiled, model).items()},
         "compiled_path": model.compiled_path,

@@ -7,11 +7,11 @@ from sqlstream.compiler.rules import batch, formats, sources, stored, tables, un
 from sqlstream.compiler.rules.declared_columns import declared_columns
 from sqlstream.compiler.rules.options import names
 from sqlstream.compiler.rules.rule import ProjectRule, rules_of
-from sqlstream.compiler.rules.sinks import columns, databases, kafka, keys, kinds, outputs
+from sqlstream.compiler.rules.sinks import columns, databases, fan_out, kafka, keys, kinds, outputs
 from sqlstream.errors import Finding
 
 RULES: tuple[ProjectRule, ...] = rules_of(
-    formats, sources, names, outputs, kinds, keys, tables, databases, batch, stored
+    formats, sources, names, outputs, kinds, keys, tables, databases, fan_out, batch, stored
 )
 """The rules on outputs, sources and targets, in the order of their findings."""
 

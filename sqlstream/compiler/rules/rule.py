@@ -102,5 +102,5 @@ def rules_of(*modules: ModuleType) -> tuple[Rule[Any, Any], ...]:
 
 
 def terminal_models(compiled: CompiledProject) -> list[tuple[CompiledModel, Output]]:
-    """Returns each terminal model with its output."""
-    return [(model, model.output) for model in compiled.models.values() if model.output is not None]
+    """Returns each terminal model with its output, once for each output."""
+    return [(model, output) for model in compiled.models.values() for output in model.outputs]

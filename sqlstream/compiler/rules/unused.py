@@ -45,7 +45,7 @@ def unused_sources(compiled: CompiledProject) -> Problems:
 @rule("unused-sink", severity=Severity.INFO)
 def unused_sinks(compiled: CompiledProject) -> Problems:
     """No model writes to the sink."""
-    used = {model.output.sink for model in compiled.models.values() if model.output is not None}
+    used = {output.sink for model in compiled.models.values() for output in model.outputs}
     used |= _words(_disabled_texts(compiled))
     unused = {sink.location: sink.name for sink in compiled.project.sinks if sink.name not in used}
     return _unused("no model writes to", "sink", unused)

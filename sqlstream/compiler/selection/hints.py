@@ -104,7 +104,7 @@ _KINDS: Mapping[str, Callable[[_Nodes], Iterator[_Candidate]]] = {
     "source": _sources,
     "unit_test": _unit_tests,
     "test_name": _unit_tests,
-    "sink": lambda nodes: _plain(node.sink for node in nodes if node.sink is not None),
+    "sink": lambda nodes: _plain(sink for node in nodes for sink in node.sinks),
     "path": _paths,
     "file": lambda nodes: _plain(PurePosixPath(node.path).name for node in nodes),
     "resource_type": lambda nodes: _plain(node.resource_type for node in nodes),

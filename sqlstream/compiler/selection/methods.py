@@ -30,9 +30,9 @@ class SelectableNode:
     model, seed or source; `name` is a source table's name without its source. `fqn` is the project's name, the folders
     below models/ or seeds/, and the name (for a source: of the source and the table). `path` is the file that defines
     it, and `properties_path` the YAML file with properties of a model or seed, both posix and relative to the project.
-    `config` is the effective configuration with at least `enabled`, `tags` and `meta`. `sink` is the name of a terminal
-    model's sink; `source_name` the source of a source table. `states` are the `STATES` from a comparison with a saved
-    manifest; None without a comparison.
+    `config` is the effective configuration with at least `enabled`, `tags` and `meta`. `sinks` are the names of the
+    sinks to which its query writes; `source_name` the source of a source table. `states` are the `STATES` from a
+    comparison with a saved manifest; None without a comparison.
     """
 
     unique_id: str
@@ -42,7 +42,7 @@ class SelectableNode:
     path: str
     tags: frozenset[str]
     config: Mapping[str, object]
-    sink: str | None = None
+    sinks: tuple[str, ...] = ()
     source_name: str | None = None
     properties_path: str | None = None
     states: frozenset[str] | None = None
@@ -126,7 +126,7 @@ def _by_source(criterion: Criterion) -> Matcher:
 
 
 def _by_sink(criterion: Criterion) -> Matcher:
-    return lambda node: node.sink is not None and fnmatchcase(node.sink, criterion.value)
+    return lambda node: any(fnmatchcase(sink, criterion.value) for sink in node.sinks)
 
 
 def _by_path(criterion: Criterion) -> Matcher:

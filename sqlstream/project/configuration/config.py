@@ -49,7 +49,12 @@ class ModelConfig(Document):
     label: ClassVar[str] = "a model's configuration"
 
     sink: SinksField | None = Field(
-        None, description="The sink for the model's rows, or several, each with a query; a model without one is a view."
+        None, description="The sink for the model's rows, or several; a model without one is a view."
+    )
+    fan_out: Literal["separate", "shared"] = Field(
+        "separate",
+        description="With several sinks: `separate` runs a query for each, `shared` one query that writes each batch "
+        "to all of them.",
     )
     materialized: Literal["view", "stored"] = Field(
         "view",
@@ -109,6 +114,13 @@ class ModelConfig(Document):
     def sink_name(self) -> str | None:
         """The sink of the query that has the name of the model: the first one. None for a view."""
         return next(iter(self.sinks), None)
+
+    @property
+    def query_sinks(self) -> tuple[tuple[str, ...], ...]:
+        """The sinks of each query of the model; the first query has the name of the model."""
+        if self.fan_out == "shared":
+            return (self.sinks,)
+        return tuple((sink,) for sink in self.sinks)
 
     @property
     def is_stored(self) -> bool:

@@ -116,7 +116,7 @@ class TableDocument(Document):
     )
     refresh: Literal["batch", "run"] | None = Field(
         None,
-        description="For a static table of a format jdbc: read it in each batch (default), or once when a query starts.",
+        description="For a static table of a format jdbc: read it in each batch (default), or once in a run.",
     )
     mask: Names = Field((), description="Columns whose values `sqlstream test --record` replaces.")
     tags: Names = Field((), description=_TAGS)

@@ -41,7 +41,7 @@ class LiveReporter:
         """Shows `event`."""
         self._run = follow(self._run, event, datetime.now(UTC))
         if isinstance(event, QueriesSelected):
-            self._has_table = all(query.format != CONSOLE for query in event.queries)
+            self._has_table = all(CONSOLE not in query.format.split(", ") for query in event.queries)
         if isinstance(event, QueryStarted) and self._live is None and self._has_table:
             self._begin()
         if self._live is None or not isinstance(event, BatchProgress | QuerySilent):

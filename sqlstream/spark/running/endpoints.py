@@ -69,8 +69,7 @@ def _endpoints(compiled: CompiledProject, model: CompiledModel, secrets: Secrets
         place = table.places.get(f"options.{BROKERS}", table.places.get("options", table.location))
         name = table.described
         yield Endpoint(name, table.format, _addresses(table.format, table.options, secrets), place)
-    output = model.output
-    if output is not None:
+    for output in model.outputs:
         sink = next(sink for sink in compiled.project.sinks if sink.name == output.sink)
         place = sink.places.get(f"options.{BROKERS}", sink.location)
         addresses = _addresses(output.format, output.options, secrets)

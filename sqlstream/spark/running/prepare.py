@@ -33,7 +33,7 @@ from sqlstream.spark.running.endpoints import Endpoint, endpoints_of
 from sqlstream.spark.running.plans import is_stateful, processors
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.outputs import check_output
-from sqlstream.state.ledger import SOURCE_EVOLUTION, Ledger, OutputColumn, QueryIdentity, SourceUse
+from sqlstream.state.ledger import SOURCE_EVOLUTION, Ledger, OutputColumn, QueryIdentity, SinkUse, SourceUse
 from sqlstream.state.readers import source_uses
 from sqlstream.state.refusals import refresh_text
 from sqlstream.state.runs.progress import ROWS_OUT
@@ -86,8 +86,8 @@ def prepare_query(
     counts_dropped = model.config.trigger.kind != "continuous"
     readers = Readers(session, secrets, compiled.project.root, counts_dropped=counts_dropped, caches=True)
     uses = source_uses(compiled, model, ledger)
-    _check_secrets(output, compiled, model, readers)
-    frame = _build_frame(compiled, model, output, readers, uses)
+    _check_secrets(compiled, model, readers)
+    frame = _build_frame(compiled, model, readers, uses)
     settings = {name: str(session.conf.get(name)) for name in (*FROZEN_SETTINGS, TIME_ZONE, SOURCE_EVOLUTION)}
     identity = identity_of(compiled, model, uses, frame.schema, stateful=is_stateful(frame), settings=settings)
     return PreparedQuery(
@@ -105,11 +105,12 @@ def prepare_query(
 
 
 def _build_frame(
-    compiled: CompiledProject, model: CompiledModel, output: Output, readers: Readers, uses: tuple[SourceUse, ...]
+    compiled: CompiledProject, model: CompiledModel, readers: Readers, uses: tuple[SourceUse, ...]
 ) -> DataFrame:
     names_sources = readers.session.conf.get(SOURCE_EVOLUTION) == "true"
     frame = ViewBuilder(NodeReader(compiled, readers), uses, names_sources).build(model)
-    check_output(model, output, frame, readers.secrets)
+    for output in model.outputs:
+        check_output(model, output, frame, readers.secrets)
     if frame.isStreaming and any(processor.in_rocksdb for processor in processors(frame)):
         readers.session.conf.set(PROVIDER, ROCKSDB)  # no other state store supports these processors
     return frame
@@ -141,8 +142,8 @@ def _older_spark(model: CompiledModel, runtime: SparkRuntime, ledger: Ledger) ->
     )
 
 
-def _check_secrets(output: Output, compiled: CompiledProject, model: CompiledModel, readers: Readers) -> None:
-    missing = readers.secrets.missing(output.options, output.location)
+def _check_secrets(compiled: CompiledProject, model: CompiledModel, readers: Readers) -> None:
+    missing = [found for each in model.outputs for found in readers.secrets.missing(each.options, each.location)]
     for table in compiled.tables_of(model.unique_id):
         missing += readers.missing_secrets(table)
     if missing:
@@ -176,6 +177,11 @@ def identity_of(
         deduplicated={part.name: key_columns(part.config.deduplicate) for part in parts if part.config.deduplicate},
         columns=tuple(OutputColumn(field.name, type_text(field.dataType)) for field in schema),
         partition_by=model.output.partition_by if model.output else (),
+        also=tuple(
+            SinkUse(output.sink, output.format, output.place or output.database_table, output.partition_by)
+            for output in model.also
+        ),
+        separate=tuple(sink for sinks in model.config.query_sinks[1:] for sink in sinks),
         files={part.name: digest(part.file.text) for part in parts},
         inputs={part.name: part.inputs for part in parts},
     )
@@ -210,8 +216,9 @@ def unrestartable(compiled: CompiledProject, model: CompiledModel) -> str | None
         if output is None or format_of(output.format).replaces_rows or dialect_of(output.format, output.options):
             return None
         return f"it adds its rows to {output.format}"
-    if model.output is not None and not format_of(model.output.format).is_restartable:
-        return f"it writes to {model.output.format}"
+    for output in model.outputs:
+        if not format_of(output.format).is_restartable:
+            return f"it writes to {output.format}"
     for table in compiled.tables_of(model.unique_id):
         if not format_of(table.format).is_restartable:
             return f"`{table.full_name}` reads a {table.format}"

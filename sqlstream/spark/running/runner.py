@@ -157,7 +157,7 @@ class Runner:
             run.name,
             run.index,
             len(self._runs),
-            run.order.query.output.sink,
+            ", ".join(output.sink for output in run.order.query.model.outputs),
             str(run.order.trigger),
             run.order.query.model.kind,
             run.order.output,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
 
@@ -19,9 +19,11 @@ from sqlstream.spark.reading.python_code import import_name, is_data_source
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.running.prepare import PreparedQuery
 from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.table_formats.table import FormatTable
 from sqlstream.spark.table_formats.writers import prepare_table, table_of
 from sqlstream.spark.writing.kafka import written_rows
 from sqlstream.spark.writing.micro_batches import BatchWriter, SinkTarget
+from sqlstream.spark.writing.shared import SharedWriter
 from sqlstream.spark.writing.tables import table_provider
 from sqlstream.spark.writing.writers import batch_writer
 
@@ -33,7 +35,8 @@ class StartOrder:
     `checkpoint` and `output` are absolute paths or URIs. `checkpoint` is None for a batch model. `output` is a table
     name for the format `table`, and None for sinks without a location. With `is_fresh`, every start uses a new
     checkpoint, because Spark cannot resume the query. `after` are the models of the same run whose stored outputs it
-    reads: it starts after they have ended, or, if they do not end, as soon as the outputs exist.
+    reads: it starts after they have ended, or, if they do not end, as soon as the outputs exist. `also` are the outputs
+    in the further sinks of a query with `fan_out: shared`, in the order of the model's sinks.
     """
 
     query: PreparedQuery
@@ -42,6 +45,7 @@ class StartOrder:
     output: str | None
     is_fresh: bool = False
     after: tuple[str, ...] = ()
+    also: tuple[str | None, ...] = ()
 
     @property
     def is_batch(self) -> bool:
@@ -54,11 +58,11 @@ def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
     query = order.query
     set_pool(query.frame.sparkSession, query.model.config.pool or query.model.name)
     target = SinkTarget(query.model, query.output, order.output, query.frame, secrets)
-    batches = batch_writer(target)
+    batches = _shared_writer(order, target) if order.also else batch_writer(target)
     table = table_of(target) if batches is None else None
-    frame = written_rows(query.model, query.output, query.frame) if table is None else prepare_table(target, table)
     writer = (
-        frame.writeStream.outputMode(query.model.config.output_mode)
+        _frame_to_write(target, batches, table)
+        .writeStream.outputMode(query.model.config.output_mode)
         .options(**secrets.resolve_all(query.output.options))
         .queryName(query_name(query))
         .option("checkpointLocation", order.checkpoint)
@@ -80,12 +84,24 @@ def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
     return writer.start(order.output) if order.output else writer.start()
 
 
+def _frame_to_write(target: SinkTarget, batches: BatchWriter | None, table: FormatTable | None) -> DataFrame:
+    if batches is not None:
+        return target.frame
+    return written_rows(target.model, target.output, target.frame) if table is None else prepare_table(target, table)
+
+
+def _shared_writer(order: StartOrder, first: SinkTarget) -> BatchWriter:
+    further = zip(first.model.also, order.also, strict=True)
+    return SharedWriter([first, *(replace(first, output=output, place=place) for output, place in further)])
+
+
 def _start_batches(writer: DataStreamWriter, batches: BatchWriter, target: SinkTarget) -> StreamingQuery:
     """Starts a query whose micro-batches sqlstream writes. Raises: FindingsError, Spark's errors."""
 
     def write(rows: DataFrame, number: int) -> None:
         (query,) = target.frame.sparkSession.streams.active  # each query has its own session
-        batches.write(target.rows_to_write(rows), target.batch(number, query.id))
+        kept = rows if target.model.also else target.rows_to_write(rows)
+        batches.write(kept, target.batch(number, query.id))
 
     batches.open()
     return writer.foreachBatch(write).start()

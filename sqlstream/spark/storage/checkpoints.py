@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 
-from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.storage.batch_logs import move_with_checksum
 from sqlstream.spark.storage.storage import Storage
@@ -51,7 +50,7 @@ def read_version(storage_of: StorageOf, root: str, version: int) -> CheckpointSt
         return CheckpointState(version, None, begun, path, unreadable, last)
     ledger = recorded.settled(last)
     abandoned = recorded.pending.ledger if recorded.pending and ledger is recorded else None
-    in_output = begun and last < 0 and _has_committed_files(storage_of, ledger)
+    in_output = begun and last < 0 and any(has_committed_files(storage_of, output) for output in ledger.added_files)
     return CheckpointState(version, ledger, begun, path, None, last, in_output, abandoned)
 
 
@@ -70,16 +69,6 @@ def last_commit(storage: Storage, root: str, version: int) -> int:
     return max(entry_names(storage.names(f"{checkpoint_path(root, version)}/commits")), default=-1)
 
 
-def _has_committed_files(storage_of: StorageOf, ledger: Ledger) -> bool:
-    return _adds_files(ledger) and has_committed_files(storage_of, ledger.output or "")
-
-
-def _adds_files(ledger: Ledger) -> bool:
-    """Returns whether the query of `ledger` adds files to its output, and never replaces them."""
-    identity = ledger.identity
-    return ledger.output is not None and format_of(identity.sink_format).writes_files and not identity.writes_snapshots
-
-
 def has_committed_files(storage_of: StorageOf, output: str) -> bool:
     """Returns whether the log of a file sink in the folder `output` contains a batch."""
     storage, folder = storage_of(output)
@@ -93,8 +82,10 @@ def archive_start(storage_of: StorageOf, root: str, state: CheckpointState) -> N
     moment = archive_moment()
     storage, root = storage_of(root)
     archive = archive_path(root, state.version, moment)
-    if state.ledger is not None and _adds_files(state.ledger):
-        _archive_output(*storage_of(state.ledger.output or ""), datetime.fromisoformat(state.ledger.written_at), moment)
+    ledger = state.ledger
+    if ledger is not None:
+        for output in ledger.added_files:
+            _archive_output(*storage_of(output), datetime.fromisoformat(ledger.written_at), moment)
     for path in (checkpoint_path(root, state.version), ledger_path(root, state.version)):
         if storage.exists(path):
             storage.move(path, f"{archive}/{path.rpartition('/')[2]}")

@@ -17,7 +17,7 @@ from sqlstream.spark.table_formats.commits import committing, last_batch
 from sqlstream.spark.table_formats.merge import DELETES, merge_sql
 from sqlstream.spark.table_formats.table import FormatTable, table_at
 from sqlstream.spark.writing.keys import count_keys
-from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, discard
+from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, cached, discard
 from sqlstream.state.ledger import OutputColumn
 
 VIEW = "sqlstream_batch"
@@ -50,9 +50,13 @@ def prepare_table(target: SinkTarget, table: FormatTable) -> DataFrame:
     In complete mode rows that meet `delete_when` are left out. Raises: Spark's errors.
     """
     create_or_extend(target, table)
+    return table.align(_kept(target, target.frame))
+
+
+def _kept(target: SinkTarget, rows: DataFrame) -> DataFrame:
+    """Returns the rows that do not meet `delete_when`."""
     condition = target.model.config.delete_when
-    frame = target.frame if condition is None else target.frame.where(~_condition(condition))
-    return table.align(frame)
+    return rows if condition is None else rows.where(~_condition(condition))
 
 
 def create_or_extend(target: SinkTarget, table: FormatTable) -> None:
@@ -82,20 +86,13 @@ class MergingWriter:
         if self._has(rows, batch):
             discard(rows)
             return
-        rows.persist()  # read once for the keys, and up to three times by MERGE
-        try:
+        with cached(rows):  # read once for the keys, and up to three times by MERGE
             if count_keys(rows, batch.unique_key):
                 self._merge(rows, batch)
-        finally:
-            rows.unpersist()
         self._is_first = False
 
     def _has(self, rows: DataFrame, batch: MicroBatch) -> bool:
-        """Returns whether the table has the batch; only the first batch of a query can be a repeated one. Delta checks
-        that in MERGE itself.
-        """
-        is_unknown = self._is_first and self._table.format == "iceberg"
-        return is_unknown and last_batch(rows.sparkSession, self._table.name, batch.query_id) >= batch.id
+        return self._is_first and _has_batch(self._table, rows, batch)
 
     def _merge(self, rows: DataFrame, batch: MicroBatch) -> None:
         session = rows.sparkSession
@@ -105,6 +102,33 @@ class MergingWriter:
         source.createOrReplaceTempView(VIEW)
         with committing(session, self._table.format, batch):
             session.sql(merge_sql(self._table.name, VIEW, columns, batch.unique_key, rows.columns))
+
+
+class CommittingWriter:
+    """Does what Spark's own streaming writer does, for a query that writes to several sinks: adds the rows of each
+    batch, or replaces all rows in complete mode, in one commit that records the batch.
+    """
+
+    def __init__(self, target: SinkTarget, table: FormatTable) -> None:
+        self._target, self._table = target, table
+        self._is_first = True
+
+    def open(self) -> None:
+        """Creates the table, or adds columns. Raises: Spark's errors."""
+        create_or_extend(self._target, self._table)
+
+    def write(self, rows: DataFrame, batch: MicroBatch) -> None:
+        """Writes the rows to the table, unless it has the batch. Raises: Spark's errors."""
+        if self._is_first and _has_batch(self._table, rows, batch):
+            discard(rows)
+            return
+        writer = self._table.align(_kept(self._target, rows)).writeTo(self._table.name)
+        with committing(rows.sparkSession, self._table.format, batch):
+            if batch.output_mode == "complete":
+                writer.overwrite(lit(True))
+            else:
+                writer.append()
+        self._is_first = False
 
 
 class ReplacingWriter:
@@ -118,8 +142,7 @@ class ReplacingWriter:
 
     def write(self, rows: DataFrame, batch: MicroBatch) -> None:
         """Replaces the table. Rows that meet `delete_when` are left out. Raises: Spark's errors."""
-        condition, output = self._target.model.config.delete_when, self._target.output
-        kept = rows if condition is None else rows.where(~_condition(condition))
+        output, kept = self._target.output, _kept(self._target, rows)
         if self._table.format == "delta":
             self._overwrite(kept, batch)
             return
@@ -137,6 +160,13 @@ class ReplacingWriter:
             writer.save(self._table.path)
         else:
             writer.saveAsTable(self._table.name)
+
+
+def _has_batch(table: FormatTable, rows: DataFrame, batch: MicroBatch) -> bool:
+    """Returns whether an Iceberg table has the batch; only the first batch of a query can be a repeated one. Delta
+    checks that in the commit itself.
+    """
+    return table.format == "iceberg" and last_batch(rows.sparkSession, table.name, batch.query_id) >= batch.id
 
 
 def _condition(sql: str) -> Column:

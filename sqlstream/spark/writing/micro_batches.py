@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from pyspark.sql import DataFrame
 
 from sqlstream.compiler.compiled import CompiledModel, Output
+from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.keys import last_rows
 
@@ -61,6 +63,12 @@ class SinkTarget:
     frame: DataFrame
     secrets: Secrets
 
+    @property
+    def writes_snapshots(self) -> bool:
+        """Whether each batch of the stream replaces all files of the sink."""
+        facts = format_of(self.output.format)
+        return self.model.streaming and facts.writes_snapshots(self.model.config.output_mode)
+
     def rows_to_write(self, rows: DataFrame) -> DataFrame:
         """Returns the rows of a batch; with `sequence_by` only the last row of each key."""
         config = self.model.config
@@ -72,6 +80,19 @@ class SinkTarget:
         options = self.secrets.resolve_all(self.output.options)
         model = self.model.file.rows_of or self.model.name
         return MicroBatch(number, query_id, model, config.output_mode, config.unique_key, options)
+
+
+@contextmanager
+def cached(rows: DataFrame) -> Iterator[None]:
+    """Keeps the rows while the body runs, so that they are computed once. Does nothing if a caller keeps them."""
+    if rows.is_cached:
+        yield
+        return
+    rows.persist()
+    try:
+        yield
+    finally:
+        rows.unpersist()
 
 
 def discard(rows: DataFrame) -> None:

@@ -45,7 +45,7 @@ class WarningEmitted:
 @dataclass(frozen=True)
 class SelectedQuery:
     """A query that a run will start: the model, the name and format of its sink, and the tables that it reads. `kind`
-    is as in `QueryStarted`.
+    is as in `QueryStarted`. Several sinks and formats are separated by commas.
     """
 
     model: str

@@ -105,7 +105,7 @@ def file_nodes(kind: str, pattern: str) -> Iterator[SelectableNode]:
             path=file.as_posix(),
             tags=frozenset(config["tags"]),
             config=config,
-            sink=config.get("sink"),
+            sinks=tuple(filter(None, [config.get("sink")])),
             properties_path=properties_path,
         )
 

@@ -104,3 +104,49 @@ def test_further_sinks_of_a_stored_model_read_its_output(tmp_path: Path) -> None
 
     assert [model.config.materialized for model in compiled.models.values()] == ["stored", "view"]
     assert [read.node_id for read in compiled.models["model.shop.orders__stats"].reads] == ["stored.shop.orders"]
+
+
+def test_shared_sinks_belong_to_one_query(tmp_path: Path) -> None:
+    """With `fan_out: shared` the query of the model has all outputs, and no other query exists."""
+    compiled = loaded(tmp_path, "sink=['archive', 'stats'], fan_out='shared'").readable().compiled
+
+    (model,) = compiled.models.values()
+    assert [(output.sink, output.path) for output in model.outputs] == [
+        ("archive", "orders"),
+        ("stats", "stats/orders"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("config", "select", "codes"),
+    [
+        ("sink=['archive', 'lake']", "*", ["unknown-sink"]),
+        ("sink=['archive', 'same']", "*", ["shared-output"]),
+        ("sink=['archive', 'kept']", "*", ["fan-out"]),
+        ("sink=['screen', 'foreign']", "*", ["fan-out"]),
+        ("sink=['screen', 'archive'], output_mode='update'", "kind, count(*) as n group by kind", ["output-mode"]),
+        ("sink=['screen', 'nowhere'], trigger={'continuous': '1 second'}", "*", ["continuous-trigger"] * 2),
+        ("sink=['screen', 'nowhere'], trigger={'real_time': '1 minute'}, output_mode='update'", "*", None),
+        ("sink='archive'", "*", []),
+    ],
+)
+def test_a_shared_query_fits_all_its_sinks(tmp_path: Path, config: str, select: str, codes: list[str] | None) -> None:
+    """Each sink must take batches from a query that has others, in the query's mode."""
+    columns, _, end = select.partition(" group by ")
+    sinks = FILES["sinks.yml"] + "  - {name: kept, format: memory}\n  - {name: foreign, format: com.example.sink}\n"
+    model = f"{{{{ config({config}, fan_out='shared') }}}} select {columns} from {{{{ source('shop', 'orders') }}}}"
+    files = {
+        "sinks.yml": f"{sinks}  - {{name: nowhere, format: noop}}\n",
+        "models/orders.sql": f"{model} group by {end}" if end else model,
+    }
+    findings = [finding for finding in loaded(tmp_path, config, **files).findings if finding.is_error]
+
+    assert [finding.code for finding in findings] == codes or (codes is None and "real-time-trigger" in str(findings))
+
+
+def test_a_batch_model_shares_nothing(tmp_path: Path) -> None:
+    """A batch model writes to each sink on its own."""
+    batch = FILES["sources.yml"].replace("format: json", "mode: batch, format: json")
+    attempt = loaded(tmp_path, "sink=['archive', 'stats'], fan_out='shared'", **{"sources.yml": batch})
+
+    assert [finding.code for finding in attempt.findings if finding.is_error] == ["fan-out"]

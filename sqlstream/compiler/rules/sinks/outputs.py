@@ -19,7 +19,7 @@ OWN_PLACE = {
 }
 """How to separate two queries that share a place, by the key that sets the place."""
 
-_OVERWRITES = "the two queries would overwrite each other's rows"
+_OVERWRITES = "they would overwrite each other's rows"
 _ONE_LOG = "Spark keeps one log per checkpoint and per output folder, so the two queries would lose each other's data"
 
 SHORTEST_REAL_TIME = 5.0
@@ -92,19 +92,27 @@ def output_modes(_: CompiledProject, model: CompiledModel, output: Output) -> Pr
 @rule("shared-output")
 def shared_outputs(compiled: CompiledProject) -> Problems:
     """Two queries must not share a checkpoint, an output folder or a table."""
-    first_users: dict[tuple[str, str], str] = {}
+    first_users: dict[tuple[str, str], tuple[str, str]] = {}
     storage = join(str(compiled.project.root), compiled.project.target.storage)
     outputs = terminal_models(compiled)
     places = ((model, output, place) for model, output in outputs for place in _shareable(model, output, storage))
     for model, output, (key, what, value, path) in places:
-        first = first_users.setdefault((what, path), model.name)
-        if first != model.name:
+        user = model.name, "" if key == "checkpoint" else output.sink
+        first = first_users.setdefault((what, path), user)
+        if first != user:
             yield Problem(
-                f"`{model.name}` and `{first}` have the same {what} `{value}`",
+                f"{_users(first, user)} have the same {what} `{value}`",
                 _ONE_LOG if key == "checkpoint" or format_of(output.format).writes_files else _OVERWRITES,
                 OWN_PLACE[key],
                 model.place_of(key),
             )
+
+
+def _users(first: tuple[str, str], second: tuple[str, str]) -> str:
+    """Returns the models that share a place, or the sinks of one model."""
+    if first[0] == second[0]:
+        return f"the sinks `{first[1]}` and `{second[1]}` of `{first[0]}`"
+    return f"`{second[0]}` and `{first[0]}`"
 
 
 def _shareable(model: CompiledModel, output: Output, storage: str) -> Iterator[tuple[str, str, str, str]]:

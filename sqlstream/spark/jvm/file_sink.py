@@ -1,0 +1,38 @@
+"""Spark's internal writer of files, which `writeStream` uses: it keeps a log of the files of each batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from sqlstream.spark.jvm.gateway import java_class, jvm_of
+
+DATA_SOURCES = "org.apache.spark.sql.execution.datasources"
+
+
+def file_sink(
+    session: SparkSession, format_name: str, path: str, partition_by: Sequence[str], options: Mapping[str, str]
+) -> Any:
+    """Returns the JVM's FileStreamSink for the folder `path`; `addBatch(number, rows)` writes a batch once.
+
+    Raises: Spark's errors. Over Connect: not available.
+    """
+    jvm: Any = jvm_of(session)
+    partitions, made = jvm.PythonUtils.toSeq(list(partition_by)), jvm.PythonUtils.toScalaMap(dict(options))
+    sink = java_class(session, "org.apache.spark.sql.execution.streaming.sinks.FileStreamSink")
+    return sink(session._jsparkSession, path, _file_format(session, format_name), partitions, made)  # noqa: SLF001
+
+
+def _file_format(session: SparkSession, name: str) -> Any:
+    """Returns Spark's FileFormat, as `DataSource.providingClass` does."""
+    conf = session._jsparkSession.sessionState().conf()  # noqa: SLF001
+    found = java_class(session, f"{DATA_SOURCES}.DataSource").lookupDataSource(name, conf)
+    made = _instance(found)
+    is_newer = java_class(session, "java.lang.Class").forName(f"{DATA_SOURCES}.v2.FileDataSourceV2").isInstance(made)
+    return _instance(made.fallbackFileFormat()) if is_newer else made
+
+
+def _instance(kind: Any) -> Any:
+    return kind.getConstructors()[0].newInstance(None)

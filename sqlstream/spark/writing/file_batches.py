@@ -1,0 +1,55 @@
+"""Adds micro-batches to files with Spark's own log of a file sink, from a query that writes to several sinks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.spark.jvm.file_sink import file_sink
+from sqlstream.spark.jvm.internals import call_internal
+from sqlstream.spark.storage.storage import storage_for
+from sqlstream.spark.writing.micro_batches import MicroBatch, SinkTarget, discard
+from sqlstream.state.batch_logs import SINK_LOG, entry_names
+
+
+class FileBatchWriter:
+    """Writes each batch once, as `writeStream` does: the log lists the files of a batch when it is complete."""
+
+    def __init__(self, target: SinkTarget, output: str) -> None:
+        self._target, self._output = target, output
+        self._sink: Any = None
+
+    def open(self) -> None:
+        """Creates Spark's sink. Raises: FindingsError if this Spark does not have it, Spark's errors."""
+        target = self._target
+        session, output = target.frame.sparkSession, target.output
+        options = target.secrets.resolve_all(output.options)
+        self._sink = call_internal(
+            session,
+            "sink of files",
+            lambda: file_sink(session, output.format, self._output, output.partition_by, options),
+            lambda: None,
+        )
+        if self._sink is None:
+            raise FindingsError([self._missing()])
+
+    def write(self, rows: DataFrame, batch: MicroBatch) -> None:
+        """Adds the files of the batch, unless the log has it. Raises: Spark's errors."""
+        storage, folder = storage_for(self._output, self._target.frame.sparkSession)
+        if max(entry_names(storage.names(f"{folder}/{SINK_LOG}")), default=-1) >= batch.id:
+            discard(rows)
+            return
+        self._sink.addBatch(batch.id, rows._jdf)  # noqa: SLF001
+
+    def _missing(self) -> Finding:
+        model = self._target.model
+        return Finding(
+            "fan-out",
+            f"`{model.name}` cannot write files to sink `{self._target.output.sink}` from a shared query",
+            "this needs an internal class of Spark, FileStreamSink, which the installed Spark does not have or the "
+            "target disables",
+            "use fan_out='separate', which runs a query for each sink",
+            model.place_of("sink"),
+        )

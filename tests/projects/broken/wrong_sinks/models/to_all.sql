@@ -1,0 +1,4 @@
+{{ config(
+    sink=['screen', 'service'],
+    fan_out='shared') }}
+select id, kind from {{ source('shop', 'orders') }}
