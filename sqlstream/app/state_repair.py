@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from sqlstream.app.loading.load import load
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.running.stored_query import StoredQuery, open_query
+from sqlstream.app.running.stored_query import OutputFolder, StoredQuery, open_query
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.spark.storage.batch_logs import archive_entry, move_with_checksum, stored_damage
 from sqlstream.spark.storage.storage import query_lock
@@ -29,32 +29,35 @@ def repair_checkpoint(request: ProjectRequest, name: str, version: int | None = 
             return Repaired(name)
         with query_lock(query.storage, query.root, name, query.model.file.location):
             moment = archive_moment()
-            return Repaired(name, _archive_damage(query, moment), archive_leftovers(query, moment))
+            moved = _archive_damage(query, moment)
+            left = [archive_leftovers(query, output, moment) for output in query.outputs]
+            return Repaired(name, moved, tuple(found for found in left if found is not None))
 
 
 def _archive_damage(query: StoredQuery, moment: str) -> tuple[tuple[str, str], ...]:
     model = query.model
-    output = query.output if model.streaming else None
-    found = stored_damage(query.storages, query.checkpoint, output)
+    logged: list[str | None] = [output.path for output in query.outputs if not output.is_replaced]
+    outputs = logged if logged and model.streaming else [None]
+    found = [damage for output in outputs for damage in stored_damage(query.storages, query.checkpoint, output)]
     permanent = [damage for damage in found if not damage.archive]
     if permanent:
-        raise FindingsError([damage_finding(model.name, damage, model.file.location) for damage in permanent])
+        findings = [damage_finding(model.name, damage, model.file.location) for damage in permanent]
+        raise FindingsError(list(dict.fromkeys(findings)))
     archive = archive_path(query.root, query.state.version, moment)
     paths = tuple(dict.fromkeys(path for damage in found for path in damage.archive))
     return tuple(archive_entry(query.storages, path, query.checkpoint, archive) for path in paths)
 
 
-def archive_leftovers(query: StoredQuery, moment: str) -> Leftovers | None:
-    """Archives the files in the output that no batch has committed, and returns them; None if there are none.
+def archive_leftovers(query: StoredQuery, output: OutputFolder, moment: str) -> Leftovers | None:
+    """Archives the files in `output` that no batch has committed, and returns them; None if there are none.
 
     `moment` is part of the archive's name. Raises: FindingsError if it is unknown which files are committed; OSError,
     Spark's errors.
     """
-    output = query.output
-    found = _leftovers(query, output) if output is not None else []
-    if output is None or not found:
+    found = _leftovers(query, output)
+    if not found:
         return None
-    storage, folder = query.storages.of(output)
+    storage, folder = query.storages.of(output.path)
     archive = f"{archive_folder(folder)}/{moment}"
     for file in found:
         move_with_checksum(storage, f"{folder}/{file.name}", f"{archive}/{file.name}")
@@ -64,7 +67,7 @@ def archive_leftovers(query: StoredQuery, moment: str) -> Leftovers | None:
     return Leftovers(folder, archive, tuple(file for file in found if file not in restored))
 
 
-def _leftovers(query: StoredQuery, output: str) -> list[StoredFile]:
+def _leftovers(query: StoredQuery, output: OutputFolder) -> list[StoredFile]:
     """Returns the files that no batch has committed. Raises: FindingsError if a run may be writing them.
 
     On storage without locks, the files are listed twice. If no batch is open in between, no batch will commit the

@@ -56,13 +56,12 @@ def files_notes(found: ModelFiles) -> list[str]:
 
 def repaired_text(done: Repaired) -> str:
     """Returns the archived files and their new paths."""
-    left = done.leftovers
-    if not done.moved and left is None:
+    if not done.moved and not done.leftovers:
         return (
             f"Nothing to repair: the checkpoint of `{done.model}` has no incomplete entries, and its output is clean."
         )
     lines = [f"Moved {path}\n   to {moved}" for path, moved in done.moved]
-    if left is not None:
+    for left in done.leftovers:
         count = plural(len(left.files), "file")
         lines += [f"Moved {count} that no batch has committed", f"   from {left.output}", f"   to {left.archive}"]
         lines += [f"     {file.name} ({bytes_text(file.size)})" for file in left.files]

@@ -81,11 +81,11 @@ class Leftovers:
 
 @dataclass(frozen=True)
 class Repaired:
-    """What a repair archived: each entry of a log with its new path, and uncommitted files."""
+    """What a repair archived: each entry of a log with its new path, and the uncommitted files of each output."""
 
     model: str
     moved: tuple[tuple[str, str], ...] = ()
-    leftovers: Leftovers | None = None
+    leftovers: tuple[Leftovers, ...] = ()
 
 
 def sort_files(stored: Sequence[StoredFile], log: BatchLog, *, with_retention: bool) -> OutputFiles:

@@ -86,6 +86,29 @@ def test_each_batch_changes_the_tables_once(lake: ProjectFolder) -> None:
             assert [commits(session, lake, each, f"{name}_{each}") for name in MODELS] == [3, 3, 3, 3]
 
 
+def test_one_query_writes_to_both_formats(lake: ProjectFolder) -> None:
+    """With `fan_out: shared` each table has each batch once too, also one that Spark repeats."""
+    sinks = "".join(f"  - {{name: {each}, format: {each}, path: '{each}_{{{{ model.name }}}}'}}\n" for each in FORMATS)
+    shared = {name: sql.replace("'FORMAT'", f"{list(FORMATS)}, fan_out='shared'") for name, sql in MODELS.items()}
+    lake.write({"sinks.yml": f"sinks:\n{sinks}", **{f"models/{name}.sql": sql for name, sql in shared.items()}})
+    assert lake.run(*MODELS).succeeded
+    for name in MODELS:
+        forget_last_commit(lake, name)
+    lake.rows("in/orders/2.json", [{"id": 4, "kind": "a", "amount": 100}], modified=2)
+    assert lake.run(*MODELS).succeeded
+
+    with lake_session(lake) as session:
+        for each in FORMATS:
+            found = {name: rows(session, lake, each, f"{each}_{name}") for name in MODELS}
+            assert found == {
+                "appended": [*[("a", 1)] * 2, ("a", 4), *[("b", 2)] * 2, ("c", 3)],
+                "merged": [(1, "b"), (111, "a"), (None, "c")],
+                "deleted": [(1, "a", 10), (3, "c", None), (4, "a", 100)],
+                "replaced": [("a", 3), ("b", 2), ("c", 1)],
+            }
+            assert [commits(session, lake, each, f"{each}_{name}") for name in MODELS] == [3, 3, 3, 3]
+
+
 def test_a_table_gets_the_new_columns_of_a_changed_model(folder: ProjectFolder) -> None:
     """A new column is added and said; a type that the table cannot hold is refused until a full refresh. The Iceberg
     table has a name in a catalog of the user.

@@ -13,7 +13,10 @@ import pytest
 from conftest import ProjectFolder, java_below, order_rows, wait_for
 from kafka_topics import Record, Topic
 
-from sqlstream.errors import FindingsError
+from sqlstream import ProjectRequest
+from sqlstream.app.state_files import state_files
+from sqlstream.app.state_repair import repair_checkpoint
+from sqlstream.errors import FindingsError, UsageError
 
 ReadParquet = Callable[[Path], list[dict[str, Any]]]
 
@@ -114,8 +117,14 @@ def test_a_killed_query_writes_each_row_once(shared: ProjectFolder, read_parquet
         process.communicate()
 
     assert shared.run("events").succeeded
+    repair_checkpoint(ProjectRequest(shared.root), "events")
 
     ids = [10 * number + i for number in range(10) for i in range(5)]
+    for sink in ("lake", "copies"):
+        found = state_files(ProjectRequest(shared.root), "events", sink=sink).files
+        assert (len(found.committed), found.leftover) == (10, ())
+    with pytest.raises(UsageError, match="choose one with --sink"):
+        state_files(ProjectRequest(shared.root), "events")
     assert sorted(row["id"] for row in read_parquet(shared.root / "store/events")) == ids
     assert [row[0] for row in table(shared, "events")] == ids
 

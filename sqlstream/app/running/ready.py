@@ -128,7 +128,7 @@ class CheckedQuery:
             found = [damage for output in outputs for damage in checkpoint_damage(session, checkpoint, output)]
         if found:
             findings = [damage_finding(model.name, damage, model.file.location) for damage in found]
-            raise FindingsError(dict.fromkeys(findings))
+            raise FindingsError(list(dict.fromkeys(findings)))
 
 
 def _place(checks: CheckContext, output: Output, version: int) -> str | None:

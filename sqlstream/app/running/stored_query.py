@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pyspark.sql import SparkSession
@@ -63,6 +63,16 @@ class LazyStorages:
 
 
 @dataclass(frozen=True)
+class OutputFolder:
+    """A folder of files to which a query writes. `is_replaced`: the query replaces all files, and keeps no log."""
+
+    sink: str
+    format: str
+    path: str
+    is_replaced: bool
+
+
+@dataclass(frozen=True)
 class StoredQuery:
     """One version of a model's query. All versions are under `root` in `storage`. `state.version` is 0 before the first
     run.
@@ -86,35 +96,47 @@ class StoredQuery:
         return not isinstance(self.storage, HadoopStorage)
 
     @cached_property
-    def output(self) -> str | None:
-        """The output folder of this version, from its ledger, or its table's folder. None for sinks without files."""
-        ledger, output = self.state.ledger, self.model.output
-        written_to = (ledger.identity.sink_format, ledger.identity.sink_path) if ledger else None
-        fmt, path = written_to or ((output.format, output.place) if output else ("", None))
+    def outputs(self) -> tuple[OutputFolder, ...]:
+        """The output folders of this version, from its ledger. A sink without files has none."""
         version = max(self.state.version, 1)
-        if path is not None and fmt == TABLE:
-            return table_folder(self.storages.session, output_table(path, version))
-        if path is None or not format_of(fmt).writes_files:
-            return None
-        return output_path(storage_base(self.loaded), path, version)
+        found = (replace(use, path=self._folder(use, version)) for use in self._uses())
+        return tuple(folder for folder in found if folder.path)
 
-    def files(self, output: str) -> OutputFiles:
+    def _uses(self) -> list[OutputFolder]:
+        """Returns the sinks with their declared paths or tables."""
+        model, ledger = self.model, self.state.ledger
+        if ledger is not None:
+            names = [model.outputs[0].sink, *(use.sink for use in ledger.identity.also)]
+            uses = zip(names, ledger.identity.by_sink, strict=True)
+            return [
+                OutputFolder(name, use.sink_format, use.sink_path or "", use.batch or use.writes_snapshots)
+                for name, use in uses
+            ]
+        is_replaced = not model.streaming or model.writes_snapshots
+        return [OutputFolder(use.sink, use.format, use.place or "", is_replaced) for use in model.outputs]
+
+    def _folder(self, use: OutputFolder, version: int) -> str:
+        if use.path and use.format == TABLE:
+            return table_folder(self.storages.session, output_table(use.path, version)) or ""
+        if not use.path or not format_of(use.format).writes_files:
+            return ""
+        return output_path(storage_base(self.loaded), use.path, version)
+
+    def files(self, output: OutputFolder) -> OutputFiles:
         """Returns the files in the folder `output`.
 
         Raises: FindingsError if it is unknown which of them are committed; OSError, Spark's errors.
         """
-        storage, output = self.storages.of(output)
-        stored = storage.files(output)  # before the log: see sort_files
-        identity = self.state.ledger.identity if self.state.ledger else None
-        is_batch = identity.batch if identity else not self.model.streaming
-        if is_batch or (identity.writes_snapshots if identity else self.model.writes_snapshots):
+        storage, path = self.storages.of(output.path)
+        stored = storage.files(path)  # before the log: see sort_files
+        if output.is_replaced:
             return batch_output(stored)
         committed = read_commits(*self.storages.of(self.checkpoint)).last
-        log = read_sink_log(storage, output)
+        log = read_sink_log(storage, path)
         problem = log_problem(self.model.name, log, committed, self.model.file.location)
         if problem is not None:
             raise FindingsError([problem])
-        options = self.model.output.options if self.model.output else {}
+        options = next((use.options for use in self.model.outputs if use.sink == output.sink), {})
         return sort_files(stored, log, with_retention="retention" in map(str.lower, options))
 
     def has_open_batch(self) -> bool:

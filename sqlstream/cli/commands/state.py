@@ -26,12 +26,14 @@ def state() -> None:
 @state.command("files", short_help="List the committed files of an output.")
 @project_options
 @version_option
+@click.option("--sink", metavar="NAME", help="Sink of the output, if the query writes files to several sinks.")
 @output_option("One path or URI per line, or one JSON object.")
 @click.argument("model", metavar="MODEL")
 def files(
     project: ProjectRequest,
     debug: bool,
     version: int | None,
+    sink: str | None,
     output: str,
     model: str,
 ) -> None:
@@ -44,7 +46,7 @@ def files(
     from sqlstream.app.state_files import state_files
 
     with refusals_printed(output, debug):
-        found = state_files(project, model, version)
+        found = state_files(project, model, version, sink)
     if output == "json":
         click.echo(files_json(found))
         return

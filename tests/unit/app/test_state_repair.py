@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from sqlstream.app.running.stored_query import StoredQuery
+from sqlstream.app.running.stored_query import OutputFolder, StoredQuery
 from sqlstream.app.state_repair import archive_leftovers
 from sqlstream.spark.storage.batch_logs import read_sink_log
 from sqlstream.spark.storage.storage import LocalStorage, Storage
@@ -20,7 +20,6 @@ NAMES = [f"part-{number:05}-68fad154-7a17-4dd0-aa6e-258cccda1fcf-c000.json" for 
 class LateCommit:
     """A query whose JVM is still alive and commits a file after the folder was listed."""
 
-    output: str
     has_locks: bool = True
 
     @property
@@ -32,9 +31,9 @@ class LateCommit:
         """Returns the storage of any path."""
         return LocalStorage(), path
 
-    def files(self, output: str) -> OutputFiles:
+    def files(self, folder: OutputFolder) -> OutputFiles:
         """Lists the files, and then commits the batch."""
-        storage = LocalStorage()
+        storage, output = LocalStorage(), folder.path
         found = sort_files(storage.files(output), read_sink_log(storage, output), with_retention=False)
         entry = json.dumps({"path": f"file://{output}/{NAMES[0]}", "modificationTime": 1})
         (Path(output) / "_spark_metadata/0").write_text(f"v1\n{entry}")
@@ -49,7 +48,8 @@ def test_a_file_committed_during_the_repair_moves_back(tmp_path: Path) -> None:
         (output / name).write_text("{}")
         (output / f".{name}.crc").write_text("crc")
 
-    done = archive_leftovers(cast("StoredQuery", LateCommit(str(output))), "now")
+    folder = OutputFolder("lake", "json", str(output), is_replaced=False)
+    done = archive_leftovers(cast("StoredQuery", LateCommit()), folder, "now")
 
     assert done is not None
     assert [file.name for file in done.files] == NAMES[1:]

@@ -39,7 +39,7 @@ def test_json_has_the_same_facts(capsys: pytest.CaptureFixture[str]) -> None:
     assert (found["model"], operator["release"]) == ("device_sliding_windows", "window")
     assert operator["example"]["events"] == ["2024-01-01T12:20:00+00:00"]
     assert found["watermarks"][0]["delay_seconds"] == 600
-    assert found["guarantee"]["rows"] == "exactly once"
+    assert [guarantee["rows"] for guarantee in found["guarantees"].values()] == ["exactly once"]
 
 
 @pytest.mark.parametrize("output", ["text", "json"])
