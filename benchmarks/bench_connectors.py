@@ -5,7 +5,7 @@
     json     the same, with value_format: json in the source, which also checks each message
 
 Both sides run as commands, in turns, with the same settings, over the same topic. Results are medians. The times of
-batches are those that Spark reports (triggerExecution), without the first batch, in which the JVM warms up.
+batches are those that Spark reports (triggerExecution), without the first ones, in which the JVM warms up.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from sqlstream.spark.jvm.launch import JARS  # noqa: E402
 from sqlstream.spark.jvm.session import FINITE_RUN_JVM, JVM_OPTIONS, spark_settings  # noqa: E402
 from sqlstream.spark.storage.storage import CHECKPOINT_FILES, PLAIN_FILES  # noqa: E402
 
-BATCHES = 6
+BATCHES, WARM_UP = 30, 10
 GOALS = {"upsert": 1.5, "parquet": 0.97, "json": 0.97}
 SINKS = {
     "upsert": "format: jdbc, options: {{url: '{url}', user: {user}, password: {password}, dbtable: events}}",
@@ -106,7 +106,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--case", nargs="+", choices=list(GOALS), default=list(GOALS))
     parser.add_argument("--repeat", type=int, default=5, help="number of measurements of each case")
-    parser.add_argument("--rows", type=int, default=300_000, help="messages in the topic")
+    parser.add_argument("--rows", type=int, default=1_200_000, help="messages in the topic")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-connectors-") as name:
         folder = Path(name)
@@ -140,8 +140,8 @@ def report(bench: Bench, case: str, repeat: int, rows: int) -> None:
     found: dict[str, list[float]] = {"sqlstream": [], "by hand": []}
     for number in range(repeat):
         for side, speeds in found.items():
-            batches = bench.measure(case, side, number)[1:]
-            speeds.append(rows * (BATCHES - 1) / BATCHES / sum(batches) * 1000)
+            batches = bench.measure(case, side, number)[WARM_UP:BATCHES]
+            speeds.append(rows * len(batches) / BATCHES / sum(batches) * 1000)
     one, other = (statistics.median(speeds) for speeds in found.values())
     verdict = "reached" if one / other >= GOALS[case] else "MISSED"
     measured = f"{one:10,.0f} {other:10,.0f} rows/s"
