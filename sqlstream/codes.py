@@ -123,6 +123,7 @@ CODES: dict[str, str] = {
     "join-without-key": "A join of two streams has no equality.",
     "outer-join-without-bound": "An outer join of two streams has no watermark and time bound.",
     "unbounded-state": "The state of an aggregation or a stream-stream join grows forever.",
+    "repeated-state": "Several queries compute a model with state, and each keeps its own copy.",
     "unkeyed-updates": "A query writes changed rows to Kafka without a key.",
     "not-followed": "The SQL of a model cannot be analyzed, so no rules check it.",
     "continuous-trigger": "A query with a continuous trigger uses something that needs micro-batches.",
@@ -171,7 +172,7 @@ CODES: dict[str, str] = {
     "ledger-unreadable": "The ledger of a checkpoint is missing or cannot be read.",
 }
 
-BRIEF = frozenset({"untested-spark", "unused-macro", "unused-sink", "unused-source"})
+BRIEF = frozenset({"repeated-state", "untested-spark", "unused-macro", "unused-sink", "unused-source"})
 """The codes of findings that are printed as one line. JSON output also has their reason and fix."""
 
 ADVICE = frozenset(
@@ -185,6 +186,7 @@ ADVICE = frozenset(
         "missing-ref",
         "no-models",
         "not-followed",
+        "repeated-state",
         "rows-beside-aggregation",
         "set-without-time",
         "several-aggregations",

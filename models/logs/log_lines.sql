@@ -1,4 +1,5 @@
 {{ config(deduplicate=['host', 'file', 'offset']) }}
+-- sqlstream: allow repeated-state because two queries keep ten minutes of lines each
 select /*+ WATERMARK(collected_at, '10 minutes') */
     metadata.host,
     metadata.service,

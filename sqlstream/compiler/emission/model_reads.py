@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.flow.nodes import Aggregate, Deduplicate, Join, Node
+from sqlstream.compiler.flow.kept_state import kept_state
+from sqlstream.compiler.flow.nodes import Node
 
 
 @dataclass(frozen=True)
@@ -36,23 +36,15 @@ def explain_reads(compiled: CompiledProject, model: CompiledModel, tree: Node) -
     parts = {item.unique_id: {item.unique_id, *compiled.upstream(item.unique_id)} for item in queries}
     state: dict[str, dict[str, None]] = {}
     for operator in tree.walk():
-        state.setdefault(operator.where.model, {}).update(dict.fromkeys(_state_of(operator)))
+        kept = kept_state(operator)
+        if kept is not None:
+            state.setdefault(operator.where.model, {})[kept] = None
     found = []
     for node in (node for node in (*compiled.models, *compiled.stored) if node in upstream):
         count = sum(node in part for part in parts.values())
         if node in compiled.stored:
             found.append(ModelRead(compiled.stored[node].name, is_stored=True, queries=count))
         else:
-            kept = tuple(state.get(node, ()))
-            found.append(ModelRead(compiled.models[node].name, is_stored=False, queries=count, state=kept))
+            own = tuple(state.get(node, ()))
+            found.append(ModelRead(compiled.models[node].name, is_stored=False, queries=count, state=own))
     return tuple(found)
-
-
-def _state_of(node: Node) -> Iterator[str]:
-    """Yields what keeps state at an operator of a stream."""
-    if isinstance(node, Aggregate) and node.streaming:
-        yield "aggregation"
-    if isinstance(node, Deduplicate) and node.streaming:
-        yield "deduplication"
-    if isinstance(node, Join) and all(child.streaming for child in node.children):
-        yield "join of streams"

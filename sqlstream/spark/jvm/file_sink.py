@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from sqlstream.spark.jvm.gateway import java_class, jvm_of
 
@@ -15,7 +15,7 @@ DATA_SOURCES = "org.apache.spark.sql.execution.datasources"
 def file_sink(
     session: SparkSession, format_name: str, path: str, partition_by: Sequence[str], options: Mapping[str, str]
 ) -> Any:
-    """Returns the JVM's FileStreamSink for the folder `path`; `addBatch(number, rows)` writes a batch once.
+    """Returns the JVM's FileStreamSink for the folder `path`; see `add_batch`.
 
     Raises: Spark's errors. Over Connect: not available.
     """
@@ -23,6 +23,11 @@ def file_sink(
     partitions, made = jvm.PythonUtils.toSeq(list(partition_by)), jvm.PythonUtils.toScalaMap(dict(options))
     sink = java_class(session, "org.apache.spark.sql.execution.streaming.sinks.FileStreamSink")
     return sink(session._jsparkSession, path, _file_format(session, format_name), partitions, made)  # noqa: SLF001
+
+
+def add_batch(sink: Any, number: int, rows: DataFrame) -> None:
+    """Writes the rows of a batch with `sink`, unless its log has the batch. Raises: Spark's errors."""
+    sink.addBatch(number, rows._jdf)  # noqa: SLF001
 
 
 def _file_format(session: SparkSession, name: str) -> Any:

@@ -6,7 +6,7 @@ batch in each commit, Iceberg's in each snapshot, and both ignore a batch that t
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import coalesce, col, expr, lit
 
 from sqlstream.compiler.compiled import Output
@@ -70,8 +70,8 @@ def create_or_extend(target: SinkTarget, table: FormatTable) -> None:
         table.add([column for column in columns if column.name.lower() not in known])
 
 
-class MergingWriter:
-    """Replaces and deletes rows by `unique_key`, each batch in one commit that records the batch."""
+class _RecordingWriter:
+    """Changes a table with each batch in one commit, which records the batch."""
 
     def __init__(self, target: SinkTarget, table: FormatTable) -> None:
         self._target, self._table = target, table
@@ -82,17 +82,30 @@ class MergingWriter:
         create_or_extend(self._target, self._table)
 
     def write(self, rows: DataFrame, batch: MicroBatch) -> None:
-        """Merges the rows into the table. Raises: RefusedRowsError, Spark's errors."""
-        if self._has(rows, batch):
+        """Applies the rows, unless the table has the batch. Raises: RefusedRowsError, Spark's errors."""
+        if self._is_first and self._has(rows.sparkSession, batch):
             discard(rows)
             return
+        self._apply(rows, batch)
+        self._is_first = False
+
+    def _has(self, session: SparkSession, batch: MicroBatch) -> bool:
+        """Returns whether an Iceberg table has the batch; only the first batch of a query can be a repeated one. Delta
+        checks that in the commit itself.
+        """
+        return self._table.format == "iceberg" and last_batch(session, self._table.name, batch.query_id) >= batch.id
+
+    def _apply(self, rows: DataFrame, batch: MicroBatch) -> None:
+        raise NotImplementedError
+
+
+class MergingWriter(_RecordingWriter):
+    """Replaces and deletes rows by `unique_key`."""
+
+    def _apply(self, rows: DataFrame, batch: MicroBatch) -> None:
         with cached(rows):  # read once for the keys, and up to three times by MERGE
             if count_keys(rows, batch.unique_key):
                 self._merge(rows, batch)
-        self._is_first = False
-
-    def _has(self, rows: DataFrame, batch: MicroBatch) -> bool:
-        return self._is_first and _has_batch(self._table, rows, batch)
 
     def _merge(self, rows: DataFrame, batch: MicroBatch) -> None:
         session = rows.sparkSession
@@ -104,31 +117,18 @@ class MergingWriter:
             session.sql(merge_sql(self._table.name, VIEW, columns, batch.unique_key, rows.columns))
 
 
-class CommittingWriter:
+class CommittingWriter(_RecordingWriter):
     """Does what Spark's own streaming writer does, for a query that writes to several sinks: adds the rows of each
-    batch, or replaces all rows in complete mode, in one commit that records the batch.
+    batch, or replaces all rows in complete mode.
     """
 
-    def __init__(self, target: SinkTarget, table: FormatTable) -> None:
-        self._target, self._table = target, table
-        self._is_first = True
-
-    def open(self) -> None:
-        """Creates the table, or adds columns. Raises: Spark's errors."""
-        create_or_extend(self._target, self._table)
-
-    def write(self, rows: DataFrame, batch: MicroBatch) -> None:
-        """Writes the rows to the table, unless it has the batch. Raises: Spark's errors."""
-        if self._is_first and _has_batch(self._table, rows, batch):
-            discard(rows)
-            return
+    def _apply(self, rows: DataFrame, batch: MicroBatch) -> None:
         writer = self._table.align(_kept(self._target, rows)).writeTo(self._table.name)
         with committing(rows.sparkSession, self._table.format, batch):
             if batch.output_mode == "complete":
                 writer.overwrite(lit(True))
             else:
                 writer.append()
-        self._is_first = False
 
 
 class ReplacingWriter:
@@ -160,13 +160,6 @@ class ReplacingWriter:
             writer.save(self._table.path)
         else:
             writer.saveAsTable(self._table.name)
-
-
-def _has_batch(table: FormatTable, rows: DataFrame, batch: MicroBatch) -> bool:
-    """Returns whether an Iceberg table has the batch; only the first batch of a query can be a repeated one. Delta
-    checks that in the commit itself.
-    """
-    return table.format == "iceberg" and last_batch(rows.sparkSession, table.name, batch.query_id) >= batch.id
 
 
 def _condition(sql: str) -> Column:

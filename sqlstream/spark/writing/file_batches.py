@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.spark.jvm.file_sink import file_sink
+from sqlstream.spark.jvm.file_sink import add_batch, file_sink
 from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.storage.storage import storage_for
 from sqlstream.spark.writing.micro_batches import MicroBatch, SinkTarget, discard
@@ -41,7 +41,7 @@ class FileBatchWriter:
         if max(entry_names(storage.names(f"{folder}/{SINK_LOG}")), default=-1) >= batch.id:
             discard(rows)
             return
-        self._sink.addBatch(batch.id, rows._jdf)  # noqa: SLF001
+        add_batch(self._sink, batch.id, rows)
 
     def _missing(self) -> Finding:
         model = self._target.model

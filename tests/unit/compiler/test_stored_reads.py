@@ -136,3 +136,27 @@ def test_an_explanation_says_how_a_query_reads_each_model(compiled: CompiledProj
     lines = reads_lines(found)
     assert lines[1] == "  clean: this query and 1 more query compute it, each with its own state of deduplication"
     assert lines[3] == "  bronze: its stored output; 1 more query reads it"
+
+
+def test_state_that_several_queries_keep_is_said(tmp_path: Path) -> None:
+    """A view that deduplicates for two queries is an info at its own place; state that one query keeps is not."""
+    write(tmp_path, MODELS)
+    (found,) = (item for item in try_load(ProjectRequest(tmp_path)).findings if item.code == "repeated-state")
+
+    assert str(found.location) == "models/clean.sql:1:11"
+    assert found.message == "2 queries keep the state of this operator: `silver`, `other`"
+    assert "keeps the state of its deduplication" in found.why
+
+    write(tmp_path, {"clean": CLEAN.replace("config(", "config(sink='lake', materialized='stored', ")})
+    assert "repeated-state" not in {item.code for item in try_load(ProjectRequest(tmp_path)).findings}
+
+
+@pytest.mark.parametrize(("fan_out", "count"), [("separate", 1), ("shared", 0)])
+def test_several_sinks_of_a_model_repeat_its_state(tmp_path: Path, fan_out: str, count: int) -> None:
+    """Each query of a further sink has a copy of the state; a shared query has one."""
+    text = f"{{{{ config(sink=['lake', 'more'], fan_out='{fan_out}', output_mode='complete') }}}}\n"
+    write(tmp_path, {"counts": text + "select kind, count(*) as n from {{ source('shop', 'orders') }} group by kind"})
+    (tmp_path / "models/_more.yml").write_text("sinks: [{name: more, format: console}]\n")
+
+    found = [item for item in try_load(ProjectRequest(tmp_path)).findings if item.code == "repeated-state"]
+    assert len(found) == count

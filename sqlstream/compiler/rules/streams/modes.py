@@ -50,12 +50,14 @@ def streaming_rules(
         lines = [_line_of_select(compiled, places, where) for where in problem.origins]
         finding = problem.at(place_in(compiled, places, problem.where, problem.key), lines)
         of_queries.setdefault(replace(finding, message=""), []).append(finding.message)
-    found += [_of_all(finding, messages) for finding, messages in of_queries.items()]
+    found += filter(None, (_of_all(finding, messages) for finding, messages in of_queries.items()))
     return list(dict.fromkeys(found))
 
 
-def _of_all(finding: Finding, messages: list[str]) -> Finding:
+def _of_all(finding: Finding, messages: list[str]) -> Finding | None:
     """Returns one finding for all queries that have it at the same location, in a model that they share."""
+    if finding.code == state.REPEATED:
+        return state.repeated_finding(finding, messages)
     others = len(set(messages)) - 1
     more = "one more query" if others == 1 else f"{others} more queries"
     also = f"; {more} {'has' if others == 1 else 'have'} the same problem" if others else ""
