@@ -121,11 +121,9 @@ class CompiledModel:
             return False
         return format_of(self.output.format).keeps_rows(config.output_mode, config.unique_key)
 
-    @property
-    def writes_snapshots(self) -> bool:
-        """Whether the model is a stream in complete mode whose sink consists of files."""
-        facts = format_of(self.output.format) if self.output is not None else None
-        return self.streaming and facts is not None and facts.writes_snapshots(self.config.output_mode)
+    def writes_snapshots_to(self, output: Output) -> bool:
+        """Returns whether each batch of the model, a stream in complete mode, replaces all files of `output`."""
+        return self.streaming and format_of(output.format).writes_snapshots(self.config.output_mode)
 
     @property
     def mode(self) -> str:

@@ -64,7 +64,7 @@ def _further_queries(
 ) -> list[ConfiguredModel]:
     """Returns a model for each query of `file` after the first one."""
     place = merged.places.get("sink", file.location)
-    made = [model_of_sink(file, place, config, sink) for (sink,) in config.query_sinks[1:]]
+    made = [model_of_sink(file, place, config, sink) for sink in config.separate_sinks]
     name = config.previous_name or file.name
     return [ConfiguredModel(renderer.render(each), own, merged.places, name) for each, own in made]
 

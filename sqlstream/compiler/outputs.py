@@ -30,8 +30,7 @@ def resolve_outputs(
     project: Project, options: RenderOptions, model: ConfiguredModel, memory: Memory
 ) -> tuple[tuple[Output, ...], list[Finding]]:
     """Returns the outputs of the query of a model, none for a view, and the findings about them."""
-    sinks = next(iter(model.config.query_sinks), ())
-    resolved = [_resolve_output(project, options, model, memory, sink) for sink in sinks]
+    resolved = [_resolve_output(project, options, model, memory, sink) for sink in model.config.query_sinks]
     outputs = tuple(output for output, _ in resolved if output is not None)
     return outputs, [finding for _, findings in resolved for finding in findings]
 

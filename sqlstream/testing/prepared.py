@@ -21,6 +21,7 @@ from sqlstream.spark.running.plans import is_stateful
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import error_finding, fragment_of, read_error
 from sqlstream.spark.writing.micro_batches import SinkTarget
+from sqlstream.spark.writing.writers import batch_writer
 from sqlstream.state.results.unit_tests import Observed, Row
 from sqlstream.testing.cases import Case, GivenBatch
 from sqlstream.testing.expected import moment
@@ -106,7 +107,10 @@ class PreparedCase:
         if missing:
             raise FindingsError(missing)
         target = SinkTarget(self.case.model, output, None, self.frame, self.secrets)
-        return lambda rows, number: made(target.rows_to_write(rows), target.batch(number, TEST_QUERY))
+        writer = batch_writer(target)
+        if writer is None:
+            return None
+        return lambda rows, number: writer.write(rows, target.batch(number, TEST_QUERY))
 
     def _part(self) -> Part:
         return Part(self.frames, self.frame, self.case.model.config.output_mode)

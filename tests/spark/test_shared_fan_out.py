@@ -141,6 +141,19 @@ def test_complete_mode_replaces_all_outputs(shared: ProjectFolder) -> None:
     assert (shared.root / "store/totals").is_symlink()
 
 
+def test_only_sinks_with_keys_drop_rows(shared: ProjectFolder, read_parquet: ReadParquet) -> None:
+    """With `sequence_by` a table has the last row of each key, and files beside it have all rows."""
+    sinks = "sinks: [{name: screen, format: console}]\n"
+    config = "sink=['lake', 'tables', 'nowhere', 'screen'], fan_out='shared', unique_key='kind', sequence_by='id'"
+    shared.write(
+        {"models/_more.yml": sinks, "models/last.sql": EVENTS.replace(EVENTS[10 : EVENTS.index(") }}")], config)}
+    )
+    assert shared.run("last").succeeded
+
+    assert len(read_parquet(shared.root / "store/last")) == 10
+    assert table(shared, "last") == [(13, "b", 3), (14, "a", 4)]
+
+
 def test_records_are_written_beside_files(shared: ProjectFolder, topic: Topic, read_parquet: ReadParquet) -> None:
     """Kafka gets JSON records of the rows that the files get."""
     options = f"{{kafka.bootstrap.servers: '{topic.servers}', topic: {topic.name}}}"

@@ -30,7 +30,7 @@ def _model_node(project: str, model: CompiledModel) -> SelectableNode:
         path=model.file.path,
         tags=frozenset(model.config.tags),
         config=model.config.plain(),
-        sinks=next(iter(model.config.query_sinks), ()),
+        sinks=model.config.query_sinks,
         properties_path=properties.path if properties else None,
     )
 

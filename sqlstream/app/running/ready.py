@@ -72,6 +72,7 @@ class CheckedQuery:
         """Returns the query over the stored outputs of `compiled`. Raises: FindingsError."""
         resumes = self.state.is_used and self.plan.action is Action.RESUME
         ledger = self.state.ledger if resumes else None
+        self.query.release()
         query = prepare_query(compiled, self.query.model, checks.runtime, checks.secrets, ledger)
         return replace(self, query=query)
 

@@ -112,8 +112,10 @@ class StoredQuery:
                 OutputFolder(name, use.sink_format, use.sink_path or "", use.batch or use.writes_snapshots)
                 for name, use in uses
             ]
-        is_replaced = not model.streaming or model.writes_snapshots
-        return [OutputFolder(use.sink, use.format, use.place or "", is_replaced) for use in model.outputs]
+        return [
+            OutputFolder(use.sink, use.format, use.place or "", not model.streaming or model.writes_snapshots_to(use))
+            for use in model.outputs
+        ]
 
     def _folder(self, use: OutputFolder, version: int) -> str:
         if use.path and use.format == TABLE:

@@ -53,7 +53,8 @@ def sinks_of_streams(compiled: CompiledProject, model: CompiledModel, output: Ou
 @output_rule("shared-output")
 def batch_places(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
     """A batch model, or a stream in complete mode, replaces its whole output folder, so nothing else may use it."""
-    if (model.streaming and not model.writes_snapshots) or not format_of(output.format).writes_files or not output.path:
+    replaces = not model.streaming or model.writes_snapshots_to(output)
+    if not replaces or not format_of(output.format).writes_files or not output.path:
         return
     folder = plain_path(_storage(compiled), output.path).rstrip("/") + "/"
     inside = next((what for what, path in _other_paths(compiled, model) if path.startswith(folder)), None)

@@ -89,7 +89,8 @@ def output_rule(
         @wraps(check)
         def check_outputs(compiled: CompiledProject) -> Problems:
             outputs = terminal_models(compiled)
-            return chain.from_iterable(check(compiled, model, output) for model, output in outputs)
+            found = chain.from_iterable(check(compiled, model, output) for model, output in outputs)
+            return dict.fromkeys(found)  # a problem of the model itself is the same for each of its outputs
 
         return rule(*codes, severity=severity)(check_outputs)
 

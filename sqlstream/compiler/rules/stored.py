@@ -57,7 +57,8 @@ def streams_over_snapshots(compiled: CompiledProject, model: CompiledModel, _: O
     """A stream lists the files of a static table only when it starts."""
     if not model.streaming or model.config.trigger.ends:
         return
-    writers = {each.name: each for each in compiled.models.values() if each.writes_snapshots}
+    models = compiled.models.values()
+    writers = {each.name for each in models if each.output and each.writes_snapshots_to(each.output)}
     for table in compiled.tables_of(model.unique_id):
         if table.stored is not None and table.name in writers:
             yield Problem(

@@ -116,11 +116,14 @@ class ModelConfig(Document):
         return next(iter(self.sinks), None)
 
     @property
-    def query_sinks(self) -> tuple[tuple[str, ...], ...]:
-        """The sinks of each query of the model; the first query has the name of the model."""
-        if self.fan_out == "shared":
-            return (self.sinks,)
-        return tuple((sink,) for sink in self.sinks)
+    def query_sinks(self) -> tuple[str, ...]:
+        """The sinks of the query that has the name of the model."""
+        return self.sinks if self.fan_out == "shared" else self.sinks[:1]
+
+    @property
+    def separate_sinks(self) -> tuple[str, ...]:
+        """The other sinks, each of which has a separate query."""
+        return self.sinks[len(self.query_sinks) :]
 
     @property
     def is_stored(self) -> bool:

@@ -181,7 +181,7 @@ def identity_of(
             SinkUse(output.sink, output.format, output.place or output.database_table, output.partition_by)
             for output in model.also
         ),
-        separate=tuple(sink for sinks in model.config.query_sinks[1:] for sink in sinks),
+        separate=model.config.separate_sinks,
         files={part.name: digest(part.file.text) for part in parts},
         inputs={part.name: part.inputs for part in parts},
     )

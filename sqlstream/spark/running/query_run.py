@@ -107,7 +107,8 @@ class QueryRun:
         self.has_waited = False
 
     def end(self, total_queries: int, status: Status, finding: Finding | None) -> QueryResult:
-        """Records the end, and returns the result."""
+        """Records the end, frees what the query has cached, and returns the result."""
+        self.order.query.release()
         model = self.order.query.model
         self.result = QueryResult(
             model=model.name,

@@ -73,8 +73,7 @@ class Runner:
         self._restart, self._follow = restart, follow
         self._stopper = Stopper(notify, grace_seconds)
         self._cores = OccupiedCores(notify)
-        # not a SimpleQueue: its `get` never returns if a signal handler outlasts the timeout (CPython 3.11)
-        self._events: Queue[tuple[QueryRun, str | None]] = Queue()
+        self._events: Queue[tuple[QueryRun, str | None]] = Queue()  # SimpleQueue.get can hang after a signal
         self._runs: list[QueryRun] = []
         self._stop_requests = 0
         self._stop_reason: str | None = None
@@ -118,7 +117,6 @@ class Runner:
         self._notify(self._started(run) if is_first else QueryResumed(run.name, run.restarts))
         try:
             if not is_first:
-                run.order.query.release()
                 run.order = self._restart(run.order)
             check_brokers(run.order.query.endpoints)
             run.query = self._start_batch(run) if run.order.is_batch else self._start_stream(run)
@@ -269,7 +267,6 @@ class Runner:
             self._stop_reason = f"{run.name} has failed"
 
     def _finish(self, run: QueryRun, status: Status, finding: Finding | None) -> None:
-        run.order.query.release()
         self._notify(run.end(len(self._runs), status, finding))
 
     def _stop(self) -> None:

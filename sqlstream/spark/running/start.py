@@ -100,8 +100,7 @@ def _start_batches(writer: DataStreamWriter, batches: BatchWriter, target: SinkT
 
     def write(rows: DataFrame, number: int) -> None:
         (query,) = target.frame.sparkSession.streams.active  # each query has its own session
-        kept = rows if target.model.also else target.rows_to_write(rows)
-        batches.write(kept, target.batch(number, query.id))
+        batches.write(rows, target.batch(number, query.id))
 
     batches.open()
     return writer.foreachBatch(write).start()

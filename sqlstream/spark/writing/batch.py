@@ -107,7 +107,7 @@ class BatchWrite:
         writer = batch_writer(target)
         if writer is not None:
             writer.open()
-            writer.write(target.rows_to_write(frame), target.batch(0, uuid4().hex))  # no two runs write the same batch
+            writer.write(frame, target.batch(0, uuid4().hex))  # no two runs write the same batch
         elif query.output.format == "memory":
             frame.localCheckpoint().createOrReplaceTempView(query_name(query))
         elif facts.writes_files and self._order.output is not None:

@@ -20,6 +20,7 @@ class FileBatchWriter:
     def __init__(self, target: SinkTarget, output: str) -> None:
         self._target, self._output = target, output
         self._sink: Any = None
+        self._is_first = True
 
     def open(self) -> None:
         """Creates Spark's sink. Raises: FindingsError if this Spark does not have it, Spark's errors."""
@@ -37,11 +38,15 @@ class FileBatchWriter:
 
     def write(self, rows: DataFrame, batch: MicroBatch) -> None:
         """Adds the files of the batch, unless the log has it. Raises: Spark's errors."""
-        storage, folder = storage_for(self._output, self._target.frame.sparkSession)
-        if max(entry_names(storage.names(f"{folder}/{SINK_LOG}")), default=-1) >= batch.id:
+        if self._is_first and self._last_batch() >= batch.id:  # later batches are not repeated
             discard(rows)
-            return
-        add_batch(self._sink, batch.id, rows)
+        else:
+            add_batch(self._sink, batch.id, rows)
+        self._is_first = False
+
+    def _last_batch(self) -> int:
+        storage, folder = storage_for(self._output, self._target.frame.sparkSession)
+        return max(entry_names(storage.names(f"{folder}/{SINK_LOG}")), default=-1)
 
     def _missing(self) -> Finding:
         model = self._target.model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -10,7 +10,6 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 
 from sqlstream.compiler.compiled import CompiledModel, Output
-from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.keys import last_rows
 
@@ -63,17 +62,6 @@ class SinkTarget:
     frame: DataFrame
     secrets: Secrets
 
-    @property
-    def writes_snapshots(self) -> bool:
-        """Whether each batch of the stream replaces all files of the sink."""
-        facts = format_of(self.output.format)
-        return self.model.streaming and facts.writes_snapshots(self.model.config.output_mode)
-
-    def rows_to_write(self, rows: DataFrame) -> DataFrame:
-        """Returns the rows of a batch; with `sequence_by` only the last row of each key."""
-        config = self.model.config
-        return last_rows(rows, config.unique_key, config.sequence_by) if config.sequence_by else rows
-
     def batch(self, number: int, query_id: str) -> MicroBatch:
         """Returns the micro-batch `number` of the query."""
         config = self.model.config
@@ -105,6 +93,21 @@ def discard(rows: DataFrame) -> None:
 
 WriterFactory = Callable[[SinkTarget], BatchWriter | None]
 """Returns the writer for a sink, None if Spark's own writer serves it."""
+
+
+class LastRowsWriter:
+    """Gives `writer` only the last row of each key in a batch, as `sequence_by` orders them."""
+
+    def __init__(self, writer: BatchWriter, keys: Sequence[str], sequence: Sequence[str]) -> None:
+        self._writer, self._keys, self._sequence = writer, keys, sequence
+
+    def open(self) -> None:
+        """Prepares the sink."""
+        self._writer.open()
+
+    def write(self, rows: DataFrame, batch: MicroBatch) -> None:
+        """Writes the last rows. Raises: any error, which ends the query."""
+        self._writer.write(last_rows(rows, self._keys, self._sequence), batch)
 
 
 class FunctionWriter:

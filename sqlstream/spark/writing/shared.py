@@ -32,7 +32,7 @@ class SharedWriter:
         """Writes the rows to each sink. Raises: any error of a sink; later sinks do not get the batch then."""
         with cached(rows):
             for target, writer in self._parts:
-                writer.write(target.rows_to_write(rows), target.batch(batch.id, batch.query_id))
+                writer.write(rows, target.batch(batch.id, batch.query_id))
 
 
 def _writer(target: SinkTarget) -> BatchWriter:
@@ -59,7 +59,5 @@ class _PlainWriter:
     def write(self, rows: DataFrame, batch: MicroBatch) -> None:
         """Writes the rows. Raises: Spark's errors."""
         output = self._target.output
-        replaces = format_of(output.format).replaces_rows and output.format != "memory"
-        written = written_rows(self._target.model, output, rows)
-        writer = written.write.format(output.format).options(**batch.options)
-        writer.mode("overwrite" if replaces else "append").save()
+        records = written_rows(self._target.model, output, rows)
+        records.write.format(output.format).options(**batch.options).mode("append").save()

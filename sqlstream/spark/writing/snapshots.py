@@ -11,7 +11,8 @@ from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkT
 
 def snapshot_writer(target: SinkTarget) -> BatchWriter | None:
     """Returns the writer for a sink of files if the query replaces its rows, None otherwise."""
-    return SnapshotWriter(target, target.place) if target.writes_snapshots and target.place else None
+    writes = target.model.writes_snapshots_to(target.output)
+    return SnapshotWriter(target, target.place) if writes and target.place else None
 
 
 class SnapshotWriter:

@@ -8,14 +8,17 @@ from sqlstream.project.formats.formats import FORMATS
 from sqlstream.spark.reading.python_code import import_name, is_data_source, is_foreach
 from sqlstream.spark.table_formats.writers import table_writer
 from sqlstream.spark.writing.databases.factories import jdbc_writer, sqlite_writer
-from sqlstream.spark.writing.micro_batches import BatchWriter, FunctionWriter, SinkTarget, WriterFactory
+from sqlstream.spark.writing.micro_batches import BatchWriter, FunctionWriter, LastRowsWriter, SinkTarget, WriterFactory
 from sqlstream.spark.writing.snapshots import snapshot_writer
 
 
 def batch_writer(target: SinkTarget) -> BatchWriter | None:
     """Returns the writer for the sink, None if Spark's own writer serves it. Raises: FindingsError."""
-    make = _FACTORIES.get(target.output.format)
-    return make(target) if make is not None else None
+    make, config = _FACTORIES.get(target.output.format), target.model.config
+    writer = make(target) if make is not None else None
+    if writer is None or not config.sequence_by:
+        return writer
+    return LastRowsWriter(writer, config.unique_key, config.sequence_by)
 
 
 def _function_writer(target: SinkTarget) -> BatchWriter | None:
