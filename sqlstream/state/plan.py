@@ -203,21 +203,20 @@ def _column_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[ColumnChang
     return tuple(sorted(changes, key=lambda change: change.undo is None))
 
 
-def _changed_fan_out(old: QueryIdentity, new: QueryIdentity) -> tuple[str, str, str] | None:
-    """Returns a sink that gets the rows of a shared query only from now on, or no longer although the model still
-    names it: its name, and where its rows went before and go now. None without one.
+def _changed_fan_out(old: QueryIdentity, new: QueryIdentity) -> tuple[str, str] | None:
+    """Returns a further sink whose output would lack rows of the earlier batches or have them twice, and what changed.
+    None without one.
     """
     before, after = (dict(zip((use.sink for use in each.also), each.by_sink[1:], strict=True)) for each in (old, new))
     for sink, use in after.items():
-        known = before.get(sink)
         if not format_of(use.sink_format).keeps_output:
             continue
-        if known is None:
-            return sink, "not by this query", "by this query"
-        if _sink(known) != _sink(use):
-            return sink, f"to {_sink_text(known)}", f"to {_sink_text(use)}"
-    moved = next((sink for sink in before if sink in new.separate), None)
-    return None if moved is None else (moved, "by this query", "by another query")
+        if sink not in before:
+            return sink, "the query did not write to this sink before"
+        if _sink(before[sink]) != _sink(use):
+            return sink, f"the sink changed from {_sink_text(before[sink])} to {_sink_text(use)}"
+    left = next((sink for sink in before if sink in new.separate), None)
+    return None if left is None else (left, "a separate query would write to this sink, and start from the beginning")
 
 
 def _sink(identity: QueryIdentity) -> tuple[str, str | None, bool]:

@@ -133,16 +133,14 @@ def sink_changed(identity: QueryIdentity, ledger_path: str, before: str, after: 
     )
 
 
-def fan_out_changed(
-    identity: QueryIdentity, ledger_path: str, sink: str, before: str, after: str, place: Place
-) -> Finding:
-    """Returns the refusal of a sink that would lack the rows of the earlier batches, or get them twice."""
+def fan_out_changed(identity: QueryIdentity, ledger_path: str, sink: str, change: str, place: Place) -> Finding:
+    """Returns the refusal of a sink whose output would lack the rows of the earlier batches, or have them twice."""
     return _finding(
         "sink-change",
-        f"the sink `{sink}` of `{identity.model}` is written differently",
-        f"its rows were written {before} and are now written {after} since {ledger_path} was written; the output would "
-        "lack the rows of the earlier batches, or have them twice",
-        f"{refresh_text(identity.model)}; or restore the old sinks and fan_out of the model",
+        f"`{identity.model}` has other sinks or another fan_out than in its last run",
+        f"for sink `{sink}`, {change} ({ledger_path} records the last run); its output would lack the rows of the "
+        "earlier batches, or have them twice",
+        f"restore the old sinks and fan_out of the model; or name a new sink, and {refresh_text(identity.model)}",
         place,
     )
 

@@ -174,8 +174,8 @@ def test_records_are_written_beside_files(shared: ProjectFolder, topic: Topic, r
 @pytest.mark.parametrize(
     ("sinks", "message"),
     [
-        ("sink=['lake', 'tables', 'notes', 'copies', 'more'], fan_out='shared'", "not by this query"),
-        ("sink=['lake', 'tables', 'notes', 'copies']", "by another query"),
+        ("sink=['lake', 'tables', 'notes', 'copies', 'more'], fan_out='shared'", "did not write to this sink before"),
+        ("sink=['lake', 'tables', 'notes', 'copies']", "a separate query would write to this sink"),
     ],
 )
 def test_changed_sinks_are_refused(shared: ProjectFolder, sinks: str, message: str) -> None:

@@ -101,8 +101,8 @@ class Format:
     updates_by_key: bool = False
     """Whether a sink takes update mode only with a `unique_key`."""
 
-    needs_own_query: bool = False
-    """Whether a sink gets rows only from a query of its own, and not from one with `fan_out: shared`."""
+    needs_separate_query: bool = False
+    """Whether a sink needs a separate query, and cannot get rows from one with `fan_out: shared`."""
 
     is_table: bool = False
     """Whether it reads and writes tables that record their columns and commits, with a path or a name in a catalog."""

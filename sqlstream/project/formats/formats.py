@@ -149,7 +149,7 @@ _FORMATS = (
     Format(
         "memory",
         reads=NEITHER,
-        needs_own_query=True,
+        needs_separate_query=True,
         lists_all_options=True,
         refused_triggers=_NOT_REAL_TIME,
         is_restartable=False,
@@ -252,7 +252,7 @@ _FORMATS = (
     ),
     Format("state-metadata", reads=BATCHES, writes=NEITHER),
     Format("statestore", reads=BATCHES, writes=NEITHER),
-    Format("table", replaces_rows=True, is_data_source=False, may_make_tables=True, needs_own_query=True),
+    Format("table", replaces_rows=True, is_data_source=False, may_make_tables=True, needs_separate_query=True),
     replace(
         _KNOWN_FILE,
         name="text",

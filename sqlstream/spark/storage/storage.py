@@ -107,10 +107,7 @@ class LocalStorage:
 
     def modified(self, path: str) -> float | None:
         """See `Storage`."""
-        try:
-            return Path(path).stat().st_mtime
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+        return Path(path).stat().st_mtime if self.exists(path) else None
 
     def move(self, source: str, destination: str) -> None:
         """See `Storage`."""

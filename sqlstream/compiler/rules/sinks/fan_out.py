@@ -13,12 +13,12 @@ SEPARATE = "use fan_out='separate', which runs a query for each sink"
 
 @output_rule("fan-out")
 def unshared_sinks(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
-    """Some sinks need a query of their own."""
+    """Some sinks need a separate query."""
     if not model.also or not model.streaming:
         return
     made = python_sink(compiled, output)
     is_class = made is not None and made.kind == "class"
-    if is_class or output.format not in FORMATS or format_of(output.format).needs_own_query:
+    if is_class or output.format not in FORMATS or format_of(output.format).needs_separate_query:
         what = f"the class `{output.python}`" if is_class else f"a sink of format {output.format}"
         yield Problem(
             f"`{model.name}` cannot write to sink `{output.sink}` from a shared query",
