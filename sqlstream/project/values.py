@@ -64,12 +64,12 @@ class Watermark:
 class SourceTable:
     """One table of a source: a stream (`mode` "stream") or static (`mode` "batch").
 
-    `places` has the location of each key in the YAML (`format`, `options`, `options.x`). `written` are the keys that
-    describe how to read it: Jinja unrendered, without overrides of a target. `table` is the name in Spark's catalog,
-    `python` the `module:Class` of python/. `on_corrupt` is the action for unreadable records. `refresh` is when streams
-    read a static table: in each `batch`, or once in a `run`. `corrupt_of` is the table whose corrupt records this one
-    contains. `mask` are the columns that recorded tests must not show. `messages` are the formats of a Kafka source
-    with a `value_format`; `schema` then has all columns. `stored` is the output it reads.
+    `places` has the location of each key (`format`, `options.x`). `written` are the keys that describe how to read it:
+    Jinja unrendered, without overrides of a target. `table` is the name in Spark's catalog, `python` the `module:Class`
+    of python/. `on_corrupt` is the action for unreadable records. `refresh` is when streams read a static table:
+    `batch` or `run`. `corrupt_of` is the table whose corrupt records this one contains. `mask` are the columns that
+    recorded tests must not show. `messages` are the formats of a Kafka source with a `value_format`; `schema` then has
+    all columns. `stored` is the output it reads.
     """
 
     source: str
@@ -110,9 +110,8 @@ class SourceTable:
 
 @dataclass(frozen=True)
 class RecordFormat:
-    """How a Kafka sink makes a record of a row, as declared.
-
-    `value_format` is `json`, `avro` or `raw`, None if the columns decide. `key` and `headers` are columns.
+    """How a Kafka sink makes a record of a row. `value_format` is `json`, `avro` or `raw`, None if the columns decide.
+    `key` and `headers` are columns.
     """
 
     value_format: str | None = None

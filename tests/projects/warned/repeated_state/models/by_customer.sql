@@ -1,0 +1,2 @@
+{{ config(sink='lake') }}
+select id, customer from {{ ref('orders_once') }}

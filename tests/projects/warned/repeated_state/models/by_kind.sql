@@ -1,0 +1,2 @@
+{{ config(sink='lake') }}
+select id, kind from {{ ref('orders_once') }}
