@@ -6,7 +6,7 @@ BIN41 := .venv41/bin
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test check corpus corpus-next fuzz kills exactly-once services faults registry bench-check bench-compile bench-run bench-test bench-connectors archive lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test check corpus corpus-next fuzz kills changes exactly-once services faults registry bench-check bench-compile bench-run bench-test bench-connectors archive lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -57,6 +57,10 @@ fuzz: .venv/ready
 kills: .venv/ready .venv41/ready
 	SQLSTREAM_KILLS=20 $(BIN)/python -m pytest tests/spark/test_kills.py
 	SQLSTREAM_KILLS=10 $(BIN41)/python -m pytest tests/spark/test_lake_kills.py
+
+# All edits of the change matrix, and 300 random ones, each judged by Spark; `make check` makes thirty of the matrix.
+changes: .venv/ready
+	SQLSTREAM_CHANGES=all $(BIN)/python -m pytest -s tests/spark/changes
 
 # 200,000 events from Kafka into files and databases, through twenty kills; `make check` makes it two.
 exactly-once: .venv/ready

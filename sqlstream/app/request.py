@@ -84,6 +84,15 @@ class RunRequest:
 
 
 @dataclass(frozen=True)
+class PlanRequest:
+    """What to plan. With `check`, Spark compares the plans of changed queries that keep state."""
+
+    project: ProjectRequest
+    selection: Selection = EVERYTHING
+    check: bool = False
+
+
+@dataclass(frozen=True)
 class UnitTestRequest:
     """The unit tests to run.
 

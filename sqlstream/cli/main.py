@@ -32,6 +32,7 @@ COMMANDS = (
     "dev",
     "source",
     "test",
+    "plan",
     "run",
     "status",
     "state",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlstream.compiler.render.values import TemplateInputs
 from sqlstream.compiler.sql.sql_text import PYTHON
-from sqlstream.state.ledger import QueryIdentity, SourceUse
+from sqlstream.state.ledger import QueryIdentity, SourceUse, changes_results
 from sqlstream.state.sql_difference import sql_difference
 
 
@@ -23,6 +23,8 @@ class Change:
     offset: int | None = None
     cause: str | None = None
     difference: str | None = None
+    is_python: bool = False
+    """Whether code of Python changed, whose meaning nobody can compare."""
 
 
 def describe_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[Change, ...]:
@@ -42,15 +44,25 @@ def describe_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[Change, ..
     zone = "spark.sql.session.timeZone"
     if old.settings.get(zone) != new.settings.get(zone):
         changes.append(Change(f"the time zone changed from {old.settings.get(zone)} to {new.settings.get(zone)}"))
+    changes += [
+        Change(f"the setting {name} changed from {value} to {new.settings[name]}")
+        for name, value in old.settings.items()
+        if changes_results(name) and new.settings.get(name, value) != value
+    ]
+    changes += [
+        Change(f"the input `{name}` changed from {text} to {new.contents[name]}")
+        for name, text in old.contents.items()
+        if new.contents.get(name, text) != text
+    ]
     return tuple(changes)
 
 
 def _text_change(old: QueryIdentity, new: QueryIdentity, name: str) -> Change:
     """Returns the change of a model's SQL or Python code, or of a function in python/."""
     if ":" in name:
-        return Change(f"the code of `{name}` changed")
+        return Change(f"the code of `{name}` changed", is_python=True)
     if new.fingerprints[name].startswith(PYTHON):
-        return Change(f"the Python code of `{name}` changed", name)
+        return Change(f"the Python code of `{name}` changed", name, is_python=True)
     before = _earlier_name(old, new, name)
     difference = sql_difference(old.models.get(before, ""), new.models[name]) if name in new.models else None
     same_file = old.files.get(before) == new.files.get(name)

@@ -12,9 +12,30 @@ from pydantic import AfterValidator, TypeAdapter, ValidationError
 from sqlstream.compiler.render.values import TemplateInputs
 from sqlstream.project.configuration.fields import format_name
 from sqlstream.project.formats.formats import format_of
+from sqlstream.state.signature.signature import StateSignature
 
 SOURCE_EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 """With this setting, a checkpoint identifies sources by name, otherwise by their order."""
+
+ANSI = "spark.sql.ansi.enabled"
+"""With this setting, an expression fails where it otherwise returns null or a wrong number."""
+
+RESULT_SETTINGS = (
+    ANSI,
+    "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.legacy.timeParserPolicy",
+    "spark.sql.decimalOperations.allowPrecisionLoss",
+)
+"""Spark's settings that change results without a trace in the plan."""
+
+LEGACY_SETTINGS = "spark.sql.legacy."
+"""The start of the names of settings that bring back the results of earlier releases of Spark."""
+
+
+def changes_results(setting: str) -> bool:
+    """Returns whether a setting of Spark changes results without a trace in the plan."""
+    return setting in RESULT_SETTINGS or setting.startswith(LEGACY_SETTINGS)
+
 
 LEDGER_VERSION = 1
 """The version of the format of ledger.json. A reader refuses a later version."""
@@ -66,7 +87,8 @@ class QueryIdentity:
     the columns that deduplicate each model. `columns` are the columns that the query writes, None in a ledger of an
     early sqlstream; `partition_by` are those that become folder names. `files` has a digest of each model's file, and
     `inputs` the values that each template read. `also` are the further sinks of the query, and
-    `separate` the names of those to which other queries write the model.
+    `separate` the names of those to which other queries write the model. `contents` is what decides the rows of each
+    input beside its columns: its format and options; of a static one also its path or checksum.
     """
 
     query: str
@@ -87,6 +109,7 @@ class QueryIdentity:
     inputs: Mapping[str, TemplateInputs] = field(default_factory=dict)
     also: tuple[SinkUse, ...] = ()
     separate: tuple[str, ...] = ()
+    contents: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def by_sink(self) -> tuple[QueryIdentity, ...]:
@@ -125,7 +148,8 @@ class Ledger:
     `accepted` lists the state changes that the user accepted: when, and which models differed. `retired` are the names
     of readers that the query no longer has: the checkpoint still has their offsets, so new readers get other names.
     `pending` is the changed query that started last on the checkpoint, until it commits a batch. `also` are the outputs
-    in the further sinks of the identity.
+    in the further sinks of the identity. `signature` describes the state of a stateful query, None if Spark does not
+    show its plan.
     """
 
     identity: QueryIdentity
@@ -139,6 +163,7 @@ class Ledger:
     retired: tuple[str, ...] = ()
     pending: PendingLedger | None = None
     also: tuple[str | None, ...] = ()
+    signature: StateSignature | None = None
 
     @property
     def added_files(self) -> tuple[str, ...]:

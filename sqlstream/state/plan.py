@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sqlstream.errors import Finding
@@ -11,6 +11,7 @@ from sqlstream.project.files.paths import is_absolute, plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.state import refusals
 from sqlstream.state.changes import describe_changes
+from sqlstream.state.judgement import SAFE, FindSignature, Judgement, judge_changes
 from sqlstream.state.ledger import SOURCE_EVOLUTION, Ledger, QueryIdentity, SourceUse
 from sqlstream.state.output_columns import ColumnChange, column_changes
 from sqlstream.state.readers import unsure_tables
@@ -61,6 +62,7 @@ class CheckpointState:
 class QueryPlan:
     """How a query starts: the version, whether it writes a new ledger, the changes, and whether the user had to accept
     them. `new_columns` are the changes of its output columns that the sink can store beside the existing rows.
+    `judgement` says what the changes do to its state.
     """
 
     action: Action
@@ -69,6 +71,7 @@ class QueryPlan:
     changes: tuple[str, ...] = ()
     accepted: bool = False
     new_columns: tuple[str, ...] = ()
+    judgement: Judgement = field(default=SAFE, compare=False)
 
 
 @dataclass(frozen=True)
@@ -80,9 +83,15 @@ class StartOptions:
 
 
 def plan_query(
-    identity: QueryIdentity, state: CheckpointState, options: StartOptions, *, restartable: bool, place_of: PlaceOf
+    identity: QueryIdentity,
+    state: CheckpointState,
+    options: StartOptions,
+    *,
+    restartable: bool,
+    place_of: PlaceOf,
+    find_signature: FindSignature = lambda: None,
 ) -> QueryPlan | StartRefusal:
-    """Returns how the query starts, or why it cannot."""
+    """Returns how the query starts, or why it cannot. `find_signature` is called only if a stateful query changed."""
     if options.full_refresh and state.version:
         if restartable and _has_nothing_to_keep(identity, state):
             return QueryPlan(Action.RESET, state.version, writes_ledger=True)
@@ -98,7 +107,7 @@ def plan_query(
         return QueryPlan(Action.START, max(state.version, 1), writes_ledger=True)
     if not state.is_used and (state.ledger is None or state.ledger.identity != identity):
         return QueryPlan(Action.RESET, state.version, writes_ledger=True)
-    return _plan_checkpoint(identity, state, options, place_of)
+    return _plan_checkpoint(identity, state, options, place_of, find_signature)
 
 
 def _has_nothing_to_keep(identity: QueryIdentity, state: CheckpointState) -> bool:
@@ -122,7 +131,11 @@ def _plan_batch_model(identity: QueryIdentity, state: CheckpointState, place_of:
 
 
 def _plan_checkpoint(
-    identity: QueryIdentity, state: CheckpointState, options: StartOptions, place_of: PlaceOf
+    identity: QueryIdentity,
+    state: CheckpointState,
+    options: StartOptions,
+    place_of: PlaceOf,
+    find_signature: FindSignature,
 ) -> QueryPlan | StartRefusal:
     """Returns the plan for a checkpoint in which a batch has begun."""
     place = place_of(None, None)
@@ -147,17 +160,24 @@ def _plan_checkpoint(
         return _refused(refusals.reading_switched(identity, state.ledger_path, switched[0], place))
     if old.settings.get(SOURCE_EVOLUTION) != "true" and _tables_in_order(old) != _tables_in_order(identity):
         return _refused(refusals.sources_reordered(identity, state.ledger_path, old, place))
-    return _plan_resume(identity, state, old, options, place_of)
+    return _plan_resume(identity, state, state.ledger, options, place_of, find_signature)
 
 
 def _plan_resume(
-    identity: QueryIdentity, state: CheckpointState, old: QueryIdentity, options: StartOptions, place_of: PlaceOf
+    identity: QueryIdentity,
+    state: CheckpointState,
+    ledger: Ledger,
+    options: StartOptions,
+    place_of: PlaceOf,
+    find_signature: FindSignature,
 ) -> QueryPlan | StartRefusal:
-    """Returns the plan for the checkpoint of the query `old`, with the same sources and sink."""
+    """Returns the plan for the checkpoint of the query in `ledger`, with the same sources and sink."""
+    old = ledger.identity
     changes = describe_changes(old, identity)
     columns = _column_changes(old, identity)
     unsure = unsure_tables(old.sources, identity.sources)
-    risky = bool(unsure) or (bool(changes) and (identity.stateful or old.stateful))
+    judgement = judge_changes(ledger, identity, changes, find_signature) if not unsure else SAFE
+    risky = bool(unsure) or not judgement.is_safe
     findings = _column_findings(identity, state, columns, options, place_of)
     state_change = None
     if risky and not options.accept_state_change:
@@ -166,7 +186,7 @@ def _plan_resume(
             findings.append(refusals.unsure_readers(identity, state.ledger_path, old, unsure, place))
         else:
             place = place_of(changes[0].model, changes[0].offset)
-            state_change = StateChange(identity.model, changes, state.ledger_path, place, not findings)
+            state_change = StateChange(identity.model, changes, state.ledger_path, place, not findings, judgement)
     if findings or state_change:
         return StartRefusal(tuple(findings), state_change)
     return QueryPlan(
@@ -176,6 +196,7 @@ def _plan_resume(
         changes=tuple(change.text for change in changes),
         accepted=risky,
         new_columns=tuple(change.text for change in columns),
+        judgement=judgement,
     )
 
 

@@ -9,6 +9,7 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
 from sqlstream.project.wording import quoted_list
 from sqlstream.state.changes import Change, sources_text
+from sqlstream.state.judgement import UNSAFE, Judgement
 from sqlstream.state.ledger import QueryIdentity, SourceUse
 from sqlstream.state.output_columns import ColumnChange
 
@@ -21,7 +22,8 @@ without a name, that of the query's terminal model.
 @dataclass(frozen=True)
 class StateChange:
     """A stateful query that differs from the one that created its checkpoint. `place` is the location of the first
-    change. `is_only_problem`: the query can start once the change is accepted.
+    change. `is_only_problem`: the query can start once the change is accepted. `judgement` says what is wrong with the
+    state.
     """
 
     model: str
@@ -29,6 +31,7 @@ class StateChange:
     ledger_path: str
     place: Place
     is_only_problem: bool = True
+    judgement: Judgement = UNSAFE
 
 
 @dataclass(frozen=True)
@@ -74,11 +77,19 @@ def _state_change(same: Sequence[StateChange]) -> Finding:
     return Finding(
         "state-change",
         _message(first, models),
-        f"{'; '.join(differences)}; Spark could mix old and new meanings in the existing state",
+        f"{'; '.join(differences)}; {_consequence(first.judgement)}",
         fix,
         first.place.location,
         calls=first.place.calls,
     )
+
+
+def _consequence(judgement: Judgement) -> str:
+    """Returns what the change does to the state, in words."""
+    if judgement.differences:
+        return "; ".join(f"{each}: {each.effect}" for each in judgement.differences)
+    why = f" ({judgement.unknown})" if judgement.unknown else ""
+    return f"Spark could mix old and new meanings in the existing state{why}"
 
 
 def _message(first: StateChange, models: Sequence[str]) -> str:

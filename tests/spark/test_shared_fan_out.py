@@ -14,8 +14,8 @@ from conftest import ProjectFolder, java_below, order_rows, wait_for
 from kafka_topics import Record, Topic
 
 from sqlstream import ProjectRequest
-from sqlstream.app.state_files import state_files
-from sqlstream.app.state_repair import repair_checkpoint
+from sqlstream.app.state.files import state_files
+from sqlstream.app.state.repair import repair_checkpoint
 from sqlstream.errors import FindingsError, UsageError
 
 ReadParquet = Callable[[Path], list[dict[str, Any]]]

@@ -12,7 +12,7 @@ import pytest
 from conftest import ProjectFolder, order_rows, wait_for
 
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.state_repair import repair_checkpoint
+from sqlstream.app.state.repair import repair_checkpoint
 from sqlstream.errors import FindingsError
 
 READ = "select id from {{ source('shop', 'orders') }}"

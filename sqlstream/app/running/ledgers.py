@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 
 from sqlstream.app.running.ready import CheckContext, CheckedQuery
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
-from sqlstream.spark.storage.checkpoints import archive_start, last_commit, remove_finished, write_ledger
+from sqlstream.spark.storage.checkpoints import archive_start, remove_finished, write_ledger
+from sqlstream.state.checkpoints import last_commit
 from sqlstream.state.ledger import Ledger, PendingLedger
 from sqlstream.state.plan import Action
 from sqlstream.state.runs.events import Notice, QueryResult, RunEvent
@@ -35,7 +36,8 @@ def write_before_start(ready: CheckedQuery, checks: CheckContext) -> None:
     elif old is not None:
         changed = old.identity != ready.query.identity
         pending = PendingLedger(ready.state.last_commit, new) if changed else None
-        write_ledger(ready.storage, ready.root, replace(old, retired=new.retired, pending=pending))
+        current = old if changed else replace(old, signature=new.signature, spark_version=new.spark_version)
+        write_ledger(ready.storage, ready.root, replace(current, retired=new.retired, pending=pending))
 
 
 class LedgerUpdater:
@@ -100,6 +102,7 @@ def _ledger(ready: CheckedQuery, checks: CheckContext) -> Ledger:
         accepted=accepted,
         retired=_retired(ready),
         also=ready.places(checks)[1:],
+        signature=ready.query.signature,
     )
 
 

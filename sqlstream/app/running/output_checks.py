@@ -10,12 +10,13 @@ from sqlstream.location import Place
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.running.prepare import PreparedQuery
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.checkpoints import StorageOf, has_committed_files
+from sqlstream.spark.storage.checkpoints import StorageOf
 from sqlstream.spark.storage.snapshots import is_snapshot
 from sqlstream.spark.storage.storage import storage_problems, use_fast_checkpoint_files
 from sqlstream.spark.table_formats.writers import table_of
 from sqlstream.spark.writing.micro_batches import SinkTarget
 from sqlstream.spark.writing.tables import table_columns
+from sqlstream.state.checkpoints import has_committed_files
 from sqlstream.state.ledger import QueryIdentity
 from sqlstream.state.output_columns import ColumnChange, table_problems
 from sqlstream.state.refusals import output_in_use, unfit_format_table, unfit_table

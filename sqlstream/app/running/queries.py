@@ -30,6 +30,7 @@ from sqlstream.state.plan import Action
 from sqlstream.state.results.rows import ShownRows
 from sqlstream.state.runs.events import Notice, QueryResult, RunEvent, RunStarting
 from sqlstream.state.runs.limits import RunLimits
+from sqlstream.state.verdicts import resume_reason
 from sqlstream.version import __version__
 
 
@@ -164,7 +165,9 @@ def _notify_unusual(ready: CheckedQuery, notify: Callable[[RunEvent], None]) -> 
         )
     if plan.changes:
         how = "continues with its existing state, as accepted, although" if plan.accepted else "resumes;"
-        notify(Notice(f"{model.name}: {how} {'; '.join(plan.changes)}"))
+        safe = not plan.accepted and plan.judgement.keeps_state
+        why = f"; {resume_reason(plan.judgement)}" if safe else ""
+        notify(Notice(f"{model.name}: {how} {'; '.join(plan.changes)}{why}"))
     if plan.new_columns:
         notify(Notice(f"{model.name}: writes different columns from now on: {'; '.join(plan.new_columns)}"))
 

@@ -18,11 +18,10 @@ from sqlstream.compiler.stored import stages, stored_inputs
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.spark.jvm.session import SparkRuntime
-from sqlstream.spark.running.prepare import PreparedQuery, prepare_query, unrestartable
+from sqlstream.spark.running.prepare import PreparedQuery, prepare_query
 from sqlstream.spark.running.start import StartOrder
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.batch_logs import checkpoint_damage
-from sqlstream.spark.storage.checkpoints import read_checkpoint
 from sqlstream.spark.storage.storage import (
     Storage,
     query_in_use,
@@ -30,10 +29,12 @@ from sqlstream.spark.storage.storage import (
     storage_for,
     storage_problems,
 )
+from sqlstream.state.checkpoints import read_checkpoint
 from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import checkpoint_path, output_path, output_table, query_root
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
 from sqlstream.state.refusals import StartRefusal, refusal_findings
+from sqlstream.state.restarts import unrestartable
 
 POLL_SECONDS = 0.1
 """How often to check for a stop request."""
@@ -251,6 +252,7 @@ def _check(checks: CheckContext, model: CompiledModel) -> CheckedQuery | StartRe
         options,
         restartable=query.unrestartable is None,
         place_of=lambda name, offset: loaded.compiled.locate_in(name or model.name, offset),
+        find_signature=lambda: query.signature,
     )
     if isinstance(plan, StartRefusal):
         return plan

@@ -16,9 +16,9 @@ from sqlstream.project.formats.format import BATCH
 from sqlstream.project.stored import StoredOutput
 from sqlstream.project.values import Schema, SourceTable
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.checkpoints import read_checkpoint
 from sqlstream.spark.storage.storage import storage_for, storage_problems
 from sqlstream.spark.table_formats.table import DELTA_LOG
+from sqlstream.state.checkpoints import read_checkpoint
 from sqlstream.state.layout import output_path, output_table, query_root
 from sqlstream.state.ledger import OutputColumn
 

@@ -24,11 +24,11 @@ from sqlstream.project.nearest import did_you_mean
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.batch_logs import read_commits, read_sink_log
-from sqlstream.spark.storage.checkpoints import read_checkpoint, read_version, read_versions
 from sqlstream.spark.storage.storage import HadoopStorage, Storage, storage_problems
 from sqlstream.spark.storage.storages import SessionStorages, local_path, storage_without_spark
 from sqlstream.spark.writing.tables import table_folder
 from sqlstream.state.batch_logs import entry_names
+from sqlstream.state.checkpoints import read_checkpoint, read_version, read_versions
 from sqlstream.state.layout import checkpoint_path, output_path, output_table, query_root
 from sqlstream.state.output_files import OutputFiles, batch_output, log_problem, sort_files
 from sqlstream.state.plan import CheckpointState

@@ -43,7 +43,7 @@ def files(
     moves them away.
     """
     require_spark_system("state files")
-    from sqlstream.app.state_files import state_files
+    from sqlstream.app.state.files import state_files
 
     with refusals_printed(output, debug):
         found = state_files(project, model, version, sink)
@@ -68,6 +68,6 @@ def repair(project: ProjectRequest, debug: bool, version: int | None, model: str
     """
     require_spark_system("state repair")
     del debug
-    from sqlstream.app.state_repair import repair_checkpoint
+    from sqlstream.app.state.repair import repair_checkpoint
 
     click.echo(repaired_text(repair_checkpoint(project, model, version)))

@@ -8,6 +8,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.emission.examples import Emission, explain_emission
 from sqlstream.compiler.emission.model_reads import ModelRead, explain_reads
 from sqlstream.compiler.flow.analyse import analyse_models
+from sqlstream.compiler.flow.kept_state import kept_state
 from sqlstream.compiler.flow.nodes import Node
 
 
@@ -19,6 +20,14 @@ def emission_of_query(compiled: CompiledProject, model: CompiledModel) -> Emissi
 def reads_of_query(compiled: CompiledProject, model: CompiledModel) -> tuple[ModelRead, ...]:
     """Returns how the query of the terminal model `model` gets the rows of each model that it reads."""
     return explain_reads(compiled, model, _tree(compiled, model))
+
+
+def keeps_state(compiled: CompiledProject, model: CompiledModel) -> bool:
+    """Returns whether the query of `model` keeps state. Of code in Python it says yes."""
+    upstream = compiled.upstream(model.unique_id) | {model.unique_id}
+    if any(compiled.models[node].file.is_python for node in upstream if node in compiled.models):
+        return True
+    return any(kept_state(operator) for operator in _tree(compiled, model).walk())
 
 
 def _tree(compiled: CompiledProject, model: CompiledModel) -> Node:

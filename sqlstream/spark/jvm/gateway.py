@@ -293,6 +293,18 @@ def analyzed(frame: DataFrame) -> Any:
     return _java_frame(frame).queryExecution().analyzed()
 
 
+def optimized(frame: DataFrame) -> Any:
+    """Returns the logical plan of `frame` as Spark's optimizer returns it. Over Connect: not available."""
+    java = _java_frame(frame)
+    return java.sparkSession().sessionState().optimizer().execute(java.queryExecution().analyzed())
+
+
+def has_current_time(frame: DataFrame) -> bool:
+    """Returns whether `frame` calls `now()` or a similar function. Over Connect: not available."""
+    pattern = java_class(frame.sparkSession, "org.apache.spark.sql.catalyst.trees.TreePattern").CURRENT_LIKE()
+    return bool(analyzed(frame).containsPattern(pattern))
+
+
 def frame_of_plan(frame: DataFrame, plan: Any) -> DataFrame:
     """Returns `plan`, a part of the analyzed plan of `frame`, as a DataFrame. Over Connect: not available."""
     session = frame.sparkSession

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.functions import count, lit
-from pyspark.sql.types import StructType
 
-from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
-from sqlstream.compiler.rewrite.deduplicate import key_columns
-from sqlstream.compiler.sql.sql_text import fingerprint, python_fingerprint
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.databases.dialects import dialect_of
-from sqlstream.project.files.python_files import PythonFunction
-from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.cluster import PARTITIONS
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
@@ -31,12 +24,24 @@ from sqlstream.spark.reading.type_text import type_text
 from sqlstream.spark.reading.views import ViewBuilder
 from sqlstream.spark.running.endpoints import Endpoint, endpoints_of
 from sqlstream.spark.running.plans import is_stateful, processors
+from sqlstream.spark.running.state_signature import state_signature
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.outputs import check_output
-from sqlstream.state.ledger import SOURCE_EVOLUTION, Ledger, OutputColumn, QueryIdentity, SinkUse, SourceUse
+from sqlstream.state.identity import identity_of
+from sqlstream.state.ledger import (
+    LEGACY_SETTINGS,
+    RESULT_SETTINGS,
+    SOURCE_EVOLUTION,
+    Ledger,
+    OutputColumn,
+    QueryIdentity,
+    SourceUse,
+)
 from sqlstream.state.readers import source_uses
 from sqlstream.state.refusals import refresh_text
+from sqlstream.state.restarts import unrestartable
 from sqlstream.state.runs.progress import ROWS_OUT
+from sqlstream.state.signature.signature import StateSignature
 
 UNCOUNTED_TRIGGERS = frozenset({"continuous", "real_time"})
 """Triggers with which Spark cannot count the rows of a query, or reports them only after a batch of minutes."""
@@ -61,6 +66,13 @@ class PreparedQuery:
     endpoints: tuple[Endpoint, ...] = ()
     tables: tuple[SourceTable, ...] = ()
     cached: tuple[DataFrame, ...] = ()
+
+    @cached_property
+    def signature(self) -> StateSignature | None:
+        """What decides the content of the query's state; None without state, or if Spark does not show its plan."""
+        if not self.identity.stateful or not self.model.streaming:
+            return None
+        return state_signature(self.compiled, self.model, self.frame)
 
     def release(self) -> None:
         """Frees the rows that Spark has cached for the query, which has ended."""
@@ -88,8 +100,9 @@ def prepare_query(
     uses = source_uses(compiled, model, ledger)
     _check_secrets(compiled, model, readers)
     frame = _build_frame(compiled, model, readers, uses)
-    settings = {name: str(session.conf.get(name)) for name in (*FROZEN_SETTINGS, TIME_ZONE, SOURCE_EVOLUTION)}
-    identity = identity_of(compiled, model, uses, frame.schema, stateful=is_stateful(frame), settings=settings)
+    settings = dict(_settings(session, compiled))
+    columns = columns_of(frame)
+    identity = identity_of(compiled, model, uses, columns, stateful=is_stateful(frame), settings=settings)
     return PreparedQuery(
         compiled,
         model,
@@ -102,6 +115,20 @@ def prepare_query(
         tables_with_records(compiled, model.unique_id),
         tuple(readers.cached),
     )
+
+
+def _settings(session: SparkSession, compiled: CompiledProject) -> Iterator[tuple[str, str]]:
+    """Yields the settings that Spark freezes in a checkpoint, and those that change the results of a query."""
+    legacy = (name for name in compiled.project.target.spark if name.startswith(LEGACY_SETTINGS))
+    for name in (*FROZEN_SETTINGS, TIME_ZONE, SOURCE_EVOLUTION, *RESULT_SETTINGS, *sorted(legacy)):
+        value = session.conf.get(name, None)
+        if value is not None:
+            yield name, value
+
+
+def columns_of(frame: DataFrame) -> tuple[OutputColumn, ...]:
+    """Returns the columns of `frame`, as a ledger has them."""
+    return tuple(OutputColumn(field.name, type_text(field.dataType)) for field in frame.schema)
 
 
 def _build_frame(
@@ -148,78 +175,3 @@ def _check_secrets(compiled: CompiledProject, model: CompiledModel, readers: Rea
         missing += readers.missing_secrets(table)
     if missing:
         raise FindingsError(missing)
-
-
-def identity_of(
-    compiled: CompiledProject,
-    model: CompiledModel,
-    uses: tuple[SourceUse, ...],
-    schema: StructType,
-    *,
-    stateful: bool,
-    settings: Mapping[str, str],
-) -> QueryIdentity:
-    """Returns the ledger's description of the query of `model`, with readers `uses`; `model` can be a view."""
-    parts = _upstream_models(compiled, model)
-    return QueryIdentity(
-        query=model.query_id,
-        model=model.name,
-        models={part.name: part.sql for part in parts},
-        fingerprints={part.name: _fingerprint(part) for part in parts}
-        | _called_functions(compiled.project.functions, parts),
-        sources=uses,
-        sink_format=model.output.format if model.output else "",
-        sink_path=(model.output.place or model.output.database_table) if model.output else None,
-        output_mode=model.config.output_mode,
-        stateful=stateful,
-        settings=settings,
-        batch=not model.streaming,
-        deduplicated={part.name: key_columns(part.config.deduplicate) for part in parts if part.config.deduplicate},
-        columns=tuple(OutputColumn(field.name, type_text(field.dataType)) for field in schema),
-        partition_by=model.output.partition_by if model.output else (),
-        also=tuple(
-            SinkUse(output.sink, output.format, output.place or output.database_table, output.partition_by)
-            for output in model.also
-        ),
-        separate=model.config.separate_sinks,
-        files={part.name: digest(part.file.text) for part in parts},
-        inputs={part.name: part.inputs for part in parts},
-    )
-
-
-def _upstream_models(compiled: CompiledProject, model: CompiledModel) -> list[CompiledModel]:
-    """Returns all models upstream of `model` and `model` itself, parents first."""
-    upstream = compiled.upstream(model.unique_id) | {model.unique_id}
-    return [compiled.models[node] for node in compiled.graph.order if node in upstream and node in compiled.models]
-
-
-def _fingerprint(model: CompiledModel) -> str:
-    return python_fingerprint(model.file.text) if model.file.is_python else fingerprint(model.sql)
-
-
-def _called_functions(functions: Sequence[PythonFunction], parts: Sequence[CompiledModel]) -> dict[str, str]:
-    """Returns the digests of the project's functions whose names occur in the SQL of `parts`, by reference."""
-    words = {word.lower() for part in parts for word in _WORD.findall(part.sql)} if functions else set()
-    return {function.reference: function.digest for function in functions if function.name.lower() in words}
-
-
-_WORD = re.compile(r"\w+")
-
-
-def unrestartable(compiled: CompiledProject, model: CompiledModel) -> str | None:
-    """Returns why the query of `model` cannot restart after a failure, None if it can.
-
-    Spark cannot restart some queries from a checkpoint, and some batch models would append their rows twice.
-    """
-    if not model.streaming:
-        output = model.output
-        if output is None or format_of(output.format).replaces_rows or dialect_of(output.format, output.options):
-            return None
-        return f"it adds its rows to {output.format}"
-    for output in model.outputs:
-        if not format_of(output.format).is_restartable:
-            return f"it writes to {output.format}"
-    for table in compiled.tables_of(model.unique_id):
-        if not format_of(table.format).is_restartable:
-            return f"`{table.full_name}` reads a {table.format}"
-    return None

@@ -1,4 +1,4 @@
-"""Reads, archives and removes the stored versions of a query: their checkpoints and ledgers."""
+"""Archives and removes the stored versions of a query: their checkpoints and ledgers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.storage.batch_logs import move_with_checksum
 from sqlstream.spark.storage.storage import Storage
-from sqlstream.state.batch_logs import SINK_LOG, BatchLog, entry_names
+from sqlstream.state.batch_logs import SINK_LOG, BatchLog
 from sqlstream.state.layout import (
     archive_folder,
     archive_moment,
@@ -25,54 +25,6 @@ from sqlstream.state.plan import Action, CheckpointState
 
 StorageOf = Callable[[str], tuple[Storage, str]]
 """Returns the storage of a path, and the path in the form that this storage accepts."""
-
-
-def read_checkpoint(storage_of: StorageOf, root: str) -> CheckpointState:
-    """Returns the state of the newest version of the query under `root`."""
-    version = max(read_versions(storage_of, root), default=0)
-    return read_version(storage_of, root, version) if version else CheckpointState(0, None, False, ledger_path(root, 1))
-
-
-def read_versions(storage_of: StorageOf, root: str) -> list[int]:
-    """Returns the numbers of the versions under `root`, in order."""
-    storage, root = storage_of(root)
-    return sorted(number for name in storage.names(root) if (number := version_number(name)))
-
-
-def read_version(storage_of: StorageOf, root: str, version: int) -> CheckpointState:
-    """Returns the state of one version."""
-    storage, root = storage_of(root)
-    path = ledger_path(root, version)
-    begun = bool(entry_names(storage.names(f"{checkpoint_path(root, version)}/offsets")))
-    last = last_commit(storage, root, version) if begun else -1
-    recorded, unreadable = _read(storage, path)
-    if recorded is None:
-        return CheckpointState(version, None, begun, path, unreadable, last)
-    ledger = recorded.settled(last)
-    abandoned = recorded.pending.ledger if recorded.pending and ledger is recorded else None
-    in_output = begun and last < 0 and any(has_committed_files(storage_of, output) for output in ledger.added_files)
-    return CheckpointState(version, ledger, begun, path, None, last, in_output, abandoned)
-
-
-def _read(storage: Storage, path: str) -> tuple[Ledger | None, str | None]:
-    text = storage.read_text(path)
-    if text is None:
-        return None, None
-    try:
-        return read_ledger(text), None
-    except LedgerUnreadableError as error:
-        return None, str(error)
-
-
-def last_commit(storage: Storage, root: str, version: int) -> int:
-    """Returns the number of the last committed batch in a version of a query, -1 if there is none."""
-    return max(entry_names(storage.names(f"{checkpoint_path(root, version)}/commits")), default=-1)
-
-
-def has_committed_files(storage_of: StorageOf, output: str) -> bool:
-    """Returns whether the log of a file sink in the folder `output` contains a batch."""
-    storage, folder = storage_of(output)
-    return bool(entry_names(storage.names(f"{folder}/{SINK_LOG}")))
 
 
 def archive_start(storage_of: StorageOf, root: str, state: CheckpointState) -> None:

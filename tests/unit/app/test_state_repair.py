@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from sqlstream.app.running.stored_query import OutputFolder, StoredQuery
-from sqlstream.app.state_repair import archive_leftovers
+from sqlstream.app.state.repair import archive_leftovers
 from sqlstream.spark.storage.batch_logs import read_sink_log
 from sqlstream.spark.storage.storage import LocalStorage, Storage
 from sqlstream.state.output_files import OutputFiles, sort_files

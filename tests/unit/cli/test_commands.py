@@ -256,6 +256,7 @@ def test_the_help_lists_commands_in_working_order(capsys: pytest.CaptureFixture[
         "dev",
         "source",
         "test",
+        "plan",
         "run",
         "status",
         "state",

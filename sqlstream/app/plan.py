@@ -1,0 +1,52 @@
+"""`sqlstream plan`: says what the next run does with the checkpoint of each query. Writes nothing."""
+
+from __future__ import annotations
+
+from sqlstream.app.loading.load import Loaded, try_load
+from sqlstream.app.loading.selected_findings import adding_project_errors, check_selected
+from sqlstream.app.loading.selecting import select, terminal_models
+from sqlstream.app.planning.details import removed_queries
+from sqlstream.app.planning.local_files import files_of, local_storage
+from sqlstream.app.planning.pure import plan_without_spark
+from sqlstream.app.request import EVERYTHING, PlanRequest
+from sqlstream.app.running.quarantines import add_further_sinks, add_quarantines
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.state.verdicts import ProjectPlan
+
+
+def plan_project(request: PlanRequest) -> ProjectPlan:
+    """Returns the plan of the selected queries. Raises: FindingsError."""
+    attempt = try_load(request.project)
+    loaded = attempt.readable()
+    with adding_project_errors(attempt, request.selection):
+        chosen, _ = select(loaded.compiled, request.selection)
+        models = terminal_models(loaded.compiled, chosen) if chosen else ()
+    models = add_further_sinks(loaded.compiled, models, request.selection)
+    models = add_quarantines(loaded.compiled, models, request.selection)
+    check_selected(attempt, loaded, {*chosen, *(model.unique_id for model in models)}, request.project.notify)
+    if request.check:
+        return _ask_spark(request, loaded, models)
+    storage = local_storage(loaded)
+    if storage is None:
+        raise FindingsError([_remote_storage(loaded)])
+    removed = removed_queries(loaded, files_of, storage) if request.selection == EVERYTHING else ()
+    queries = tuple(plan_without_spark(loaded, storage, model) for model in models)
+    return ProjectPlan(loaded.compiled.project.target.name, (*queries, *removed))
+
+
+def _ask_spark(request: PlanRequest, loaded: Loaded, models: tuple[CompiledModel, ...]) -> ProjectPlan:
+    from sqlstream.app.planning.with_spark import plan_with_spark  # loads pyspark
+
+    return plan_with_spark(loaded, models, request)
+
+
+def _remote_storage(loaded: Loaded) -> Finding:
+    target = loaded.compiled.project.target
+    return Finding(
+        "storage-unusable",
+        f"the ledgers of target `{target.name}` are in {target.storage}, which only Spark can read",
+        "without --check, `plan` starts no Spark, so it reads only local storage",
+        "add --check",
+        target.location,
+    )

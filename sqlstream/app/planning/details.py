@@ -1,0 +1,123 @@
+"""The details of a verdict: the differences in SQL, columns and settings, and what else is concerned."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator
+from pathlib import Path
+
+from sqlstream.app.loading.load import Loaded
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.project.files.paths import plain_path
+from sqlstream.report.numbers import bytes_text, plural
+from sqlstream.state.changes import Change, describe_changes
+from sqlstream.state.checkpoints import FilesOf
+from sqlstream.state.ledger import QueryIdentity
+from sqlstream.state.output_columns import column_changes
+from sqlstream.state.plan import CheckpointState, QueryPlan
+from sqlstream.state.readers import source_uses
+from sqlstream.state.refusals import StartRefusal, refusal_findings
+from sqlstream.state.verdicts import QueryVerdict, Verdict, verdict_of
+
+_STARTS_OVER = (Verdict.NEW, Verdict.REFUSE, Verdict.REBUILD, Verdict.UNKNOWN)
+
+_FROZEN = ("spark.sql.shuffle.partitions", "spark.sql.streaming.stateStore.providerClass")
+"""Settings that a checkpoint keeps, whatever the target says."""
+
+
+def describe(
+    compiled: CompiledProject,
+    model: CompiledModel,
+    identity: QueryIdentity,
+    state: CheckpointState,
+    plan: QueryPlan | StartRefusal,
+    *,
+    has_spark: bool,
+) -> QueryVerdict:
+    """Returns the verdict on a planned query, with all that a reader of the plan wants to know."""
+    old = state.ledger.identity if state.ledger is not None else None
+    verdict, reason = verdict_of(plan, identity, old, has_spark=has_spark)
+    changes = describe_changes(old, identity) if old is not None and verdict is not Verdict.UNCHANGED else ()
+    if verdict is Verdict.NEW:
+        changes = ()
+    return QueryVerdict(
+        model.name,
+        verdict,
+        reason,
+        state.version,
+        state.last_commit + 1,
+        tuple(refusal_findings([plan])) if isinstance(plan, StartRefusal) else (),
+        changes,
+        tuple(_columns(old, identity)) if old is not None else (),
+        tuple(_frozen(compiled, old)) if old is not None and state.is_used else (),
+        tuple(_sql(old, identity, changes)) if old is not None else (),
+        tuple(_reads_again(compiled, model)) if verdict in _STARTS_OVER else (),
+        tuple(_shared(compiled, model, changes)),
+    )
+
+
+def _columns(old: QueryIdentity, new: QueryIdentity) -> Iterator[str]:
+    before = {each.sink_path: each for each in old.by_sink}
+    for each in new.by_sink:
+        if each.sink_path in before:
+            yield from (change.text for change in column_changes(before[each.sink_path], each))
+
+
+def _frozen(compiled: CompiledProject, old: QueryIdentity) -> Iterator[str]:
+    for name in _FROZEN:
+        given, kept = compiled.project.target.spark.get(name), old.settings.get(name)
+        if given is not None and kept is not None and str(given) != kept:
+            yield f"{name} stays {kept}, as in the checkpoint; {given} would apply only after a full refresh"
+
+
+def _sql(old: QueryIdentity, new: QueryIdentity, changes: tuple[Change, ...]) -> Iterator[tuple[str, str, str]]:
+    for name in dict.fromkeys(change.model for change in changes if change.model):
+        before = old.models.get(old.model if name == new.model else name)
+        after = new.models.get(name)
+        if before is not None and after is not None and before != after:
+            yield name, before, after
+
+
+def _reads_again(compiled: CompiledProject, model: CompiledModel) -> Iterator[str]:
+    """Yields each source that the query reads from the start, and how much that is, if it can be counted."""
+    tables = {table.full_name: table for table in compiled.tables_of(model.unique_id)}
+    for use in source_uses(compiled, model):
+        table = tables[use.table]
+        path = plain_path(str(compiled.project.root), table.path) if table.path else ""
+        if not path.startswith("/"):
+            yield f"{use.table} from its start"
+            continue
+        found = [file for part in glob.glob(path) for file in _files(Path(part))]  # noqa: PTH207
+        yield f"{use.table}: {plural(len(found), 'file')}, {bytes_text(sum(file.stat().st_size for file in found))}"
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    hidden = (".", "_")
+    return [file for file in path.rglob("*") if file.is_file() and not file.name.startswith(hidden)]
+
+
+def _shared(
+    compiled: CompiledProject, model: CompiledModel, changes: tuple[Change, ...]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yields each changed view and the other queries that read it."""
+    by_name = {each.name: each for each in compiled.models.values()}
+    for name in dict.fromkeys(change.model for change in changes if change.model and change.model != model.name):
+        if name in by_name:
+            below = compiled.graph.descendants(by_name[name].unique_id)
+            queries = (compiled.models[node] for node in below if node in compiled.models)
+            others = sorted(each.name for each in queries if each.output is not None and each.name != model.name)
+            if others:
+                yield name, tuple(others)
+
+
+def removed_queries(loaded: Loaded, files_of: FilesOf, storage: str) -> tuple[QueryVerdict, ...]:
+    """Returns the queries that have a checkpoint in `storage` and no model in the project."""
+    files, folder = files_of(f"{storage}/queries")
+    known = {model.query_id for model in loaded.compiled.models.values()}
+    return tuple(
+        QueryVerdict(name, Verdict.REMOVED, "no model has this name; its checkpoint and output stay")
+        for name in files.names(folder)
+        if name not in known and not name.startswith(".")
+    )

@@ -1,0 +1,87 @@
+"""Plans queries with Spark, which shows the optimized plan of each changed query that keeps state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlstream.app.loading.load import Loaded
+from sqlstream.app.planning.details import describe, removed_queries
+from sqlstream.app.request import EVERYTHING, PlanRequest
+from sqlstream.app.running.jars import session_connectors
+from sqlstream.app.running.ready import storage_location
+from sqlstream.app.running.session import brief_session, check_java, check_target, storage_base
+from sqlstream.app.running.signals import StopRequestedError, StopSignals, stop_signals
+from sqlstream.app.running.stored_outputs import StoredOutputs
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.errors import FindingsError
+from sqlstream.report.numbers import plural
+from sqlstream.spark.jvm.session import SparkRuntime
+from sqlstream.spark.running.prepare import prepare_query
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.storage.storage import storage_for, storage_problems
+from sqlstream.state.checkpoints import ReadableFiles, read_checkpoint
+from sqlstream.state.layout import query_root
+from sqlstream.state.plan import StartOptions, plan_query
+from sqlstream.state.restarts import unrestartable
+from sqlstream.state.verdicts import ProjectPlan, QueryVerdict, Verdict
+
+
+def plan_with_spark(loaded: Loaded, models: Sequence[CompiledModel], request: PlanRequest) -> ProjectPlan:
+    """Returns the plan of `models`. Raises: FindingsError if Spark cannot start; KeyboardInterrupt after a signal."""
+    project, secrets = request.project, Secrets(request.project.env)
+    with stop_signals() as signals:
+        try:
+            check_target(loaded)
+            check_java(project.env, signals)
+            ids = [model.unique_id for model in models]
+            connectors = session_connectors(loaded, secrets, project.env, project.notify, ids)
+            project.notify(f"Starting Spark to plan {plural(len(models), 'query', 'queries')}, without data")
+            with brief_session(loaded, secrets, connectors) as runtime:
+                signals.install()
+                planner = _Planner(loaded, runtime, secrets)
+                queries = [planner.plan(model, signals) for model in models]
+                if request.selection == EVERYTHING:
+                    queries += removed_queries(loaded, planner.files_of, storage_base(loaded))
+                return ProjectPlan(loaded.compiled.project.target.name, tuple(queries), runtime.version)
+        except StopRequestedError as error:
+            raise KeyboardInterrupt from error
+
+
+class _Planner:
+    def __init__(self, loaded: Loaded, runtime: SparkRuntime, secrets: Secrets) -> None:
+        self._loaded, self._runtime, self._secrets = loaded, runtime, secrets
+        self._outputs = StoredOutputs(loaded, runtime.session, secrets, {})
+
+    def files_of(self, path: str) -> tuple[ReadableFiles, str]:
+        """Returns the files at a path or URI, and the path in the form that they accept."""
+        return storage_for(path, self._runtime.session)
+
+    def plan(self, model: CompiledModel, signals: StopSignals) -> QueryVerdict:
+        """Returns the verdict on the query of `model`. Raises: StopRequestedError."""
+        signals.check()
+        try:
+            return self._plan(model)
+        except FindingsError as error:
+            return QueryVerdict(model.name, Verdict.REFUSE, error.findings[0].message, findings=error.findings)
+
+    def _plan(self, model: CompiledModel) -> QueryVerdict:
+        loaded = self._loaded
+        root = query_root(storage_base(loaded), model.query_id, model.config.checkpoint)
+        with storage_problems(root, storage_location(loaded, model), self._secrets):
+            state = read_checkpoint(self.files_of, root)
+        restartable = unrestartable(loaded.compiled, model) is None
+        compiled = self._outputs.resolve([model.unique_id])
+        ledger = state.ledger if state.is_used and restartable else None
+        query = prepare_query(compiled, model, self._runtime, self._secrets, ledger)
+        try:
+            plan = plan_query(
+                query.identity,
+                state,
+                StartOptions(),
+                restartable=query.unrestartable is None,
+                place_of=lambda name, offset: loaded.compiled.locate_in(name or model.name, offset),
+                find_signature=lambda: query.signature,
+            )
+            return describe(loaded.compiled, model, query.identity, state, plan, has_spark=True)
+        finally:
+            query.release()

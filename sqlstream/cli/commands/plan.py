@@ -1,0 +1,46 @@
+"""`sqlstream plan`."""
+
+from __future__ import annotations
+
+import click
+
+from sqlstream.app.plan import plan_project
+from sqlstream.app.request import PlanRequest, ProjectRequest, Selection
+from sqlstream.app.systems import require_spark_system
+from sqlstream.cli.options import project_options, selection_options
+from sqlstream.cli.output import DONE, FAILED, refusals_printed
+from sqlstream.report.plan import plan_json, plan_markdown, plan_text
+
+
+@click.command("plan", short_help="Say what the next run does with each checkpoint.")
+@project_options
+@selection_options
+@click.option(
+    "--output",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    help="Text, one JSON object, or Markdown for a pull request.",
+)
+@click.option(
+    "--check",
+    is_flag=True,
+    envvar="SQLSTREAM_CHECK",
+    show_envvar=True,
+    help="Also have Spark compare the plans of changed queries that keep state. Reads no data. Needs Java.",
+)
+@click.pass_context
+def plan(
+    ctx: click.Context, project: ProjectRequest, debug: bool, selection: Selection, output: str, check: bool
+) -> None:
+    """Compare the project with the ledgers of its queries, and say for each query whether the next run starts it,
+    resumes it or refuses it, and why. Writes nothing and starts no query.
+
+    Exits with 1 if a run would refuse a query.
+    """
+    if check:
+        require_spark_system("plan --check")
+    with refusals_printed(output, debug):
+        found = plan_project(PlanRequest(project, selection, check))
+    show = {"json": plan_json, "markdown": plan_markdown, "text": plan_text}[output]
+    click.echo(show(found))
+    ctx.exit(FAILED if found.is_refused else DONE)

@@ -1,0 +1,113 @@
+"""Formats a plan as text for a terminal, as JSON, or as Markdown for a pull request."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Sequence
+
+from sqlstream.report.findings import finding_text, findings_json
+from sqlstream.report.numbers import plural
+from sqlstream.state.verdicts import ProjectPlan, QueryVerdict, Verdict
+
+_QUIET = (Verdict.UNCHANGED, Verdict.NEW, Verdict.REMOVED)
+"""Verdicts of which the text has one line for all queries."""
+
+_CONTEXT = 1
+"""Lines around each difference in SQL."""
+
+
+def plan_text(plan: ProjectPlan) -> str:
+    """Returns the plan as text: first what is refused, then what resumes, then the rest."""
+    order = list(Verdict)
+    loud = [query for query in plan.queries if query.verdict not in _QUIET]
+    loud.sort(key=lambda query: order.index(query.verdict), reverse=True)
+    blocks = ["\n".join(_lines(query)) for query in loud]
+    for verdict in _QUIET:
+        names = [query.model for query in plan.queries if query.verdict is verdict]
+        if names:
+            blocks.append(f"{verdict}: {', '.join(names)}")
+    return "\n\n".join([*blocks, _summary(plan)])
+
+
+def _lines(query: QueryVerdict) -> Iterator[str]:
+    batches = f" (v{query.version}, {plural(query.batches, 'batch', 'batches')})" if query.version else ""
+    yield f"{query.verdict}: {query.model}{batches}"
+    if query.findings and query.verdict is not Verdict.UNDECIDED:
+        for finding in query.findings:
+            yield from (f"  {line}" for line in finding_text(finding).splitlines())
+    else:
+        yield f"  {query.reason}"
+        yield from (f"  {change.text}" for change in query.changes)
+    for name, before, after in query.sql:
+        yield f"  SQL of {name}:"
+        yield from (f"    {line}" for line in _difference(before, after))
+    yield from (f"  output: {text}" for text in query.columns)
+    yield from (f"  setting: {text}" for text in query.frozen)
+    yield from (f"  a full refresh would read {text}" for text in query.reads_again)
+    for view, queries in query.shared_with:
+        yield f"  {view} is also read by {', '.join(queries)}"
+
+
+def _difference(before: str, after: str) -> list[str]:
+    old, new = before.strip().splitlines(), after.strip().splitlines()
+    lines = difflib.unified_diff(old, new, n=_CONTEXT, lineterm="")
+    return [line for line in lines if not line.startswith(("---", "+++", "@@"))]
+
+
+def _summary(plan: ProjectPlan) -> str:
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in plan.counts.items()) or "no queries"
+    asked = f"Spark {plan.spark_version} compared the plans" if plan.spark_version else "without Spark"
+    return f"Plan for target {plan.target} ({asked}): {counts}"
+
+
+def plan_json(plan: ProjectPlan) -> str:
+    """Returns the plan as one JSON object."""
+    found = {
+        "target": plan.target,
+        "spark_version": plan.spark_version,
+        "refused": plan.is_refused,
+        "queries": [_query_json(query) for query in plan.queries],
+    }
+    return json.dumps(found, indent=2)
+
+
+def _query_json(query: QueryVerdict) -> dict[str, object]:
+    return {
+        "model": query.model,
+        "verdict": str(query.verdict),
+        "reason": query.reason,
+        "version": query.version,
+        "batches": query.batches,
+        "changes": [change.text for change in query.changes],
+        "sql": [{"model": name, "before": before, "after": after} for name, before, after in query.sql],
+        "columns": list(query.columns),
+        "frozen_settings": list(query.frozen),
+        "reads_again": list(query.reads_again),
+        "shared_with": {view: list(queries) for view, queries in query.shared_with},
+        "findings": findings_json(query.findings),
+    }
+
+
+def plan_markdown(plan: ProjectPlan) -> str:
+    """Returns the plan as Markdown: a table of all queries that changed, and their SQL."""
+    shown = [query for query in plan.queries if query.verdict is not Verdict.UNCHANGED]
+    parts = [f"### {_summary(plan)}"]
+    if shown:
+        rows = [f"| `{query.model}` | **{query.verdict}** | {_cell(query.reason)} |" for query in shown]
+        parts.append("\n".join(["| query | verdict | why |", "| --- | --- | --- |", *rows]))
+    parts += [text for query in shown for text in _sql_markdown(query)]
+    return "\n\n".join(parts)
+
+
+def _sql_markdown(query: QueryVerdict) -> Iterator[str]:
+    if query.sql:
+        lines: Sequence[str] = [
+            line for name, before, after in query.sql for line in (f"# {name}", *_difference(before, after))
+        ]
+        body = "\n".join(lines)
+        yield f"<details><summary>SQL of <code>{query.model}</code></summary>\n\n```diff\n{body}\n```\n\n</details>"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -1,0 +1,160 @@
+"""Reads the plan of a query as Spark's optimizer returns it, in one piece of JSON.
+
+TreeNode.toJSON leaves out the values of some fields (maps, sets, the mode of a cast); they are read one by one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from sqlstream.spark.jvm.gateway import JVM_ERRORS, analyzed, has_current_time, optimized, seq_items
+from sqlstream.spark.jvm.internals import call_internal
+from sqlstream.spark.running.plans import plan_nodes
+from sqlstream.state.signature.operators import SOURCE
+from sqlstream.state.signature.trees import JsonNode, Tree, is_tree, read_tree, simple_name
+
+OPTIMIZED = "optimized plan"
+
+MOST_CHARACTERS = 4_000_000
+"""The largest expression to read. toJSON writes each branch of a CASE twice, so nested ones double with each level."""
+
+_SOURCE_NAME = re.compile(r'name="(.*?)"')
+_OBJECT = re.compile(r"@[0-9a-f]+\b")
+"""The address of an object in Java's default text."""
+
+_MODES = frozenset({"evalMode", "evalContext"})
+"""Fields that tell whether an expression returns null for an error. Otherwise, Spark's settings decide."""
+
+_UNREAD = frozenset(
+    {
+        *("func", "dataSource", "relation", "rdd", "session", "catalog", "catalogTable", "identifier", "queryContext"),
+        *(
+            "origin",
+            "resultId",
+            "nodeId",
+            "dedupSpec",
+            "hint",
+            "stats",
+            "source",
+            "sourceProvider",
+            "provider",
+            "table",
+        ),
+        *("options", "extraOptions", "scan", "keyOrdering", "pythonRunnerConf", "timeoutConf"),
+    }
+)
+"""Fields of plans that have no part in their meaning, or that the ledger describes in another way."""
+
+
+def read_optimized_plan(frame: DataFrame, *, has_try: bool) -> Tree | None:
+    """Returns the optimized plan of `frame`, None without access to it, or if it is too large to compare
+    or depends on the time of its analysis.
+
+    `has_try`: the query can contain functions whose name begins with `try_`.
+    """
+    return call_internal(frame.sparkSession, OPTIMIZED, lambda: _read(frame, has_try=has_try), lambda: None)
+
+
+def _read(frame: DataFrame, *, has_try: bool) -> Tree | None:
+    if has_current_time(frame):
+        return None  # the optimizer writes the time itself into the plan
+    plan = optimized(frame)
+    nodes = list(plan_nodes(plan))
+    if any(_json_size(str(each.toString())) > MOST_CHARACTERS for node in nodes for each in _expressions(node)):
+        return None
+    found: list[JsonNode] = json.loads(plan.toJSON())
+    sources = _source_numbers(analyzed(frame))
+    modes = frozenset() if has_try else _MODES
+    try:
+        for node, text in zip(nodes, found, strict=True):
+            _fill(node, text, modes, sources)
+        return read_tree(found)
+    except (RecursionError, ValueError, StopIteration):
+        return None
+
+
+def _json_size(text: str) -> int:
+    """Returns about how large an expression is in JSON, from its own text."""
+    depth = size = start = 0
+    for found in re.finditer(r"\bCASE WHEN\b|\bEND\b", text):
+        size += (found.start() - start) << min(depth, 40)
+        start, depth = found.start(), max(depth + (1 if found[0] != "END" else -1), 0)
+    return size + len(text) - start
+
+
+def _source_numbers(plan: Any) -> dict[frozenset[int], int]:
+    """Returns the position of each streaming source in the plan, by the numbers of its columns. Before Spark 4.3, a
+    checkpoint identifies sources by it.
+    """
+    leaves = [node for node in plan_nodes(plan) if node.isStreaming() and not node.children().size()]
+    numbers = (frozenset(int(each.exprId().id()) for each in seq_items(leaf.output())) for leaf in leaves)
+    return {found: index for index, found in enumerate(numbers, start=1)}
+
+
+def _expressions(node: Any) -> list[Any]:
+    return seq_items(node.expressions())
+
+
+def _fill(node: Any, text: Any, modes: frozenset[str], sources: dict[frozenset[int], int]) -> None:
+    """Adds the values that the JSON `text` of the plan `node` lacks."""
+    if is_tree(text.get("output", [None])[0]) and not text["num-children"]:
+        numbers = frozenset(int(each[0]["exprId"]["id"]) for each in text["output"])
+        if numbers in sources:
+            text[SOURCE] = _source_name(node) or f"source {sources[numbers]}"
+            return
+    _fill_fields(node, text, _UNREAD)
+    roots = list(_roots(text))
+    missing = [(root, index) for root, items in enumerate(roots) for index in _incomplete(items, modes)]
+    if missing:
+        expressions = _expressions(node)
+        for root, index in missing:
+            found = expressions[root].apply(index)
+            if simple_name(str(found.getClass().getName())) != simple_name(roots[root][index]["class"]):
+                raise ValueError("the nodes of the JSON are in another order")
+            _fill_fields(found, roots[root][index], modes | _UNREAD - {"options"})
+
+
+def _source_name(leaf: Any) -> str | None:
+    """Returns the name of a source in the checkpoint, None without one."""
+    with suppress(AttributeError, TypeError, *JVM_ERRORS):  # Spark before 4.3
+        found = _SOURCE_NAME.search(str(leaf.sourceIdentifyingName().toString()))
+        return found[1] if found else None
+    return None
+
+
+def _incomplete(nodes: list[Any], modes: frozenset[str]) -> Iterator[int]:
+    """Yields the positions of nodes with fields without a value."""
+    ignored = modes | _UNREAD - {"options"}
+    for index, node in enumerate(nodes):
+        if any(value is None and name not in ignored for name, value in node.items()):
+            yield index
+
+
+def _fill_fields(node: Any, text: Any, ignored: frozenset[str]) -> None:
+    for name in [name for name, value in text.items() if value is None and name not in ignored]:
+        with suppress(AttributeError, TypeError, *JVM_ERRORS):  # a private field, or null
+            text[name] = _value(name, str(getattr(node, name)().toString()))
+
+
+def _value(name: str, text: str) -> str | None:
+    """Returns the text of a field. Of a mode, only whether errors become null."""
+    if name in _MODES:
+        return "try" if "TRY" in text else None
+    if name == "hset":  # a set has no order
+        return ", ".join(sorted(text.partition("(")[2].removesuffix(")").split(", ")))
+    return _OBJECT.sub("", text)
+
+
+def _roots(text: JsonNode) -> Iterator[list[Any]]:
+    """Yields the expressions in the fields of a plan, in their order."""
+    for value in text.values():
+        if is_tree(value) and ".expressions." in value[0]["class"]:
+            yield value
+        elif isinstance(value, list):
+            yield from (item for item in value if is_tree(item) and ".expressions." in item[0]["class"])

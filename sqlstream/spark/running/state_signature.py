@@ -1,0 +1,37 @@
+"""Builds the state signature of a prepared query."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.spark.running.optimized_plan import read_optimized_plan
+from sqlstream.state.signature.operators import PlanReader
+from sqlstream.state.signature.signature import StateSignature
+
+
+def state_signature(compiled: CompiledProject, model: CompiledModel, frame: DataFrame) -> StateSignature | None:
+    """Returns the signature of the stateful query `frame` of `model`. None if Spark's plan is not available or cannot
+    be compared.
+    """
+    plan = read_optimized_plan(frame, has_try=_can_call_try(compiled, model))
+    if plan is None:
+        return None
+    reader = PlanReader()
+    try:
+        reader.read(plan)
+    except RecursionError:
+        return None
+    return StateSignature(
+        tuple(reader.operators),
+        model.config.output_mode,
+        tuple(sorted(reader.watermarks)),
+        frame.sparkSession.version,
+        reader.calls_python,
+    )
+
+
+def _can_call_try(compiled: CompiledProject, model: CompiledModel) -> bool:
+    nodes = compiled.upstream(model.unique_id) | {model.unique_id}
+    parts = (compiled.models[node] for node in nodes if node in compiled.models)
+    return any(part.file.is_python or "try_" in part.sql.lower() for part in parts)

@@ -1,0 +1,73 @@
+"""Reads the stored versions of a query: their checkpoints and ledgers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from sqlstream.state.batch_logs import SINK_LOG, entry_names
+from sqlstream.state.layout import checkpoint_path, ledger_path, version_number
+from sqlstream.state.ledger import Ledger, LedgerUnreadableError, read_ledger
+from sqlstream.state.plan import CheckpointState
+
+
+class ReadableFiles(Protocol):
+    """A folder tree that can be read; paths are absolute paths or URIs."""
+
+    def read_text(self, path: str) -> str | None:
+        """Returns the file's text, None if it does not exist."""
+
+    def names(self, folder: str) -> tuple[str, ...]:
+        """Returns the names in `folder`, none if it does not exist."""
+
+
+FilesOf = Callable[[str], tuple[ReadableFiles, str]]
+"""Returns the files at a path, and the path in the form that they accept."""
+
+
+def read_checkpoint(files_of: FilesOf, root: str) -> CheckpointState:
+    """Returns the state of the newest version of the query under `root`."""
+    version = max(read_versions(files_of, root), default=0)
+    return read_version(files_of, root, version) if version else CheckpointState(0, None, False, ledger_path(root, 1))
+
+
+def read_versions(files_of: FilesOf, root: str) -> list[int]:
+    """Returns the numbers of the versions under `root`, in order."""
+    files, root = files_of(root)
+    return sorted(number for name in files.names(root) if (number := version_number(name)))
+
+
+def read_version(files_of: FilesOf, root: str, version: int) -> CheckpointState:
+    """Returns the state of one version."""
+    files, root = files_of(root)
+    path = ledger_path(root, version)
+    begun = bool(entry_names(files.names(f"{checkpoint_path(root, version)}/offsets")))
+    last = last_commit(files, root, version) if begun else -1
+    recorded, unreadable = _read(files, path)
+    if recorded is None:
+        return CheckpointState(version, None, begun, path, unreadable, last)
+    ledger = recorded.settled(last)
+    abandoned = recorded.pending.ledger if recorded.pending and ledger is recorded else None
+    in_output = begun and last < 0 and any(has_committed_files(files_of, output) for output in ledger.added_files)
+    return CheckpointState(version, ledger, begun, path, None, last, in_output, abandoned)
+
+
+def _read(files: ReadableFiles, path: str) -> tuple[Ledger | None, str | None]:
+    text = files.read_text(path)
+    if text is None:
+        return None, None
+    try:
+        return read_ledger(text), None
+    except LedgerUnreadableError as error:
+        return None, str(error)
+
+
+def last_commit(files: ReadableFiles, root: str, version: int) -> int:
+    """Returns the number of the last committed batch in a version of a query, -1 if there is none."""
+    return max(entry_names(files.names(f"{checkpoint_path(root, version)}/commits")), default=-1)
+
+
+def has_committed_files(files_of: FilesOf, output: str) -> bool:
+    """Returns whether the log of a file sink in the folder `output` contains a batch."""
+    files, folder = files_of(output)
+    return bool(entry_names(files.names(f"{folder}/{SINK_LOG}")))

@@ -1,0 +1,76 @@
+"""Judges a change of a stateful query: whether the state in its checkpoint is right for the changed query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlstream.state.changes import Change
+from sqlstream.state.ledger import ANSI, Ledger, QueryIdentity, changes_results
+from sqlstream.state.signature.compare import KEPT_ROWS, StateDifference, state_differences
+from sqlstream.state.signature.operators import STATIC
+from sqlstream.state.signature.signature import FORMAT, StateSignature
+
+FindSignature = Callable[[], StateSignature | None]
+"""Returns the signature of the changed query, None if it is stateless or Spark does not show its plan."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Whether a changed query can use the state. If not, `differences` say why, or `unknown` why nobody can tell."""
+
+    is_safe: bool
+    differences: tuple[StateDifference, ...] = ()
+    unknown: str | None = None
+    keeps_state: bool = True
+
+
+SAFE, UNSAFE, STATELESS = Judgement(is_safe=True), Judgement(is_safe=False), Judgement(is_safe=True, keeps_state=False)
+
+
+def judge_changes(
+    ledger: Ledger, new: QueryIdentity, changes: Sequence[Change], find_signature: FindSignature
+) -> Judgement:
+    """Returns the judgement of `changes` of the query in `ledger`."""
+    old = ledger.identity
+    if not (old.stateful or new.stateful):
+        return STATELESS
+    if not changes:
+        return SAFE
+    before, after = _signature(old, ledger.signature), _signature(new, find_signature())
+    if before is None or before.format != FORMAT:
+        return _unknown("the ledger does not describe the state, because an earlier sqlstream wrote it")
+    if after is None:
+        return _unknown("Spark does not show what the state of the query depends on")
+    known = {use.name.replace("__", ".", 1) for use in old.sources} | set(ledger.retired)
+    differences = (*state_differences(before, after, known), *_other_differences(old, new, after))
+    if differences and before.spark_version and after.spark_version not in ("", before.spark_version):
+        return _unknown(f"the ledger has the plan of Spark {before.spark_version}, and this is {after.spark_version}")
+    if differences:
+        return Judgement(is_safe=False, differences=differences)
+    if (before.calls_python or after.calls_python) and any(change.is_python for change in changes):
+        return _unknown("sqlstream cannot tell what a change of Python code means for the state")
+    return SAFE
+
+
+def _other_differences(old: QueryIdentity, new: QueryIdentity, after: StateSignature) -> Iterator[StateDifference]:
+    """Yields the changes of settings and inputs of which the plan does not tell."""
+    for name, before in old.settings.items():
+        is_stricter = name == ANSI and before == "true"  # what could have other results has failed before
+        if changes_results(name) and new.settings.get(name, before) != before and after.operators and not is_stricter:
+            effect = "the state has results that Spark computed with the old setting"
+            yield StateDifference(f"the setting {name}", before, new.settings[name], effect)
+    lines = after.input_lines
+    for name, text in old.contents.items():
+        is_read = any(line.startswith((f"{name}(", STATIC)) for line in lines)
+        if is_read and new.contents.get(name, text) != text:
+            yield StateDifference(f"the input {name}", text, new.contents[name], KEPT_ROWS)
+
+
+def _unknown(reason: str) -> Judgement:
+    return Judgement(is_safe=False, unknown=reason)
+
+
+def _signature(identity: QueryIdentity, found: StateSignature | None) -> StateSignature | None:
+    """Returns the signature of a query: without operators if it keeps no state."""
+    return found if identity.stateful else StateSignature((), identity.output_mode, (), "")

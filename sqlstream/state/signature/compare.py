@@ -1,0 +1,189 @@
+"""Compares two state signatures: what of the state in a checkpoint does not fit a changed query."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlstream.state.signature.operators import CONDITION, WHERE
+from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature
+
+
+@dataclass(frozen=True)
+class StateDifference:
+    """Something that state depends on: what it is, its values before and after (empty: none), and what would happen if
+    the changed query used the state.
+    """
+
+    part: str
+    before: str
+    after: str
+    effect: str
+
+    def __str__(self) -> str:
+        if self.before and self.after:
+            change = f"changed from `{self.before}` to `{self.after}`"
+        else:
+            change = f"no longer has `{self.before}`" if self.before else f"now has `{self.after}`"
+        return f"{self.part} {change}"
+
+
+_EFFECTS = {
+    "keys": "rows would be added to the state of other keys",
+    "aggregates": "new rows would be added to results of the old expressions",
+    "number of rows": "the rows that it has let through so far count toward the new limit",
+    "type": "the state lacks rows that the new join needs, or has rows that it would return wrongly",
+    "condition": "the state has rows of the old condition",
+    "left columns": "the rows in the state have the old columns",
+    "right columns": "the rows in the state have the old columns",
+    "definition": "the state has the values of the old definition",
+}
+KEPT_ROWS = "the state keeps the rows that the old query selected"
+
+
+def state_differences(
+    old: StateSignature, new: StateSignature, known_sources: Collection[str]
+) -> tuple[StateDifference, ...]:
+    """Returns the differences that make the state of `old` wrong for `new`; empty if it is right.
+
+    `known_sources` are the sources that the old query has read, as the signature names them.
+    """
+    kinds = [[operator.kind for operator in each.operators] for each in (old, new)]
+    if kinds[0] != kinds[1]:
+        return (_operators(*kinds),)
+    found = [*_mode(old, new), *_watermarks(old, new)]
+    for index, (before, after) in enumerate(zip(old.operators, new.operators, strict=True)):
+        found += _operator(before, after, _name(old, index), set(known_sources) if not new.watermarks else None)
+    return tuple(found)
+
+
+def _operators(before: Sequence[str], after: Sequence[str]) -> StateDifference:
+    old, new = (", ".join(each) or "none" for each in (before, after))
+    effect = "Spark would find the state of another operator, or none"
+    return StateDifference("the list of operators with state", old, new, effect)
+
+
+def _mode(old: StateSignature, new: StateSignature) -> Iterator[StateDifference]:
+    if old.output_mode == new.output_mode or not new.operators:
+        return
+    keeps_all = {"update", "complete"}
+    if {old.output_mode, new.output_mode} == keeps_all and not (old.watermarks or new.watermarks):
+        return  # both keep all groups
+    effect = "Spark has removed or returned groups of the state as the old mode needs it"
+    yield StateDifference("the output mode", old.output_mode, new.output_mode, effect)
+
+
+def _watermarks(old: StateSignature, new: StateSignature) -> Iterator[StateDifference]:
+    if new.operators and old.watermarks != new.watermarks:
+        before, after = (", ".join(each.watermarks).replace("watermark ", "") or "none" for each in (old, new))
+        effect = "the checkpoint has the old watermark, so rows would be dropped, or groups be closed, at other times"
+        yield StateDifference("the watermark", before, after, effect)
+
+
+def _operator(
+    old: StateOperator, new: StateOperator, name: str, known_sources: Collection[str] | None
+) -> Iterator[StateDifference]:
+    is_inner = old.parts.get("type") == new.parts.get("type") == ("Inner",)
+    for part in dict.fromkeys((*old.parts, *new.parts)):
+        before, after = old.parts.get(part, ()), new.parts.get(part, ())
+        is_narrower = is_inner and part == CONDITION and _only_narrows(before, after)
+        if before != after and not is_narrower:
+            yield _changed(f"the {part} of {name}", before, after, _EFFECTS.get(part, KEPT_ROWS))
+    compared = {text for part in ("keys", CONDITION) for text in new.parts.get(part, ())}
+    for before_rows, after_rows in zip(old.inputs, new.inputs, strict=True):
+        if is_inner and _without_nulls(before_rows, compared) == _without_nulls(after_rows, compared):
+            continue
+        if before_rows != after_rows and not _only_adds_sources(before_rows, after_rows, old.kind, known_sources):
+            yield _changed(f"the input of {name}", list(_lines(before_rows)), list(_lines(after_rows)), KEPT_ROWS)
+
+
+def _changed(part: str, before: Sequence[str], after: Sequence[str], effect: str) -> StateDifference:
+    """Returns the difference between two lists of texts, with only those that differ."""
+    if sorted(before) == sorted(after):
+        return StateDifference(f"the order of {part.removeprefix('the ')}", _listed(before), _listed(after), effect)
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    changes = [each for each in matcher.get_opcodes() if each[0] != "equal"]
+    removed = [text for _, start, end, _, _ in changes for text in before[start:end]]
+    added = [text for _, _, _, start, end in changes for text in after[start:end]]
+    return StateDifference(part, _listed(removed), _listed(added), effect)
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return ", ".join(texts)
+
+
+def _lines(rows: InputRows) -> Iterator[str]:
+    """Yields the operations of an input, each condition of a filter on its own."""
+    for line in map(str.strip, rows.lines()):
+        if line.startswith(WHERE):
+            yield from (WHERE + condition for condition in line.removeprefix(WHERE).split(" and "))
+        else:
+            yield line
+
+
+def _only_narrows(before: Sequence[str], after: Sequence[str]) -> bool:
+    """Returns whether the conditions `after` hold only for rows for which `before` hold. An inner join checks them
+    again for the rows in its state, and has not removed any that it still needs.
+    """
+    return all(any(condition == other or _is_within(condition, other) for other in after) for condition in before)
+
+
+def _without_nulls(rows: InputRows, compared: Collection[str]) -> InputRows:
+    """Returns `rows` without the tests for null that follow from the comparisons of a join, which null never passes."""
+    inputs = tuple(_without_nulls(each, compared) for each in rows.inputs)
+    if not rows.text.startswith(WHERE):
+        return InputRows(rows.text, inputs)
+    conditions = rows.text.removeprefix(WHERE).split(" and ")
+    kept = [text for text in conditions if not any(_implies(each, text) for each in compared)]
+    return InputRows(WHERE + " and ".join(kept), inputs) if kept else inputs[0]
+
+
+def _implies(comparison: str, test: str) -> bool:
+    """Returns whether `comparison` can only be true if the test `isnotnull(x)` is."""
+    column = test.removeprefix("isnotnull(").removesuffix(")")
+    sides = re.split(r" (?:=|<|<=|>|>=) ", comparison)
+    return test.startswith("isnotnull(") and len(sides) == 2 and column in sides
+
+
+def _is_within(before: str, after: str) -> bool:
+    """Returns whether a bound in time has only become tighter: `a <= b + interval` with another interval."""
+    one, other = (_SPAN.search(text) for text in (before, after))
+    if one is None or other is None or _SPAN.sub("", before) != _SPAN.sub("", after):
+        return False
+    is_upper = " <= " in before[: one.start()] or " < " in before[: one.start()]
+    return int(other[1]) <= int(one[1]) if is_upper else int(other[1]) >= int(one[1])
+
+
+_SPAN = re.compile(r"interval (?:day|hour|minute|second) (-?[0-9]+)")
+"""An interval of a fixed length, in microseconds."""
+
+
+def _only_adds_sources(old: InputRows, new: InputRows, kind: str, known_sources: Collection[str] | None) -> bool:
+    """Returns whether `new` has the rows of `old` and those of sources that the old query has not read. An aggregation
+    then has the same state as if it had read them from the start. With a watermark (`known_sources` None), some of
+    their rows would be late.
+    """
+    if kind != "aggregation" or known_sources is None:
+        return False
+    if old.text == new.text and len(old.inputs) == len(new.inputs) and old.text != "union":
+        pairs = zip(old.inputs, new.inputs, strict=True)
+        return all(one == other or _only_adds_sources(one, other, kind, known_sources) for one, other in pairs)
+    if new.text != "union":
+        return False
+    count = len(old.inputs) if old.text == "union" else 1
+    kept = new.inputs[:count] == old.inputs if old.text == "union" else new.inputs[0].inputs == (old,)
+    return kept and all(_reads_only_new(each, known_sources) for each in new.inputs[count:])
+
+
+def _reads_only_new(rows: InputRows, known_sources: Collection[str]) -> bool:
+    names = {line.strip().partition("(")[0] for line in rows.lines()}
+    return not names & set(known_sources)
+
+
+def _name(signature: StateSignature, index: int) -> str:
+    """Returns the name of an operator in messages: `the aggregation`, or `aggregation 2` if there are several."""
+    kind = signature.operators[index].kind
+    same = [at for at, operator in enumerate(signature.operators) if operator.kind == kind]
+    return f"the {kind}" if len(same) == 1 else f"{kind} {same.index(index) + 1}"

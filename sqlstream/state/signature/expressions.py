@@ -1,0 +1,224 @@
+"""Spark's expressions as text that is the same for expressions with the same meaning.
+
+Names of columns and aliases have no part in it: a column is the text of its expression over the columns of sources.
+Operands whose order does not matter are sorted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlstream.state.signature.trees import Tree, is_tree, read_tree, simple_name
+
+Scope = Mapping[int, str]
+"""The texts of columns, by Spark's number of an attribute."""
+
+_BINARY = {
+    "Add": "+",
+    "Subtract": "-",
+    "Multiply": "*",
+    "Divide": "/",
+    "Remainder": "%",
+    "EqualTo": "=",
+    "EqualNullSafe": "<=>",
+}
+_COMMUTATIVE = frozenset({"Add", "Multiply", "EqualTo", "EqualNullSafe"})
+_COMPARISONS = {"LessThan": "<", "LessThanOrEqual": "<=", "GreaterThan": ">", "GreaterThanOrEqual": ">="}
+_REVERSED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_GROUPED = frozenset({*_BINARY, *_COMPARISONS, "And", "Or"})
+"""Expressions that need parentheses within others."""
+
+_TRANSPARENT = frozenset({"Alias", "KnownNullable", "KnownNotNull", "KnownFloatingPointNormalized"})
+"""Expressions with the value of their only child."""
+
+_IGNORED = frozenset(
+    {
+        *("child", "left", "right", "children", "branches", "elseValue", "predicate", "trueValue", "falseValue"),
+        *("name", "qualifier", "metadata", "explicitMetadata", "nonInheritableMetadataKeys", "exprId", "resultId"),
+        *("mode", "nullable", "queryContext", "origin", "jvmId", "hint", "func", "aggregateFunction"),
+    }
+)
+"""Fields that refer to children (which have their own text), or have no part in the value of an expression."""
+
+_ZONELESS = frozenset({"boolean", "byte", "short", "integer", "long", "float", "double", "binary"})
+"""Types to which a cast is the same in all time zones."""
+
+
+def text_of(tree: Tree, scope: Scope) -> str:
+    """Returns the text of an expression over columns with the texts in `scope`.
+
+    Operators are in parentheses, so that the text of a column can be a part of any other expression.
+    """
+    text = _text(tree, scope)
+    return f"({text})" if tree.kind in _GROUPED else text
+
+
+def shown(text: str) -> str:
+    """Returns the text of an expression without the parentheses around all of it."""
+    if not text.startswith("(") or not text.endswith(")"):
+        return text
+    depth = 0
+    for index, character in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if depth == 0:
+            return text[1:-1] if index == len(text) - 1 else text
+    return text
+
+
+def _text(tree: Tree, scope: Scope) -> str:
+    kind = tree.kind
+    if kind in ("AttributeReference", "NamedLambdaVariable"):
+        return scope.get(expression_id(tree), f"?{tree.fields.get('name')}")
+    if kind == "LambdaFunction":
+        return _lambda(tree, scope)
+    if kind == "Literal":
+        return _literal(tree)
+    if kind in _TRANSPARENT:
+        return text_of(tree.children[0], scope)
+    if kind in ("And", "Or"):
+        return f" {kind.lower()} ".join(sorted({text_of(part, scope) for part in flattened(tree, kind)}))
+    window = _window(tree, scope) if kind == "CreateNamedStruct" else None
+    return window or _operation(tree, [text_of(child, scope) for child in tree.children], scope)
+
+
+def _operation(tree: Tree, operands: list[str], scope: Scope) -> str:
+    kind = tree.kind
+    if kind in _COMPARISONS:
+        return _comparison(tree, *operands)
+    if kind in _BINARY:
+        ordered = sorted(operands) if kind in _COMMUTATIVE else operands
+        return f"{ordered[0]} {_BINARY[kind]} {ordered[1]}{_details(tree, scope, ())}"
+    operands = [shown(operand) for operand in operands]
+    if kind == "Cast":
+        return _cast(tree, operands[0], scope)
+    if kind == "GetStructField":
+        return f"{operands[0]}.{tree.fields.get('name') or tree.fields.get('ordinal')}"
+    if kind == "AggregateExpression":
+        distinct = "distinct " if tree.fields.get("isDistinct") else ""
+        condition = f" filter (where {operands[1]})" if len(operands) > 1 else ""
+        return f"{distinct}{operands[0]}{condition}"
+    if kind == "In":
+        operands = [operands[0], *sorted(operands[1:])]
+    details = _details(tree, scope, ())
+    if kind in _NAMED_FUNCTIONS:
+        return f"Python {tree.fields.get('name')}({', '.join(operands)}{details})"
+    return f"{_NAMES.get(kind, kind.lower())}({', '.join(operands)}{details})"
+
+
+def _lambda(tree: Tree, scope: Scope) -> str:
+    body, *variables = tree.children
+    depth = sum(1 for text in scope.values() if text.startswith(_VARIABLE))
+    names = {expression_id(each): f"{_VARIABLE}{depth + index}" for index, each in enumerate(variables)}
+    return f"({', '.join(names.values())}) -> {text_of(body, {**scope, **names})}"
+
+
+_VARIABLE = "variable_"
+
+_NAMED_FUNCTIONS = frozenset({"PythonUDF", "PythonUDAF", "PythonUDTF"})
+"""Functions of Python, which the project defines."""
+
+_NAMES = {"Average": "avg", "CreateNamedStruct": "struct"}
+
+
+def conjuncts(tree: Tree, scope: Scope) -> tuple[str, ...]:
+    """Returns the texts of the conditions that AND combines, sorted."""
+    return tuple(sorted({shown(text_of(part, scope)) for part in flattened(tree, "And")}))
+
+
+def flattened(tree: Tree, kind: str) -> list[Tree]:
+    """Returns the operands of a chain of the same operator, in their order."""
+    found, waiting = [], [tree]
+    while waiting:
+        node = waiting.pop()
+        if node.kind == kind:
+            waiting += reversed(node.children)
+        else:
+            found.append(node)
+    return found
+
+
+def expression_id(tree: Tree) -> int:
+    """Returns Spark's number of an attribute or alias, -1 without one."""
+    number = tree.fields.get("exprId")
+    return int(number["id"]) if isinstance(number, dict) else -1
+
+
+def references(tree: Tree) -> set[int]:
+    """Returns the numbers of the attributes in an expression."""
+    return {expression_id(node) for node in tree.walk() if node.kind == "AttributeReference"}
+
+
+def _comparison(tree: Tree, left: str, right: str) -> str:
+    """Returns a comparison with a literal on the right, or else with `<`."""
+    operator = _COMPARISONS[tree.kind]
+    first, second = (child.kind == "Literal" for child in tree.children)
+    keeps = second if first != second else operator.startswith("<")
+    return f"{left} {operator} {right}" if keeps else f"{right} {_REVERSED[operator]} {left}"
+
+
+def _literal(tree: Tree) -> str:
+    value, type_ = tree.fields.get("value"), tree.fields.get("dataType")
+    if value is None:
+        return f"null {type_text(type_)}"
+    if type_ == "string":
+        return "'" + str(value).replace("'", "''") + "'"
+    return str(value) if type_ in ("integer", "boolean") else f"{type_text(type_)} {value}"
+
+
+def _cast(tree: Tree, operand: str, scope: Scope) -> str:
+    type_ = tree.fields.get("dataType")
+    ignored = ("dataType", "timeZoneId") if type_ in _ZONELESS else ("dataType",)
+    return f"cast({operand} as {type_text(type_)}{_details(tree, scope, ignored)})"
+
+
+def type_text(type_: object) -> str:
+    """Returns the text of a data type in JSON."""
+    return type_ if isinstance(type_, str) else str(type_)
+
+
+def _details(tree: Tree, scope: Scope, ignored: tuple[str, ...]) -> str:
+    """Returns the other fields of an expression, such as the time zone of a cast."""
+    names = [name for name in tree.fields if name not in _IGNORED and name not in ignored]
+    texts = ((name, value_text(tree.fields[name], scope)) for name in names)
+    return "".join(f", {name} {text}" for name, text in texts if text)
+
+
+def value_text(value: Any, scope: Scope) -> str:
+    """Returns the text of a field's value; empty for values without JSON."""
+    if value is None or value == []:
+        return ""
+    if is_tree(value):
+        return text_of(read_tree(value), scope)
+    if isinstance(value, list):
+        return "[" + ", ".join(value_text(item, scope) for item in value) + "]"
+    if isinstance(value, dict):
+        if "object" in value:
+            return simple_name(str(value["object"]))
+        items = ((name, item) for name, item in value.items() if name not in _IGNORED and name != "product-class")
+        return "{" + ", ".join(f"{name} {value_text(item, scope)}" for name, item in items) + "}"
+    return str(value)
+
+
+def _window(tree: Tree, scope: Scope) -> str | None:
+    """Returns the text of a time window, for which Spark computes the start and the end (TimeWindowing of Spark)."""
+    names = [child.fields.get("value") for child in tree.children[::2]]
+    times = [node for node in tree.walk() if node.kind == "PreciseTimestampConversion"]
+    times = [node for node in times if node.fields.get("toType") == "long"]
+    if names != ["start", "end"] or not times:
+        return None
+    time = text_of(times[0].children[0], scope)
+    if any(text_of(node.children[0], scope) != time for node in times):
+        return None
+    within = {id(node) for found in times for node in found.walk()}
+    literals = [node for node in tree.walk() if node.kind == "Literal" and id(node) not in within]
+    numbers = dict.fromkeys(str(node.fields["value"]) for node in literals if node.fields.get("dataType") == "long")
+    spans = [_duration(int(number)) for number in numbers if number != "0"]
+    return f"window({time}, {', '.join(spans)})"
+
+
+def _duration(microseconds: int) -> str:
+    for unit, length in (("hours", 3_600_000_000), ("minutes", 60_000_000), ("seconds", 1_000_000)):
+        if microseconds % length == 0:
+            return f"{microseconds // length} {unit}"
+    return f"{microseconds} microseconds"

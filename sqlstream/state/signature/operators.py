@@ -1,0 +1,284 @@
+"""Finds the operators that keep state in Spark's optimized plan, and describes what their state depends on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from sqlstream.state.signature.expressions import (
+    conjuncts,
+    expression_id,
+    flattened,
+    references,
+    shown,
+    text_of,
+    type_text,
+    value_text,
+)
+from sqlstream.state.signature.signature import InputRows, StateOperator
+from sqlstream.state.signature.trees import Tree, is_tree, read_tree
+
+SOURCE = "sourceIdentifyingName"
+"""The field of a streaming leaf with the name of its reader."""
+
+_SOURCES = ("StreamingRelation", "StreamingRelationV2", "StreamingExecutionRelation", "StreamingDataSourceV2Relation")
+_COLUMN = re.compile("\ue000(.*?)\ue001(.*?)\ue002(.*?)\ue003")
+"""A column of a source in a text: the source, the column, and its type, which is written only where rows come from."""
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a plan: where they come from, the texts of their columns by number, in order, and whether they are a
+    stream.
+    """
+
+    origin: InputRows
+    columns: Mapping[int, str]
+    streaming: bool
+
+
+class PlanReader:
+    """Reads one plan. `operators` and `watermarks` are what it has found."""
+
+    def __init__(self) -> None:
+        self.operators: list[StateOperator] = []
+        self.watermarks: list[str] = []
+        self._others = 0
+
+    def read(self, plan: Tree) -> None:
+        """Finds the operators of `plan`. Raises: RecursionError if it is too deep."""
+        self._rows(plan)
+
+    @property
+    def calls_python(self) -> bool:
+        """Whether the state depends on functions of Python."""
+        texts = (text for each in self.operators for part in each.parts.values() for text in part)
+        lines = (line for each in self.operators for rows in each.inputs for line in rows.lines())
+        return any(_PYTHON.search(text) for text in (*texts, *lines))
+
+    def _rows(self, node: Tree) -> _Rows:
+        inputs = tuple(self._rows(child) for child in node.children)
+        if not inputs:
+            return _leaf(node)
+        readers: dict[str, Callable[[Tree, tuple[_Rows, ...]], _Rows]] = {
+            "Project": _project,
+            "Filter": _filter,
+            "EventTimeWatermark": self._watermark,
+            "Aggregate": self._aggregate,
+            "Join": self._join,
+            "Union": _union,
+            "Deduplicate": self._deduplicate,
+            "DeduplicateWithinWatermark": self._deduplicate,
+            "GlobalLimit": self._limit,
+            "LocalLimit": lambda _node, rows: rows[0],
+        }
+        reader = readers.get(node.kind)
+        if reader is not None:
+            return reader(node, inputs)
+        if node.kind in _PYTHON_STATES and inputs[0].streaming:
+            return self._python_state(node, inputs)
+        return self._other(node, inputs)
+
+    def _watermark(self, node: Tree, inputs: tuple[_Rows, ...]) -> _Rows:
+        (rows,) = inputs
+        time = node.part("eventTime")
+        text = f"watermark {text_of(time, rows.columns) if time else ''}, {node.fields.get('delay')}"
+        self.watermarks.append(_plain(text))
+        return _Rows(InputRows(text, (rows.origin,)), rows.columns, rows.streaming)
+
+    def _aggregate(self, node: Tree, inputs: tuple[_Rows, ...]) -> _Rows:
+        (rows,) = inputs
+        outputs = node.parts("aggregateExpressions")
+        keys = tuple(shown(text_of(each, rows.columns)) for each in node.parts("groupingExpressions"))
+        calls = [part for each in outputs for part in each.walk() if part.kind in ("AggregateExpression", "PythonUDAF")]
+        aggregates = tuple(dict.fromkeys(text_of(call, rows.columns) for call in calls))
+        columns = {expression_id(each): text_of(each, rows.columns) for each in outputs}
+        text = f"aggregation by {_listed(keys)}: {_listed(aggregates)}"
+        if not rows.streaming:
+            return _Rows(InputRows(text, (rows.origin,)), columns, streaming=False)
+        self._add("aggregation", {"keys": keys, "aggregates": aggregates}, inputs)
+        return _Rows(InputRows(text, (rows.origin,)), columns, streaming=True)
+
+    def _deduplicate(self, node: Tree, inputs: tuple[_Rows, ...]) -> _Rows:
+        (rows,) = inputs
+        keys = tuple(shown(text_of(each, rows.columns)) for each in node.parts("keys"))
+        kind = "deduplication" if node.kind == "Deduplicate" else "deduplication within the watermark"
+        if rows.streaming:
+            self._add(kind, {"keys": keys}, inputs)
+        return _Rows(InputRows(f"{kind} by {_listed(keys)}", (rows.origin,)), rows.columns, rows.streaming)
+
+    def _limit(self, node: Tree, inputs: tuple[_Rows, ...]) -> _Rows:
+        (rows,) = inputs
+        number = node.part("limitExpr")
+        text = text_of(number, rows.columns) if number else ""
+        if rows.streaming:
+            self._add("limit", {"number of rows": (text,)}, inputs)
+        return _Rows(InputRows(f"limit {text}", (rows.origin,)), rows.columns, rows.streaming)
+
+    def _join(self, node: Tree, inputs: tuple[_Rows, ...]) -> _Rows:
+        left, right = inputs
+        columns = {**left.columns, **right.columns}
+        exists = _exists_column(node)
+        kind = value_text(node.fields.get("joinType"), {}).split("{")[0] or str(node.fields.get("joinType"))
+        condition = node.part("condition")
+        keys, others = _join_condition(condition, left, right, columns)
+        outputs = left.columns if kind in ("LeftSemi", "LeftAnti") or exists else columns
+        outputs = {**outputs, **({exists: "exists"} if exists else {})}
+        if left.streaming and right.streaming:
+            sides = {"left columns": _texts(left), "right columns": _texts(right)}
+            self._add("join", {"type": (kind,), "keys": keys, CONDITION: others, **sides}, inputs)
+        origin = InputRows(f"{kind} join on {_listed(tuple(sorted((*keys, *others))))}", (left.origin, right.origin))
+        return _Rows(origin, outputs, left.streaming or right.streaming)
+
+    def _python_state(self, node: Tree, inputs: tuple[_Rows, ...]) -> _Rows:
+        rows = self._other(node, inputs)
+        fields = (rows.origin.text, *(text for each in inputs for text in _texts(each)))
+        self._add("Python state", {"definition": fields}, inputs)
+        return rows
+
+    def _other(self, node: Tree, inputs: tuple[_Rows, ...]) -> _Rows:
+        """Returns the rows of any other operation, with all its fields."""
+        scope = {number: text for rows in inputs for number, text in rows.columns.items()}
+        fields = {name: value for name, value in node.fields.items() if name not in _NOT_CONTENT}
+        texts = ((name, value_text(value, scope)) for name, value in fields.items())
+        self._others += 1
+        name = f"{node.kind.lower()} {self._others}"
+        new = [each for field in _NEW_COLUMNS for each in _attributes(node, field) if expression_id(each) not in scope]
+        columns = {**scope, **{expression_id(each): f"{name}[{index}]" for index, each in enumerate(new)}}
+        if _attributes(node, "output"):
+            numbers = [expression_id(each) for each in _attributes(node, "output")]
+            columns = {number: columns[number] for number in numbers if number in columns}
+        text = f"{name}: {', '.join(f'{field} {value}' for field, value in texts if value)}"
+        return _Rows(InputRows(text, tuple(r.origin for r in inputs)), columns, any(r.streaming for r in inputs))
+
+    def _add(self, kind: str, parts: Mapping[str, tuple[str, ...]], inputs: tuple[_Rows, ...]) -> None:
+        used = {column for texts in parts.values() for text in texts for column in _COLUMN.findall(text)}
+        used |= {column for rows in inputs for line in rows.origin.lines() for column in _COLUMN.findall(line)}
+        origins = tuple(_described(rows.origin, used) for rows in inputs)
+        plain = {name: tuple(map(_plain, texts)) for name, texts in parts.items()}
+        self.operators.append(StateOperator(kind, plain, origins))
+
+
+_PYTHON_STATES = frozenset(
+    {
+        *("FlatMapGroupsWithState", "FlatMapGroupsInPandasWithState"),
+        *("TransformWithState", "TransformWithStateInPySpark"),
+    }
+)
+
+
+def _leaf(node: Tree) -> _Rows:
+    """Returns the rows of a source or a static table."""
+    outputs = node.parts("output")
+    if node.kind not in _SOURCES:
+        types = ", ".join(type_text(each.fields.get("dataType")) for each in outputs)
+        names = ((each, f"{STATIC}.{each.fields.get('name')}") for each in outputs)
+        text = f"{STATIC} ({types})" if outputs else node.kind.lower()
+        return _Rows(InputRows(text), {expression_id(each): name for each, name in names}, streaming=False)
+    source = str(node.fields.get(SOURCE)).replace("__", ".", 1)
+    columns = {
+        expression_id(each): f"\ue000{source}\ue001{each.fields.get('name')}\ue002"
+        f"{type_text(each.fields.get('dataType'))}\ue003"
+        for each in outputs
+    }
+    return _Rows(InputRows(f"\ue000{source}\ue001"), columns, streaming=True)
+
+
+STATIC = "static table"
+
+WHERE = "where "
+"""The start of the text of a filter; ` and ` follows each condition but the last."""
+
+CONDITION = "condition"
+"""The part of a join with its conditions other than the keys, each a text."""
+
+
+def _project(node: Tree, inputs: tuple[_Rows, ...]) -> _Rows:
+    (rows,) = inputs
+    outputs = node.parts("projectList")
+    columns = {expression_id(each): text_of(each, rows.columns) for each in outputs}
+    return _Rows(rows.origin, columns, rows.streaming)
+
+
+def _filter(node: Tree, inputs: tuple[_Rows, ...]) -> _Rows:
+    (rows,) = inputs
+    condition = node.part("condition")
+    texts = conjuncts(condition, rows.columns) if condition else ()
+    return _Rows(InputRows(WHERE + " and ".join(texts), (rows.origin,)), rows.columns, rows.streaming)
+
+
+def _union(_node: Tree, inputs: tuple[_Rows, ...]) -> _Rows:
+    """Returns the rows of all inputs. Columns have the texts of the first one; each input lists its own."""
+    branches = tuple(InputRows(f"select {_listed(_texts(rows))}", (rows.origin,)) for rows in inputs)
+    return _Rows(InputRows("union", branches), inputs[0].columns, any(rows.streaming for rows in inputs))
+
+
+_NEW_COLUMNS = ("output", "generatorOutput", "outputAttrs", "windowExpressions", "resultAttributes", "outputObjAttr")
+_NOT_CONTENT = frozenset({*_NEW_COLUMNS[:3], "child", "left", "right", "children", "nodeId", "qualifier"})
+_PYTHON = re.compile(r"\bPython |InPandas|InArrow|InPySpark|EvalPython", re.IGNORECASE)
+
+
+def _attributes(node: Tree, name: str) -> tuple[Tree, ...]:
+    value = node.fields.get(name)
+    return (read_tree(value),) if is_tree(value) else node.parts(name) if isinstance(value, list) else ()
+
+
+def _exists_column(node: Tree) -> int | None:
+    """Returns the number of the column that an existence join adds, None for other joins."""
+    kind = node.fields.get("joinType")
+    value = kind.get("exists") if isinstance(kind, dict) else None
+    return expression_id(read_tree(value)) if is_tree(value) else None
+
+
+def _join_condition(
+    condition: Tree | None, left: _Rows, right: _Rows, columns: Mapping[int, str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the keys of a join in their order, which decides the keys of the state, and the other conditions.
+
+    As org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys.
+    """
+    keys, others = [], []
+    for part in flattened(condition, "And") if condition else ():
+        sides = _sides(part, left, right)
+        if sides is None:
+            others.append(shown(text_of(part, columns)))
+        else:
+            operator = "<=>" if part.kind == "EqualNullSafe" else "="
+            keys.append(f"{text_of(sides[0], columns)} {operator} {text_of(sides[1], columns)}")
+    return tuple(keys), tuple(sorted(others))
+
+
+def _sides(part: Tree, left: _Rows, right: _Rows) -> tuple[Tree, Tree] | None:
+    """Returns what an equality compares, the left side first, None if it is no key."""
+    if part.kind not in ("EqualTo", "EqualNullSafe"):
+        return None
+    one, other = part.children
+    for first, second in ((one, other), (other, one)):
+        both = references(first), references(second)
+        if both[0] and both[1] and both[0] <= left.columns.keys() and both[1] <= right.columns.keys():
+            return first, second
+    return None
+
+
+def _texts(rows: _Rows) -> tuple[str, ...]:
+    return tuple(map(shown, rows.columns.values()))
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return ", ".join(texts) or "nothing"
+
+
+def _plain(text: str) -> str:
+    """Returns a text with the names of its columns."""
+    text = _COLUMN.sub(lambda found: f"{found[1]}.{found[2]}", text)
+    return re.sub("\ue000(.*?)\ue001", r"\1", text)
+
+
+def _described(origin: InputRows, used: set[tuple[str, str, str]]) -> InputRows:
+    """Returns the origin of rows with plain texts. Each source lists the columns that the operator uses."""
+    source = re.fullmatch("\ue000(.*?)\ue001", origin.text)
+    if source is None:
+        return InputRows(_plain(origin.text), tuple(_described(each, used) for each in origin.inputs))
+    columns = sorted(f"{name} {type_}" for table, name, type_ in used if table == source[1])
+    return InputRows(f"{source[1]}({', '.join(columns)})")

@@ -1,0 +1,150 @@
+"""`sqlstream plan` on real checkpoints: it says what the next run does, with and without Spark, and changes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from conftest import ProjectFolder
+
+from sqlstream.app.plan import plan_project
+from sqlstream.app.request import PlanRequest, ProjectRequest
+from sqlstream.cli.main import cli
+from sqlstream.state.verdicts import ProjectPlan, QueryVerdict, Verdict
+
+MODELS = {
+    "clean": "select id, ts, kind, amount from {{ source('shop', 'orders') }}",
+    "totals": "{{ config(sink='tables', output_mode='update', unique_key='kind') }}\n"
+    "select kind, sum(amount) as total\nfrom {{ ref('clean') }} group by kind",
+    "counts": "{{ config(sink='tables', output_mode='update', unique_key='kind') }}\n"
+    "select kind, count(*) as n\nfrom {{ ref('clean') }} group by kind having count(*) > 1",
+    "plain": "{{ config(sink='lake') }} select id, amount from {{ ref('clean') }}",
+    "same": "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}",
+    "gone": "{{ config(sink='lake') }} select kind from {{ source('shop', 'orders') }}",
+}
+
+
+@pytest.fixture
+def changed(orders: ProjectFolder) -> ProjectFolder:
+    """A project whose queries have run, and then changed: one of each kind."""
+    orders.write({f"models/{name}.sql": f"{sql}\n" for name, sql in MODELS.items()})
+    orders.write({"models/_sinks.yml": "sinks: [{name: tables, format: sqlite, path: '{{ model.name }}.sqlite'}]\n"})
+    orders.run()
+    (orders.root / "models/gone.sql").unlink()
+    orders.write(
+        {
+            "models/totals.sql": MODELS["totals"].replace("sum(amount)", "sum(amount * 100)"),
+            "models/counts.sql": MODELS["counts"].replace("> 1", "> 2"),
+            "models/plain.sql": MODELS["plain"].replace("amount", "cast(amount as string) as amount"),
+            "models/fresh.sql": "{{ config(sink='lake') }} select ts from {{ source('shop', 'orders') }}\n",
+        }
+    )
+    return orders
+
+
+def plan(folder: ProjectFolder, *, check: bool = False) -> tuple[ProjectPlan, dict[str, QueryVerdict]]:
+    """Returns the plan of a project, and its verdicts by model."""
+    found = plan_project(PlanRequest(ProjectRequest(folder.root, env=os.environ), check=check))
+    return found, {query.model: query for query in found.queries}
+
+
+def stored(folder: ProjectFolder) -> dict[str, bytes]:
+    """Returns all files in the storage."""
+    return {str(path): path.read_bytes() for path in (folder.root / "store").rglob("*") if path.is_file()}
+
+
+def test_each_query_has_a_verdict(changed: ProjectFolder) -> None:
+    """With Spark, each query is judged as a run would do it; nothing is written."""
+    before = stored(changed)
+
+    found, queries = plan(changed, check=True)
+
+    verdicts = {name: query.verdict for name, query in queries.items()}
+    assert verdicts == {
+        "totals": Verdict.REFUSE,
+        "counts": Verdict.RESUME,
+        "plain": Verdict.REBUILD,
+        "same": Verdict.UNCHANGED,
+        "fresh": Verdict.NEW,
+        "gone": Verdict.REMOVED,
+    }
+    assert found.is_refused
+    assert queries["totals"].reason == (
+        "the aggregates of the aggregation changed from `sum(shop.orders.amount)` to `sum(100 * shop.orders.amount)`"
+    )
+    (finding,) = queries["totals"].findings
+    assert str(finding.location) == "models/totals.sql:2:14"
+    assert [text.partition(":")[0] for text in queries["totals"].reads_again] == ["shop.orders"]
+    assert stored(changed) == before
+
+
+def test_without_spark_only_what_it_alone_can_tell_is_open(changed: ProjectFolder) -> None:
+    """The compiler judges everything but the changed state, and never says that a refused query resumes."""
+    _, queries = plan(changed)
+
+    verdicts = {name: query.verdict for name, query in queries.items()}
+    assert verdicts == {
+        "totals": Verdict.UNDECIDED,
+        "counts": Verdict.UNDECIDED,
+        "plain": Verdict.REBUILD,
+        "same": Verdict.UNCHANGED,
+        "fresh": Verdict.NEW,
+        "gone": Verdict.REMOVED,
+    }
+
+
+def test_a_changed_view_names_the_other_queries(changed: ProjectFolder) -> None:
+    """A changed view concerns all queries that read it."""
+    changed.write({"models/clean.sql": MODELS["clean"] + " where amount > 1"})
+
+    _, queries = plan(changed)
+
+    assert queries["totals"].shared_with == (("clean", ("counts", "plain")),)
+    assert [name for name, _, _ in queries["plain"].sql] == ["clean", "plain"]
+
+
+def test_the_command_starts_no_java(changed: ProjectFolder, tmp_path: Path) -> None:
+    """Without --check the command runs where there is no Java, and prints what it knows."""
+    bare = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    env = {**bare, "PATH": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, "-X", "importtime", "-m", "sqlstream", "plan"]
+
+    done = subprocess.run(command, cwd=changed.root, env=env, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1] == (
+        "Plan for target local (without Spark): 1 new, 1 unchanged, 1 rebuild, 1 removed, 2 undecided"
+    )
+    assert "pyspark" not in done.stderr
+
+
+def test_other_formats(changed: ProjectFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JSON has all facts, and Markdown a row for each changed query with its SQL."""
+    monkeypatch.chdir(changed.root)
+
+    as_json = CliRunner().invoke(cli, ["plan", "-s", "plain same", "--output", "json"])
+    as_markdown = CliRunner().invoke(cli, ["plan", "-s", "plain same", "--output", "markdown"])
+
+    found = json.loads(as_json.stdout)
+    by_model = {query["model"]: query for query in found["queries"]}
+    assert {name: query["verdict"] for name, query in by_model.items()} == {"plain": "rebuild", "same": "unchanged"}
+    assert by_model["plain"]["findings"][0]["code"] == "output-columns"
+    assert (as_json.exit_code, as_markdown.exit_code) == (1, 1)
+    assert "| `plain` | **rebuild** |" in as_markdown.stdout
+    assert "`same`" not in as_markdown.stdout
+    assert "```diff" in as_markdown.stdout
+
+
+def test_nothing_is_refused(orders: ProjectFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan in which nothing is refused ends with 0."""
+    orders.write({"models/same.sql": MODELS["same"]})
+    monkeypatch.chdir(orders.root)
+
+    done = CliRunner().invoke(cli, ["plan"])
+
+    assert (done.exit_code, done.stdout) == (0, "new: same\n\nPlan for target local (without Spark): 1 new\n")

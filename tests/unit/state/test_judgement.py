@@ -1,0 +1,230 @@
+"""Whether the state of a query is right for its changed version, from the signatures of both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from identities import STATEFUL, ledger_of
+
+from sqlstream.state.changes import describe_changes
+from sqlstream.state.judgement import Judgement, judge_changes
+from sqlstream.state.ledger import ANSI, Ledger, QueryIdentity, read_ledger
+from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature
+
+ORDERS = InputRows("shop.orders(amount integer)")
+REFUNDS = InputRows("shop.refunds(amount integer)")
+COUNT = StateOperator("aggregation", {"keys": ("shop.orders.kind",), "aggregates": ("count(1)",)}, (ORDERS,))
+JOIN = StateOperator(
+    "join",
+    {
+        "type": ("Inner",),
+        "keys": ("shop.orders.id = shop.refunds.id",),
+        "condition": ("shop.refunds.ts <= timestampaddinterval(shop.orders.ts, interval minute 600)",),
+        "left columns": ("shop.orders.id",),
+        "right columns": ("shop.refunds.id",),
+    },
+    (ORDERS, REFUNDS),
+)
+SIGNATURE = StateSignature((COUNT,), "update", (), "4.3.0")
+CHANGED = replace(STATEFUL, fingerprints={"clean": "c1", "per_hour": "p2"}, output_mode="update")
+OLD = replace(STATEFUL, output_mode="update")
+
+
+def judge(
+    before: StateSignature | None,
+    after: StateSignature | None,
+    old: QueryIdentity = OLD,
+    new: QueryIdentity = CHANGED,
+) -> Judgement:
+    """Returns the judgement of a changed query with these signatures."""
+    ledger = replace(ledger_of(old), signature=before)
+    return judge_changes(ledger, new, describe_changes(old, new), lambda: after)
+
+
+def with_operator(operator: StateOperator, **changes: object) -> StateSignature:
+    """Returns a signature with one operator."""
+    return replace(SIGNATURE, operators=(operator,), **changes)  # type: ignore[arg-type]
+
+
+def with_part(operator: StateOperator, **parts: tuple[str, ...]) -> StateOperator:
+    """Returns an operator with some parts changed."""
+    named = {name.replace("_", " "): texts for name, texts in parts.items()}
+    return replace(operator, parts={**operator.parts, **named})
+
+
+def test_the_same_signature_is_safe() -> None:
+    """A change of the SQL that leaves the signature as it was resumes."""
+    assert judge(SIGNATURE, SIGNATURE).is_safe
+
+
+def test_another_aggregate_says_what_changed() -> None:
+    """A difference names the part of the operator, before and after."""
+    other = with_operator(with_part(COUNT, aggregates=("sum(shop.orders.amount)",)))
+
+    (difference,) = judge(SIGNATURE, other).differences
+
+    assert str(difference) == ("the aggregates of the aggregation changed from `count(1)` to `sum(shop.orders.amount)`")
+    assert difference.effect == "new rows would be added to results of the old expressions"
+
+
+def test_keys_in_another_order() -> None:
+    """The order of keys decides where Spark finds them."""
+    two, swapped = (with_operator(with_part(COUNT, keys=keys)) for keys in (("a.x", "a.y"), ("a.y", "a.x")))
+
+    (difference,) = judge(two, swapped).differences
+
+    assert str(difference) == "the order of keys of the aggregation changed from `a.x, a.y` to `a.y, a.x`"
+
+
+def test_another_filter_names_only_its_condition() -> None:
+    """Conditions that stay are not in the message."""
+    before = with_operator(replace(COUNT, inputs=(InputRows("where a.x = 1 and a.y > 2", (ORDERS,)),)))
+    after = with_operator(replace(COUNT, inputs=(InputRows("where a.x = 1 and a.y > 3", (ORDERS,)),)))
+
+    (difference,) = judge(before, after).differences
+
+    assert str(difference) == "the input of the aggregation changed from `where a.y > 2` to `where a.y > 3`"
+
+
+def test_another_operator_is_refused() -> None:
+    """Spark numbers the operators, so a new one would get the state of another."""
+    (difference,) = judge(SIGNATURE, with_operator(JOIN)).differences
+
+    assert str(difference) == "the list of operators with state changed from `aggregation` to `join`"
+
+
+def test_a_query_that_gets_state_is_refused() -> None:
+    """The checkpoint of a stateless query has no state for the new operator."""
+    stateless = replace(OLD, stateful=False)
+
+    (difference,) = judge(None, SIGNATURE, stateless).differences
+
+    assert str(difference) == "the list of operators with state changed from `none` to `aggregation`"
+
+
+@pytest.mark.parametrize(("before", "after", "is_safe"), [("update", "complete", True), ("append", "update", False)])
+def test_output_modes(before: str, after: str, *, is_safe: bool) -> None:
+    """Without a watermark, update and complete mode keep the same groups."""
+    old, new = (replace(STATEFUL, output_mode=mode) for mode in (before, after))
+
+    found = judge(replace(SIGNATURE, output_mode=before), replace(SIGNATURE, output_mode=after), old, new)
+
+    assert found.is_safe is is_safe
+
+
+def test_update_to_complete_mode_with_a_watermark() -> None:
+    """With a watermark, update mode has removed old groups."""
+    watermarks = ("watermark shop.orders.ts, 10 minutes",)
+    before, after = (replace(SIGNATURE, output_mode=mode, watermarks=watermarks) for mode in ("update", "complete"))
+
+    assert not judge(before, after, OLD, replace(OLD, output_mode="complete")).is_safe
+
+
+def test_another_watermark_is_refused() -> None:
+    """The watermark of a query concerns all of its operators."""
+    before, after = (
+        replace(SIGNATURE, watermarks=(f"watermark shop.orders.ts, {delay} minutes",)) for delay in (10, 30)
+    )
+
+    (difference,) = judge(before, after).differences
+
+    assert str(difference) == (
+        "the watermark changed from `shop.orders.ts, 10 minutes` to `shop.orders.ts, 30 minutes`"
+    )
+
+
+def test_one_more_source_is_safe_without_a_watermark() -> None:
+    """An aggregation over a union with a source that it has not read before gets the same state."""
+    union = InputRows("union", (InputRows("select a", (ORDERS,)), InputRows("select b", (REFUNDS,))))
+    after = with_operator(replace(COUNT, inputs=(union,)))
+    watermarks = ("watermark shop.orders.ts, 10 minutes",)
+
+    assert judge(SIGNATURE, after).is_safe
+    assert not judge(after, SIGNATURE).is_safe
+    assert not judge(replace(SIGNATURE, watermarks=watermarks), replace(after, watermarks=watermarks)).is_safe
+
+
+def test_the_same_source_again_is_not_safe() -> None:
+    """A second branch over a source that the checkpoint has read would lack its earlier rows."""
+    union = InputRows("union", (InputRows("select a", (ORDERS,)), InputRows("select b", (ORDERS,))))
+
+    assert not judge(SIGNATURE, with_operator(replace(COUNT, inputs=(union,)))).is_safe
+
+
+@pytest.mark.parametrize(
+    ("minutes", "more", "is_safe"), [(300, (), True), (900, (), False), (600, ("a.x < b.y",), True)]
+)
+def test_conditions_of_an_inner_join(minutes: int, more: tuple[str, ...], *, is_safe: bool) -> None:
+    """A tighter bound and further conditions only leave out rows of the state; a wider bound needs removed ones."""
+    bound = f"shop.refunds.ts <= timestampaddinterval(shop.orders.ts, interval minute {minutes})"
+
+    found = judge(with_operator(JOIN), with_operator(with_part(JOIN, condition=(bound, *more))))
+
+    assert found.is_safe is is_safe
+
+
+def test_conditions_of_an_outer_join_are_fixed() -> None:
+    """An outer join has returned rows without a match by the old condition."""
+    outer = with_part(JOIN, type=("LeftOuter",))
+
+    found = judge(with_operator(outer), with_operator(with_part(outer, condition=(*outer.parts["condition"], "a < b"))))
+
+    assert not found.is_safe
+
+
+def test_a_test_for_null_that_follows_from_the_join() -> None:
+    """Rows with null that an inner join never matches do no harm in the state; others do."""
+    tested = replace(JOIN, inputs=(InputRows("where isnotnull(shop.orders.id)", (ORDERS,)), REFUNDS))
+    other = replace(JOIN, inputs=(InputRows("where isnotnull(shop.orders.name)", (ORDERS,)), REFUNDS))
+
+    assert judge(with_operator(JOIN), with_operator(tested)).is_safe
+    assert not judge(with_operator(JOIN), with_operator(other)).is_safe
+
+
+@pytest.mark.parametrize(("before", "after", "is_safe"), [("false", "true", False), ("true", "false", True)])
+def test_ansi_mode(before: str, after: str, *, is_safe: bool) -> None:
+    """What ANSI mode lets through has the same result without it, but not the reverse."""
+    old, new = (replace(OLD, settings={**OLD.settings, ANSI: value}) for value in (before, after))
+
+    assert judge(SIGNATURE, SIGNATURE, old, new).is_safe is is_safe
+
+
+@pytest.mark.parametrize(("name", "is_safe"), [("shop.orders", False), ("shop.unread", True)])
+def test_the_content_of_an_input(name: str, *, is_safe: bool) -> None:
+    """An option that changes what a source contains matters only to operators that read it."""
+    old, new = (replace(OLD, contents={name: text}) for text in ("json", "json multiLine true"))
+
+    assert judge(SIGNATURE, SIGNATURE, old, new).is_safe is is_safe
+
+
+def test_python_code_is_unknown() -> None:
+    """Nobody can compare Python code on which the state depends."""
+    new = replace(OLD, fingerprints={**OLD.fingerprints, "code:scale": "2"})
+    old = replace(OLD, fingerprints={**OLD.fingerprints, "code:scale": "1"})
+    signature = replace(SIGNATURE, calls_python=True)
+
+    assert judge(signature, signature, old, new).unknown == (
+        "sqlstream cannot tell what a change of Python code means for the state"
+    )
+    assert judge(SIGNATURE, SIGNATURE, old, new).is_safe
+
+
+def test_plans_of_two_releases_of_spark() -> None:
+    """Equal signatures are equal in any release; different ones of two releases cannot be compared."""
+    other = replace(with_operator(with_part(COUNT, keys=("other",))), spark_version="4.4.0")
+
+    assert judge(SIGNATURE, replace(SIGNATURE, spark_version="4.4.0")).is_safe
+    assert judge(SIGNATURE, other).unknown == "the ledger has the plan of Spark 4.3.0, and this is 4.4.0"
+
+
+def test_a_ledger_without_a_signature() -> None:
+    """An earlier sqlstream wrote no signature, so nobody can tell."""
+    assert not judge(None, SIGNATURE).is_safe
+
+
+def test_a_ledger_keeps_its_signature() -> None:
+    """A signature is the same after it was written and read."""
+    ledger: Ledger = replace(ledger_of(OLD), signature=with_operator(JOIN, watermarks=("watermark a.ts, 1 hours",)))
+
+    assert read_ledger(ledger.to_json()) == ledger
