@@ -132,6 +132,20 @@ class QueryIdentity:
 
 
 @dataclass(frozen=True)
+class HistoryEntry:
+    """One change of a version of a query: when the changed query started, what `run` did, and the changes, of which
+    those in an accepted entry are the user's decision.
+    """
+
+    at: str
+    action: str
+    changes: tuple[str, ...]
+    accepted: bool
+    sqlstream_version: str
+    spark_version: str
+
+
+@dataclass(frozen=True)
 class PendingLedger:
     """The ledger of a changed query that started after batch `after_batch` (-1: none) and has committed no batch yet.
     It takes effect with the first later commit. Until then the checkpoint belongs to the earlier query.
@@ -149,7 +163,7 @@ class Ledger:
     of readers that the query no longer has: the checkpoint still has their offsets, so new readers get other names.
     `pending` is the changed query that started last on the checkpoint, until it commits a batch. `also` are the outputs
     in the further sinks of the identity. `signature` describes the state of a stateful query, None if Spark does not
-    show its plan.
+    show its plan. `written` are the files of its models, and `history` the changes of this version, the oldest first.
     """
 
     identity: QueryIdentity
@@ -164,6 +178,8 @@ class Ledger:
     pending: PendingLedger | None = None
     also: tuple[str | None, ...] = ()
     signature: StateSignature | None = None
+    written: Mapping[str, str] = field(default_factory=dict)
+    history: tuple[HistoryEntry, ...] = ()
 
     @property
     def added_files(self) -> tuple[str, ...]:

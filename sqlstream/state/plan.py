@@ -192,12 +192,17 @@ def _plan_resume(
     return QueryPlan(
         Action.RESUME,
         state.version,
-        writes_ledger=old != identity or state.abandoned is not None,
+        writes_ledger=old != identity or state.abandoned is not None or _lacks_signature(ledger),
         changes=tuple(change.text for change in changes),
         accepted=risky,
         new_columns=tuple(change.text for change in columns),
         judgement=judgement,
     )
+
+
+def _lacks_signature(ledger: Ledger) -> bool:
+    """Returns whether an earlier sqlstream wrote the ledger, without what the state depends on."""
+    return ledger.identity.stateful and ledger.signature is None and not ledger.written
 
 
 def _column_findings(

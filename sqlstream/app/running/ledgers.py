@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from sqlstream.app.running.ready import CheckContext, CheckedQuery
+from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.storage.checkpoints import archive_start, remove_finished, write_ledger
 from sqlstream.state.checkpoints import last_commit
-from sqlstream.state.ledger import Ledger, PendingLedger
+from sqlstream.state.ledger import HistoryEntry, Ledger, PendingLedger
 from sqlstream.state.plan import Action
 from sqlstream.state.runs.events import Notice, QueryResult, RunEvent
 from sqlstream.state.runs.progress import BatchProgress
@@ -36,7 +37,8 @@ def write_before_start(ready: CheckedQuery, checks: CheckContext) -> None:
     elif old is not None:
         changed = old.identity != ready.query.identity
         pending = PendingLedger(ready.state.last_commit, new) if changed else None
-        current = old if changed else replace(old, signature=new.signature, spark_version=new.spark_version)
+        renewed = {name: getattr(new, name) for name in ("signature", "spark_version", "written", "history")}
+        current = old if changed else replace(old, **renewed)
         write_ledger(ready.storage, ready.root, replace(current, retired=new.retired, pending=pending))
 
 
@@ -103,7 +105,24 @@ def _ledger(ready: CheckedQuery, checks: CheckContext) -> Ledger:
         retired=_retired(ready),
         also=ready.places(checks)[1:],
         signature=ready.query.signature,
+        written={name: model.file.text for name, model in _models(ready)},
+        history=_history(ready, checks, now),
     )
+
+
+def _models(ready: CheckedQuery) -> Iterator[tuple[str, CompiledModel]]:
+    """Yields the models of a query by name."""
+    models = {model.name: model for model in ready.query.compiled.models.values()}
+    return ((name, models[name]) for name in ready.query.identity.models)
+
+
+def _history(ready: CheckedQuery, checks: CheckContext, now: str) -> tuple[HistoryEntry, ...]:
+    """Returns the history of the version with the change that begins now."""
+    plan, old = ready.plan, ready.state.ledger
+    entry = HistoryEntry(now, str(plan.action), plan.changes, plan.accepted, __version__, checks.runtime.version)
+    if plan.action is not Action.RESUME or old is None:
+        return (entry,)
+    return old.history if old.identity == ready.query.identity else (*old.history, entry)
 
 
 def _retired(ready: CheckedQuery) -> tuple[str, ...]:

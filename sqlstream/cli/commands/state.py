@@ -9,6 +9,7 @@ from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import project_options
 from sqlstream.cli.output import echo_progress, output_option, refusals_printed
 from sqlstream.report.output_files import files_json, files_notes, files_text, repaired_text
+from sqlstream.report.state_history import history_json, history_text
 
 version_option = click.option(
     "--version",
@@ -54,6 +55,20 @@ def files(
         click.echo(files_text(found))
     for note in files_notes(found):
         echo_progress(note)
+
+
+@state.command("history", short_help="Show the versions of a query and their changes.")
+@project_options
+@output_option("Tables, or one JSON object.")
+@click.argument("model", metavar="MODEL")
+def history(project: ProjectRequest, debug: bool, output: str, model: str) -> None:
+    """Show the stored versions of MODEL's query, the newest first: when each began, and how its query changed since."""
+    require_spark_system("state history")
+    from sqlstream.app.state.history import query_history
+
+    with refusals_printed(output, debug):
+        found = query_history(project, model)
+    click.echo(history_json(found) if output == "json" else history_text(found))
 
 
 @state.command("repair", short_help="Move away what a killed run left.")

@@ -103,8 +103,8 @@ def _expressions(node: Any) -> list[Any]:
 
 def _fill(node: Any, text: Any, modes: frozenset[str], sources: dict[frozenset[int], int]) -> None:
     """Adds the values that the JSON `text` of the plan `node` lacks."""
-    if is_tree(text.get("output", [None])[0]) and not text["num-children"]:
-        numbers = frozenset(int(each[0]["exprId"]["id"]) for each in text["output"])
+    if not text["num-children"]:
+        numbers = frozenset(int(each[0]["exprId"]["id"]) for each in text.get("output") or () if is_tree(each))
         if numbers in sources:
             text[SOURCE] = _source_name(node) or f"source {sources[numbers]}"
             return

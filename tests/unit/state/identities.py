@@ -24,4 +24,7 @@ STATEFUL = QueryIdentity(
 
 def ledger_of(identity: QueryIdentity) -> Ledger:
     """Returns the ledger of the first version of a query."""
-    return Ledger(identity, 1, "2024-01-01T00:00:00+00:00", "0.1.0", "4.3.0", "start", "/data/per_hour")
+    written = {name: f"{sql}\n" for name, sql in identity.models.items()}
+    return Ledger(
+        identity, 1, "2024-01-01T00:00:00+00:00", "0.1.0", "4.3.0", "start", "/data/per_hour", written=written
+    )

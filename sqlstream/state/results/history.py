@@ -1,0 +1,29 @@
+"""The versions of a query, as plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlstream.state.ledger import HistoryEntry
+
+
+@dataclass(frozen=True)
+class VersionHistory:
+    """A stored version: its committed batches, its output, and its changes. Of an early ledger only `written_at` and
+    `reason` are known; without a readable ledger, `reason` says why.
+    """
+
+    version: int
+    batches: int
+    output: str | None
+    written_at: str | None
+    reason: str | None
+    entries: tuple[HistoryEntry, ...] = ()
+
+
+@dataclass(frozen=True)
+class QueryHistory:
+    """The stored versions of a query, the oldest first."""
+
+    model: str
+    versions: tuple[VersionHistory, ...]
