@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -32,7 +33,7 @@ def test_the_history_of_a_query(orders: ProjectFolder, monkeypatch: pytest.Monke
     orders.write({"models/_sinks.yml": "sinks: [{name: tables, format: sqlite, path: '{{ model.name }}.sqlite'}]\n"})
     files = iter(range(2, 9))
 
-    def run(aggregate: str, having: str = "", **options: object) -> None:
+    def run(aggregate: str, having: str = "", **options: Any) -> None:
         number = next(files)
         orders.write({"models/totals.sql": TOTALS.format(aggregate, having)})
         orders.rows(f"in/orders/{number}.json", order_rows(number), modified=number)

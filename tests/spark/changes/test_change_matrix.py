@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from _pytest.mark import ParameterSet
 from edits import EDITS, Edit
 from generator import random_edit
 from worlds import Judged, judge
@@ -39,7 +40,7 @@ SHORT = frozenset(
             "join_bound",
         ),
         *(
-            "semi_inner",
+            "join_swap",
             "dedup_key",
             "dedup_columns",
             "append_update",
@@ -59,16 +60,20 @@ SETTINGS = {
 }
 """Spark's settings before and after the edits of a group."""
 
-RANDOM_EDITS, AT_ONCE, SEED = 300, 100, 2024
+RANDOM_EDITS, AT_ONCE, SEED = 300, 50, 2024
 IN_VAIN = 0.05
 """The greatest share of random edits that `run` may refuse although the results agree."""
 
 
-def groups() -> list[tuple[str, list[Edit]]]:
+def groups() -> list[ParameterSet]:
     """Returns the edits to make, by their settings."""
     chosen = [edit for edit in EDITS if ALL or edit.name in SHORT]
     found = ((name, [edit for edit in chosen if edit.group == name]) for name in SETTINGS)
-    return [(name, edits) for name, edits in found if edits]
+    return [
+        pytest.param(name, edits, marks=[pytest.mark.smoke] if name == "queries" else [])
+        for name, edits in found
+        if edits
+    ]
 
 
 @pytest.mark.parametrize(("group", "edits"), groups())
