@@ -54,6 +54,11 @@ def describe_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[Change, ..
         for name, text in old.contents.items()
         if new.contents.get(name, text) != text
     ]
+    changes += [
+        Change(f"the columns of `{name}` changed")
+        for name, text in old.schemas.items()
+        if new.schemas.get(name, text) != text
+    ]
     return tuple(changes)
 
 

@@ -8,6 +8,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.node_ids import seed_id
 from sqlstream.project.values import SourceTable
 from sqlstream.state.ledger import SourceUse
+from sqlstream.state.signature.signature import shown_source
 
 _WITHOUT_EFFECT = frozenset(
     {
@@ -31,7 +32,7 @@ def contents_of(
     by_name = {table.full_name: table for table in compiled.tables_of(model.unique_id)}
     for use in uses:
         if use.table in by_name:
-            yield use.name.replace("__", ".", 1), _table_text(by_name[use.table], path=False)
+            yield shown_source(use.name), _table_text(by_name[use.table], path=False)
     for table in by_name.values():
         if table.mode != "stream":
             yield table.full_name, _table_text(table, path=True)
@@ -39,6 +40,17 @@ def contents_of(
     for seed in compiled.project.seeds:
         if seed_id(compiled.project.name, seed.name) in upstream:
             yield seed.name, f"seed with checksum {seed.checksum}"
+
+
+def schemas_of(compiled: CompiledProject, model: CompiledModel) -> Iterator[tuple[str, str]]:
+    """Yields the name of each input of a query that declares columns, and the columns with their types."""
+    for table in compiled.tables_of(model.unique_id):
+        if table.schema is not None:
+            yield table.full_name, table.schema.ddl or table.schema.json or ""
+    upstream = compiled.upstream(model.unique_id)
+    for seed in compiled.project.seeds:
+        if seed.columns and seed_id(compiled.project.name, seed.name) in upstream:
+            yield seed.name, ", ".join(f"{column.name} {column.data_type}" for column in seed.columns)
 
 
 def _table_text(table: SourceTable, *, path: bool) -> str:

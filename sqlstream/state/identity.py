@@ -10,7 +10,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.rewrite.deduplicate import key_columns
 from sqlstream.compiler.sql.sql_text import fingerprint, python_fingerprint
 from sqlstream.project.files.python_files import PythonFunction
-from sqlstream.state.contents import contents_of
+from sqlstream.state.contents import contents_of, schemas_of
 from sqlstream.state.ledger import OutputColumn, QueryIdentity, SinkUse, SourceUse
 
 
@@ -49,6 +49,7 @@ def identity_of(
         files={part.name: digest(part.file.text) for part in parts},
         inputs={part.name: part.inputs for part in parts},
         contents=dict(contents_of(compiled, model, uses)),
+        schemas=dict(schemas_of(compiled, model)),
     )
 
 

@@ -9,7 +9,7 @@ from sqlstream.state.changes import Change
 from sqlstream.state.ledger import ANSI, Ledger, QueryIdentity, changes_results
 from sqlstream.state.signature.compare import KEPT_ROWS, StateDifference, state_differences
 from sqlstream.state.signature.operators import STATIC
-from sqlstream.state.signature.signature import FORMAT, StateSignature
+from sqlstream.state.signature.signature import FORMAT, StateSignature, shown_source
 
 FindSignature = Callable[[], StateSignature | None]
 """Returns the signature of the changed query, None if it is stateless or Spark does not show its plan."""
@@ -42,7 +42,7 @@ def judge_changes(
         return _unknown("the ledger does not describe the state, because an earlier sqlstream wrote it")
     if after is None:
         return _unknown("Spark does not show what the state of the query depends on")
-    known = {use.name.replace("__", ".", 1) for use in old.sources} | set(ledger.retired)
+    known = {shown_source(name) for name in (*(use.name for use in old.sources), *ledger.retired)}
     differences = (*state_differences(before, after, known), *_other_differences(old, new, after))
     if differences and before.spark_version and after.spark_version not in ("", before.spark_version):
         return _unknown(f"the ledger has the plan of Spark {before.spark_version}, and this is {after.spark_version}")
@@ -60,6 +60,12 @@ def _other_differences(old: QueryIdentity, new: QueryIdentity, after: StateSigna
         if changes_results(name) and new.settings.get(name, before) != before and after.operators and not is_stricter:
             effect = "the state has results that Spark computed with the old setting"
             yield StateDifference(f"the setting {name}", before, new.settings[name], effect)
+    paths = {use.name: use.path for use in old.sources}
+    for use in new.sources:
+        path = paths.get(use.name, use.path)
+        if path != use.path and after.watermarks:
+            effect = "rows of files that were not read before can be late, so the query would drop them"
+            yield StateDifference(f"the path of {use.table}", str(path), str(use.path), effect)
     lines = after.input_lines
     for name, text in old.contents.items():
         is_read = any(line.startswith((f"{name}(", STATIC)) for line in lines)

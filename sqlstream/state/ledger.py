@@ -88,7 +88,8 @@ class QueryIdentity:
     early sqlstream; `partition_by` are those that become folder names. `files` has a digest of each model's file, and
     `inputs` the values that each template read. `also` are the further sinks of the query, and
     `separate` the names of those to which other queries write the model. `contents` is what decides the rows of each
-    input beside its columns: its format and options; of a static one also its path or checksum.
+    input beside its columns: its format and options; of a static one also its path or checksum. `schemas` are the
+    declared columns of the inputs.
     """
 
     query: str
@@ -110,6 +111,7 @@ class QueryIdentity:
     also: tuple[SinkUse, ...] = ()
     separate: tuple[str, ...] = ()
     contents: Mapping[str, str] = field(default_factory=dict)
+    schemas: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def by_sink(self) -> tuple[QueryIdentity, ...]:

@@ -212,9 +212,10 @@ def _window(tree: Tree, scope: Scope) -> str | None:
         return None
     within = {id(node) for found in times for node in found.walk()}
     literals = [node for node in tree.walk() if node.kind == "Literal" and id(node) not in within]
-    numbers = dict.fromkeys(str(node.fields["value"]) for node in literals if node.fields.get("dataType") == "long")
-    spans = [_duration(int(number)) for number in numbers if number != "0"]
-    return f"window({time}, {', '.join(spans)})"
+    numbers = [int(node.fields["value"]) for node in literals if node.fields.get("dataType") == "long"]
+    if len(set(numbers) - {0}) == 1:  # windows that do not overlap, from the first second of 1970
+        numbers = [max(numbers)]
+    return f"window({time}, {', '.join(map(_duration, numbers))})"
 
 
 def _duration(microseconds: int) -> str:

@@ -16,7 +16,7 @@ from sqlstream.state.signature.expressions import (
     type_text,
     value_text,
 )
-from sqlstream.state.signature.signature import InputRows, StateOperator
+from sqlstream.state.signature.signature import InputRows, StateOperator, shown_source
 from sqlstream.state.signature.trees import Tree, is_tree, read_tree
 
 SOURCE = "sourceIdentifyingName"
@@ -176,7 +176,7 @@ def _leaf(node: Tree) -> _Rows:
         names = ((each, f"{STATIC}.{each.fields.get('name')}") for each in outputs)
         text = f"{STATIC} ({types})" if outputs else node.kind.lower()
         return _Rows(InputRows(text), {expression_id(each): name for each, name in names}, streaming=False)
-    source = str(node.fields.get(SOURCE)).replace("__", ".", 1)
+    source = shown_source(str(node.fields.get(SOURCE)))
     columns = {
         expression_id(each): f"\ue000{source}\ue001{each.fields.get('name')}\ue002"
         f"{type_text(each.fields.get('dataType'))}\ue003"
@@ -214,8 +214,9 @@ def _union(_node: Tree, inputs: tuple[_Rows, ...]) -> _Rows:
     return _Rows(InputRows("union", branches), inputs[0].columns, any(rows.streaming for rows in inputs))
 
 
-_NEW_COLUMNS = ("output", "generatorOutput", "outputAttrs", "windowExpressions", "resultAttributes", "outputObjAttr")
-_NOT_CONTENT = frozenset({*_NEW_COLUMNS[:3], "child", "left", "right", "children", "nodeId", "qualifier"})
+_NAMES = ("output", "generatorOutput", "outputAttrs", "resultAttrs")
+_NEW_COLUMNS = (*_NAMES, "windowExpressions", "resultAttributes", "outputObjAttr")
+_NOT_CONTENT = frozenset({*_NAMES, "child", "left", "right", "children", "nodeId", "qualifier", "unrequiredChildIndex"})
 _PYTHON = re.compile(r"\bPython |InPandas|InArrow|InPySpark|EvalPython", re.IGNORECASE)
 
 

@@ -9,6 +9,13 @@ FORMAT = 1
 """The version of the texts in a signature. Signatures of different versions cannot be compared part by part."""
 
 
+def shown_source(reader: str) -> str:
+    """Returns how texts name the source of a reader: `shop.orders` for `shop__orders`, `shop.orders__2` for its second
+    reader.
+    """
+    return reader.replace("__", ".", 1)
+
+
 @dataclass(frozen=True)
 class InputRows:
     """Where the rows of an operator come from: a source, or an operation on the rows of `inputs`."""

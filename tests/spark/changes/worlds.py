@@ -141,13 +141,17 @@ class _World:
         settings = ", ".join(text for text in (_MEMORY, spark) if text)
         options = {name: text for edit in self._edits for name, text in edit.files[changed].items() if "/" not in name}
         folder = self._folder.root
-        tables = ({"name": name, "path": "in/orders", "options": options.get(name, "")} for name in _TABLES)
+        tables = (
+            {"name": name, "path": "in/orders", "options": options.get(name, "")}
+            | {"columns": options.get(f"{name} columns", COLUMNS)}
+            for name in _TABLES
+        )
         self._folder.write(
             {
                 "project.yml": f"name: shop\ntargets: {{local: {{master: 'local[2]', storage: store, spark: {{{settings}}}}}}}\n",
                 "sources.yml": "sources:\n  - name: shop\n    tables:\n"
                 + "".join(map(_source, tables))
-                + _source({"name": "refunds", "path": "in/refunds", "options": ""}),
+                + _source({"name": "refunds", "path": "in/refunds", "options": "", "columns": COLUMNS}),
                 "sinks.yml": "sinks:\n  - {name: probe, format: python, function: 'probe:write', "
                 f"options: {{folder: {folder}/out}}}}\n",
                 "python/probe.py": PROBE,
@@ -200,14 +204,14 @@ class _World:
 _MEMORY = "spark.driver.memory: 4g"
 """One Java process runs all queries, again and again."""
 
-_TABLES = ("orders", "notes", "slow")
+_TABLES = ("orders", "notes", "slow", "typed", "wider")
 
 
 def _source(table: Mapping[str, str]) -> str:
     options = f"        options: {table['options']}\n" if table["options"] else ""
     return (
         f"      - name: {table['name']}\n        format: json\n        path: {table['path']}\n"
-        f"        schema: {COLUMNS}\n{options}"
+        f"        schema: {table['columns']}\n{options}"
     )
 
 

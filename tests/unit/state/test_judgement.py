@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from identities import ORDERS as ORDERS_USE
 from identities import STATEFUL, ledger_of
 
 from sqlstream.state.changes import describe_changes
@@ -196,6 +197,28 @@ def test_the_content_of_an_input(name: str, *, is_safe: bool) -> None:
     old, new = (replace(OLD, contents={name: text}) for text in ("json", "json multiLine true"))
 
     assert judge(SIGNATURE, SIGNATURE, old, new).is_safe is is_safe
+
+
+@pytest.mark.parametrize(("watermarks", "is_safe"), [((), True), (("watermark shop.orders.ts, 1 hours",), False)])
+def test_a_wider_path(watermarks: tuple[str, ...], *, is_safe: bool) -> None:
+    """Rows of files that the query has not read before can be late, if there is a watermark."""
+    old, new = (replace(OLD, sources=(replace(ORDERS_USE, path=path),)) for path in ("/in/a", "/in/*"))
+    signature = replace(SIGNATURE, watermarks=watermarks)
+
+    assert judge(signature, signature, old, new).is_safe is is_safe
+
+
+def test_another_type_of_a_column_that_is_read() -> None:
+    """The columns of a source are compared by what the operators use of them."""
+    old, new = (replace(OLD, schemas={"shop.orders": text}) for text in ("amount int", "amount bigint"))
+    other = with_operator(replace(COUNT, inputs=(InputRows("shop.orders(amount long)"),)))
+
+    (difference,) = judge(SIGNATURE, other, old, new).differences
+
+    assert str(difference) == (
+        "the input of the aggregation changed from `shop.orders(amount integer)` to `shop.orders(amount long)`"
+    )
+    assert judge(SIGNATURE, SIGNATURE, old, new).is_safe
 
 
 def test_python_code_is_unknown() -> None:
