@@ -5,11 +5,14 @@ from __future__ import annotations
 import click
 
 from sqlstream.app.request import ProjectRequest
+from sqlstream.app.show import SHOWN_ROWS
 from sqlstream.app.systems import require_spark_system
-from sqlstream.cli.options import project_options
+from sqlstream.cli.options import limit_option, project_options
 from sqlstream.cli.output import echo_progress, output_option, refusals_printed
+from sqlstream.cli.terminal import terminal_width
 from sqlstream.report.output_files import files_json, files_notes, files_text, repaired_text
 from sqlstream.report.state_history import history_json, history_text
+from sqlstream.report.state_rows import size_json, size_text, state_json, state_text
 
 version_option = click.option(
     "--version",
@@ -69,6 +72,42 @@ def history(project: ProjectRequest, debug: bool, output: str, model: str) -> No
     with refusals_printed(output, debug):
         found = query_history(project, model)
     click.echo(history_json(found) if output == "json" else history_text(found))
+
+
+@state.command("show", short_help="Show rows of a query's state.")
+@project_options
+@version_option
+@click.option("--key", metavar="CONDITION", help="Show only rows whose key fulfills this condition in SQL.")
+@limit_option(SHOWN_ROWS, "Maximum number of rows to show of each operator.")
+@output_option("Tables, or one JSON object.")
+@click.argument("model", metavar="MODEL")
+def show(
+    project: ProjectRequest, debug: bool, version: int | None, key: str | None, limit: int, output: str, model: str
+) -> None:
+    """Show the rows that the query of MODEL remembers after its last batch: keys and values of each operator that keeps
+    state. Also works during a run.
+    """
+    require_spark_system("state show")
+    from sqlstream.app.state.rows import show_state
+
+    with refusals_printed(output, debug):
+        shown = show_state(project, model, version=version, key=key, limit=limit)
+    click.echo(state_json(shown) if output == "json" else state_text(shown, terminal_width()))
+
+
+@state.command("size", short_help="Show the size of a query's state.")
+@project_options
+@version_option
+@output_option("A table, or one JSON object.")
+@click.argument("model", metavar="MODEL")
+def size(project: ProjectRequest, debug: bool, version: int | None, output: str, model: str) -> None:
+    """Show how many rows each operator of MODEL's query remembers, by partition, and the size of their files."""
+    require_spark_system("state size")
+    from sqlstream.app.state.rows import state_size
+
+    with refusals_printed(output, debug):
+        found = state_size(project, model, version=version)
+    click.echo(size_json(found) if output == "json" else size_text(found))
 
 
 @state.command("repair", short_help="Move away what a killed run left.")

@@ -1,0 +1,67 @@
+"""Formats the state of a query: its rows and its sizes, as text or JSON."""
+
+from __future__ import annotations
+
+import json
+
+from sqlstream.report.numbers import bytes_text, count_text
+from sqlstream.report.rows import rows_json, rows_text
+from sqlstream.report.table import table_text
+from sqlstream.state.results.state import ShownState, StateSize, StoreSize
+
+_HEADER = ("operator", "partition", "rows", "on disk")
+
+
+def state_text(shown: ShownState, width: int | None) -> str:
+    """Returns a table for each store, at most `width` characters wide (None: no limit)."""
+    return "\n\n".join(rows_text(store, width) for store in shown.stores)
+
+
+def state_json(shown: ShownState) -> str:
+    """Returns one JSON object with an entry for each store."""
+    return rows_json(shown.stores)
+
+
+def size_text(size: StateSize) -> str:
+    """Returns a table of partitions, and a line about each store."""
+    rows = [
+        (store.store.title, str(partition), count_text(count), bytes_text(disk))
+        for store in size.stores
+        for partition, count, disk in _partitions(store)
+    ]
+    return "\n".join([table_text(_HEADER, rows, right=(1, 2, 3)), "", *(map(_line, size.stores))])
+
+
+def _line(size: StoreSize) -> str:
+    total = f"{size.store.title}: {count_text(size.rows)} rows, {bytes_text(sum(size.bytes_on_disk.values()))} on disk"
+    if size.skew is None:
+        return total
+    return f"{total}; the largest partition has {size.skew:.1f} times the rows of an average one"
+
+
+def _partitions(size: StoreSize) -> list[tuple[int, int, int]]:
+    rows = {each.partition: each.rows for each in size.partitions}
+    return [(each, rows.get(each, 0), size.bytes_on_disk.get(each, 0)) for each in sorted({*rows, *size.bytes_on_disk})]
+
+
+def size_json(size: StateSize) -> str:
+    """Returns the sizes as one JSON object."""
+    found = {
+        "model": size.model,
+        "version": size.version,
+        "stores": [
+            {
+                "operator": store.store.operator,
+                "kind": store.store.kind,
+                "store": store.store.name,
+                "rows": store.rows,
+                "skew": store.skew,
+                "partitions": [
+                    {"partition": partition, "rows": rows, "bytes": disk}
+                    for partition, rows, disk in _partitions(store)
+                ],
+            }
+            for store in size.stores
+        ],
+    }
+    return json.dumps(found, indent=2)
