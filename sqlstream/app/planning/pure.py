@@ -32,7 +32,7 @@ def plan_without_spark(loaded: Loaded, storage: str, model: CompiledModel) -> Qu
     """Returns the verdict on the query of `model`, whose checkpoint is in the local folder `storage`."""
     compiled = loaded.compiled
     state = read_checkpoint(files_of, query_root(storage, model.query_id, model.config.checkpoint))
-    identity = _identity(compiled, model, state)
+    identity = identity_without_spark(compiled, model, state)
     plan = plan_query(
         identity,
         state,
@@ -43,7 +43,7 @@ def plan_without_spark(loaded: Loaded, storage: str, model: CompiledModel) -> Qu
     return describe(compiled, model, identity, state, plan, has_spark=False)
 
 
-def _identity(compiled: CompiledProject, model: CompiledModel, state: CheckpointState) -> QueryIdentity:
+def identity_without_spark(compiled: CompiledProject, model: CompiledModel, state: CheckpointState) -> QueryIdentity:
     """Returns the identity as far as the compiler knows it. What only Spark knows is as in the ledger."""
     ledger = state.ledger if state.is_used else None
     uses = source_uses(compiled, model, ledger)
