@@ -34,19 +34,8 @@ _MODES = frozenset({"evalMode", "evalContext"})
 _UNREAD = frozenset(
     {
         *("func", "dataSource", "relation", "rdd", "session", "catalog", "catalogTable", "identifier", "queryContext"),
-        *(
-            "origin",
-            "resultId",
-            "nodeId",
-            "dedupSpec",
-            "hint",
-            "stats",
-            "source",
-            "sourceProvider",
-            "provider",
-            "table",
-        ),
-        *("options", "extraOptions", "scan", "keyOrdering", "pythonRunnerConf", "timeoutConf"),
+        *("origin", "resultId", "nodeId", "dedupSpec", "hint", "stats", "source", "sourceProvider", "provider"),
+        *("table", "options", "extraOptions", "keyOrdering", "pythonRunnerConf", "timeoutConf"),
     }
 )
 """Fields of plans that have no part in their meaning, or that the ledger describes in another way."""
@@ -108,6 +97,8 @@ def _fill(node: Any, text: Any, modes: frozenset[str], sources: dict[frozenset[i
         if numbers in sources:
             text[SOURCE] = _source_name(node) or f"source {sources[numbers]}"
             return
+    if "scan" in text:  # of a static table, with the filters that the optimizer has pushed into it
+        text["scan"] = _OBJECT.sub("", str(node.scan().description()))
     _fill_fields(node, text, _UNREAD)
     roots = list(_roots(text))
     missing = [(root, index) for root, items in enumerate(roots) for index in _incomplete(items, modes)]
@@ -137,9 +128,18 @@ def _incomplete(nodes: list[Any], modes: frozenset[str]) -> Iterator[int]:
 
 
 def _fill_fields(node: Any, text: Any, ignored: frozenset[str]) -> None:
+    """Adds the values of the fields without one. Raises: ValueError for a private field, which may differ unseen."""
     for name in [name for name, value in text.items() if value is None and name not in ignored]:
-        with suppress(AttributeError, TypeError, *JVM_ERRORS):  # a private field, or null
-            text[name] = _value(name, str(getattr(node, name)().toString()))
+        try:
+            value = getattr(node, name)()
+        except (TypeError, *JVM_ERRORS) as error:
+            raise ValueError(f"{text['class']} does not show its field {name}") from error
+        text[name] = None if value is None else _value(name, _text(value))
+
+
+def _text(value: Any) -> str:
+    """Returns a value as text. py4j returns numbers and texts themselves, and other objects as references."""
+    return str(value.toString()) if hasattr(value, "toString") else str(value)
 
 
 def _value(name: str, text: str) -> str | None:

@@ -22,6 +22,8 @@ def state_signature(compiled: CompiledProject, model: CompiledModel, frame: Data
         reader.read(plan)
     except RecursionError:
         return None
+    if not reader.operators:  # this Spark shows them in a way that is unknown here
+        return None
     return StateSignature(
         tuple(reader.operators),
         model.config.output_mode,

@@ -220,6 +220,6 @@ def _window(tree: Tree, scope: Scope) -> str | None:
 
 def _duration(microseconds: int) -> str:
     for unit, length in (("hours", 3_600_000_000), ("minutes", 60_000_000), ("seconds", 1_000_000)):
-        if microseconds % length == 0:
+        if microseconds and microseconds % length == 0:
             return f"{microseconds // length} {unit}"
-    return f"{microseconds} microseconds"
+    return f"{microseconds} microseconds" if microseconds else "0"

@@ -20,9 +20,8 @@ from sqlstream.state.signature.signature import InputRows, StateOperator, shown_
 from sqlstream.state.signature.trees import Tree, is_tree, read_tree
 
 SOURCE = "sourceIdentifyingName"
-"""The field of a streaming leaf with the name of its reader."""
+"""The field of a source with the name of its reader. Static tables have no such field, or no value in it."""
 
-_SOURCES = ("StreamingRelation", "StreamingRelationV2", "StreamingExecutionRelation", "StreamingDataSourceV2Relation")
 _COLUMN = re.compile("\ue000(.*?)\ue001(.*?)\ue002(.*?)\ue003")
 """A column of a source in a text: the source, the column, and its type, which is written only where rows come from."""
 
@@ -171,10 +170,11 @@ _PYTHON_STATES = frozenset(
 def _leaf(node: Tree) -> _Rows:
     """Returns the rows of a source or a static table."""
     outputs = node.parts("output")
-    if node.kind not in _SOURCES:
+    if not node.fields.get(SOURCE):
         types = ", ".join(type_text(each.fields.get("dataType")) for each in outputs)
         names = ((each, f"{STATIC}.{each.fields.get('name')}") for each in outputs)
-        text = f"{STATIC} ({types})" if outputs else node.kind.lower()
+        scan = node.fields.get("scan")
+        text = f"{STATIC} ({types})" + (f" {scan}" if scan else "") if outputs else node.kind.lower()
         return _Rows(InputRows(text), {expression_id(each): name for each, name in names}, streaming=False)
     source = shown_source(str(node.fields.get(SOURCE)))
     columns = {
