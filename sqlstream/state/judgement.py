@@ -67,10 +67,13 @@ def _other_differences(old: QueryIdentity, new: QueryIdentity, after: StateSigna
             effect = "rows of files that were not read before can be late, so the query would drop them"
             yield StateDifference(f"the path of {use.table}", str(path), str(use.path), effect)
     lines = after.input_lines
-    for name, text in old.contents.items():
-        is_read = any(line.startswith((f"{name}(", STATIC)) for line in lines)
-        if is_read and new.contents.get(name, text) != text:
-            yield StateDifference(f"the input {name}", text, new.contents[name], KEPT_ROWS)
+    reads_tables = any(line.startswith(STATIC) for line in lines)
+    streams = {shown_source(use.name) for use in (*old.sources, *new.sources)}
+    for name in sorted(old.contents.keys() | new.contents.keys() if old.contents else ()):
+        before, now = old.contents.get(name, ""), new.contents.get(name, "")
+        is_read = any(line.startswith(f"{name}(") for line in lines) and before and now
+        if before != now and (is_read or (reads_tables and name not in streams)):
+            yield StateDifference(f"the input {name}", before, now, KEPT_ROWS)
 
 
 def _unknown(reason: str) -> Judgement:

@@ -13,6 +13,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from sqlstream.compiler.cache.digest import digest
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, analyzed, has_current_time, optimized, seq_items
 from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.running.plans import plan_nodes
@@ -25,6 +26,9 @@ MOST_CHARACTERS = 4_000_000
 """The largest expression to read. toJSON writes each branch of a CASE twice, so nested ones double with each level."""
 
 _SOURCE_NAME = re.compile(r'name="(.*?)"')
+_NUMBER = re.compile(r"#[0-9]+L?")
+"""Spark's number of an attribute."""
+
 _OBJECT = re.compile(r"@[0-9a-f]+\b")
 """The address of an object in Java's default text."""
 
@@ -35,7 +39,7 @@ _UNREAD = frozenset(
     {
         *("func", "dataSource", "relation", "rdd", "session", "catalog", "catalogTable", "identifier", "queryContext"),
         *("origin", "resultId", "nodeId", "dedupSpec", "hint", "stats", "source", "sourceProvider", "provider"),
-        *("table", "options", "extraOptions", "keyOrdering", "pythonRunnerConf", "timeoutConf"),
+        *("table", "scan", "data", "options", "extraOptions", "keyOrdering", "pythonRunnerConf", "timeoutConf"),
     }
 )
 """Fields of plans that have no part in their meaning, or that the ledger describes in another way."""
@@ -97,8 +101,7 @@ def _fill(node: Any, text: Any, modes: frozenset[str], sources: dict[frozenset[i
         if numbers in sources:
             text[SOURCE] = _source_name(node) or f"source {sources[numbers]}"
             return
-    if "scan" in text:  # of a static table, with the filters that the optimizer has pushed into it
-        text["scan"] = _OBJECT.sub("", str(node.scan().description()))
+        text["reads"] = _static_table(node, text)
     _fill_fields(node, text, _UNREAD)
     roots = list(_roots(text))
     missing = [(root, index) for root, items in enumerate(roots) for index in _incomplete(items, modes)]
@@ -109,6 +112,23 @@ def _fill(node: Any, text: Any, modes: frozenset[str], sources: dict[frozenset[i
             if simple_name(str(found.getClass().getName())) != simple_name(roots[root][index]["class"]):
                 raise ValueError("the nodes of the JSON are in another order")
             _fill_fields(found, roots[root][index], modes | _UNREAD - {"options"})
+
+
+def _static_table(leaf: Any, text: JsonNode) -> str:
+    """Returns what a static table reads: its files, its rows, or its name in Spark's texts. Paths are cut, because a
+    project can move; the ledger has those that are declared.
+    """
+    kind = simple_name(text["class"])
+    if kind == "LocalRelation":
+        return digest(_OBJECT.sub("", str(leaf.data().toString())))
+    if kind == "LogicalRelation":
+        relation = leaf.relation()
+        if simple_name(str(relation.getClass().getName())) != "HadoopFsRelation":
+            return _OBJECT.sub("", str(relation.toString()))
+        paths = (str(path.toString()) for path in seq_items(relation.location().rootPaths()))
+        return ", ".join(sorted("/".join(path.split("/")[-2:]) for path in paths))
+    pushed = f" {leaf.scan().description()}" if "scan" in text else ""  # filters that the optimizer has moved there
+    return _OBJECT.sub("", _NUMBER.sub("", str(leaf.simpleString(1000)) + pushed))
 
 
 def _source_name(leaf: Any) -> str | None:

@@ -149,15 +149,19 @@ def _implies(comparison: str, test: str) -> bool:
 
 def _is_within(before: str, after: str) -> bool:
     """Returns whether a bound in time has only become tighter: `a <= b + interval` with another interval."""
-    one, other = (_SPAN.search(text) for text in (before, after))
-    if one is None or other is None or _SPAN.sub("", before) != _SPAN.sub("", after):
-        return False
-    is_upper = " <= " in before[: one.start()] or " < " in before[: one.start()]
-    return int(other[1]) <= int(one[1]) if is_upper else int(other[1]) >= int(one[1])
+    for bound, is_upper in ((_UPPER, True), (_LOWER, False)):
+        one, other = bound.fullmatch(before), bound.fullmatch(after)
+        if one and other and one.group("start", "end") == other.group("start", "end"):
+            old, new = int(one["span"]), int(other["span"])
+            return new <= old if is_upper else new >= old
+    return False
 
 
-_SPAN = re.compile(r"interval (?:day|hour|minute|second) (-?[0-9]+)")
-"""An interval of a fixed length, in microseconds."""
+_SUM = r"(?:timestampaddinterval|timeadd)\([^()]*, interval "
+_SPAN = r"(?:day|hour|minute|second) (?P<span>-?[0-9]+)"
+_UPPER = re.compile(rf"(?P<start>[^()]* <=? {_SUM}){_SPAN}(?P<end>[^()]*\))")
+_LOWER = re.compile(rf"(?P<start>{_SUM}){_SPAN}(?P<end>[^()]*\) <=? [^()]*)")
+"""A plain bound of a time: a column, and a column with an interval of a fixed length, in microseconds."""
 
 
 def _only_adds_sources(old: InputRows, new: InputRows, kind: str, known_sources: Collection[str] | None) -> bool:

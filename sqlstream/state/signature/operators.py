@@ -43,7 +43,7 @@ class PlanReader:
     def __init__(self) -> None:
         self.operators: list[StateOperator] = []
         self.watermarks: list[str] = []
-        self._others = 0
+        self._others = self._tables = 0
 
     def read(self, plan: Tree) -> None:
         """Finds the operators of `plan`. Raises: RecursionError if it is too deep."""
@@ -59,7 +59,7 @@ class PlanReader:
     def _rows(self, node: Tree) -> _Rows:
         inputs = tuple(self._rows(child) for child in node.children)
         if not inputs:
-            return _leaf(node)
+            return _source(node) if node.fields.get(SOURCE) else self._table(node)
         readers: dict[str, Callable[[Tree, tuple[_Rows, ...]], _Rows]] = {
             "Project": _project,
             "Filter": _filter,
@@ -78,6 +78,16 @@ class PlanReader:
         if node.kind in _PYTHON_STATES and inputs[0].streaming:
             return self._python_state(node, inputs)
         return self._other(node, inputs)
+
+    def _table(self, node: Tree) -> _Rows:
+        """Returns the rows of a static table. Its number tells two tables with the same columns apart."""
+        self._tables += 1
+        name, outputs = f"{STATIC} {self._tables}", node.parts("output")
+        columns = {expression_id(each): f"{name}.{each.fields.get('name')}" for each in outputs}
+        types = ", ".join(type_text(each.fields.get("dataType")) for each in outputs)
+        texts = ((field, value_text(value, {})) for field, value in node.fields.items() if field not in _NOT_CONTENT)
+        details = ", ".join(f"{field} {text}" for field, text in texts if text)
+        return _Rows(InputRows(f"{name} ({types}): {node.kind.lower()} {details}"), columns, streaming=False)
 
     def _watermark(self, node: Tree, inputs: tuple[_Rows, ...]) -> _Rows:
         (rows,) = inputs
@@ -122,8 +132,8 @@ class PlanReader:
         kind = value_text(node.fields.get("joinType"), {}).split("{")[0] or str(node.fields.get("joinType"))
         condition = node.part("condition")
         keys, others = _join_condition(condition, left, right, columns)
-        outputs = left.columns if kind in ("LeftSemi", "LeftAnti") or exists else columns
-        outputs = {**outputs, **({exists: "exists"} if exists else {})}
+        outputs = left.columns if kind in ("LeftSemi", "LeftAnti") or exists is not None else columns
+        outputs = outputs if exists is None else {**outputs, exists: "exists"}
         if left.streaming and right.streaming:
             sides = {"left columns": _texts(left), "right columns": _texts(right)}
             self._add("join", {"type": (kind,), "keys": keys, CONDITION: others, **sides}, inputs)
@@ -167,15 +177,9 @@ _PYTHON_STATES = frozenset(
 )
 
 
-def _leaf(node: Tree) -> _Rows:
-    """Returns the rows of a source or a static table."""
+def _source(node: Tree) -> _Rows:
+    """Returns the rows of a source."""
     outputs = node.parts("output")
-    if not node.fields.get(SOURCE):
-        types = ", ".join(type_text(each.fields.get("dataType")) for each in outputs)
-        names = ((each, f"{STATIC}.{each.fields.get('name')}") for each in outputs)
-        scan = node.fields.get("scan")
-        text = f"{STATIC} ({types})" + (f" {scan}" if scan else "") if outputs else node.kind.lower()
-        return _Rows(InputRows(text), {expression_id(each): name for each, name in names}, streaming=False)
     source = shown_source(str(node.fields.get(SOURCE)))
     columns = {
         expression_id(each): f"\ue000{source}\ue001{each.fields.get('name')}\ue002"

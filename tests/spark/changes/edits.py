@@ -85,6 +85,18 @@ CHAINED = (
     f"with five as (select {TS} window as w, k, count(*) as n from {ORDERS} group by window(ts, '5 minutes'), k) "
     "select window.start as at, sum(n) as total from five group by window(w, '10 minutes')"
 )
+TITLES = {"seeds/titles.csv": "k,name\na,first\nb,second\nc,gamma\n"}
+NAMED = f"select n.name, count(*) as c from {ORDERS} o join {{{{ ref('names') }}}} n on o.k = n.k group by n.name"
+TWO_TABLES = (
+    f"select a.name, count(*) as c from {ORDERS} o join {{{{ ref('names') }}}} a on o.k = a.k "
+    "join {{ ref('titles') }} b on o.k = b.k group by a.name"
+)
+VALUES = (
+    f"select n.name, count(*) as c from {ORDERS} o join (values ('a', 'alpha'), ('b', 'beta')) as n(k, name) "
+    "on o.k = n.k group by n.name"
+)
+RANGE = f"select o.k, count(*) as c from {ORDERS} o join range(2) n on o.id > n.id group by o.k"
+JOIN_NOT = joined("o.id, o.k, r.v", on="o.id = r.id and ((r.ts <= o.ts + interval 10 minutes) or r.v = 1) = (o.v < 3)")
 STATELESS = f"select id, k, v from {ORDERS} where v > 1"
 
 # fmt: off
@@ -179,6 +191,12 @@ EDITS: tuple[Edit, ...] = (
     Edit("self_names", "join", "other aliases in a self-join", SELF, SELF.replace("a.", "x.").replace(" a ", " x "), RESUME, mode="append"),
     Edit("self_bound", "join", "a narrower bound of a self-join", SELF, SELF.replace("20 minutes", "5 minutes"), RESUME, mode="append"),
     Edit("static_join", "join", "another condition of a join with a table", f"select o.g, sum(v) as s from {ORDERS} o join {{{{ ref('names') }}}} n on o.k = n.k group by o.g", f"select o.g, sum(v) as s from {ORDERS} o join {{{{ ref('names') }}}} n on o.k = n.k and n.name <> 'alpha' group by o.g", REFUSE),
+    Edit("static_swap", "join", "another table with the same columns", NAMED, NAMED.replace("'names'", "'titles'"), REFUSE, files=(TITLES, TITLES)),
+    Edit("static_of_two", "join", "the column of another of two tables", TWO_TABLES, TWO_TABLES.replace("a.name", "b.name"), REFUSE, files=(TITLES, TITLES)),
+    Edit("static_roles", "join", "two tables in each other's place", TWO_TABLES, TWO_TABLES.replace("'names'", "'x'").replace("'titles'", "'names'").replace("'x'", "'titles'"), REFUSE, files=(TITLES, TITLES)),
+    Edit("static_values", "join", "another value in VALUES", VALUES, VALUES.replace("'beta'", "'second'"), REFUSE),
+    Edit("static_range", "join", "another range", RANGE, RANGE.replace("range(2)", "range(3)"), REFUSE),
+    Edit("join_negated", "join", "a tighter bound within a negation", JOIN_NOT, JOIN_NOT.replace("10 minutes) or", "2 minutes) or"), REFUSE, mode="append"),
     Edit("static_column", "join", "another column of a table, behind the aggregation", f"select n.k, n.name, sum(v) as s from {ORDERS} o join {{{{ ref('names') }}}} n on o.k = n.k group by n.k, n.name", f"select n.k, upper(n.name) as name, sum(v) as s from {ORDERS} o join {{{{ ref('names') }}}} n on o.k = n.k group by n.k, n.name", RESUME),
     # de-duplication
     Edit("dedup_key", "deduplication", "another key", distinct("'k'")[0], distinct("'k'")[0], REFUSE, mode="append", config_before=distinct("'k'")[1], config_after=distinct("'id'")[1]),
