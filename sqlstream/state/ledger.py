@@ -17,6 +17,13 @@ from sqlstream.state.signature.signature import StateSignature
 SOURCE_EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 """With this setting, a checkpoint identifies sources by name, otherwise by their order."""
 
+FROZEN_SETTINGS = (
+    "spark.sql.shuffle.partitions",
+    "spark.sql.streaming.stateStore.providerClass",
+    "spark.sql.streaming.multipleWatermarkPolicy",
+)
+"""Settings that a checkpoint fixes with its first batch, so a resumed query gets the values from the ledger."""
+
 ANSI = "spark.sql.ansi.enabled"
 """With this setting, an expression fails where it otherwise returns null or a wrong number."""
 

@@ -22,8 +22,8 @@ from sqlstream.project.configuration import documents
 from sqlstream.project.configuration.fields import Document
 from sqlstream.project.targets import Target
 from sqlstream.project.values import ModelFile
-from sqlstream.spark.jvm.session import FROZEN_SETTINGS, spark_settings
-from sqlstream.state.ledger import SOURCE_EVOLUTION
+from sqlstream.spark.jvm.session import spark_settings
+from sqlstream.state.ledger import FROZEN_SETTINGS, SOURCE_EVOLUTION
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")

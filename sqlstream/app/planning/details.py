@@ -12,7 +12,7 @@ from sqlstream.project.files.paths import plain_path
 from sqlstream.report.numbers import bytes_text, plural
 from sqlstream.state.changes import Change, describe_changes
 from sqlstream.state.checkpoints import FilesOf
-from sqlstream.state.ledger import QueryIdentity
+from sqlstream.state.ledger import FROZEN_SETTINGS, QueryIdentity
 from sqlstream.state.output_columns import column_changes
 from sqlstream.state.plan import CheckpointState, QueryPlan
 from sqlstream.state.readers import source_uses
@@ -20,9 +20,6 @@ from sqlstream.state.refusals import StartRefusal, refusal_findings
 from sqlstream.state.verdicts import QueryVerdict, Verdict, verdict_of
 
 _STARTS_OVER = (Verdict.NEW, Verdict.REFUSE, Verdict.REBUILD, Verdict.UNKNOWN)
-
-_FROZEN = ("spark.sql.shuffle.partitions", "spark.sql.streaming.stateStore.providerClass")
-"""Settings that a checkpoint keeps, whatever the target says."""
 
 
 def describe(
@@ -64,7 +61,7 @@ def _columns(old: QueryIdentity, new: QueryIdentity) -> Iterator[str]:
 
 
 def _frozen(compiled: CompiledProject, old: QueryIdentity) -> Iterator[str]:
-    for name in _FROZEN:
+    for name in FROZEN_SETTINGS:
         given, kept = compiled.project.target.spark.get(name), old.settings.get(name)
         if given is not None and kept is not None and str(given) != kept:
             yield f"{name} stays {kept}, as in the checkpoint; {given} would apply only after a full refresh"

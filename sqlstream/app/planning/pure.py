@@ -10,6 +10,7 @@ from sqlstream.app.planning.details import describe
 from sqlstream.app.planning.local_files import files_of
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.emission.query import keeps_state
+from sqlstream.project.files.paths import plain_path
 from sqlstream.project.types.cursor import TypeSyntaxError
 from sqlstream.project.types.parser import parse_type
 from sqlstream.project.types.types import Field, Primitive, type_name
@@ -20,7 +21,7 @@ from sqlstream.state.ledger import ANSI, LEGACY_SETTINGS, RESULT_SETTINGS, Outpu
 from sqlstream.state.plan import CheckpointState, StartOptions, plan_query
 from sqlstream.state.readers import source_uses
 from sqlstream.state.restarts import unrestartable
-from sqlstream.state.verdicts import QueryVerdict
+from sqlstream.state.verdicts import QueryVerdict, Verdict
 
 _ZONE = "spark.sql.session.timeZone"
 
@@ -31,7 +32,11 @@ _DEFAULTS = {ANSI: "true", _ZONE: "UTC"}
 def plan_without_spark(loaded: Loaded, storage: str, model: CompiledModel) -> QueryVerdict:
     """Returns the verdict on the query of `model`, whose checkpoint is in the local folder `storage`."""
     compiled = loaded.compiled
-    state = read_checkpoint(files_of, query_root(storage, model.query_id, model.config.checkpoint))
+    root = query_root(storage, model.query_id, model.config.checkpoint)
+    if not plain_path("/", root).startswith("/"):
+        reason = f"its checkpoint is in {root}, which only Spark can read: add --check"
+        return QueryVerdict(model.name, Verdict.UNDECIDED, reason)
+    state = read_checkpoint(files_of, root)
     identity = identity_without_spark(compiled, model, state)
     plan = plan_query(
         identity,

@@ -29,11 +29,7 @@ from sqlstream.spark.spark_errors import read_error
 
 TIME_ZONE = "spark.sql.session.timeZone"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-
-FROZEN_SETTINGS = (PARTITIONS, PROVIDER, POLICY)
-"""Settings that a checkpoint fixes with its first batch, so a resumed query gets the values from the ledger."""
 
 LOOPBACK = "127.0.0.1"
 

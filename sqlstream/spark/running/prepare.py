@@ -15,7 +15,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.cluster import PARTITIONS
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
-from sqlstream.spark.jvm.session import FROZEN_SETTINGS, PROVIDER, ROCKSDB, TIME_ZONE, SparkRuntime, child_session
+from sqlstream.spark.jvm.session import PROVIDER, ROCKSDB, TIME_ZONE, SparkRuntime, child_session
 from sqlstream.spark.reading.corrupt_errors import tables_with_records
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.python_code import register_functions
@@ -29,6 +29,7 @@ from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.outputs import check_output
 from sqlstream.state.identity import identity_of
 from sqlstream.state.ledger import (
+    FROZEN_SETTINGS,
     LEGACY_SETTINGS,
     RESULT_SETTINGS,
     SOURCE_EVOLUTION,

@@ -96,7 +96,6 @@ VALUES = (
     "on o.k = n.k group by n.name"
 )
 RANGE = f"select o.k, count(*) as c from {ORDERS} o join range(2) n on o.id > n.id group by o.k"
-JOIN_NOT = joined("o.id, o.k, r.v", on="o.id = r.id and ((r.ts <= o.ts + interval 10 minutes) or r.v = 1) = (o.v < 3)")
 STATELESS = f"select id, k, v from {ORDERS} where v > 1"
 
 # fmt: off
@@ -196,7 +195,6 @@ EDITS: tuple[Edit, ...] = (
     Edit("static_roles", "join", "two tables in each other's place", TWO_TABLES, TWO_TABLES.replace("'names'", "'x'").replace("'titles'", "'names'").replace("'x'", "'titles'"), REFUSE, files=(TITLES, TITLES)),
     Edit("static_values", "join", "another value in VALUES", VALUES, VALUES.replace("'beta'", "'second'"), REFUSE),
     Edit("static_range", "join", "another range", RANGE, RANGE.replace("range(2)", "range(3)"), REFUSE),
-    Edit("join_negated", "join", "a tighter bound within a negation", JOIN_NOT, JOIN_NOT.replace("10 minutes) or", "2 minutes) or"), REFUSE, mode="append"),
     Edit("static_column", "join", "another column of a table, behind the aggregation", f"select n.k, n.name, sum(v) as s from {ORDERS} o join {{{{ ref('names') }}}} n on o.k = n.k group by n.k, n.name", f"select n.k, upper(n.name) as name, sum(v) as s from {ORDERS} o join {{{{ ref('names') }}}} n on o.k = n.k group by n.k, n.name", RESUME),
     # de-duplication
     Edit("dedup_key", "deduplication", "another key", distinct("'k'")[0], distinct("'k'")[0], REFUSE, mode="append", config_before=distinct("'k'")[1], config_after=distinct("'id'")[1]),

@@ -165,6 +165,25 @@ def test_conditions_of_an_inner_join(minutes: int, more: tuple[str, ...], *, is_
     assert found.is_safe is is_safe
 
 
+def test_a_bound_within_another_expression_is_not_compared() -> None:
+    """A smaller interval within a negation lets more rows through."""
+    before, after = (f"not(a.x <= timestampaddinterval(b.x, interval minute {minutes}))" for minutes in (9, 5))
+    old, new = (with_operator(with_part(JOIN, condition=(text,))) for text in (before, after))
+
+    assert not judge(old, new).is_safe
+
+
+def test_other_static_tables() -> None:
+    """A table in the place of another one has other rows."""
+    static = with_operator(replace(COUNT, inputs=(InputRows("static table 1 (string): relation names.csv"),)))
+    old, new = (replace(OLD, contents={name: "seed"}) for name in ("names", "titles"))
+
+    found = judge(static, static, old, new).differences
+
+    assert [each.part for each in found] == ["the input names", "the input titles"]
+    assert judge(SIGNATURE, SIGNATURE, old, new).is_safe
+
+
 def test_conditions_of_an_outer_join_are_fixed() -> None:
     """An outer join has returned rows without a match by the old condition."""
     outer = with_part(JOIN, type=("LeftOuter",))
