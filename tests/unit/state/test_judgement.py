@@ -176,7 +176,7 @@ def test_a_bound_within_another_expression_is_not_compared() -> None:
 def test_other_static_tables() -> None:
     """A table in the place of another one has other rows."""
     static = with_operator(replace(COUNT, inputs=(InputRows("static table 1 (string): relation names.csv"),)))
-    old, new = (replace(OLD, contents={name: "seed"}) for name in ("names", "titles"))
+    old, new = replace(OLD, contents={"names": "seed"}), replace(CHANGED, contents={"titles": "seed"})
 
     found = judge(static, static, old, new).differences
 
