@@ -68,7 +68,8 @@ class RunRequest:
     """A run: what to start, and when to stop.
 
     With `full_refresh`, all queries start over. `accept_state_change` are selectors of changed queries that may resume
-    with their state. With `console_to_stderr`, console sinks print to stderr. `limit` is the number of rows of a memory
+    with their state. `parallel` are selectors of queries whose new version runs beside the current one. With
+    `console_to_stderr`, console sinks print to stderr. `limit` is the number of rows of a memory
     sink's table to show at the end (None: all).
     """
 
@@ -78,6 +79,7 @@ class RunRequest:
     limits: RunLimits = NO_LIMITS
     accept_state_change: tuple[str, ...] = ()
     full_refresh: bool = False
+    parallel: tuple[str, ...] = ()
     debug: bool = False
     console_to_stderr: bool = False
     limit: int | None = MEMORY_ROWS

@@ -88,7 +88,7 @@ def _run_loaded(attempt: LoadAttempt, request: RunRequest, record: RunRecorder, 
     models = add_quarantines(loaded.compiled, models, request.selection)
     involved = {*chosen, *(model.unique_id for model in models)}
     check_selected(attempt, loaded, involved, lambda line: record(Notice(line)))
-    request = _with_accepted(loaded, models, request)
+    request = _with_named(loaded, models, request)
     loaded, models = _with_trigger(loaded, models, request)
     _check_count(loaded, models)
     write_compiled(loaded, tuple(loaded.compiled.models.values()))
@@ -128,21 +128,32 @@ def _skip_all(models: tuple[CompiledModel, ...], notify: Callable[[RunEvent], No
     return results
 
 
-def _with_accepted(loaded: Loaded, models: tuple[CompiledModel, ...], request: RunRequest) -> RunRequest:
-    """Returns the request with `accept_state_change` replaced by the names of the queries that it selects.
+def _with_named(loaded: Loaded, models: tuple[CompiledModel, ...], request: RunRequest) -> RunRequest:
+    """Returns the request with the selectors of its options replaced by the names of the queries that they select.
 
     Raises: FindingsError for a selector that is invalid or matches nothing; UsageError if it selects no query of this
     run.
     """
-    accepted: list[str] = []
-    for selector in request.accept_state_change:
-        chosen, _ = select(loaded.compiled, Selection((selector,), state=request.selection.state))
+    names = partial(_named, loaded, models, request.selection)
+    return replace(
+        request,
+        accept_state_change=names("--accept-state-change", request.accept_state_change),
+        parallel=names("--parallel", request.parallel),
+    )
+
+
+def _named(
+    loaded: Loaded, models: tuple[CompiledModel, ...], selection: Selection, option: str, selectors: tuple[str, ...]
+) -> tuple[str, ...]:
+    named: list[str] = []
+    for selector in selectors:
+        chosen, _ = select(loaded.compiled, Selection((selector,), state=selection.state))
         found = [model.name for model in models if model.unique_id in chosen]
         if not found:
-            problem = f"--accept-state-change {selector} selects no query of this run"
+            problem = f"{option} {selector} selects no query of this run"
             raise UsageError(f"{problem}; {did_you_mean(selector, [model.name for model in models])}")
-        accepted += found
-    return replace(request, accept_state_change=tuple(accepted))
+        named += found
+    return tuple(named)
 
 
 def _check_count(loaded: Loaded, models: tuple[CompiledModel, ...]) -> None:

@@ -35,6 +35,8 @@ COMMANDS = (
     "plan",
     "run",
     "status",
+    "promote",
+    "rollback",
     "state",
     "clean",
 )

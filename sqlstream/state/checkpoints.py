@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from sqlstream.state.batch_logs import SINK_LOG, entry_names
-from sqlstream.state.layout import checkpoint_path, ledger_path, version_number
+from sqlstream.state.layout import checkpoint_path, ledger_path, version_number, versions_path
 from sqlstream.state.ledger import Ledger, LedgerUnreadableError, read_ledger
 from sqlstream.state.plan import CheckpointState
+from sqlstream.state.versions.versions import Versions, read_parts
 
 
 class ReadableFiles(Protocol):
@@ -25,10 +27,31 @@ FilesOf = Callable[[str], tuple[ReadableFiles, str]]
 """Returns the files at a path, and the path in the form that they accept."""
 
 
-def read_checkpoint(files_of: FilesOf, root: str) -> CheckpointState:
-    """Returns the state of the newest version of the query under `root`."""
-    version = max(read_versions(files_of, root), default=0)
-    return read_version(files_of, root, version) if version else CheckpointState(0, None, False, ledger_path(root, 1))
+def read_checkpoint(files_of: FilesOf, root: str, *, parallel: bool = False) -> CheckpointState:
+    """Returns the state of the current version of the query under `root`, or of the version that runs beside it.
+
+    Raises: VersionsUnreadableError, OSError.
+    """
+    version = chosen_version(files_of, root, parallel=parallel)
+    newest = max(read_versions(files_of, root), default=0)
+    if not version:
+        return CheckpointState(0, None, False, ledger_path(root, newest + 1), newest=newest)
+    return replace(read_version(files_of, root, version), newest=max(newest, version))
+
+
+def chosen_version(files_of: FilesOf, root: str, *, parallel: bool = False) -> int:
+    """Returns the number of the version that `read_checkpoint` reads, 0 if there is none. Raises as it does."""
+    parts = read_versions_file(files_of, root)
+    return parts.parallel or 0 if parallel else parts.current
+
+
+def read_versions_file(files_of: FilesOf, root: str) -> Versions:
+    """Returns which version of the query under `root` is current, 0 if there is none. Raises: VersionsUnreadableError,
+    OSError.
+    """
+    files, folder = files_of(root)
+    path = versions_path(folder)
+    return read_parts(files.read_text(path), max(read_versions(files_of, root), default=0), path)
 
 
 def read_versions(files_of: FilesOf, root: str) -> list[int]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from sqlstream.project.files.paths import join
 
 LEDGER_NAME = "ledger.json"
-LOCK_NAME = "run.lock"
+VERSIONS_NAME = "versions.json"
 _VERSION = re.compile(r"v([1-9][0-9]*)\Z")
 
 
@@ -17,9 +17,19 @@ def query_root(storage: str, query_id: str, checkpoint: str | None) -> str:
     return join(storage, checkpoint or f"queries/{query_id}").rstrip("/")
 
 
-def lock_path(root: str) -> str:
-    """Returns the file that locks a query for one run."""
-    return f"{root}/{LOCK_NAME}"
+def lock_path(root: str, version: int) -> str:
+    """Returns the file that locks a version of a query for one run."""
+    return f"{version_root(root, version)}.lock"
+
+
+def versions_lock_path(root: str) -> str:
+    """Returns the file that locks a query while a command changes which of its versions is current."""
+    return f"{root}/versions.lock"
+
+
+def versions_path(root: str) -> str:
+    """Returns the file that says which version of a query is current."""
+    return f"{root}/{VERSIONS_NAME}"
 
 
 def version_root(root: str, version: int) -> str:
@@ -52,15 +62,9 @@ def ledger_path(root: str, version: int) -> str:
     return f"{version_root(root, version)}/{LEDGER_NAME}"
 
 
-def output_path(storage: str, path: str, version: int) -> str:
-    """Returns the path to which version `version` of a query writes: version 1 to the plain path, version n to
-    `<path>.vn`.
-
-    A new checkpoint must never share its predecessor's output folder, because Spark's file sink then silently skips
-    batches.
-    """
-    plain = join(storage, path).rstrip("/")
-    return plain if version == 1 else f"{plain}.v{version}"
+def output_path(storage: str, path: str) -> str:
+    """Returns the path under which readers find the output of a query, see `versions/places.py`."""
+    return join(storage, path).rstrip("/")
 
 
 def output_table(name: str, version: int) -> str:

@@ -16,6 +16,7 @@ from sqlstream.state.ledger import SOURCE_EVOLUTION, Ledger, QueryIdentity, Sour
 from sqlstream.state.output_columns import ColumnChange, column_changes
 from sqlstream.state.readers import unsure_tables
 from sqlstream.state.refusals import PlaceOf, StartRefusal, StateChange
+from sqlstream.state.versions.parallel import parallel_problem
 
 _PATTERN = re.compile(r"[][{}*?]")
 """Characters of Hadoop's path patterns."""
@@ -35,8 +36,8 @@ class Action(StrEnum):
 
 @dataclass(frozen=True)
 class CheckpointState:
-    """The stored state of a query: the newest `version` (0: none), the ledger in effect, whether a batch has begun, and
-    the number of the last committed batch (-1: none).
+    """The stored state of one version of a query: its number `version` (0: none), the ledger in effect, whether a batch
+    has begun, and the number of the last committed batch (-1: none). `newest` is the highest stored version.
 
     `ledger` is None if there is none; `unreadable` then says why if the file exists. `abandoned` is the ledger of a
     changed query that started last and committed no batch. `output_committed`: the log of a file sink has a batch, even
@@ -51,6 +52,12 @@ class CheckpointState:
     last_commit: int = -1
     output_committed: bool = False
     abandoned: Ledger | None = None
+    newest: int = 0
+
+    @property
+    def next_version(self) -> int:
+        """The number of a new version."""
+        return max(self.version, self.newest) + 1
 
     @property
     def is_used(self) -> bool:
@@ -76,10 +83,11 @@ class QueryPlan:
 
 @dataclass(frozen=True)
 class StartOptions:
-    """The options of the command line for one query."""
+    """The options of the command line for one query. With `parallel`, it runs beside its current version."""
 
     accept_state_change: bool = False
     full_refresh: bool = False
+    parallel: bool = False
 
 
 def plan_query(
@@ -92,19 +100,23 @@ def plan_query(
     find_signature: FindSignature = lambda: None,
 ) -> QueryPlan | StartRefusal:
     """Returns how the query starts, or why it cannot. `find_signature` is called only if a stateful query changed."""
+    if options.parallel:
+        problem = parallel_problem(identity, place_of(None, None), restartable=restartable)
+        if problem is not None:
+            return _refused(problem)
     if options.full_refresh and state.version:
         if restartable and _has_nothing_to_keep(identity, state):
             return QueryPlan(Action.RESET, state.version, writes_ledger=True)
-        return QueryPlan(Action.REFRESH, state.version + 1, writes_ledger=True)
+        return QueryPlan(Action.REFRESH, state.next_version, writes_ledger=True)
     if identity.batch:
         return _plan_batch_model(identity, state, place_of)
     if not restartable:
-        return QueryPlan(Action.FRESH_EACH_RUN, state.version + 1, writes_ledger=True)
+        return QueryPlan(Action.FRESH_EACH_RUN, state.next_version, writes_ledger=True)
     was_batch = state.ledger is not None and state.ledger.identity.batch
     if was_batch and format_of(identity.sink_format).writes_files:
         return _refused(refusals.kind_changed(identity, state.ledger_path, place_of(None, None)))
     if not state.has_batches:
-        return QueryPlan(Action.START, max(state.version, 1), writes_ledger=True)
+        return QueryPlan(Action.START, state.version or state.next_version, writes_ledger=True)
     if not state.is_used and (state.ledger is None or state.ledger.identity != identity):
         return QueryPlan(Action.RESET, state.version, writes_ledger=True)
     return _plan_checkpoint(identity, state, options, place_of, find_signature)
@@ -127,7 +139,7 @@ def _plan_batch_model(identity: QueryIdentity, state: CheckpointState, place_of:
     if state.has_batches:
         return _refused(refusals.kind_changed(identity, state.ledger_path, place_of(None, None)))
     changed = state.ledger is None or state.ledger.identity != identity
-    return QueryPlan(Action.WRITE, max(state.version, 1), writes_ledger=changed)
+    return QueryPlan(Action.WRITE, state.version or state.next_version, writes_ledger=changed)
 
 
 def _plan_checkpoint(
@@ -186,7 +198,9 @@ def _plan_resume(
             findings.append(refusals.unsure_readers(identity, state.ledger_path, old, unsure, place))
         else:
             place = place_of(changes[0].model, changes[0].offset)
-            state_change = StateChange(identity.model, changes, state.ledger_path, place, not findings, judgement)
+            beside = parallel_problem(identity, place, restartable=True) is None
+            path, alone = state.ledger_path, not findings
+            state_change = StateChange(identity.model, changes, path, place, alone, judgement, beside)
     if findings or state_change:
         return StartRefusal(tuple(findings), state_change)
     return QueryPlan(

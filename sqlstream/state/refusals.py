@@ -23,7 +23,7 @@ without a name, that of the query's terminal model.
 class StateChange:
     """A stateful query that differs from the one that created its checkpoint. `place` is the location of the first
     change. `is_only_problem`: the query can start once the change is accepted. `judgement` says what is wrong with the
-    state.
+    state. `can_run_beside`: a new version can run beside the current one.
     """
 
     model: str
@@ -32,6 +32,7 @@ class StateChange:
     place: Place
     is_only_problem: bool = True
     judgement: Judgement = UNSAFE
+    can_run_beside: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,12 @@ class StartRefusal:
 def refresh_command(*models: str) -> str:
     """Returns the command that starts queries from scratch."""
     return f"`sqlstream run --full-refresh --select {' '.join(models)}`"
+
+
+def parallel_command(*models: str) -> str:
+    """Returns the command that runs new versions of queries beside their current ones."""
+    names = " ".join(models)
+    return f"`sqlstream run --select {names} --parallel {names}`"
 
 
 def refresh_text(*models: str) -> str:
@@ -70,6 +77,8 @@ def _state_change(same: Sequence[StateChange]) -> Finding:
     """Returns the finding of queries that are refused for the same changes."""
     first, models = same[0], [change.model for change in same]
     fix = f"undo the change; or {refresh_text(*models)}"
+    if all(change.can_run_beside for change in same):
+        fix += f"; or {parallel_command(*models)} runs the new version beside the old one"
     if all(change.is_only_problem for change in same):
         accept = f"`--accept-state-change {' '.join(models)}`"
         fix += f"; or, if the state still has the same meaning, add {accept} to continue with it"

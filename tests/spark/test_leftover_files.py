@@ -171,7 +171,7 @@ def test_committed_files_are_listed_without_java(project: ProjectFolder, monkeyp
 def test_a_running_query_is_not_repaired(project: ProjectFolder) -> None:
     """A running query is not repaired, because its files may belong to the batch that it is writing."""
     before = globbed(project)
-    with file_lock(project.root / "store/queries/all/run.lock"):
+    with file_lock(project.root / "store/queries/all/v1.lock"):
         refused = state(project, "repair", "all")
 
     assert refused.code == 1

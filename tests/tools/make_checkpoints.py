@@ -106,7 +106,7 @@ def main() -> None:
         target = FOLDER / f"spark-{version}"
         shutil.rmtree(target, ignore_errors=True)
         with_root(root / "store", target / "store", str(root), ROOT)
-        for lock in target.rglob("run.lock"):
+        for lock in target.rglob("*.lock"):
             lock.unlink()
     print(f"{target}: {sum(1 for each in target.rglob('*') if each.is_file())} files")
 

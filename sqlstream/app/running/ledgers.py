@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from sqlstream.app.running.ready import CheckContext, CheckedQuery
+from sqlstream.app.running.versions import record_version
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.storage.checkpoints import archive_start, remove_finished, write_ledger
@@ -23,12 +24,16 @@ def write_before_start(ready: CheckedQuery, checks: CheckContext) -> None:
     """Writes the ledger of a query that is about to start, and archives the files of a failed first run.
 
     If the checkpoint has batches of an earlier query, its ledger stays in effect until the new query has committed a
-    batch. Files of earlier runs into a memory sink are removed. Raises: OSError, Spark's errors.
+    batch. Files of earlier runs into a memory sink are removed. Raises: FindingsError, OSError, Spark's errors.
     """
+    record_version(ready, checks)
     if ready.plan.action is Action.RESET:
         archive_start(checks.storage_of, ready.root, ready.state)
-    if not ready.plan.writes_ledger:
-        return
+    if ready.plan.writes_ledger:
+        _write(ready, checks)
+
+
+def _write(ready: CheckedQuery, checks: CheckContext) -> None:
     new, old = _ledger(ready, checks), ready.state.ledger
     if ready.plan.action is not Action.RESUME:
         write_ledger(ready.storage, ready.root, new)

@@ -156,6 +156,9 @@ def _notify_unusual(ready: CheckedQuery, notify: Callable[[RunEvent], None]) -> 
     if plan.action is Action.REFRESH:
         old = f"keeps version {ready.state.version} of its checkpoint and output"
         notify(Notice(f"{model.name}: restarts as version {plan.version}; {old}"))
+    if ready.is_parallel:
+        how = f"runs version {plan.version} beside the current one, until `sqlstream promote {model.name}`"
+        notify(Notice(f"{model.name}: {how}"))
     if plan.action is Action.RESET:
         notify(
             Notice(

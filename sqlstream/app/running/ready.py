@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import RunRequest
 from sqlstream.app.running.output_checks import OutputCheck
+from sqlstream.app.running.places import place_of_output
 from sqlstream.app.running.session import storage_base
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.app.running.stored_outputs import StoredOutputs, WrittenOutput
@@ -29,9 +30,9 @@ from sqlstream.spark.storage.storage import (
     storage_for,
     storage_problems,
 )
-from sqlstream.state.checkpoints import read_checkpoint
+from sqlstream.state.checkpoints import chosen_version, read_checkpoint
 from sqlstream.state.damage import damage_finding
-from sqlstream.state.layout import checkpoint_path, output_path, output_table, query_root
+from sqlstream.state.layout import checkpoint_path, lock_path, query_root
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
 from sqlstream.state.refusals import StartRefusal, refusal_findings
 from sqlstream.state.restarts import unrestartable
@@ -46,7 +47,8 @@ CHECKED_AT_A_TIME = 8
 @dataclass(frozen=True)
 class CheckedQuery:
     """A checked query with the plan for its checkpoint. Versions of the checkpoint are in `root` in `storage`, which
-    does not exist yet if the query `is_new`. `after` are the models of this run whose stored outputs the query reads.
+    does not exist yet if the query is new. `locked` is the version that this process has locked (0: none). `after` are
+    the models of this run whose stored outputs the query reads. `is_parallel`: it runs beside the current version.
     """
 
     query: PreparedQuery
@@ -54,8 +56,9 @@ class CheckedQuery:
     root: str
     storage: Storage
     state: CheckpointState
-    is_new: bool
+    locked: int
     after: tuple[str, ...] = ()
+    is_parallel: bool = False
 
     def order(self, checks: CheckContext) -> StartOrder:
         """Returns the order to start the query."""
@@ -83,21 +86,28 @@ class CheckedQuery:
 
     def places(self, checks: CheckContext) -> tuple[str | None, ...]:
         """Returns the same for each sink of the query."""
-        return tuple(_place(checks, output, self.plan.version) for output in self.query.model.outputs)
+        return tuple(self._place(checks, output) for output in self.query.model.outputs)
+
+    def _place(self, checks: CheckContext, output: Output) -> str | None:
+        ledger = self.state.ledger if self.plan.version == self.state.version else None
+        return place_of_output(checks.loaded, output, self.plan.version, ledger)
 
     def lock(self, checks: CheckContext) -> None:
-        """Locks a new query for this process. Existing queries are locked already. New ones are locked this late,
+        """Locks a new version for this process. An existing one is locked already. New ones are locked this late,
         because a run that is refused writes nothing, not even a lock.
 
-        Raises: FindingsError if another process has locked the query, or has created its checkpoint since the check.
+        Raises: FindingsError if another process has locked the version, or has created it since the check.
         """
-        model = self.query.model
-        if self.is_new:
-            checks.locks.enter_context(query_lock(self.storage, self.root, model.name, model.file.location))
-            if read_checkpoint(checks.storage_of, self.root) != self.state:
-                raise FindingsError(
-                    [query_in_use(model.name, "another run that has started in the meantime", model.file.location)]
-                )
+        if self.plan.version == self.locked:
+            return
+        self.lock_version(checks)
+        if read_checkpoint(checks.storage_of, self.root, parallel=self.is_parallel) != self.state:
+            raise FindingsError([_started_meanwhile(self.query.model)])
+
+    def lock_version(self, checks: CheckContext) -> None:
+        """Locks the planned version for this process. Raises: FindingsError if another process has locked it."""
+        model, path = self.query.model, lock_path(self.root, self.plan.version)
+        checks.locks.enter_context(query_lock(self.storage, path, model.name, model.file.location))
 
     def check_files(self, checks: CheckContext) -> None:
         """Checks the outputs and the checkpoint as the plan needs them. Raises: FindingsError."""
@@ -133,11 +143,8 @@ class CheckedQuery:
             raise FindingsError(list(dict.fromkeys(findings)))
 
 
-def _place(checks: CheckContext, output: Output, version: int) -> str | None:
-    table = output.table or output.database_table
-    if table is not None:
-        return output_table(table, version)
-    return None if output.path is None else output_path(storage_base(checks.loaded), output.path, version)
+def _started_meanwhile(model: CompiledModel) -> Finding:
+    return query_in_use(model.name, "another run that has started in the meantime", model.file.location)
 
 
 @dataclass(frozen=True)
@@ -238,14 +245,18 @@ def _check(checks: CheckContext, model: CompiledModel) -> CheckedQuery | StartRe
     wanted = query_root(storage_base(loaded), model.query_id, model.config.checkpoint)
     with storage_problems(wanted, storage_location(loaded, model), secrets):
         storage, root = checks.storage_of(wanted)
-        is_new = not storage.exists(root)
-        if not is_new:
-            checks.locks.enter_context(query_lock(storage, root, model.name, model.file.location))
-        state = read_checkpoint(checks.storage_of, root)
+        is_parallel = model.name in request.parallel and chosen_version(checks.storage_of, root) > 0
+        locked = chosen_version(checks.storage_of, root, parallel=is_parallel)
+        if locked:
+            lock = query_lock(storage, lock_path(root, locked), model.name, model.file.location)
+            checks.locks.enter_context(lock)
+        state = read_checkpoint(checks.storage_of, root, parallel=is_parallel)
+        if state.version != locked:
+            raise FindingsError([_started_meanwhile(model)])
     resumes = state.is_used and not request.full_refresh and unrestartable(loaded.compiled, model) is None
     compiled = checks.outputs.resolve([model.unique_id])
     query = prepare_query(compiled, model, checks.runtime, secrets, state.ledger if resumes else None)
-    options = StartOptions(model.name in request.accept_state_change, request.full_refresh)
+    options = StartOptions(model.name in request.accept_state_change, request.full_refresh, is_parallel)
     plan = plan_query(
         query.identity,
         state,
@@ -257,7 +268,7 @@ def _check(checks: CheckContext, model: CompiledModel) -> CheckedQuery | StartRe
     if isinstance(plan, StartRefusal):
         return plan
     after = tuple(name for name in stored_inputs(compiled, model) if name in checks.written)
-    ready = CheckedQuery(query, plan, root, storage, state, is_new, after)
+    ready = CheckedQuery(query, plan, root, storage, state, locked, after, is_parallel)
     ready.check_files(checks)
     return ready
 

@@ -57,5 +57,6 @@ class Restarts:
         with storage_problems(
             ready.root, storage_location(self._checks.loaded, ready.query.model), self._checks.secrets
         ):
+            fresh.lock_version(self._checks)
             write_before_start(fresh, self._checks)
         return fresh

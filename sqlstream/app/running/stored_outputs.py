@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from sqlstream.app.loading.load import Loaded
+from sqlstream.app.running.places import place_of_output
 from sqlstream.app.running.session import storage_base
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.sql.names import quote_identifier
@@ -16,10 +17,10 @@ from sqlstream.project.formats.format import BATCH
 from sqlstream.project.stored import StoredOutput
 from sqlstream.project.values import Schema, SourceTable
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.storage import storage_for, storage_problems
+from sqlstream.spark.storage.storage import Storage, storage_for, storage_problems
 from sqlstream.spark.table_formats.table import DELTA_LOG
 from sqlstream.state.checkpoints import read_checkpoint
-from sqlstream.state.layout import output_path, output_table, query_root
+from sqlstream.state.layout import query_root
 from sqlstream.state.ledger import OutputColumn
 
 
@@ -69,12 +70,14 @@ class StoredOutputs:
             raise ValueError(f"{model.name} has no sink")
         root = query_root(base, model.query_id, model.config.checkpoint)
         with storage_problems(root, model.file.location, self.secrets):
-            state = read_checkpoint(lambda path: storage_for(path, self.session), root)
+            state = read_checkpoint(self._storage_of, root)
         version, identity = max(state.version, 1), state.ledger.identity if state.ledger else None
         columns = identity.columns if identity else None
-        if output.table is not None:
-            return WrittenOutput(output_table(output.table, version), columns)
-        return WrittenOutput(output_path(base, output.path or "", version), columns)
+        place = place_of_output(self.loaded, output, version, state.ledger)
+        return WrittenOutput(place or "", columns)
+
+    def _storage_of(self, path: str) -> tuple[Storage, str]:
+        return storage_for(path, self.session)
 
     def _exists(self, table: SourceTable, place: str) -> bool:
         with storage_problems(place, table.location, self.secrets):

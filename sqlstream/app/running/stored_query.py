@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import ProjectRequest
+from sqlstream.app.running.places import place_of_path
 from sqlstream.app.running.ready import storage_location
 from sqlstream.app.running.session import brief_session, check_java, check_target, storage_base
 from sqlstream.app.running.signals import StopSignals, stop_signals
@@ -29,7 +30,7 @@ from sqlstream.spark.storage.storages import SessionStorages, local_path, storag
 from sqlstream.spark.writing.tables import table_folder
 from sqlstream.state.batch_logs import entry_names
 from sqlstream.state.checkpoints import read_checkpoint, read_version, read_versions
-from sqlstream.state.layout import checkpoint_path, output_path, output_table, query_root
+from sqlstream.state.layout import checkpoint_path, lock_path, output_table, query_root
 from sqlstream.state.output_files import OutputFiles, batch_output, log_problem, sort_files
 from sqlstream.state.plan import CheckpointState
 
@@ -91,6 +92,11 @@ class StoredQuery:
         return checkpoint_path(self.root, self.state.version)
 
     @property
+    def lock_path(self) -> str:
+        """The file that locks the version."""
+        return lock_path(self.root, self.state.version)
+
+    @property
     def has_locks(self) -> bool:
         """Whether a run locks the query, so that no other process can use it."""
         return not isinstance(self.storage, HadoopStorage)
@@ -122,7 +128,7 @@ class StoredQuery:
             return table_folder(self.storages.session, output_table(use.path, version)) or ""
         if not use.path or not format_of(use.format).writes_files:
             return ""
-        return output_path(storage_base(self.loaded), use.path, version)
+        return place_of_path(self.loaded, use.path, version, self.state.ledger)
 
     def files(self, output: OutputFolder) -> OutputFiles:
         """Returns the files in the folder `output`.

@@ -27,7 +27,7 @@ def repair_checkpoint(request: ProjectRequest, name: str, version: int | None = 
     with open_query(load(request), request, name, version) as query:
         if not query.state.version:
             return Repaired(name)
-        with query_lock(query.storage, query.root, name, query.model.file.location):
+        with query_lock(query.storage, query.lock_path, name, query.model.file.location):
             moment = archive_moment()
             moved = _archive_damage(query, moment)
             left = [archive_leftovers(query, output, moment) for output in query.outputs]

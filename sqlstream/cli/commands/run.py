@@ -99,6 +99,14 @@ class Duration(click.ParamType[float]):
     help="Start all selected queries over with new checkpoints and outputs. Keeps the old ones.",
 )
 @click.option(
+    "--parallel",
+    multiple=True,
+    metavar="SELECTOR...",
+    envvar="SQLSTREAM_PARALLEL",
+    show_envvar=True,
+    help="Changed queries whose new version runs beside the current one; same syntax as --select.",
+)
+@click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),
     default="text",
@@ -118,6 +126,7 @@ def run(
     threads: int | None,
     accept_state_change: tuple[str, ...],
     full_refresh: bool,
+    parallel: tuple[str, ...],
     log_format: str,
     limit: int,
 ) -> int:
@@ -136,6 +145,7 @@ def run(
         limits=RunLimits(stop_after, until_idle, fail_fast, threads),
         accept_state_change=accept_state_change,
         full_refresh=full_refresh,
+        parallel=parallel,
         debug=debug,
         console_to_stderr=log_format == "json",
         limit=None if log_format == "json" else limit,

@@ -18,7 +18,7 @@ version_option = click.option(
     "--version",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Version number of the query, such as 2 for the folder v2 (default: newest).",
+    help="Version number of the query, such as 2 for the folder v2 (default: the current one).",
 )
 
 

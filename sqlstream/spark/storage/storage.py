@@ -20,7 +20,7 @@ from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import error_finding
 from sqlstream.spark.storage.file_lock import LockedError, file_lock
 from sqlstream.spark.storage.hadoop import default_file_system, hadoop_file_system, hadoop_replace
-from sqlstream.state.layout import lock_path
+from sqlstream.state.layout import versions_lock_path
 from sqlstream.state.output_files import StoredFile
 
 CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
@@ -273,13 +273,26 @@ def storage_problems(path: str, location: Location, secrets: Secrets) -> Iterato
 
 
 @contextmanager
-def query_lock(storage: Storage, root: str, model: str, location: Location) -> Iterator[None]:
-    """Locks the query under `root` while the body runs. Raises: FindingsError if another process has locked it."""
+def query_lock(storage: Storage, path: str, model: str, location: Location) -> Iterator[None]:
+    """Locks a version of a query with the file `path` while the body runs.
+
+    Raises: FindingsError if another process has locked it.
+    """
     with ExitStack() as stack:
         try:
-            stack.enter_context(storage.lock(lock_path(root)))
+            stack.enter_context(storage.lock(path))
         except LockedError as error:
             raise FindingsError([query_in_use(model, str(error), location)]) from error
+        yield
+
+
+@contextmanager
+def versions_lock(storage: Storage, root: str, model: str, location: Location) -> Iterator[None]:
+    """Keeps other commands from changing which version of the query under `root` is current, while the body runs.
+
+    Raises: FindingsError if another process is doing that.
+    """
+    with query_lock(storage, versions_lock_path(root), model, location):
         yield
 
 

@@ -259,6 +259,8 @@ def test_the_help_lists_commands_in_working_order(capsys: pytest.CaptureFixture[
         "plan",
         "run",
         "status",
+        "promote",
+        "rollback",
         "state",
         "clean",
     ]

@@ -1,0 +1,50 @@
+"""Which version of a query is current, and where each writes."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlstream.state.versions.places import place_of, plain_path_of
+from sqlstream.state.versions.versions import Versions, VersionsUnreadableError, read_parts
+
+
+def test_without_a_file_the_newest_version_is_current() -> None:
+    """Only a promotion, a rollback or a parallel version needs the file."""
+    assert read_parts(None, 3, "x") == Versions(3)
+
+
+def test_parts_survive_their_file() -> None:
+    """What is written is read back."""
+    parts = Versions(2, parallel=3, previous=1)
+    assert read_parts(parts.to_json(), 9, "x") == parts
+
+
+def test_a_damaged_file_is_an_error() -> None:
+    """It is not guessed which version is current."""
+    with pytest.raises(VersionsUnreadableError, match=r"^/q/versions\.json is not valid"):
+        read_parts("{", 1, "/q/versions.json")
+
+
+def test_promotion_and_rollback_are_inverse() -> None:
+    """A version that was rolled back can be promoted again."""
+    beside = Versions(1).beside(2)
+    promoted = beside.promoted()
+    assert promoted == Versions(2, previous=1)
+    assert promoted is not None
+    assert promoted.rolled_back() == Versions(1, parallel=2)
+    assert (Versions(1).promoted(), Versions(1).rolled_back()) == (None, None)
+
+
+def test_a_full_refresh_can_be_rolled_back() -> None:
+    """The version before is kept, and so is a parallel one."""
+    assert Versions(1, parallel=2).refreshed(3) == Versions(3, parallel=2, previous=1)
+    assert Versions(3, previous=1).refreshed(3) == Versions(3, previous=1)
+
+
+@pytest.mark.parametrize(
+    ("version", "place"), [(1, "s3a://bucket/orders"), (2, "s3a://bucket/orders.v2"), (12, "s3a://bucket/orders.v12")]
+)
+def test_each_version_has_its_own_output(version: int, place: str) -> None:
+    """Version 1 writes to the plain path, later versions to their own paths."""
+    assert place_of("s3a://bucket/orders", version, None) == place
+    assert plain_path_of(place, version) == (None if version == 1 else "s3a://bucket/orders")
