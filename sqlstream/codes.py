@@ -168,6 +168,7 @@ CODES: dict[str, str] = {
     "torn-checkpoint": "A file of a checkpoint or output is incomplete or missing.",
     "source-file-gone": "A query stopped in a batch, and files of that batch are gone.",
     "query-in-use": "Another process is running the query.",
+    "query-lock-lost": "A run stopped a query, because another run may have taken it over.",
     "storage-unusable": "The storage of a target cannot be read or written.",
     "ledger-unreadable": "The ledger of a checkpoint is missing or cannot be read.",
 }

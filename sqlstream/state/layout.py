@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from sqlstream.project.files.paths import join
 
 LEDGER_NAME = "ledger.json"
-LOCK_NAME = "run.lock"
+LOCK_NAME, LEASE_NAME = "run.lock", "run.lease"
 _VERSION = re.compile(r"v([1-9][0-9]*)\Z")
 
 
@@ -20,6 +20,11 @@ def query_root(storage: str, query_id: str, checkpoint: str | None) -> str:
 def lock_path(root: str) -> str:
     """Returns the file that locks a query for one run."""
     return f"{root}/{LOCK_NAME}"
+
+
+def lease_path(root: str) -> str:
+    """Returns the folder of files that lock a query for one run, on storage without file locks."""
+    return f"{root}/{LEASE_NAME}"
 
 
 def version_root(root: str, version: int) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from sqlstream.app.loading.load import Loaded
@@ -22,13 +21,8 @@ from sqlstream.spark.running.prepare import PreparedQuery, prepare_query
 from sqlstream.spark.running.start import StartOrder
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.batch_logs import checkpoint_damage
-from sqlstream.spark.storage.storage import (
-    Storage,
-    query_in_use,
-    query_lock,
-    storage_for,
-    storage_problems,
-)
+from sqlstream.spark.storage.query_locks import QueryLocks, query_in_use
+from sqlstream.spark.storage.storage import Storage, storage_for, storage_problems
 from sqlstream.state.checkpoints import read_checkpoint
 from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import checkpoint_path, output_path, output_table, query_root
@@ -58,9 +52,10 @@ class CheckedQuery:
     after: tuple[str, ...] = ()
 
     def order(self, checks: CheckContext) -> StartOrder:
-        """Returns the order to start the query."""
+        """Returns the order to start the query, which is locked."""
         return StartOrder(
             self.query,
+            checks.locks.of(self.root),
             self.query.model.config.trigger,
             checkpoint_path(self.root, self.plan.version) if self.query.model.streaming else None,
             self.output(checks),
@@ -92,8 +87,10 @@ class CheckedQuery:
         Raises: FindingsError if another process has locked the query, or has created its checkpoint since the check.
         """
         model = self.query.model
-        if self.is_new:
-            checks.locks.enter_context(query_lock(self.storage, self.root, model.name, model.file.location))
+        if not self.is_new:
+            checks.locks.confirm(self.root, model.name, model.file.location)  # the checks may have taken minutes
+        else:
+            checks.locks.add(self.storage, self.root, model.name, model.file.location)
             if read_checkpoint(checks.storage_of, self.root) != self.state:
                 raise FindingsError(
                     [query_in_use(model.name, "another run that has started in the meantime", model.file.location)]
@@ -142,7 +139,7 @@ def _place(checks: CheckContext, output: Output, version: int) -> str | None:
 
 @dataclass(frozen=True)
 class CheckContext:
-    """The inputs for checking queries. `locks` keeps other processes from the checked queries until it is closed.
+    """The inputs for checking queries. `locks` keeps other processes from the checked queries until it ends.
     `written` are the outputs of the queries that have been checked, by the names of their models.
     """
 
@@ -150,7 +147,7 @@ class CheckContext:
     request: RunRequest
     runtime: SparkRuntime
     secrets: Secrets
-    locks: ExitStack
+    locks: QueryLocks
     written: dict[str, WrittenOutput] = field(default_factory=dict)
 
     @property
@@ -240,7 +237,7 @@ def _check(checks: CheckContext, model: CompiledModel) -> CheckedQuery | StartRe
         storage, root = checks.storage_of(wanted)
         is_new = not storage.exists(root)
         if not is_new:
-            checks.locks.enter_context(query_lock(storage, root, model.name, model.file.location))
+            checks.locks.add(storage, root, model.name, model.file.location)
         state = read_checkpoint(checks.storage_of, root)
     resumes = state.is_used and not request.full_refresh and unrestartable(loaded.compiled, model) is None
     compiled = checks.outputs.resolve([model.unique_id])
