@@ -170,6 +170,7 @@ CODES: dict[str, str] = {
     "query-in-use": "Another process is running the query.",
     "parallel-version": "A new version of a query cannot run beside its current one.",
     "version-empty": "A version without rows cannot become the current one.",
+    "query-lock-lost": "A run stopped a query, because another run may have taken it over.",
     "storage-unusable": "The storage of a target cannot be read or written.",
     "ledger-unreadable": "The ledger of a checkpoint is missing or cannot be read.",
 }

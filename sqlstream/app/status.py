@@ -14,9 +14,9 @@ from sqlstream.app.loading.logs import LOGS_FOLDER
 from sqlstream.app.loading.selecting import select, terminal_models
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.app.running.journal import journal_files
-from sqlstream.app.running.process_start import machine_id, process_start
 from sqlstream.errors import UsageError
 from sqlstream.project.files.files import ARTIFACTS_FOLDER, find_project_root
+from sqlstream.spark.storage.process_start import machine_id, process_start
 from sqlstream.state.runs.history import PastRun, past_runs
 from sqlstream.state.runs.status import ProjectStatus, RunStatus, RunWithStatus, project_status
 

@@ -17,14 +17,19 @@ def query_root(storage: str, query_id: str, checkpoint: str | None) -> str:
     return join(storage, checkpoint or f"queries/{query_id}").rstrip("/")
 
 
-def lock_path(root: str, version: int) -> str:
-    """Returns the file that locks a version of a query for one run."""
-    return f"{version_root(root, version)}.lock"
+def lock_path(root: str) -> str:
+    """Returns the file that locks `root` for one process: the folder of a version, or `versions_root`."""
+    return f"{root}.lock"
 
 
-def versions_lock_path(root: str) -> str:
-    """Returns the file that locks a query while a command changes which of its versions is current."""
-    return f"{root}/versions.lock"
+def lease_path(root: str) -> str:
+    """Returns the folder of files that lock `root` for one process, on storage without file locks."""
+    return f"{root}.lease"
+
+
+def versions_root(root: str) -> str:
+    """Returns what a command locks while it changes which version of a query is current."""
+    return f"{root}/versions"
 
 
 def versions_path(root: str) -> str:

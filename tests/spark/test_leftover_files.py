@@ -229,21 +229,20 @@ def test_files_of_an_old_version_can_be_listed(project: ProjectFolder) -> None:
 
 @pytest.fixture
 def behind_uri(project: ProjectFolder) -> ProjectFolder:
-    """The same storage behind a URI, which only Hadoop's file systems can reach and which has no locks."""
+    """The same storage behind a URI, which only Hadoop's file systems can reach and which has no file locks."""
     settings = f"{{spark.hadoop.fs.viewfs.mounttable.default.link./store: 'file://{project.root}/store'}}"
     local = project.root / "project.yml"
     local.write_text(PROJECT.replace("storage: store", f"storage: 'viewfs:///store', spark: {settings}"))
     return project
 
 
-def test_storage_behind_a_uri_waits_for_the_open_batch(behind_uri: ProjectFolder) -> None:
-    """A repair behind a URI waits until the open batch is committed, because a run might still write it."""
+def test_leftovers_behind_a_uri_are_moved_aside(behind_uri: ProjectFolder) -> None:
+    """Leftover files behind a URI can be moved aside before the next run, too."""
     listed = state(behind_uri, "files", "all")
     assert all(line.startswith("viewfs:///store/all/kind=") for line in listed.out.splitlines())
-    refused = state(behind_uri, "repair", "all")
-    assert (refused.code, "[query-in-use]" in refused.err) == (1, True)
+    assert state(behind_uri, "repair", "all").code == 0
+    assert ids(globbed(behind_uri)) == list(range(5))
 
     assert behind_uri.result().rows_out == 10
-    assert state(behind_uri, "repair", "all").code == 0
 
     assert ids(globbed(behind_uri)) == IDS

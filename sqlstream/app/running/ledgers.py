@@ -12,6 +12,7 @@ from sqlstream.app.running.versions import record_version
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.storage.checkpoints import archive_start, remove_finished, write_ledger
+from sqlstream.spark.storage.held_lock import LockLostError
 from sqlstream.state.checkpoints import last_commit
 from sqlstream.state.ledger import HistoryEntry, Ledger, PendingLedger
 from sqlstream.state.plan import Action
@@ -54,7 +55,7 @@ class LedgerUpdater:
     """
 
     def __init__(self, ready: Sequence[CheckedQuery], checks: CheckContext, notify: Callable[[RunEvent], None]) -> None:
-        self._notify = notify
+        self._notify, self._locks = notify, checks.locks
         self._waiting = {
             item.query.model.name: (item, _ledger(item, checks))
             for item in ready
@@ -86,7 +87,8 @@ class LedgerUpdater:
 
     def _write_if_committed(self, model: str) -> None:
         ready, ledger = self._waiting[model]
-        with suppress(OSError, *SPARK_ERRORS):  # the next run checks again
+        with suppress(OSError, LockLostError, *SPARK_ERRORS):  # the next run checks again
+            self._locks.of(ready.lock_root).confirm()
             if last_commit(ready.storage, ready.root, ready.plan.version) > ready.state.last_commit:
                 write_ledger(ready.storage, ready.root, ledger)
                 del self._waiting[model]

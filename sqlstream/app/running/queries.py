@@ -23,6 +23,7 @@ from sqlstream.project.on_corrupt import declared_sources
 from sqlstream.spark.jvm.session import FINITE_RUN_JVM, LONG_RUN_JVM, SHORT_LIVED_JVM, SparkRuntime, stop_spark
 from sqlstream.spark.running.runner import Runner
 from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.storage.query_locks import QueryLocks
 from sqlstream.spark.storage.storage import storage_problems
 from sqlstream.spark.writing.memory import MEMORY, live_table, memory_table
 from sqlstream.state.layout import archives_path
@@ -50,7 +51,8 @@ def run_queries(
     secrets = Secrets(request.project.env)
     purpose = _purpose(loaded, models)
     with ExitStack() as stack:
-        locks = stack.enter_context(ExitStack())  # released after Spark stops: until then queries may write
+        locks = QueryLocks(secrets, lambda text: notify(Notice(text)))
+        stack.enter_context(locks)  # released after Spark stops: until then queries may write
         ids = [model.unique_id for model in models]
         connectors = session_connectors(loaded, secrets, request.project.env, lambda text: notify(Notice(text)), ids)
         runtime = start_session(
@@ -83,10 +85,10 @@ def _run_ready(
         notify(Notice(line))
     for item in ready:
         _notify_unusual(item, notify)
-    orders = [item.order(checks) for item in ready]
     signals.check()
     _for_each(ready, checks, CheckedQuery.lock)
     _for_each(ready, checks, write_before_start)
+    orders = [item.order(checks) for item in ready]
     ledgers = LedgerUpdater(ready, checks, notify)
     restarts = Restarts(ready, checks)
     runner = Runner(checks.secrets, ledgers, _limits(checks), restarts, restarts.following)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from sqlstream.app.loading.load import Loaded
@@ -23,16 +22,11 @@ from sqlstream.spark.running.prepare import PreparedQuery, prepare_query
 from sqlstream.spark.running.start import StartOrder
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.batch_logs import checkpoint_damage
-from sqlstream.spark.storage.storage import (
-    Storage,
-    query_in_use,
-    query_lock,
-    storage_for,
-    storage_problems,
-)
+from sqlstream.spark.storage.query_locks import QueryLocks, query_in_use
+from sqlstream.spark.storage.storage import Storage, storage_for, storage_problems
 from sqlstream.state.checkpoints import chosen_version, read_checkpoint
 from sqlstream.state.damage import damage_finding
-from sqlstream.state.layout import checkpoint_path, lock_path, query_root
+from sqlstream.state.layout import checkpoint_path, query_root, version_root
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
 from sqlstream.state.refusals import StartRefusal, refusal_findings
 from sqlstream.state.restarts import unrestartable
@@ -61,9 +55,10 @@ class CheckedQuery:
     is_parallel: bool = False
 
     def order(self, checks: CheckContext) -> StartOrder:
-        """Returns the order to start the query."""
+        """Returns the order to start the query, which is locked."""
         return StartOrder(
             self.query,
+            checks.locks.of(self.lock_root),
             self.query.model.config.trigger,
             checkpoint_path(self.root, self.plan.version) if self.query.model.streaming else None,
             self.output(checks),
@@ -99,6 +94,8 @@ class CheckedQuery:
         Raises: FindingsError if another process has locked the version, or has created it since the check.
         """
         if self.plan.version == self.locked:
+            model = self.query.model
+            checks.locks.confirm(self.lock_root, model.name, model.file.location)  # the checks may have taken minutes
             return
         self.lock_version(checks)
         if read_checkpoint(checks.storage_of, self.root, parallel=self.is_parallel) != self.state:
@@ -106,8 +103,13 @@ class CheckedQuery:
 
     def lock_version(self, checks: CheckContext) -> None:
         """Locks the planned version for this process. Raises: FindingsError if another process has locked it."""
-        model, path = self.query.model, lock_path(self.root, self.plan.version)
-        checks.locks.enter_context(query_lock(self.storage, path, model.name, model.file.location))
+        model = self.query.model
+        checks.locks.add(self.storage, self.lock_root, model.name, model.file.location)
+
+    @property
+    def lock_root(self) -> str:
+        """What is locked for the planned version."""
+        return version_root(self.root, self.plan.version)
 
     def check_files(self, checks: CheckContext) -> None:
         """Checks the outputs and the checkpoint as the plan needs them. Raises: FindingsError."""
@@ -149,7 +151,7 @@ def _started_meanwhile(model: CompiledModel) -> Finding:
 
 @dataclass(frozen=True)
 class CheckContext:
-    """The inputs for checking queries. `locks` keeps other processes from the checked queries until it is closed.
+    """The inputs for checking queries. `locks` keeps other processes from the checked queries until it ends.
     `written` are the outputs of the queries that have been checked, by the names of their models.
     """
 
@@ -157,7 +159,7 @@ class CheckContext:
     request: RunRequest
     runtime: SparkRuntime
     secrets: Secrets
-    locks: ExitStack
+    locks: QueryLocks
     written: dict[str, WrittenOutput] = field(default_factory=dict)
 
     @property
@@ -248,8 +250,7 @@ def _check(checks: CheckContext, model: CompiledModel) -> CheckedQuery | StartRe
         is_parallel = model.name in request.parallel and chosen_version(checks.storage_of, root) > 0
         locked = chosen_version(checks.storage_of, root, parallel=is_parallel)
         if locked:
-            lock = query_lock(storage, lock_path(root, locked), model.name, model.file.location)
-            checks.locks.enter_context(lock)
+            checks.locks.add(storage, version_root(root, locked), model.name, model.file.location)
         state = read_checkpoint(checks.storage_of, root, parallel=is_parallel)
         if state.version != locked:
             raise FindingsError([_started_meanwhile(model)])

@@ -15,12 +15,12 @@ from sqlstream.app.loading.artifacts import RunRecord, write_run_results
 from sqlstream.app.loading.load import Invocation
 from sqlstream.app.loading.logs import LOGS_FOLDER
 from sqlstream.app.running.journal import Journal
-from sqlstream.app.running.process_start import process_start
 from sqlstream.compiler.emission.examples import Emission
 from sqlstream.errors import Finding, UsageError
 from sqlstream.project.files.files import ARTIFACTS_FOLDER
 from sqlstream.report.runs.as_json import event_fields, event_name, to_line
 from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.storage.process_start import process_start
 from sqlstream.state.runs.events import Notice, QueryResult, QuerySilent, RunEvent, Status, TableShown, WarningEmitted
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.runs.run_state import RunState, end_unfinished, follow

@@ -25,12 +25,11 @@ from sqlstream.project.nearest import did_you_mean
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.batch_logs import read_commits, read_sink_log
-from sqlstream.spark.storage.storage import HadoopStorage, Storage, storage_problems
+from sqlstream.spark.storage.storage import Storage, storage_problems
 from sqlstream.spark.storage.storages import SessionStorages, local_path, storage_without_spark
 from sqlstream.spark.writing.tables import table_folder
-from sqlstream.state.batch_logs import entry_names
 from sqlstream.state.checkpoints import read_checkpoint, read_version, read_versions
-from sqlstream.state.layout import checkpoint_path, lock_path, output_table, query_root
+from sqlstream.state.layout import checkpoint_path, output_table, query_root, version_root
 from sqlstream.state.output_files import OutputFiles, batch_output, log_problem, sort_files
 from sqlstream.state.plan import CheckpointState
 
@@ -92,14 +91,9 @@ class StoredQuery:
         return checkpoint_path(self.root, self.state.version)
 
     @property
-    def lock_path(self) -> str:
-        """The file that locks the version."""
-        return lock_path(self.root, self.state.version)
-
-    @property
-    def has_locks(self) -> bool:
-        """Whether a run locks the query, so that no other process can use it."""
-        return not isinstance(self.storage, HadoopStorage)
+    def lock_root(self) -> str:
+        """The path to lock for the version."""
+        return version_root(self.root, self.state.version)
 
     @cached_property
     def outputs(self) -> tuple[OutputFolder, ...]:
@@ -146,12 +140,6 @@ class StoredQuery:
             raise FindingsError([problem])
         options = next((use.options for use in self.model.outputs if use.sink == output.sink), {})
         return sort_files(stored, log, with_retention="retention" in map(str.lower, options))
-
-    def has_open_batch(self) -> bool:
-        """Whether a batch has started that is not committed."""
-        storage, checkpoint = self.storages.of(self.checkpoint)
-        started = max(entry_names(storage.names(f"{checkpoint}/offsets")), default=-1)
-        return started > read_commits(storage, checkpoint).last
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from sqlstream.app.running.ready import CheckContext, CheckedQuery
-from sqlstream.spark.storage.storage import Storage, versions_lock
+from sqlstream.spark.storage.query_locks import versions_lock
+from sqlstream.spark.storage.storage import Storage
 from sqlstream.state.checkpoints import read_versions_file
 from sqlstream.state.layout import versions_path
 from sqlstream.state.plan import Action
@@ -18,11 +19,12 @@ def record_version(ready: CheckedQuery, checks: CheckContext) -> None:
     version, model = ready.plan.version, ready.query.model
     if version == ready.state.version:
         return
-    with versions_lock(ready.storage, ready.root, model.name, model.file.location):
+    if not _needs_file(ready, read_versions_file(checks.storage_of, ready.root)):
+        return
+    with versions_lock(ready.storage, ready.root, model.name, model.file.location, checks.secrets):
         parts = read_versions_file(checks.storage_of, ready.root)
         changed = parts.beside(version) if ready.is_parallel else parts.refreshed(version)
-        if _needs_file(ready, parts):
-            write_versions(ready.storage, ready.root, changed)
+        write_versions(ready.storage, ready.root, changed)
 
 
 def _needs_file(ready: CheckedQuery, parts: Versions) -> bool:

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from sqlstream.app.loading.load import load
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.running.stored_query import OutputFolder, StoredQuery, open_query
-from sqlstream.errors import Finding, FindingsError
+from sqlstream.errors import FindingsError
+from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.batch_logs import archive_entry, move_with_checksum, stored_damage
-from sqlstream.spark.storage.storage import query_lock
+from sqlstream.spark.storage.query_locks import query_lock
 from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import archive_folder, archive_moment, archive_path
 from sqlstream.state.output_files import Leftovers, OutputFiles, Repaired, StoredFile
@@ -27,10 +28,14 @@ def repair_checkpoint(request: ProjectRequest, name: str, version: int | None = 
     with open_query(load(request), request, name, version) as query:
         if not query.state.version:
             return Repaired(name)
-        with query_lock(query.storage, query.lock_path, name, query.model.file.location):
+        secrets = Secrets(request.env)
+        with query_lock(query.storage, query.lock_root, name, query.model.file.location, secrets) as lock:
             moment = archive_moment()
             moved = _archive_damage(query, moment)
-            left = [archive_leftovers(query, output, moment) for output in query.outputs]
+            left = []
+            for output in query.outputs:
+                lock.confirm()
+                left.append(archive_leftovers(query, output, moment))
             return Repaired(name, moved, tuple(found for found in left if found is not None))
 
 
@@ -54,7 +59,7 @@ def archive_leftovers(query: StoredQuery, output: OutputFolder, moment: str) -> 
     `moment` is part of the archive's name. Raises: FindingsError if it is unknown which files are committed; OSError,
     Spark's errors.
     """
-    found = _leftovers(query, output)
+    found = query.files(output).leftover
     if not found:
         return None
     storage, folder = query.storages.of(output.path)
@@ -67,35 +72,9 @@ def archive_leftovers(query: StoredQuery, output: OutputFolder, moment: str) -> 
     return Leftovers(folder, archive, tuple(file for file in found if file not in restored))
 
 
-def _leftovers(query: StoredQuery, output: OutputFolder) -> list[StoredFile]:
-    """Returns the files that no batch has committed. Raises: FindingsError if a run may be writing them.
-
-    On storage without locks, the files are listed twice. If no batch is open in between, no batch will commit the
-    files that are in both lists.
-    """
-    found = list(query.files(output).leftover)
-    if query.has_locks or not found:
-        return found
-    if query.has_open_batch():
-        raise FindingsError([_may_run(query)])
-    again = set(query.files(output).leftover)
-    return [file for file in found if file in again]
-
-
 def _committed_since(moved: Sequence[StoredFile], now: OutputFiles) -> list[StoredFile]:
-    """Returns the files that a batch has committed while they were moved. A JVM may outlive its killed Python process
-    for a moment, and on storage without locks a run may start at any time.
+    """Returns the files that a batch has committed while they were moved: a JVM may outlive its killed Python process
+    for a moment.
     """
     missing = set(now.missing)
     return [file for file in moved if file.name.rpartition("/")[2] in missing]
-
-
-def _may_run(query: StoredQuery) -> Finding:
-    name = query.model.name
-    return Finding(
-        "query-in-use",
-        f"a batch of `{name}` started but is not committed, and its run may still be active",
-        "this storage has no locks, so leftover files look the same as files that an active run is writing",
-        f"finish the batch with `sqlstream run --available-now -s {name}`, then repair",
-        query.model.file.location,
-    )

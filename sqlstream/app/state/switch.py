@@ -9,7 +9,8 @@ from sqlstream.app.request import ProjectRequest
 from sqlstream.app.running.stored_query import StoredQuery, open_query
 from sqlstream.app.running.versions import write_versions
 from sqlstream.errors import Finding, FindingsError, UsageError
-from sqlstream.spark.storage.storage import versions_lock
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.storage.query_locks import versions_lock
 from sqlstream.state.checkpoints import read_version, read_versions_file
 from sqlstream.state.plan import CheckpointState
 from sqlstream.state.refusals import parallel_command
@@ -39,7 +40,7 @@ def _switch(
     with open_query(load_for_reading(request), request, name) as query:
         if not query.state.version:
             raise UsageError(f"`{name}` has no checkpoint yet")
-        with versions_lock(query.storage, query.root, name, query.model.file.location):
+        with versions_lock(query.storage, query.root, name, query.model.file.location, Secrets(request.env)):
             parts = read_versions_file(query.storages.of, query.root)
             changed = change(parts)
             if changed is None:

@@ -43,6 +43,12 @@ def java_message(error: BaseException) -> str | None:
     return str(error).splitlines()[0] if isinstance(error, Py4JError) else None
 
 
+def jvm_process() -> int | None:
+    """Returns the process id of the JVM, None if there is none. Over Connect: not available."""
+    jvm = SparkContext._jvm  # noqa: SLF001
+    return None if jvm is None else int(jvm.java.lang.ProcessHandle.current().pid())
+
+
 def causes_of(error: BaseException) -> Iterator[BaseException]:
     """Yields `error` and its causes. PySpark stores the cause of an error that it returns, not raises, in `_cause`."""
     cause: BaseException | None = error

@@ -17,6 +17,9 @@ from sqlstream.spark.writing.batch import BatchWrite
 from sqlstream.state.runs.events import QueryResult, Status
 from sqlstream.state.runs.figures import Figures
 
+LOST_END_SECONDS = 5.0
+"""Time to wait for the end event of an inactive query. Spark drops events when it is overloaded."""
+
 
 @dataclass
 class QueryRun:
@@ -29,7 +32,7 @@ class QueryRun:
     A listener in the session `listened` reports the query, or else `polling` does. `can_be_marked` is whether Spark can
     mark the query to end after its batch (None: unknown); `marked_in` is the phase in which it was marked. Without a
     mark, `last_batch` watches the batch that ran when the stop was requested. `checked_at` is when the stored outputs
-    that the query reads were looked for.
+    that the query reads were looked for. `cannot_stop` is set if Spark could not stop a query whose lock is lost.
     """
 
     order: StartOrder
@@ -51,6 +54,7 @@ class QueryRun:
     waiting_checks: int = 0
     checked_at: float | None = None
     has_waited: bool = False
+    cannot_stop: bool = False
     listened: SparkSession | None = None
     polling: Polling | None = None
     can_be_marked: bool | None = None
@@ -90,6 +94,17 @@ class QueryRun:
             return self.query is not None and not self.query.isActive
         except JVM_ERRORS:
             return True
+
+    def misses_its_end(self) -> bool:
+        """Returns whether the end event of the query will not arrive: its JVM is gone, or the event is overdue."""
+        try:
+            if self.query is None or self.query.isActive:
+                return False
+        except JVM_ERRORS:
+            return True
+        now = time.monotonic()
+        self.inactive_since = self.inactive_since or now
+        return now - self.inactive_since >= LOST_END_SECONDS
 
     @property
     def holds_slot(self) -> bool:

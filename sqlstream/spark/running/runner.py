@@ -16,6 +16,7 @@ from sqlstream.spark.jvm.internals import add_listener, unfinished_batch
 from sqlstream.spark.running.endpoints import UnreachableError, check_brokers
 from sqlstream.spark.running.failures import failure_finding
 from sqlstream.spark.running.following import must_wait, reason_to_skip
+from sqlstream.spark.running.lost_locks import lost_lock, stop_when_lost
 from sqlstream.spark.running.occupied_cores import OccupiedCores
 from sqlstream.spark.running.polling import Polling
 from sqlstream.spark.running.query_run import QueryRun
@@ -24,6 +25,7 @@ from sqlstream.spark.running.stop_conditions import stop_reason
 from sqlstream.spark.running.stopper import Stopper
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import fails_again
+from sqlstream.spark.storage.held_lock import LockLostError
 from sqlstream.spark.writing.batch import BatchWrite
 from sqlstream.spark.writing.databases.database import DatabaseError
 from sqlstream.state.runs.events import (
@@ -39,8 +41,6 @@ from sqlstream.state.runs.figures import add_batch
 from sqlstream.state.runs.limits import RunLimits
 from sqlstream.state.runs.progress import read_progress
 
-LOST_END_SECONDS = 5.0
-"""Time to wait for the end event of an inactive query. Spark drops events when it is overloaded."""
 GRACE_SECONDS = 60.0
 """Time for running batches after a stop request, before they are interrupted."""
 POLL_SECONDS = 0.1
@@ -95,6 +95,7 @@ class Runner:
         self._runs = [QueryRun(order, index) for index, order in enumerate(orders, start=1)]
         began = time.monotonic()
         while any(run.result is None for run in self._runs):
+            self._end_lost()
             if self._is_stopping:
                 self._stop()
             else:
@@ -116,12 +117,21 @@ class Runner:
         run.begin()
         self._notify(self._started(run) if is_first else QueryResumed(run.name, run.restarts))
         try:
+            run.order.lock.confirm()
             if not is_first:
                 run.order = self._restart(run.order)
             check_brokers(run.order.query.endpoints)
             run.query = self._start_batch(run) if run.order.is_batch else self._start_stream(run)
-        except (FindingsError, UnreachableError, DatabaseError, *SPARK_ERRORS) as error:
+            stop_when_lost(run, run.query)
+        except (FindingsError, LockLostError, UnreachableError, DatabaseError, *SPARK_ERRORS) as error:
             self._handle_failure(run, error)
+
+    def _end_lost(self) -> None:
+        """Ends the queries whose lock is lost."""
+        for run in self._runs:
+            finding = lost_lock(run, self._secrets) if run.result is None else None
+            if finding is not None:
+                self._give_up(run, finding)
 
     def _has_inputs(self, run: QueryRun) -> bool:
         """Returns whether the stored outputs that `run` reads exist. Ends the run if they will not."""
@@ -206,21 +216,12 @@ class Runner:
 
     def _handle_lost_ends(self) -> None:
         for run in self._runs:
-            if run.is_active and run.query is not None and self._is_lost(run, run.query):
+            if run.is_active and run.misses_its_end():
                 self._handle_end(run)
 
-    def _is_lost(self, run: QueryRun, query: StreamingQuery | BatchWrite) -> bool:
-        """Returns whether the end event of `query` will not arrive: its JVM is gone, or the event is overdue."""
-        try:
-            if query.isActive:
-                return False
-        except JVM_ERRORS:
-            return True
-        now = time.monotonic()
-        run.inactive_since = run.inactive_since or now
-        return now - run.inactive_since >= LOST_END_SECONDS
-
     def _handle_end(self, run: QueryRun) -> None:
+        if run.order.lock.lost is not None:
+            return  # see `_end_lost`
         try:
             error: Exception | None = run.query.exception() if run.query else None
         except JVM_ERRORS as jvm_error:
@@ -246,6 +247,9 @@ class Runner:
 
     def _handle_failure(self, run: QueryRun, error: Exception) -> None:
         """Schedules the restart of a failed query, or reports the failure if a restart cannot help."""
+        run.order.lock.renew()  # another run that has taken over causes many kinds of errors
+        if run.order.lock.lost is not None:
+            return  # see `_end_lost`
         if isinstance(error, FindingsError):
             self._give_up(run, error.findings[0])
             return

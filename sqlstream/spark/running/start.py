@@ -19,6 +19,7 @@ from sqlstream.spark.reading.python_code import import_name, is_data_source
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.running.prepare import PreparedQuery
 from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.storage.held_lock import HeldLock
 from sqlstream.spark.table_formats.table import FormatTable
 from sqlstream.spark.table_formats.writers import prepare_table, table_of
 from sqlstream.spark.writing.kafka import written_rows
@@ -30,7 +31,7 @@ from sqlstream.spark.writing.writers import batch_writer
 
 @dataclass(frozen=True)
 class StartOrder:
-    """A prepared query with its paths.
+    """A prepared query with its lock and its paths.
 
     `checkpoint` and `output` are absolute paths or URIs. `checkpoint` is None for a batch model. `output` is a table
     name for the format `table`, and None for sinks without a location. With `is_fresh`, every start uses a new
@@ -40,6 +41,7 @@ class StartOrder:
     """
 
     query: PreparedQuery
+    lock: HeldLock
     trigger: Trigger
     checkpoint: str | None
     output: str | None
@@ -70,7 +72,7 @@ def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
     _check_trigger(writer, order)
     writer = _with_trigger(writer, order.trigger)
     if batches is not None:
-        return _start_batches(writer, batches, target)
+        return _start_batches(writer, batches, target, order.lock)
     if table is not None:
         return table.stream(writer)
     if query.output.partition_by:
@@ -95,10 +97,13 @@ def _shared_writer(order: StartOrder, first: SinkTarget) -> BatchWriter:
     return SharedWriter([first, *(replace(first, output=output, place=place) for output, place in further)])
 
 
-def _start_batches(writer: DataStreamWriter, batches: BatchWriter, target: SinkTarget) -> StreamingQuery:
+def _start_batches(
+    writer: DataStreamWriter, batches: BatchWriter, target: SinkTarget, lock: HeldLock
+) -> StreamingQuery:
     """Starts a query whose micro-batches sqlstream writes. Raises: FindingsError, Spark's errors."""
 
     def write(rows: DataFrame, number: int) -> None:
+        lock.confirm()
         (query,) = target.frame.sparkSession.streams.active  # each query has its own session
         batches.write(rows, target.batch(number, query.id))
 

@@ -15,18 +15,20 @@ from pathlib import Path
 
 from filelock import lock_descriptor
 
+from sqlstream.spark.storage.held_lock import LockedError
+
 UNKNOWN_HOLDER = "another process"
 
 
-class LockedError(Exception):
-    """Another process has locked the file; the message names it."""
+class NoFileLocksError(Exception):
+    """The file system has no locks."""
 
 
 @contextmanager
 def file_lock(path: Path) -> Iterator[None]:
     """Locks the file `path` while the body runs, and creates it with its folders if needed.
 
-    Does nothing on a file system without locks. Raises: LockedError, OSError.
+    Raises: LockedError, NoFileLocksError, OSError.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, is_writable = _open(path)
@@ -34,7 +36,7 @@ def file_lock(path: Path) -> Iterator[None]:
         _lock(descriptor)
         if is_writable:
             os.ftruncate(descriptor, 0)
-            os.write(descriptor, _this_process().encode())
+            os.write(descriptor, f"{this_process()}\n".encode())
         yield
     finally:
         os.close(descriptor)
@@ -52,11 +54,12 @@ def _lock(descriptor: int) -> None:
     try:
         if lock_descriptor(descriptor, blocking=False):
             return
-    except OSError:  # a network file system without locks
-        return
+    except OSError as error:  # a network file system without locks
+        raise NoFileLocksError from error
     holder = os.read(descriptor, 1_000).decode(errors="replace").strip()
     raise LockedError(holder or UNKNOWN_HOLDER)
 
 
-def _this_process() -> str:
-    return f"process {os.getpid()} on {socket.gethostname()}, since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC\n"
+def this_process() -> str:
+    """Returns this process and its host for messages, with the current time."""
+    return f"process {os.getpid()} on {socket.gethostname()}, since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"

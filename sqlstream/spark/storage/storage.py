@@ -1,27 +1,31 @@
-"""Reads and writes the small files in a target's storage, and locks queries."""
+"""Reads and writes the small files in a target's storage, and locks folders."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Protocol
 
 from pyspark.sql import SparkSession
 
-from sqlstream.errors import Finding, FindingsError
+from sqlstream.errors import FindingsError
 from sqlstream.location import Location, Place
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.running.endpoints import host_fix
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import error_finding
-from sqlstream.spark.storage.file_lock import LockedError, file_lock
+from sqlstream.spark.storage.file_lock import NoFileLocksError, file_lock
 from sqlstream.spark.storage.hadoop import default_file_system, hadoop_file_system, hadoop_replace
-from sqlstream.state.layout import versions_lock_path
+from sqlstream.spark.storage.held_lock import HeldLock, KeptLock
+from sqlstream.spark.storage.lease import lease, this_holder
+from sqlstream.spark.storage.lease_files import HadoopLeaseFiles, LocalLeaseFiles
+from sqlstream.state.layout import lease_path, lock_path
 from sqlstream.state.output_files import StoredFile
+from sqlstream.state.runs.lease import PERIOD_SECONDS
 
 CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
 """Spark's setting for the class that writes the files of a checkpoint and of a file sink's log."""
@@ -30,6 +34,9 @@ PLAIN_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystem
 """Writes the same files with the same renames as Spark's default for local folders. The default starts a `readlink`
 process for each file access, which takes 40 % of the time of a small batch.
 """
+
+LEASE_PERIOD = "spark.sqlstream.lease.period"
+"""A setting for tests: the seconds between two heartbeats of a lease."""
 
 FILE_URI = re.compile(r"file:(?://)?(?=/(?!/))")
 """The start of the URI of a local path. The rest is the plain path: Hadoop does not decode `%20` either."""
@@ -62,8 +69,11 @@ class Storage(Protocol):
     def remove(self, folder: str) -> None:
         """Removes a folder with its content."""
 
-    def lock(self, path: str) -> AbstractContextManager[None]:
-        """Locks the file while the body runs, if the storage supports locks. Raises: LockedError."""
+    def lock(self, root: str, waiting: Callable[[str], None]) -> AbstractContextManager[HeldLock]:
+        """Locks the folder `root` of a query while the body runs, and creates it if needed.
+
+        Passes a message to `waiting` before it waits for another process. Raises: LockedError.
+        """
 
 
 class LocalStorage:
@@ -121,9 +131,17 @@ class LocalStorage:
         """See `Storage`."""
         shutil.rmtree(folder)
 
-    def lock(self, path: str) -> AbstractContextManager[None]:
-        """See `Storage`."""
-        return file_lock(Path(path))
+    @contextmanager
+    def lock(self, root: str, waiting: Callable[[str], None]) -> Iterator[HeldLock]:
+        """See `Storage`. Uses a file lock, or a lease where the file system has no locks."""
+        with ExitStack() as stack:
+            held: HeldLock = KeptLock()
+            try:
+                stack.enter_context(file_lock(Path(lock_path(root))))
+            except NoFileLocksError:
+                files = LocalLeaseFiles(lease_path(root))
+                held = stack.enter_context(lease(files, this_holder(PERIOD_SECONDS), waiting))
+            yield held
 
 
 class HadoopStorage:
@@ -213,10 +231,10 @@ class HadoopStorage:
         system, make_path = hadoop_file_system(self._session, folder)
         system.delete(make_path(folder), True)
 
-    def lock(self, path: str) -> AbstractContextManager[None]:
-        """See `Storage`. These file systems have no locks; of two queries, one fails when both write the same batch."""
-        del path
-        return nullcontext()
+    def lock(self, root: str, waiting: Callable[[str], None]) -> AbstractContextManager[HeldLock]:
+        """See `Storage`. Uses a lease, because these file systems have no locks."""
+        period = float(self._session.conf.get(LEASE_PERIOD, None) or PERIOD_SECONDS)
+        return lease(HadoopLeaseFiles(self._session, lease_path(root)), this_holder(period), waiting)
 
 
 def _ignore_missing(error: OSError) -> None:
@@ -270,41 +288,6 @@ def storage_problems(path: str, location: Location, secrets: Secrets) -> Iterato
             fix=host_fix(str(error)) or _STORAGE_FIX,
         )
         raise FindingsError([finding]) from error
-
-
-@contextmanager
-def query_lock(storage: Storage, path: str, model: str, location: Location) -> Iterator[None]:
-    """Locks a version of a query with the file `path` while the body runs.
-
-    Raises: FindingsError if another process has locked it.
-    """
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(storage.lock(path))
-        except LockedError as error:
-            raise FindingsError([query_in_use(model, str(error), location)]) from error
-        yield
-
-
-@contextmanager
-def versions_lock(storage: Storage, root: str, model: str, location: Location) -> Iterator[None]:
-    """Keeps other commands from changing which version of the query under `root` is current, while the body runs.
-
-    Raises: FindingsError if another process is doing that.
-    """
-    with query_lock(storage, versions_lock_path(root), model, location):
-        yield
-
-
-def query_in_use(model: str, holder: str, location: Location) -> Finding:
-    """Returns the finding that `holder` runs the query."""
-    return Finding(
-        "query-in-use",
-        f"the query of `{model}` is already running",
-        f"{holder} uses its checkpoint, and two runs would write the same batches",
-        "stop that run first, or exclude the query with --exclude",
-        location,
-    )
 
 
 def _decode(data: bytes) -> str:

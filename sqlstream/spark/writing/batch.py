@@ -106,6 +106,7 @@ class BatchWrite:
         target = SinkTarget(query.model, query.output, self._order.output, frame, self._secrets)
         writer = batch_writer(target)
         if writer is not None:
+            self._order.lock.confirm()
             writer.open()
             writer.write(frame, target.batch(0, uuid4().hex))  # no two runs write the same batch
         elif query.output.format == "memory":
@@ -128,6 +129,7 @@ class BatchWrite:
         aside = f"{writing_folder(place)}/{uuid4().hex}"
         self._write_rows(frame, "errorifexists", aside)
         if not self._is_stopped:
+            self._order.lock.confirm()
             replace_output(storage, aside, place)
 
     def _write_table(self, frame: DataFrame, name: str) -> None:
@@ -139,6 +141,7 @@ class BatchWrite:
             (writer.format(provider) if provider else writer).saveAsTable(aside)
             is_complete = not self._is_stopped
             if is_complete:
+                self._order.lock.confirm()
                 replace_table(session, aside, name)
         finally:
             with suppress(*SPARK_ERRORS):  # an error of the write itself matters more

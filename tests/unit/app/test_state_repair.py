@@ -1,4 +1,4 @@
-"""Files that a batch commits during a repair: a JVM may outlive its Python, and some storages have no locks."""
+"""Files that a batch commits during a repair: a JVM may outlive its Python."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ NAMES = [f"part-{number:05}-68fad154-7a17-4dd0-aa6e-258cccda1fcf-c000.json" for 
 @dataclass
 class LateCommit:
     """A query whose JVM is still alive and commits a file after the folder was listed."""
-
-    has_locks: bool = True
 
     @property
     def storages(self) -> LateCommit:

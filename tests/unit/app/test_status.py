@@ -11,9 +11,9 @@ import pytest
 
 from sqlstream import FindingsError, ProjectRequest, UsageError
 from sqlstream.app.request import Selection
-from sqlstream.app.running.process_start import process_start
 from sqlstream.app.status import read_status
 from sqlstream.cli.main import main
+from sqlstream.spark.storage.process_start import process_start
 from sqlstream.state.runs.status import RunStatus
 
 FILES = {

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.spark.storage.file_lock import LockedError, file_lock
+from sqlstream.spark.storage.file_lock import file_lock
+from sqlstream.spark.storage.held_lock import LockedError
 
 LOCK = """
 import sys, time

@@ -1,0 +1,196 @@
+"""Locks a query on storage without file locks: with a lease, which the run renews until it ends.
+
+See `sqlstream.state.runs.lease` for the files, and for when another run takes over.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from uuid import uuid4
+
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS, jvm_process
+from sqlstream.spark.spark_errors import read_error
+from sqlstream.spark.storage.file_lock import this_process
+from sqlstream.spark.storage.held_lock import LockedError, LockLostError
+from sqlstream.spark.storage.lease_files import LeaseFiles
+from sqlstream.spark.storage.process_start import machine_id, process_start
+from sqlstream.state.runs.lease import (
+    PERIODS_TO_EXPIRE,
+    PERIODS_TO_LIVE,
+    Holder,
+    Observer,
+    Verdict,
+    beat_name,
+    holder_name,
+    newest_token,
+    read_holder,
+    released_name,
+    token_of,
+)
+
+UNKNOWN_RUN = "another run"
+
+LOOKS_PER_PERIOD = 10
+"""How often a run that waits looks at the files."""
+
+_ERRORS = (OSError, *SPARK_ERRORS)
+
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Linux's clock that also counts while the machine sleeps."""
+
+
+def _now() -> float:
+    return time.clock_gettime(_CLOCK)
+
+
+def this_holder(period: float) -> Holder:
+    """Returns this process and its JVM as the holder of a lease, with `period` seconds between two heartbeats."""
+    numbers = [os.getpid(), jvm_process()]
+    processes = tuple((pid, process_start(pid) or "") for pid in numbers if pid is not None)
+    return Holder(uuid4().hex, this_process(), machine_id(), processes, period)
+
+
+@contextmanager
+def lease(files: LeaseFiles, holder: Holder, waiting: Callable[[str], None]) -> Iterator[Lease]:
+    """Takes the query for `holder` while the body runs, and renews its lease.
+
+    If another run has the query, waits until a sign of life or of death, at most `PERIODS_TO_EXPIRE` of its periods,
+    after passing a message to `waiting`. Raises: LockedError, OSError, Spark's errors.
+    """
+    held = _take(files, holder, waiting)
+    try:
+        yield held
+    finally:
+        held.release()
+
+
+def _take(files: LeaseFiles, holder: Holder, waiting: Callable[[str], None]) -> Lease:
+    observer, has_waited = Observer(machine_id(), process_start), False
+    while True:
+        names = files.names()
+        token = newest_token(names)
+        other = read_holder(files.read(holder_name(token))) if token else None
+        began, name = _now(), other.name if other else UNKNOWN_RUN
+        verdict = observer.judge(names, other, began)
+        if verdict is Verdict.HELD:
+            raise LockedError(name)
+        if verdict is Verdict.FREE and _claim(files, holder, token + 1):
+            return Lease(files, holder, token + 1, began)
+        if not has_waited and verdict is Verdict.UNKNOWN:
+            most = PERIODS_TO_EXPIRE * (other or holder).period
+            waiting(f"waiting at most {most:.0f} s to see whether {name} is still active")
+            has_waited = True
+        time.sleep((other or holder).period / LOOKS_PER_PERIOD)
+
+
+def _claim(files: LeaseFiles, holder: Holder, token: int) -> bool:
+    """Returns whether `holder` has taken `token`. Then removes the files of earlier tokens.
+
+    A run that was stopped for long can create a token that has been removed, and then finds a higher one.
+    """
+    if not files.create(holder_name(token), holder.text) or files.read(holder_name(token)) != holder.text:
+        return False
+    names = files.names()
+    if newest_token(names) != token:
+        return False
+    for name in names:
+        if (token_of(name) or token) < token:
+            with suppress(*_ERRORS):  # nothing reads them
+                files.remove(name)
+    return True
+
+
+class Lease:
+    """A lease that this process has taken at the time `renewed` of the monotonic clock. A thread renews it.
+
+    A process that could not renew it for `PERIODS_TO_LIVE` has lost it, unless it did not run itself. Then it takes the
+    next token: this fails if another run has taken over.
+    """
+
+    def __init__(self, files: LeaseFiles, holder: Holder, token: int, renewed: float) -> None:
+        self._files, self._holder, self._token = files, holder, token
+        self._renewed, self._beat = renewed, 0
+        self._lost: str | None = None
+        self._stop: Callable[[], None] = lambda: None
+        self._mutex, self._is_ending = threading.Lock(), threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="sqlstream lease", daemon=True)
+        self._thread.start()
+
+    @property
+    def lost(self) -> str | None:
+        """See `HeldLock`."""
+        return self._lost
+
+    def renew(self) -> None:
+        """See `HeldLock`."""
+        with self._mutex:
+            if self._lost is None:
+                self._try_renewal()
+            if self._lost is not None:
+                self._is_ending.set()
+
+    def confirm(self) -> None:
+        """See `HeldLock`."""
+        if self._is_late():
+            self.renew()
+        if self._lost is not None:
+            raise LockLostError(self._lost)
+
+    def when_lost(self, stop: Callable[[], None]) -> None:
+        """See `HeldLock`."""
+        self._stop = stop
+        if self._lost is not None:  # the thread may have ended
+            threading.Thread(target=stop, name="sqlstream lost lease", daemon=True).start()
+
+    def release(self) -> None:
+        """Gives the query back, and stops renewing. If the storage does not respond, the lease expires."""
+        self._is_ending.set()
+        self._thread.join(PERIODS_TO_LIVE * self._holder.period)
+        with suppress(*_ERRORS):
+            if self._lost is None:
+                self._files.create(released_name(self._token))
+
+    def _keep(self) -> None:
+        while not self._is_ending.wait(0 if self._is_late() else self._holder.period):
+            self.renew()
+        if self._lost is not None:
+            self._stop()
+
+    def _is_late(self) -> bool:
+        return _now() - self._renewed > PERIODS_TO_LIVE * self._holder.period
+
+    def _try_renewal(self) -> None:
+        began, was_late = _now(), self._is_late()
+        try:
+            newest = newest_token(self._files.names())
+            other = read_holder(self._files.read(holder_name(newest)))
+            if other is None or other.id != self._holder.id:
+                self._lost = f"{other.name if other else UNKNOWN_RUN} has taken over"
+                return
+            self._token = newest  # it is higher if the storage created it, but did not answer
+            if was_late:
+                self._take_next()
+            else:
+                self._write_beat()
+        except _ERRORS as error:
+            if self._is_late():
+                self._lost = f"its lock could not be renewed: {read_error(error).message}"
+            return
+        if was_late or not self._is_late():
+            self._renewed = began
+
+    def _take_next(self) -> None:
+        if _claim(self._files, self._holder, self._token + 1):
+            self._token, self._beat = self._token + 1, 0
+        else:
+            self._lost = f"{UNKNOWN_RUN} has taken over"
+
+    def _write_beat(self) -> None:
+        self._beat += 1
+        self._files.create(beat_name(self._token, self._beat))
+        if self._beat > 1:
+            self._files.remove(beat_name(self._token, self._beat - 1))

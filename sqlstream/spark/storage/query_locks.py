@@ -1,0 +1,122 @@
+"""Locks the queries of a run, so that no other run uses their checkpoints."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.storage.held_lock import HeldLock, LockedError, LockLostError
+from sqlstream.spark.storage.storage import Storage
+from sqlstream.state.layout import versions_root
+
+
+class QueryLocks:
+    """The locks of a run by the folders of versions of queries, until the body of a `with` ends. Any thread can use it.
+
+    `waiting` gets a message before a lock has to wait for another run.
+    """
+
+    def __init__(self, secrets: Secrets, waiting: Callable[[str], None]) -> None:
+        self._secrets, self._waiting = secrets, waiting
+        self._mutex = threading.Lock()
+        self._stack = ExitStack()
+        self._locks: dict[str, HeldLock] = {}
+        self._has_ended = False
+
+    def __enter__(self) -> QueryLocks:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        with self._mutex:
+            self._has_ended = True
+            self._stack.close()
+
+    def add(self, storage: Storage, root: str, model: str, location: Location) -> None:
+        """Locks the version of a query in the folder `root`. Raises: FindingsError if another process has locked it."""
+        with ExitStack() as new:
+            lock = new.enter_context(query_lock(storage, root, model, location, self._secrets, self._report))
+            with self._mutex:
+                if not self._has_ended:  # otherwise a check that nobody waits for has just ended
+                    self._locks[root] = lock
+                    self._stack.push(new.pop_all())
+
+    def of(self, root: str) -> HeldLock:
+        """Returns the lock of the version in `root`. Raises: KeyError if it is not locked."""
+        return self._locks[root]
+
+    def confirm(self, root: str, model: str, location: Location) -> None:
+        """Checks that the version in `root` is still locked. Raises: FindingsError."""
+        with _lost_locks(model, location, self._secrets):
+            self.of(root).confirm()
+
+    def _report(self, text: str) -> None:
+        with self._mutex:
+            self._waiting(text)
+
+
+@contextmanager
+def query_lock(
+    storage: Storage,
+    root: str,
+    model: str,
+    location: Location,
+    secrets: Secrets,
+    waiting: Callable[[str], None] = lambda _: None,
+) -> Iterator[HeldLock]:
+    """Locks the version of a query in the folder `root` while the body runs.
+
+    Raises: FindingsError if another process has locked it, or if the body finds that the lock is lost.
+    """
+    with ExitStack() as stack:
+        try:
+            lock = stack.enter_context(storage.lock(root, lambda text: waiting(f"{model}: {text}")))
+        except LockedError as error:
+            raise FindingsError([query_in_use(model, str(error), location)]) from error
+        stack.enter_context(_lost_locks(model, location, secrets))
+        yield lock
+
+
+@contextmanager
+def _lost_locks(model: str, location: Location, secrets: Secrets) -> Iterator[None]:
+    """Converts LockLostError to a finding. Raises: FindingsError."""
+    try:
+        yield
+    except LockLostError as error:
+        raise FindingsError([query_lock_lost(model, str(error), location, secrets)]) from error
+
+
+@contextmanager
+def versions_lock(storage: Storage, root: str, model: str, location: Location, secrets: Secrets) -> Iterator[None]:
+    """Keeps other commands from changing which version of the query under `root` is current, while the body runs.
+
+    Raises: FindingsError if another process is doing that.
+    """
+    with query_lock(storage, versions_root(root), model, location, secrets):
+        yield
+
+
+def query_in_use(model: str, holder: str, location: Location) -> Finding:
+    """Returns the finding that `holder` runs the query."""
+    return Finding(
+        "query-in-use",
+        f"the query of `{model}` is already running",
+        f"{holder} uses its checkpoint, and two runs would write the same batches",
+        "stop that run first, or exclude the query with --exclude",
+        location,
+    )
+
+
+def query_lock_lost(model: str, why: str, location: Location, secrets: Secrets) -> Finding:
+    """Returns the finding that this run has stopped the query, because it no longer has its lock."""
+    return Finding(
+        "query-lock-lost",
+        f"this run lost the lock of the query of `{model}` and stopped it",
+        secrets.redact(why),
+        "find out why this run was suspended or could not reach its storage; every committed batch is complete",
+        location,
+    )
