@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from sqlstream.state.signature.key_filters import conditions_of, filters_keys, only_filters_keys
 from sqlstream.state.signature.operators import CONDITION, WHERE
 from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature
 
@@ -55,6 +56,8 @@ def state_differences(
         return (_operators(*kinds),)
     found = [*_mode(old, new), *_watermarks(old, new)]
     for index, (before, after) in enumerate(zip(old.operators, new.operators, strict=True)):
+        if _leaves_other_keys_unused(before, after, new):
+            continue
         found += _operator(before, after, _name(old, index), set(known_sources) if not new.watermarks else None)
     return tuple(found)
 
@@ -68,10 +71,12 @@ def _operators(before: Sequence[str], after: Sequence[str]) -> StateDifference:
 def _mode(old: StateSignature, new: StateSignature) -> Iterator[StateDifference]:
     if old.output_mode == new.output_mode or not new.operators:
         return
+    effect = "Spark has removed or returned groups of the state as the old mode needs it"
     keeps_all = {"update", "complete"}
     if {old.output_mode, new.output_mode} == keeps_all and not (old.watermarks or new.watermarks):
-        return  # both keep all groups
-    effect = "Spark has removed or returned groups of the state as the old mode needs it"
+        if new.output_mode == "update" or not any(map(filters_keys, old.operators)):
+            return  # both keep all groups
+        effect = "the state can have groups of keys that the query now filters out, and complete mode returns them"
     yield StateDifference("the output mode", old.output_mode, new.output_mode, effect)
 
 
@@ -80,6 +85,18 @@ def _watermarks(old: StateSignature, new: StateSignature) -> Iterator[StateDiffe
         before, after = (", ".join(each.watermarks).replace("watermark ", "") or "none" for each in (old, new))
         effect = "the checkpoint has the old watermark, so rows would be dropped, or groups be closed, at other times"
         yield StateDifference("the watermark", before, after, effect)
+
+
+def _leaves_other_keys_unused(old: StateOperator, new: StateOperator, query: StateSignature) -> bool:
+    """Returns whether the state of `old` has all rows that `new` needs, and otherwise only rows of keys that `new` no
+    longer reads. In complete mode Spark would return them, too. With a watermark, filtered rows may have moved it.
+    """
+    is_quiet = (
+        new.kind == "deduplication"
+        or (new.kind == "aggregation" and query.output_mode == "update")
+        or new.parts.get("type") == ("Inner",)
+    )
+    return is_quiet and not query.watermarks and only_filters_keys(old, new)
 
 
 def _operator(
@@ -91,11 +108,9 @@ def _operator(
         is_narrower = is_inner and part == CONDITION and _only_narrows(before, after)
         if before != after and not is_narrower:
             yield _changed(f"the {part} of {name}", before, after, _EFFECTS.get(part, KEPT_ROWS))
-    compared = {text for part in ("keys", CONDITION) for text in new.parts.get(part, ())}
     for before_rows, after_rows in zip(old.inputs, new.inputs, strict=True):
-        if is_inner and _without_nulls(before_rows, compared) == _without_nulls(after_rows, compared):
-            continue
-        if before_rows != after_rows and not _only_adds_sources(before_rows, after_rows, old.kind, known_sources):
+        only_more = not filters_keys(old) and _only_adds_sources(before_rows, after_rows, old.kind, known_sources)
+        if before_rows != after_rows and not only_more:
             yield _changed(f"the input of {name}", list(_lines(before_rows)), list(_lines(after_rows)), KEPT_ROWS)
 
 
@@ -116,11 +131,12 @@ def _listed(texts: Sequence[str]) -> str:
 
 def _lines(rows: InputRows) -> Iterator[str]:
     """Yields the operations of an input, each condition of a filter on its own."""
-    for line in map(str.strip, rows.lines()):
-        if line.startswith(WHERE):
-            yield from (WHERE + condition for condition in line.removeprefix(WHERE).split(" and "))
-        else:
-            yield line
+    conditions = conditions_of(rows)
+    yield from (WHERE + condition for condition in conditions)
+    if not conditions:
+        yield rows.text
+    for each in rows.inputs:
+        yield from _lines(each)
 
 
 def _only_narrows(before: Sequence[str], after: Sequence[str]) -> bool:
@@ -128,23 +144,6 @@ def _only_narrows(before: Sequence[str], after: Sequence[str]) -> bool:
     again for the rows in its state, and has not removed any that it still needs.
     """
     return all(any(condition == other or _is_within(condition, other) for other in after) for condition in before)
-
-
-def _without_nulls(rows: InputRows, compared: Collection[str]) -> InputRows:
-    """Returns `rows` without the tests for null that follow from the comparisons of a join, which null never passes."""
-    inputs = tuple(_without_nulls(each, compared) for each in rows.inputs)
-    if not rows.text.startswith(WHERE):
-        return InputRows(rows.text, inputs)
-    conditions = rows.text.removeprefix(WHERE).split(" and ")
-    kept = [text for text in conditions if not any(_implies(each, text) for each in compared)]
-    return InputRows(WHERE + " and ".join(kept), inputs) if kept else inputs[0]
-
-
-def _implies(comparison: str, test: str) -> bool:
-    """Returns whether `comparison` can only be true if the test `isnotnull(x)` is."""
-    column = test.removeprefix("isnotnull(").removesuffix(")")
-    sides = re.split(r" (?:=|<|<=|>|>=) ", comparison)
-    return test.startswith("isnotnull(") and len(sides) == 2 and column in sides
 
 
 def _is_within(before: str, after: str) -> bool:

@@ -76,6 +76,8 @@ JOIN = joined("o.id, o.k, r.v")
 JOIN_ALL = joined("o.id, o.k, r.v, o.v as w")
 LEFT = joined("o.id, r.v", "left join")
 SEMI = joined("o.id, o.v", "left semi join")
+FREE = f"select o.id, o.k, r.v, o.v as w from {ORDERS} o join {REFUNDS} r on o.k = r.k"
+"""A join without a watermark, which keeps all rows."""
 SELF = (
     "select /*+ WATERMARK(a.ts, '10 minutes'), WATERMARK(b.ts, '10 minutes') */ a.id as one, b.id as other "
     f"from {ORDERS} a join {ORDERS} b on a.k = b.k and b.ts between a.ts and a.ts + interval 20 minutes"
@@ -121,6 +123,8 @@ EDITS: tuple[Edit, ...] = (
     Edit("where_added", "input", "a filter before the aggregation", COUNT, aggregation("k, count(*) as n, sum(v) as total", "where v > 2"), REFUSE),
     Edit("where_removed", "input", "a filter before the aggregation removed", aggregation("k, count(*) as n", "where v > 2"), aggregation("k, count(*) as n"), REFUSE),
     Edit("where_changed", "input", "another filter before the aggregation", aggregation("k, count(*) as n", "where v > 2"), aggregation("k, count(*) as n", "where v > 4"), REFUSE),
+    Edit("where_key", "input", "a filter on keys, in update mode", TWO_KEYS, TWO_KEYS.replace("group", "where k <> 'a' or g = 'x' group"), RESUME),
+    Edit("where_key_part", "input", "a filter on a column within a key, in update mode", aggregation("upper(k) as u, count(*) as n", keys="upper(k)"), aggregation("upper(k) as u, count(*) as n", "where k <> 'a'", keys="upper(k)"), REFUSE),
     Edit("expression_below", "input", "another expression in a view below", f"with o as (select k, v * 2 as w from {ORDERS}) select k, sum(w) as s from o group by k", f"with o as (select k, v * 3 as w from {ORDERS}) select k, sum(w) as s from o group by k", REFUSE),
     Edit("coalesce_below", "input", "`coalesce` around a summed column", aggregation("k, avg(v) as m"), aggregation("k, avg(coalesce(v, 0)) as m"), REFUSE),
     Edit("explode_below", "input", "`explode` of another array below", f"with o as (select k, explode(array(v, 1)) as w from {ORDERS}) select k, sum(w) as s from o group by k", f"with o as (select k, explode(array(v, 2)) as w from {ORDERS}) select k, sum(w) as s from o group by k", REFUSE),
@@ -131,6 +135,7 @@ EDITS: tuple[Edit, ...] = (
     Edit("having_added", "behind", "a HAVING on an aggregate", COUNT, COUNT + " having count(*) > 1", RESUME),
     Edit("having_changed", "behind", "another HAVING on an aggregate", COUNT + " having count(*) > 1", COUNT + " having count(*) > 2", RESUME),
     Edit("having_removed", "behind", "a HAVING on an aggregate removed", COUNT + " having count(*) > 1", COUNT, RESUME),
+    Edit("having_key_update", "behind", "a HAVING on a key, in update mode", COUNT, COUNT + " having k > 'a'", RESUME),
     Edit("having_key", "behind", "a HAVING on a key, in complete mode", COUNT, COUNT + " having k > 'a'", REFUSE, mode="complete"),
     Edit("having_key_removed", "behind", "a HAVING on a key removed", COUNT + " having k > 'a'", COUNT, REFUSE),
     Edit("result_expression", "behind", "`sum(v)` to `sum(v) + 1`", COUNT, COUNT.replace("sum(v)", "sum(v) + 1"), RESUME),
@@ -163,6 +168,7 @@ EDITS: tuple[Edit, ...] = (
     Edit("window_key", "window", "a key beside the window", WINDOW, windows("k, count(*) as n", more=", k"), REFUSE, mode="append"),
     Edit("window_having", "window", "a HAVING on an aggregate of windows", WINDOW_KEY, WINDOW_KEY + " having count(*) > 1", RESUME, mode="append"),
     Edit("window_having_key", "window", "a HAVING on the key of windows", WINDOW_KEY, WINDOW_KEY + " having k > 'a'", REFUSE, mode="append"),
+    Edit("window_where_key", "window", "a filter on the key of windows, in update mode", WINDOW_KEY, WINDOW_KEY.replace("group", "where k <> 'a' group"), REFUSE),
     Edit("session_gap", "session", "another gap of sessions", SESSION, SESSION.replace("'5 minutes'", "'8 minutes'"), REFUSE, mode="append"),
     Edit("session_result", "session", "another projection of sessions", SESSION, SESSION.replace("count(*) as n", "count(*) * 2 as n"), RESUME, mode="append"),
     # chained aggregations
@@ -176,7 +182,12 @@ EDITS: tuple[Edit, ...] = (
     Edit("join_computed", "join", "an expression over the columns of a join", JOIN, joined("o.id, o.k, r.v * 2 as v"), RESUME, mode="append"),
     Edit("join_rename", "join", "other aliases in a join", JOIN, JOIN.replace("o.", "a.").replace(" o ", " a ").replace("r.", "b.").replace(" r ", " b "), RESUME, mode="append"),
     Edit("join_filter", "join", "a filter on one side of a join", JOIN, joined("o.id, o.k, r.v", where="where r.v > 1"), REFUSE, mode="append"),
-    Edit("join_filter_both", "join", "a filter on columns of both sides", JOIN_ALL, joined("o.id, o.k, r.v, o.v as w", where="where r.v > o.v"), RESUME, mode="append"),
+    Edit("join_filter_both", "join", "a comparison of both sides, which drops nulls before the join", JOIN_ALL, joined("o.id, o.k, r.v, o.v as w", where="where r.v > o.v"), REFUSE, mode="append"),
+    Edit("join_filter_nulls", "join", "a comparison of both sides that keeps nulls until the join", JOIN_ALL, joined("o.id, o.k, r.v, o.v as w", where="where coalesce(r.v, 0) > coalesce(o.v, 0)"), RESUME, mode="append"),
+    Edit("join_filter_key", "join", "a filter on the key of a join", joined("o.id, r.v", on="o.k = r.k"), joined("o.id, r.v", on="o.k = r.k", where="where o.k <> 'a'"), REFUSE, mode="append"),
+    Edit("free_filter", "join", "a filter on one side of a join without a watermark", FREE, FREE + " where o.v > 1", REFUSE, mode="append"),
+    Edit("free_filter_both", "join", "a comparison of both sides of a join without a watermark", FREE, FREE + " where r.v > o.v", REFUSE, mode="append"),
+    Edit("free_filter_key", "join", "a filter on the key of a join without a watermark", FREE, FREE + " where o.k <> 'a'", RESUME, mode="append"),
     Edit("join_key", "join", "another key of a join", JOIN, joined("o.id, o.k, r.v", on="o.k = r.k"), REFUSE, mode="append"),
     Edit("join_swap", "join", "the sides of a join swapped", JOIN, f"select /*+ WATERMARK(o.ts, '10 minutes'), WATERMARK(r.ts, '10 minutes') */ o.id, o.k, r.v from {REFUNDS} r join {ORDERS} o on o.id = r.id and r.ts between o.ts - interval 30 minutes and o.ts + interval 30 minutes", REFUSE, mode="append"),
     Edit("join_equals", "join", "`o.id = r.id` to `r.id = o.id`", JOIN, joined("o.id, o.k, r.v", on="r.id = o.id"), RESUME, mode="append"),
@@ -184,6 +195,7 @@ EDITS: tuple[Edit, ...] = (
     Edit("join_narrow", "join", "a narrower bound in time", JOIN, JOIN.replace("+ interval 30", "+ interval 5"), RESUME, mode="append"),
     Edit("join_condition", "join", "another condition on both sides", JOIN, joined("o.id, o.k, r.v", on="o.id = r.id and o.k <> r.k"), REFUSE, mode="append"),
     Edit("join_left", "join", "an inner to a left join", JOIN, joined("o.id, o.k, r.v", "left join"), REFUSE, mode="append"),
+    Edit("left_inner", "join", "a left to an inner join", LEFT, joined("o.id, r.v"), REFUSE, mode="append"),
     Edit("left_computed", "join", "an expression over the columns of a left join", LEFT, joined("o.id, coalesce(r.v, 0) as v", "left join"), RESUME, mode="append"),
     Edit("semi_inner", "join", "a semi to an inner join", SEMI, joined("o.id, o.v"), REFUSE, mode="append"),
     Edit("semi_computed", "join", "an expression over a semi join", SEMI, joined("o.id, o.v + 1 as v", "left semi join"), RESUME, mode="append"),
@@ -200,6 +212,7 @@ EDITS: tuple[Edit, ...] = (
     Edit("dedup_key", "deduplication", "another key", distinct("'k'")[0], distinct("'k'")[0], REFUSE, mode="append", config_before=distinct("'k'")[1], config_after=distinct("'id'")[1]),
     Edit("dedup_more", "deduplication", "another key beside the first one", distinct("'k'")[0], distinct("'k'")[0], REFUSE, mode="append", config_before=distinct("'k'")[1], config_after=distinct("'k', 'v'")[1]),
     Edit("dedup_filter", "deduplication", "a filter below", distinct("'k'")[0], distinct("'k'", "where v > 4")[0], REFUSE, mode="append", config_before=distinct("'k'")[1], config_after=distinct("'k'")[1]),
+    Edit("dedup_filter_key", "deduplication", "a filter on a key below", distinct("'k'")[0], distinct("'k'", "where k <> 'a'")[0], RESUME, mode="append", config_before=distinct("'k'")[1], config_after=distinct("'k'")[1]),
     Edit("dedup_behind", "deduplication", "a filter behind", "select * from {{ ref('once') }}", "select * from {{ ref('once') }} where v > 4", RESUME, mode="append", files=({"models/once.sql": "{{ config(deduplicate=['k']) }} " + distinct("")[0] + "\n"}, {})),
     Edit("dedup_columns", "deduplication", "other columns that are no keys", distinct("'id'")[0], distinct("'id'", select="id, k, v * 2 as v")[0], RESUME, mode="append", config_before=distinct("'id'")[1], config_after=distinct("'id'")[1]),
     Edit("distinct_more", "deduplication", "another column of a SELECT DISTINCT", f"select distinct k from {ORDERS}", f"select distinct k, g from {ORDERS}", REFUSE),

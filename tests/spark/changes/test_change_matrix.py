@@ -26,6 +26,7 @@ SHORT = frozenset(
             "key_order",
             "aggregate_removed",
             "where_added",
+            "where_key",
             "expression_below",
             "union_dropped",
         ),
@@ -38,6 +39,8 @@ SHORT = frozenset(
             "join_projection",
             "join_computed",
             "join_bound",
+            "join_filter_both",
+            "free_filter_key",
         ),
         *(
             "join_swap",

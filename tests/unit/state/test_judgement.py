@@ -194,12 +194,10 @@ def test_conditions_of_an_outer_join_are_fixed() -> None:
 
 
 def test_a_test_for_null_that_follows_from_the_join() -> None:
-    """Rows with null that an inner join never matches do no harm in the state; others do."""
+    """Spark reads a column as never null behind such a test, so null in the state would become 0."""
     tested = replace(JOIN, inputs=(InputRows("where isnotnull(shop.orders.id)", (ORDERS,)), REFUNDS))
-    other = replace(JOIN, inputs=(InputRows("where isnotnull(shop.orders.name)", (ORDERS,)), REFUNDS))
 
-    assert judge(with_operator(JOIN), with_operator(tested)).is_safe
-    assert not judge(with_operator(JOIN), with_operator(other)).is_safe
+    assert not judge(with_operator(JOIN), with_operator(tested)).is_safe
 
 
 @pytest.mark.parametrize(("before", "after", "is_safe"), [("false", "true", False), ("true", "false", True)])
