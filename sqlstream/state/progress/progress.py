@@ -1,0 +1,57 @@
+"""The progress of a query: where the versions are that a run continues, and how much each has not read yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlstream.state.progress.lag import Lag
+from sqlstream.state.progress.positions import SourcePosition, VersionPosition
+
+
+@dataclass(frozen=True)
+class SourceProgress:
+    """A source of a version, and its lag; None if it is unknown. `problem` then says why, if there is a reason that a
+    user can change.
+    """
+
+    position: SourcePosition
+    lag: Lag | None = None
+    problem: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The source or stored model as `<namespace>.<table>`, or the name or position in the checkpoint."""
+        use = self.position.use
+        return use.table if use is not None else f"source {self.position.key}"
+
+
+@dataclass(frozen=True)
+class VersionProgress:
+    """A version of a query with the progress of each source."""
+
+    position: VersionPosition
+    sources: tuple[SourceProgress, ...] = ()
+
+
+@dataclass(frozen=True)
+class QueryProgress:
+    """A query according to its storage: the `stored` versions in order, and the `current` ones, each with its own
+    offsets and watermark.
+
+    `holder` is the process that has locked the query, None if there is none; `has_locks` is False if the storage cannot
+    tell. `problem` says in one line why the storage could not be read.
+    """
+
+    model: str
+    unique_id: str
+    root: str
+    stored: tuple[int, ...] = ()
+    current: tuple[VersionProgress, ...] = ()
+    holder: str | None = None
+    has_locks: bool = True
+    problem: str | None = None
+
+    @property
+    def is_started(self) -> bool:
+        """Whether the storage has a version of the query."""
+        return bool(self.stored)
