@@ -6,13 +6,16 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder, order_rows
+from conftest import PROJECT, ProjectFolder, order_rows
 from kafka_topics import Message, Topic
+from make_checkpoints import FOLDER, ROOT, with_root, write_project, write_rows
 
-from sqlstream import ProjectRequest
+from sqlstream import FindingsError, ProjectRequest
+from sqlstream.app.request import Selection
 from sqlstream.app.status import read_status
 from sqlstream.state.progress.lag import FileLag, RecordLag
 from sqlstream.state.progress.progress import QueryProgress, VersionProgress
@@ -69,6 +72,32 @@ def test_a_stopped_query_with_new_files(folder: ProjectFolder) -> None:
     _, version = query(folder)
     assert version.position.watermark_ms == 1704074040000  # 2024-01-01 01:54, 10 minutes before the last order
     assert version.sources[0].lag == FileLag(0, 0)
+
+
+def test_remote_storage(tmp_path: Path) -> None:
+    """With --check, Spark reads a checkpoint in remote storage, which has no locks. Without it, it is refused."""
+    with_root(FOLDER / "spark-4.3", tmp_path, ROOT, str(tmp_path))
+    write_project(tmp_path)
+    write_rows(tmp_path, 1)
+    write_rows(tmp_path, 2)
+    settings = f"{{spark.hadoop.fs.viewfs.mounttable.default.link./store: 'file://{tmp_path}/store'}}"
+    (tmp_path / "project.yml").write_text(
+        PROJECT.replace("storage: store", f"storage: 'viewfs:///store', spark: {settings}")
+    )
+    request, selection = ProjectRequest(tmp_path, env=os.environ), Selection(("pairs",))
+
+    with pytest.raises(FindingsError) as refused:
+        read_status(request, selection)
+    (found,) = read_status(request, selection, check=True).progress
+
+    assert [finding.code for finding in refused.value.findings] == ["storage-unusable"]
+    assert (found.stored, found.has_locks, found.problem) == ((1,), False, None)
+    (version,) = found.current
+    assert (version.position.batch, version.position.watermark_ms) == (1, 1703988000000)
+    assert version.position.committed_at is not None
+    assert [(source.name, source.lag) for source in version.sources] == [
+        (f"shop.{name}", FileLag(1, (tmp_path / f"in/{name}/2.json").stat().st_size)) for name in ("orders", "refunds")
+    ]
 
 
 @pytest.fixture
