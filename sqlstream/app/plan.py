@@ -6,12 +6,12 @@ from sqlstream.app.loading.load import Loaded, try_load
 from sqlstream.app.loading.selected_findings import adding_project_errors, check_selected
 from sqlstream.app.loading.selecting import select, terminal_models
 from sqlstream.app.planning.details import removed_queries
-from sqlstream.app.planning.local_files import files_of, local_storage
+from sqlstream.app.planning.local_files import files_of, local_storage, remote_storage
 from sqlstream.app.planning.pure import plan_without_spark
 from sqlstream.app.request import EVERYTHING, PlanRequest
 from sqlstream.app.running.quarantines import add_further_sinks, add_quarantines
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.errors import Finding, FindingsError
+from sqlstream.errors import FindingsError
 from sqlstream.state.verdicts import ProjectPlan
 
 
@@ -29,7 +29,7 @@ def plan_project(request: PlanRequest) -> ProjectPlan:
         return _ask_spark(request, loaded, models)
     storage = local_storage(loaded)
     if storage is None:
-        raise FindingsError([_remote_storage(loaded)])
+        raise FindingsError([remote_storage(loaded, "plan")])
     removed = removed_queries(loaded, files_of, storage) if request.selection == EVERYTHING else ()
     queries = tuple(plan_without_spark(loaded, storage, model) for model in models)
     return ProjectPlan(loaded.compiled.project.target.name, (*queries, *removed))
@@ -39,14 +39,3 @@ def _ask_spark(request: PlanRequest, loaded: Loaded, models: tuple[CompiledModel
     from sqlstream.app.planning.with_spark import plan_with_spark  # loads pyspark
 
     return plan_with_spark(loaded, models, request)
-
-
-def _remote_storage(loaded: Loaded) -> Finding:
-    target = loaded.compiled.project.target
-    return Finding(
-        "storage-unusable",
-        f"the ledgers of target `{target.name}` are in {target.storage}, which only Spark can read",
-        "without --check, `plan` starts no Spark, so it reads only local storage",
-        "add --check",
-        target.location,
-    )

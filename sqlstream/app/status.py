@@ -1,46 +1,87 @@
-"""`sqlstream status`: shows the status of a project's queries, from the records of their runs."""
+"""`sqlstream status`: shows the status of a project's queries, from the records of their runs and their checkpoints."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from sqlstream.app.loading.artifacts import MANIFEST, RUN_RESULTS
-from sqlstream.app.loading.load import load_for_reading
+from sqlstream.app.loading.load import Loaded, load_for_reading
 from sqlstream.app.loading.logs import LOGS_FOLDER
 from sqlstream.app.loading.selecting import select, terminal_models
+from sqlstream.app.planning.local_files import local_storage, remote_storage
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.app.running.journal import journal_files
-from sqlstream.errors import UsageError
+from sqlstream.app.running.quarantines import add_further_sinks, add_quarantines
+from sqlstream.app.state.progress import progress_without_spark
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.errors import FindingsError, UsageError
 from sqlstream.project.files.files import ARTIFACTS_FOLDER, find_project_root
 from sqlstream.spark.storage.process_start import machine_id, process_start
+from sqlstream.state.progress.progress import QueryProgress
 from sqlstream.state.runs.history import PastRun, past_runs
 from sqlstream.state.runs.status import ProjectStatus, RunStatus, RunWithStatus, project_status
 
 
-def read_status(request: ProjectRequest, selection: Selection = EVERYTHING) -> ProjectStatus:
-    """Returns the status of the selected queries, each in its newest run. Starts nothing.
+def read_status(request: ProjectRequest, selection: Selection = EVERYTHING, *, check: bool = False) -> ProjectStatus:
+    """Returns the status of the selected queries: each in its newest run, and its progress according to its checkpoint.
 
-    Without a selection, no SQL is compiled. If the request names a target, only its runs count.
-    Raises: UsageError if there is no record of the queries; FindingsError if the selection contains no query.
+    Starts no query, and Spark only to `check`. If the request names a target, only its runs count.
+    Raises: UsageError if there is neither a record nor a checkpoint of the queries; FindingsError if the selection
+    contains no query, if the project or the storage cannot be read and there is no record, or if Spark cannot start;
+    KeyboardInterrupt after a signal while Spark runs.
     """
     root = find_project_root(request.folder)
     wanted = _known_models(root)
-    if selection != EVERYTHING:
-        compiled = load_for_reading(request).compiled
-        chosen, _ = select(compiled, selection)
-        wanted = frozenset(model.unique_id for model in terminal_models(compiled, chosen))
     runs = [each for each in known_runs(root) if request.target in (None, each.run.target)]
+    try:
+        loaded, models = _selected(request, selection)
+    except FindingsError as error:
+        if selection != EVERYTHING or check or not runs:
+            raise
+        return replace(project_status(runs, wanted), unread=error.findings[0])
+    if selection != EVERYTHING:
+        wanted = frozenset(model.unique_id for model in models)
     status = project_status(runs, wanted)
-    if not runs or (selection != EVERYTHING and not status.queries):
-        whose = "of the selected queries" if runs else "of a run"
-        raise UsageError(
-            f"no events {whose} in logs/events.jsonl and target/run_results.json; `sqlstream run` writes these files"
-        )
-    return status
+    is_recorded = bool(status.queries) or (bool(runs) and selection == EVERYTHING)
+    storage = local_storage(loaded)
+    if check:
+        progress = _ask_spark(request, loaded, models)
+    elif storage is not None:
+        progress = progress_without_spark(loaded, storage, models)
+    elif is_recorded:
+        return replace(status, unread=remote_storage(loaded, "status"))
+    else:
+        raise FindingsError([remote_storage(loaded, "status")])
+    if not is_recorded and not any(query.is_started or query.problem for query in progress):
+        raise UsageError(_nothing_to_read(bool(runs)))
+    return replace(status, progress=progress)
+
+
+def _selected(project: ProjectRequest, selection: Selection) -> tuple[Loaded, tuple[CompiledModel, ...]]:
+    """Returns the project and the terminal models that a run would start."""
+    loaded = load_for_reading(project)
+    chosen, _ = select(loaded.compiled, selection)
+    models = add_further_sinks(loaded.compiled, terminal_models(loaded.compiled, chosen), selection)
+    return loaded, add_quarantines(loaded.compiled, models, selection)
+
+
+def _ask_spark(request: ProjectRequest, loaded: Loaded, models: tuple[CompiledModel, ...]) -> tuple[QueryProgress, ...]:
+    from sqlstream.app.state.progress_with_spark import progress_with_spark  # loads pyspark
+
+    return progress_with_spark(loaded, models, request)
+
+
+def _nothing_to_read(has_runs: bool) -> str:
+    whose = "of the selected queries" if has_runs else "of a run"
+    return (
+        f"no events {whose} in logs/events.jsonl and target/run_results.json, and no checkpoint in the storage of the "
+        "target; `sqlstream run` writes these files"
+    )
 
 
 def known_runs(root: Path) -> tuple[RunWithStatus, ...]:

@@ -14,8 +14,10 @@ from typing import Any
 OFFSETS_LINES, COMMITS_LINES = 2, 1
 """The minimum number of lines of an entry: an offsets entry has one for the batch and one for each source."""
 
-FILES, KAFKA = "files", "kafka"
-"""The forms of the logs that sources write: entries that name new files, and the offsets that Kafka started with."""
+FILES, KAFKA, DELTA = "files", "kafka", "delta"
+"""The forms of offsets. Sources of the first two also write logs: entries that name new files, and the offsets that
+Kafka started with.
+"""
 
 SINK_LOG = "_spark_metadata"
 """The folder inside the output of a file sink that contains its log."""
@@ -84,6 +86,12 @@ def after_compact(names: Mapping[int, str]) -> list[int]:
     return [number for number in names if number > start]
 
 
+def from_compact(names: Mapping[int, str]) -> list[int]:
+    """Returns the numbers of the last compact entry and all after it, which contain the whole log."""
+    compact = [number for number, name in names.items() if name.endswith(".compact")]
+    return [*([max(compact)] if compact else ()), *after_compact(names)]
+
+
 def is_complete(text: str, minimum: int) -> bool:
     """Returns whether an entry is complete: the version, then at least `minimum` lines of JSON, `-` or a named offset.
     A continuous query leaves the line of the batch empty.
@@ -112,11 +120,14 @@ def log_offsets(text: str) -> dict[str, int]:
     """Returns the last entry of its log that a batch has read, for each file source. `text` is a complete entry of the
     offsets log.
     """
-    return {name: value["logOffset"] for name, value in _offsets(text) if _form_of(value) == FILES}
+    return {name: value["logOffset"] for name, value in source_offsets(text) if form_of(value) == FILES}
 
 
-def _offsets(text: str) -> Iterator[tuple[str, Any]]:
-    """Yields the name or position of each source in an entry of the offsets log, and its offset, None for no offset."""
+def source_offsets(text: str) -> Iterator[tuple[str, Any]]:
+    """Yields the name or position of each source in an entry of the offsets log, and its offset, None for no offset.
+
+    `text` is a complete entry.
+    """
     for position, line in enumerate(text.split("\n")[2:]):
         name = _NAMED.match(line)
         key = name.group()[:-1] if name else str(position)
@@ -124,18 +135,18 @@ def _offsets(text: str) -> Iterator[tuple[str, Any]]:
 
 
 def source_forms(text: str) -> dict[str, str]:
-    """Returns the form of the log of each source in an entry of the offsets log: `FILES`, `KAFKA`, or empty if unknown.
-
-    `text` is a complete entry. The form of an offset shows the kind of the source.
-    """
-    return {name: _form_of(value) for name, value in _offsets(text) if value is not None}
+    """Returns the form of the offset of each source in an entry of the offsets log. `text` is a complete entry."""
+    return {name: form_of(value) for name, value in source_offsets(text) if value is not None}
 
 
-def _form_of(offset: object) -> str:
+def form_of(offset: object) -> str:
+    """Returns `FILES`, `KAFKA` or `DELTA`, empty if unknown. The form of an offset shows the kind of the source."""
     if not isinstance(offset, dict):
         return ""
     if isinstance(offset.get("logOffset"), int):
         return FILES
+    if isinstance(offset.get("reservoirVersion"), int):
+        return DELTA
     topics = list(offset.values())
     return KAFKA if topics and all(isinstance(topic, dict) for topic in topics) else ""
 
@@ -151,3 +162,28 @@ def logged_files(text: str, number: int) -> list[str]:
     """Returns the URIs of the files that entry `number` of a source's log adds. `text` is complete."""
     entries = [json.loads(line) for line in text.split("\n")[1:]]
     return [entry["path"] for entry in entries if entry.get("batchId", number) == number and "path" in entry]
+
+
+def read_until(log: BatchLog, last: int) -> dict[str, int] | None:
+    """Returns the URIs of the files that a source has read up to entry `last` of its log, and the time of the last
+    change of each (ms since 1970). `log` contains the texts of `from_compact`. None if an entry is missing or torn.
+    """
+    first = min((number for number in log.texts if log.is_compact(number)), default=0)
+    if log.torn() or any(number not in log.texts for number in range(first, last + 1)):
+        return None
+    lines = ((number, line) for number, text in log.texts.items() for line in text.split("\n")[1:])
+    entries = ((number, json.loads(line)) for number, line in lines)
+    return {
+        entry["path"]: entry.get("timestamp", 0)
+        for number, entry in entries
+        if entry.get("batchId", number) <= last and "path" in entry
+    }
+
+
+def watermark_of(text: str) -> int | None:
+    """Returns the watermark with which a batch ran (ms since 1970), None if there was none. `text` is a complete entry
+    of the offsets log.
+    """
+    line = text.split("\n")[1]
+    found = json.loads(line) if line else None
+    return (found.get("batchWatermarkMs") or None) if isinstance(found, dict) else None

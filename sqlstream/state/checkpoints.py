@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from sqlstream.state.batch_logs import SINK_LOG, entry_names
+from sqlstream.state.batch_logs import SINK_LOG, BatchLog, entry_names
 from sqlstream.state.layout import checkpoint_path, ledger_path, version_number, versions_path
 from sqlstream.state.ledger import Ledger, LedgerUnreadableError, read_ledger
 from sqlstream.state.plan import CheckpointState
@@ -94,3 +94,12 @@ def has_committed_files(files_of: FilesOf, output: str) -> bool:
     """Returns whether the log of a file sink in the folder `output` contains a batch."""
     files, folder = files_of(output)
     return bool(entry_names(files.names(f"{folder}/{SINK_LOG}")))
+
+
+def read_log(
+    files: ReadableFiles, folder: str, choose: Callable[[Mapping[int, str]], Sequence[int]], lines: int = 0
+) -> BatchLog:
+    """Returns the log in `folder` with the texts of the entries that `choose` returns. `lines` is as in `BatchLog`."""
+    names = entry_names(files.names(folder))
+    texts = {number: files.read_text(f"{folder}/{names[number]}") for number in choose(names)}
+    return BatchLog(folder, names, {number: text for number, text in texts.items() if text is not None}, lines)

@@ -39,6 +39,7 @@ def test_the_status_of_a_run_and_of_one_that_was_killed(folder: ProjectFolder) -
     code, text = status(folder)
     assert code == 0
     assert f"as process {process.pid}" in text
+    assert f"hourly: in use by process {process.pid} on " in text
     waits = "the first window ends at 2024-01-01 13:00; an event with the time 2024-01-01 13:10 or later must arrive to advance it past that"
     assert waits in text
     silent: dict[str, Any] = json.loads(printed)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Iterator
-from pathlib import Path
 
 from sqlstream.app.loading.load import Loaded
+from sqlstream.app.state.source_files import files_at
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.project.files.paths import plain_path
+from sqlstream.project.formats.formats import format_of
 from sqlstream.report.numbers import bytes_text, plural
 from sqlstream.state.changes import Change, describe_changes
 from sqlstream.state.checkpoints import FilesOf
 from sqlstream.state.ledger import FROZEN_SETTINGS, QueryIdentity
 from sqlstream.state.output_columns import column_changes
 from sqlstream.state.plan import CheckpointState, QueryPlan
+from sqlstream.state.progress.source_files import FileChoice
 from sqlstream.state.readers import source_uses
 from sqlstream.state.refusals import StartRefusal, refusal_findings
 from sqlstream.state.verdicts import QueryVerdict, Verdict, verdict_of
@@ -81,18 +82,12 @@ def _reads_again(compiled: CompiledProject, model: CompiledModel) -> Iterator[st
     for use in source_uses(compiled, model):
         table = tables[use.table]
         path = plain_path(str(compiled.project.root), table.path) if table.path else ""
-        if not path.startswith("/"):
+        choice = FileChoice(is_recursive=format_of(table.format).is_table)
+        found = files_at(path, choice) if path.startswith("/") else None
+        if found is None:
             yield f"{use.table} from its start"
             continue
-        found = [file for part in glob.glob(path) for file in _files(Path(part))]  # noqa: PTH207
-        yield f"{use.table}: {plural(len(found), 'file')}, {bytes_text(sum(file.stat().st_size for file in found))}"
-
-
-def _files(path: Path) -> list[Path]:
-    if path.is_file():
-        return [path]
-    hidden = (".", "_")
-    return [file for file in path.rglob("*") if file.is_file() and not file.name.startswith(hidden)]
+        yield f"{use.table}: {plural(len(found), 'file')}, {bytes_text(sum(file.size for file in found))}"
 
 
 def _shared(

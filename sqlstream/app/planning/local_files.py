@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sqlstream.app.loading.load import Loaded
+from sqlstream.errors import Finding
 from sqlstream.project.files.paths import plain_path
 
 
@@ -25,6 +26,13 @@ class LocalFiles:
         except (FileNotFoundError, NotADirectoryError):
             return ()
 
+    def modified(self, path: str) -> float | None:
+        """See `DatedFiles`."""
+        try:
+            return Path(path).stat().st_mtime
+        except FileNotFoundError:
+            return None
+
 
 def files_of(path: str) -> tuple[LocalFiles, str]:
     """Returns the files at a local path, and the path."""
@@ -36,3 +44,15 @@ def local_storage(loaded: Loaded) -> str | None:
     project = loaded.compiled.project
     folder = plain_path(str(project.root), project.target.storage)
     return folder if folder.startswith("/") else None
+
+
+def remote_storage(loaded: Loaded, command: str) -> Finding:
+    """Returns the finding that `command` cannot read the storage of the target without Spark."""
+    target = loaded.compiled.project.target
+    return Finding(
+        "storage-unusable",
+        f"the ledgers of target `{target.name}` are in {target.storage}, which only Spark can read",
+        f"without --check, `{command}` starts no Spark, so it reads only local storage",
+        "add --check",
+        target.location,
+    )

@@ -79,7 +79,11 @@ def has_local_files(target: Target) -> bool:
 
 def is_local(table: SourceTable) -> bool:
     """Returns whether `table` reads files at a path that Python and Spark understand in the same way."""
-    path = table.path or ""
+    return is_local_path(table.path or "")
+
+
+def is_local_path(path: str) -> bool:
+    """Returns whether Python and Spark understand a path or pattern in the same way."""
     return bool(path) and ":" not in path.removeprefix("file:") and "{" not in path
 
 

@@ -8,29 +8,35 @@ import click
 
 from sqlstream.app.request import ProjectRequest, Selection
 from sqlstream.app.status import read_status
+from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import project_options, selection_options
 from sqlstream.cli.output import DONE, FAILED, output_option, refusals_printed
 from sqlstream.cli.terminal import terminal_width
 from sqlstream.report.runs.status import status_json, status_text
 
 
-@click.command("status", short_help="Show the state of queries, during and after a run.")
+@click.command("status", short_help="Show the state of queries and their checkpoints.")
 @project_options
 @selection_options
-@output_option("Output format: a table, or one JSON object.")
-def status(
-    project: ProjectRequest,
-    debug: bool,
-    selection: Selection,
-    output: str,
-) -> int:
+@click.option(
+    "--check",
+    is_flag=True,
+    envvar="SQLSTREAM_CHECK",
+    show_envvar=True,
+    help="Also have Spark ask the brokers of Kafka sources, and read checkpoints in remote storage. Needs Java.",
+)
+@output_option("Output format: tables, or one JSON object.")
+def status(project: ProjectRequest, debug: bool, selection: Selection, check: bool, output: str) -> int:
     """Show the state of each query in its newest run: rows, rates, watermark, state, and why it emits no rows or has
-    failed.
+    failed. Then show what its checkpoint says: the last batch, the watermark, and the offset and lag of each source.
 
-    Works in another terminal during a run, and afterwards. Needs no Java. Exit code 1 if a query failed or was
-    killed.
+    Works in another terminal during a run, afterwards, and on another machine with the same storage. Starts no query,
+    and needs no Java without --check. Exit code 1 if a query failed or was killed.
     """
+    if check:
+        require_spark_system("status --check")
     with refusals_printed(output, debug):
-        found = read_status(project, selection)
-    click.echo(status_json(found) if output == "json" else status_text(found, datetime.now(UTC), terminal_width()))
+        found = read_status(project, selection, check=check)
+    now = datetime.now(UTC)
+    click.echo(status_json(found, now) if output == "json" else status_text(found, now, terminal_width()))
     return DONE if found.is_well else FAILED

@@ -7,29 +7,43 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlstream.report.numbers import HOUR, MINUTE, plural, seconds_text
+from sqlstream.report.findings import finding_text
+from sqlstream.report.numbers import plural
+from sqlstream.report.runs.progress import progress_json, progress_texts
 from sqlstream.report.runs.query_table import query_table
+from sqlstream.report.runs.spans import since_text
 from sqlstream.report.runs.text import Silent, silence_texts
 from sqlstream.state.runs.run_state import LiveStatus
 from sqlstream.state.runs.status import ProjectStatus, QueryWithStatus, RunStatus, RunWithStatus
 
-DAY = 24 * HOUR
+NO_RUN = "This folder has no record of a run."
 
 
 def status_text(status: ProjectStatus, now: datetime, width: int | None) -> str:
-    """Returns a line for each run, the table of the queries, and the reasons why some emit no rows or have failed.
+    """Returns a line for each run, the table of the queries, the reasons why some emit no rows or have failed, and the
+    progress of the queries.
 
     `now` has a time zone. `width` is that of the terminal (None: no limit).
     """
-    heads = [_run_line(run, now) for run in status.runs]
-    table = query_table([query.entry for query in status.queries], width) if status.queries else "No query was started."
-    silences = silence_texts(silent for query in status.queries if (silent := _silence_of(query)))
-    notes = [note for query in status.queries for note in _notes(query, now)]
-    return "\n\n".join(["\n".join(heads), table, *silences, *notes])
+    heads = "\n".join(_run_line(run, now) for run in status.runs) or NO_RUN
+    texts = [heads, *_recorded(status, now, width), *progress_texts(status.progress, now, width)]
+    if status.unread is not None:
+        texts.append(f"The checkpoints were not read:\n{finding_text(status.unread)}")
+    return "\n\n".join(texts)
 
 
-def status_json(status: ProjectStatus) -> str:
-    """Returns the same as one JSON object. `queries` are entries of run_results.json."""
+def _recorded(status: ProjectStatus, now: datetime, width: int | None) -> Iterator[str]:
+    if status.queries:
+        yield query_table([query.entry for query in status.queries], width)
+    elif status.runs:
+        yield "No query was started."
+    yield from silence_texts(silent for query in status.queries if (silent := _silence_of(query)))
+    for query in status.queries:
+        yield from _notes(query, now)
+
+
+def status_json(status: ProjectStatus, now: datetime) -> str:
+    """Returns the same as one JSON object. `queries` are entries of run_results.json. `now` has a time zone."""
     content = {
         "succeeded": status.is_well,
         "runs": [
@@ -45,6 +59,8 @@ def status_json(status: ProjectStatus) -> str:
             for seen in status.runs
         ],
         "queries": [{**query.entry, "invocation_id": query.run.run.invocation_id} for query in status.queries],
+        "checkpoints": progress_json(status.progress, now),
+        "unread": status.unread.as_json() if status.unread else None,
     }
     return json.dumps(content, indent=2)
 
@@ -52,9 +68,9 @@ def status_json(status: ProjectStatus) -> str:
 def _run_line(seen: RunWithStatus, now: datetime) -> str:
     run = seen.run
     of = f" of target {run.target}" if run.target else ""
-    heard = _ago(run.heard_at, now)
+    heard, lasting = _ago(run.heard_at, now), since_text(run.began_at, now)
     status = {
-        RunStatus.RUNNING: f"has been running for {_span(run.began_at, now)} as process {run.pid}, last update {heard}",
+        RunStatus.RUNNING: f"has been running for {lasting} as process {run.pid}, last update {heard}",
         RunStatus.ENDED: f"{_ended(seen)} {heard}",
         RunStatus.KILLED: f"was killed: process {run.pid} ended without reporting a result, last update {heard}",
         RunStatus.ELSEWHERE: "has not reported a result, and ran on another machine, in another container or before a "
@@ -96,14 +112,4 @@ def _finding(finding: Mapping[str, Any]) -> str:
 
 
 def _ago(time: str, now: datetime) -> str:
-    return f"{_span(time, now)} ago"
-
-
-def _span(time: str, now: datetime) -> str:
-    try:
-        seconds = max((now - datetime.fromisoformat(time)).total_seconds(), 0.0)
-    except ValueError:
-        return "some time"
-    if seconds >= 2 * DAY:
-        return f"{seconds // DAY:.0f} days"
-    return seconds_text(seconds) if seconds >= MINUTE else f"{seconds:.0f} s"
+    return f"{since_text(time, now)} ago"

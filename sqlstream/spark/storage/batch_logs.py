@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -17,8 +17,9 @@ from sqlstream.state.batch_logs import (
     BatchLog,
     BatchLogs,
     after_compact,
-    entry_names,
+    from_compact,
 )
+from sqlstream.state.checkpoints import read_log
 from sqlstream.state.damage import Damage, find_damage
 from sqlstream.state.layout import archive_folder
 
@@ -41,34 +42,27 @@ def stored_damage(storages: Storages, checkpoint: str, output: str | None) -> li
 
 def _read_logs(storages: Storages, checkpoint: str, output: str | None) -> BatchLogs:
     storage, checkpoint = storages.of(checkpoint)
-    offsets = _read(storage, f"{checkpoint}/offsets", _last, OFFSETS_LINES)
+    offsets = read_log(storage, f"{checkpoint}/offsets", _last, OFFSETS_LINES)
     commits = read_commits(storage, checkpoint)
     choose = partial(_source_entries, with_last=offsets.last > commits.last)
     folder = f"{checkpoint}/sources"
-    sources = {name: _read(storage, f"{folder}/{name}", choose) for name in storage.names(folder)}
+    sources = {name: read_log(storage, f"{folder}/{name}", choose) for name in storage.names(folder)}
     identity = f"{checkpoint}/metadata"
     logs = BatchLogs(offsets, commits, sources, identity=(identity, storage.read_text(identity)))
     if output is None:
         return logs
     storage, output = storages.of(output)
-    return replace(logs, sink=_read(storage, f"{output}/{SINK_LOG}", after_compact))
+    return replace(logs, sink=read_log(storage, f"{output}/{SINK_LOG}", after_compact))
 
 
 def read_commits(storage: Storage, checkpoint: str) -> BatchLog:
     """Returns the last entries of the log of commits."""
-    return _read(storage, f"{checkpoint}/commits", _last, COMMITS_LINES)
+    return read_log(storage, f"{checkpoint}/commits", _last, COMMITS_LINES)
 
 
 def read_sink_log(storage: Storage, output: str) -> BatchLog:
     """Returns the log of the file sink that writes to `output`, with the entries that list all its files."""
-    return _read(storage, f"{output}/{SINK_LOG}", _from_compact)
-
-
-def _from_compact(names: Mapping[int, str]) -> list[int]:
-    """Returns the entries that contain the whole log: the last compact entry, and all after it."""
-    later = after_compact(names)
-    compact = [number for number in names if names[number].endswith(".compact")]
-    return [*([max(compact)] if compact else ()), *later]
+    return read_log(storage, f"{output}/{SINK_LOG}", from_compact)
 
 
 def _last(names: Mapping[int, str]) -> list[int]:
@@ -79,14 +73,6 @@ def _source_entries(names: Mapping[int, str], *, with_last: bool) -> list[int]:
     """Returns the entries of a source's log to read. A compact entry is long, and only read for an unfinished batch."""
     numbers = after_compact(names)
     return [max(names)] if names and not numbers and with_last else numbers
-
-
-def _read(
-    storage: Storage, folder: str, choose: Callable[[Mapping[int, str]], Sequence[int]], lines: int = 0
-) -> BatchLog:
-    names = entry_names(storage.names(folder))
-    texts = {number: storage.read_text(f"{folder}/{names[number]}") for number in choose(names)}
-    return BatchLog(folder, names, {number: text for number, text in texts.items() if text is not None}, lines)
 
 
 def archive_entry(storages: Storages, path: str, checkpoint: str, archive: str) -> tuple[str, str]:

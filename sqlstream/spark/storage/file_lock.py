@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -17,7 +18,15 @@ from filelock import lock_descriptor
 
 from sqlstream.spark.storage.held_lock import LockedError
 
+try:
+    import fcntl
+except ImportError:  # Windows, where no query can run
+    fcntl = None  # type: ignore[assignment]
+
 UNKNOWN_HOLDER = "another process"
+
+PROBE_SECONDS = 0.05
+"""The time after which a file is tried again: `lock_holder` of another process may have locked it for a moment."""
 
 
 class NoFileLocksError(Exception):
@@ -42,6 +51,35 @@ def file_lock(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def lock_holder(path: Path) -> str | None:
+    """Returns the process that has locked the file `path`, None if there is none. Changes nothing.
+
+    A shared lock, which is released at once, shows whether another process has locked the file. Always None on Windows,
+    where no query can run. Raises: OSError.
+    """
+    if fcntl is None:
+        return None
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        holder = os.read(descriptor, 1_000).decode(errors="replace").strip()
+        return None if _is_free(descriptor) else holder or UNKNOWN_HOLDER
+    finally:
+        os.close(descriptor)
+
+
+def _is_free(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a network file system without locks
+        return True
+    return True
+
+
 def _open(path: Path) -> tuple[int, bool]:
     """Returns a descriptor of the file, and whether it is writable; a read-only file of another user is enough."""
     try:
@@ -52,6 +90,9 @@ def _open(path: Path) -> tuple[int, bool]:
 
 def _lock(descriptor: int) -> None:
     try:
+        if lock_descriptor(descriptor, blocking=False):
+            return
+        time.sleep(PROBE_SECONDS)
         if lock_descriptor(descriptor, blocking=False):
             return
     except OSError as error:  # a network file system without locks

@@ -88,6 +88,17 @@ def newest_token(names: Collection[str]) -> int:
     return max((token_of(name) or 0 for name in names if name.endswith(".json")), default=0)
 
 
+def lease_holder(names: Collection[str], read: Callable[[str], str | None]) -> str | None:
+    """Returns the name of the run that took the newest token and has not given it back, None if there is none. Whether
+    it is still alive shows only if one looks again. `read` returns the text of a file.
+    """
+    token = newest_token(names)
+    if token == 0 or released_name(token) in names:
+        return None
+    holder = read_holder(read(holder_name(token)))
+    return None if holder is None else holder.name
+
+
 def token_of(name: str) -> int | None:
     """Returns the token of a file, None for a file that is not part of a lease."""
     match = _NAME.fullmatch(name)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from sqlstream.errors import Finding
+from sqlstream.state.progress.progress import QueryProgress
 from sqlstream.state.runs.events import Status
 from sqlstream.state.runs.history import PastRun
 from sqlstream.state.runs.run_state import LiveStatus
@@ -62,10 +64,14 @@ class QueryWithStatus:
 
 @dataclass(frozen=True)
 class ProjectStatus:
-    """The queries by their names, and their runs, the newest last."""
+    """The queries of recorded runs by their names, and these runs, the newest last. `progress` is what the checkpoints
+    of the selected queries say; `unread` says why they were not read.
+    """
 
     queries: tuple[QueryWithStatus, ...]
     runs: tuple[RunWithStatus, ...]
+    progress: tuple[QueryProgress, ...] = ()
+    unread: Finding | None = None
 
     @property
     def is_well(self) -> bool:

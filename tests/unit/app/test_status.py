@@ -58,7 +58,10 @@ def code(*arguments: str) -> int:
 def test_status_needs_a_first_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Before the first run status has nothing to read and exits with code 2."""
     assert code("status", "--project-dir", str(project)) == 2
-    assert "no events of a run in logs/events.jsonl and target/run_results.json" in capsys.readouterr().err
+    assert (
+        "no events of a run in logs/events.jsonl and target/run_results.json, and no checkpoint"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_running_process_is_running(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,11 +114,24 @@ def test_a_deleted_model_is_not_shown(project: Path) -> None:
 
 def test_a_target_filters_runs(project: Path) -> None:
     """With a target, only runs of that target count."""
+    (project / "project.yml").write_text("name: shop\ntargets: {local: {}, prod: {}}\ndefault_target: local\n")
     note(project, "r1", os.getpid(), process_start(os.getpid()), a="running")
 
     assert len(read_status(ProjectRequest(project, target="local")).queries) == 1
     with pytest.raises(UsageError):
         read_status(ProjectRequest(project, target="prod"))
+
+
+def test_runs_of_a_project_with_errors(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """While a model is being edited, the runs are shown, and the status says why the checkpoints are not."""
+    note(project, "r1", os.getpid(), process_start(os.getpid()), a="running")
+    (project / "models/b.sql").write_text("{{ config(sink='nowhere' }}")
+
+    assert code("status", "--project-dir", str(project)) == 0
+
+    out = capsys.readouterr().out
+    assert f"as process {os.getpid()}" in out
+    assert "The checkpoints were not read:\nmodels/b.sql:1:" in out
 
 
 def test_unreadable_results_are_ignored(project: Path) -> None:

@@ -111,7 +111,7 @@ def test_a_query_that_was_restarted_shows_its_last_failure() -> None:
 def test_json_has_the_entries_and_the_runs() -> None:
     """The JSON has the entry of each query with its run, and the runs."""
     run = seen(RunStatus.KILLED)
-    content = json.loads(status_json(ProjectStatus((QueryWithStatus(run, {**BIG, "status": "killed"}),), (run,))))
+    content = json.loads(status_json(ProjectStatus((QueryWithStatus(run, {**BIG, "status": "killed"}),), (run,)), NOW))
 
     assert (content["succeeded"], content["runs"][0]["life"]) == (False, "killed")
     assert content["queries"][0]["invocation_id"] == content["runs"][0]["invocation_id"]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from sqlstream.spark.storage.file_lock import file_lock
+from sqlstream.spark.storage.file_lock import file_lock, lock_holder
 from sqlstream.spark.storage.held_lock import LockedError
 
 LOCK = """
@@ -73,3 +75,34 @@ def test_a_read_only_file_can_be_locked(tmp_path: Path) -> None:
 
     with file_lock(path), pytest.raises(LockedError), file_lock(path):
         pass
+
+
+def test_the_holder_of_a_lock_can_be_read(tmp_path: Path) -> None:
+    """The holder is read without the lock: twice, while it holds it, and no more after it has ended or was killed."""
+    path = tmp_path / "run.lock"
+    assert lock_holder(path) is None
+    process = start_holder(path)
+    assert [str(lock_holder(path)).split(",")[0] for _ in range(2)] == [
+        f"process {process.pid} on {socket.gethostname()}"
+    ] * 2
+
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+
+    assert lock_holder(path) is None
+    path.write_text(f"process {os.getpid()} on {socket.gethostname()}, since 2024-01-01 00:00:00 UTC")
+    assert lock_holder(path) is None
+    path.write_text("process 1 on another-machine, since 2024-01-01 00:00:00 UTC")
+    assert lock_holder(path) is None
+
+
+def test_reading_the_holder_does_not_refuse_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that wants to lock a file in the moment in which another one reads its holder gets the lock."""
+    path = tmp_path / "run.lock"
+    path.touch()
+    reader = os.open(path, os.O_RDONLY)
+    fcntl.flock(reader, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    monkeypatch.setattr(time, "sleep", lambda _seconds: os.close(reader))
+
+    with file_lock(path):
+        assert f"process {os.getpid()} " in path.read_text()

@@ -1,0 +1,132 @@
+"""The progress of queries from their checkpoints and ledgers. Starts nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlstream.app.loading.load import Loaded
+from sqlstream.app.planning.local_files import files_of
+from sqlstream.app.running.local_files import has_local_files, is_local_path
+from sqlstream.app.state.source_files import files_at
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.project.files.paths import plain_path
+from sqlstream.project.formats.formats import format_of
+from sqlstream.project.values import SourceTable
+from sqlstream.state.batch_logs import DELTA, FILES, KAFKA
+from sqlstream.state.checkpoints import read_versions, read_versions_file
+from sqlstream.state.layout import lease_path, lock_path, query_root, version_root
+from sqlstream.state.progress.lag import Lag, PartitionOffsets, delta_lag, file_lag, newest_version
+from sqlstream.state.progress.positions import DatedFilesOf, SourcePosition, read_position
+from sqlstream.state.progress.progress import QueryProgress, SourceProgress, VersionProgress
+from sqlstream.state.progress.source_files import file_choice, local_path, unread_files
+from sqlstream.state.runs.lease import lease_holder
+
+
+class LagUnknownError(Exception):
+    """The lag of a source cannot be read; the message is the reason in one line."""
+
+
+KafkaLag = Callable[[CompiledModel, SourceTable, PartitionOffsets], Lag]
+"""Returns the lag of a Kafka source that a model reads, from the offsets of its query. Raises: LagUnknownError."""
+
+
+@dataclass(frozen=True)
+class ProgressReader:
+    """Reads the progress of the queries in `storage`, an absolute path or URI. `kafka_lag` asks the brokers, None if
+    there is no Spark that could.
+    """
+
+    loaded: Loaded
+    storage: str
+    files_of: DatedFilesOf
+    kafka_lag: KafkaLag | None = None
+
+    def read(self, model: CompiledModel) -> QueryProgress:
+        """Returns the progress of the query of `model`. Raises: OSError, Spark's errors."""
+        root = query_root(self.storage, model.query_id, model.config.checkpoint)
+        stored = tuple(read_versions(self.files_of, root))
+        parts = read_versions_file(self.files_of, root)
+        versions = [self._version(model, root, parts.current)] if parts.current in stored else []
+        if parts.parallel in stored and parts.parallel is not None:
+            versions.append(self._version(model, root, parts.parallel, is_parallel=True))
+        return QueryProgress(model.name, model.unique_id, root, stored, tuple(versions))
+
+    def _version(self, model: CompiledModel, root: str, version: int, *, is_parallel: bool = False) -> VersionProgress:
+        position = read_position(self.files_of, root, version)
+        tables = {table.full_name: table for table in self.loaded.compiled.tables_of(model.unique_id)}
+        sources = (self._source(model, source, tables) for source in position.sources)
+        holder = self._holder_of(version_root(root, version))
+        return VersionProgress(position, tuple(sources), is_parallel, holder)
+
+    def _holder_of(self, root: str) -> str | None:
+        """Returns the process that has locked the version in the folder `root`, None if there is none."""
+        local = plain_path("/", root)
+        if local.startswith("/"):
+            from sqlstream.spark.storage.file_lock import lock_holder  # slow to import
+
+            holder = lock_holder(Path(lock_path(local)))
+            if holder is not None:
+                return holder
+        files, lease = self.files_of(lease_path(root))
+        return lease_holder(files.names(lease), lambda name: files.read_text(f"{lease}/{name}"))
+
+    def _source(self, model: CompiledModel, position: SourcePosition, tables: dict[str, SourceTable]) -> SourceProgress:
+        use = position.use
+        table = tables.get(use.table) if use is not None else None
+        if table is None:
+            return SourceProgress(position)
+        try:
+            return SourceProgress(position, self._lag(model, position, table))
+        except (LagUnknownError, OSError) as error:
+            return SourceProgress(position, None, str(error))
+
+    def _lag(self, model: CompiledModel, position: SourcePosition, table: SourceTable) -> Lag | None:
+        path = (position.use.path if position.use is not None else None) or ""
+        if position.form == FILES or (position.offset is None and format_of(table.format).is_file):
+            return self._file_lag(position, table, path)
+        if position.form == DELTA and "/" in path:
+            files, folder = self.files_of(path)
+            newest = newest_version(files.names(f"{folder}/_delta_log"))
+            return None if newest is None else delta_lag(position.offset, newest)
+        if position.form == KAFKA and self.kafka_lag is not None:
+            return self.kafka_lag(model, table, position.offset)
+        return None
+
+    def _file_lag(self, position: SourcePosition, table: SourceTable, path: str) -> Lag | None:
+        choice = file_choice({name: value for name, value in table.options.items() if isinstance(value, str)})
+        read = {} if position.offset is None else position.read
+        if choice is None or read is None or not self._has_files(path, read):
+            return None
+        found = files_at(plain_path("/", path), choice)
+        return None if found is None else file_lag(unread_files(found, read, choice))
+
+    def _has_files(self, path: str, read: Mapping[str, int]) -> bool:
+        """Returns whether `path` is on this machine: what was `read` there decides, otherwise the target."""
+        if read:
+            return is_local_path(path) and all(local_path(uri) is not None for uri in read)
+        return is_local_path(path) and has_local_files(self.loaded.compiled.project.target)
+
+
+def progress_without_spark(loaded: Loaded, storage: str, models: Sequence[CompiledModel]) -> tuple[QueryProgress, ...]:
+    """Returns the progress of the queries of `models`, whose checkpoints are in the local folder `storage`. Those that
+    cannot be read have a `problem`.
+    """
+    reader = ProgressReader(loaded, storage, files_of)
+    return tuple(_read(reader, model) for model in models)
+
+
+def _read(reader: ProgressReader, model: CompiledModel) -> QueryProgress:
+    root = query_root(reader.storage, model.query_id, model.config.checkpoint)
+    if not plain_path("/", root).startswith("/"):
+        return unreadable(model, root, f"its checkpoint is in {root}, which only Spark can read: add --check")
+    try:
+        return reader.read(model)
+    except OSError as error:
+        return unreadable(model, root, str(error))
+
+
+def unreadable(model: CompiledModel, root: str, problem: str) -> QueryProgress:
+    """Returns the progress of a query whose storage cannot be read."""
+    return QueryProgress(model.name, model.unique_id, root, problem=problem)

@@ -1,0 +1,66 @@
+"""The local files that a source reads."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from sqlstream.app.planning.local_files import LocalFiles
+from sqlstream.state.batch_logs import SINK_LOG, from_compact
+from sqlstream.state.checkpoints import read_log
+from sqlstream.state.output_files import StoredFile, sort_files
+from sqlstream.state.progress.source_files import FileChoice, chosen_files, is_hidden
+
+
+def files_at(path: str, choice: FileChoice) -> tuple[StoredFile, ...] | None:
+    """Returns the files that Spark reads from an absolute path or pattern, named by their absolute paths. In the output
+    of a file sink, these are the files that its log contains. None if the path does not exist, or such a log is torn.
+    Raises: OSError.
+    """
+    roots = [path] if Path(path).exists() else glob.glob(path)  # noqa: PTH207 - pathlib refuses some patterns
+    if not roots:
+        return None
+    found: list[StoredFile] = []
+    for root in sorted(roots):
+        files = _files_of(root, choice)
+        if files is None:
+            return None
+        found += files
+    return tuple(found)
+
+
+def _files_of(root: str, choice: FileChoice) -> list[StoredFile] | None:
+    if Path(root).is_file():
+        parent, _, name = root.rpartition("/")
+        return [replace(file, name=root) for file in chosen_files(_stored(parent, [name]), choice)]
+    stored = _stored(root, _names(root))
+    log = read_log(LocalFiles(), f"{root}/{SINK_LOG}", from_compact)
+    if log.torn():
+        return None
+    chosen = chosen_files(stored, choice)
+    if log.names:
+        committed = {file.name for file in sort_files(stored, log, with_retention=False).committed}
+        chosen = [file for file in stored if file.name in committed]
+    return [replace(file, name=f"{root}/{file.name}") for file in chosen]
+
+
+def _names(root: str) -> Iterator[str]:
+    """Yields the files in a folder and its visible subfolders, relative to it."""
+    for parent, folders, names in os.walk(root, followlinks=True):
+        folders[:] = [name for name in folders if not is_hidden(name)]
+        yield from (os.path.relpath(f"{parent}/{name}", root) for name in names)
+
+
+def _stored(folder: str, names: Iterable[str]) -> list[StoredFile]:
+    """Returns the files of `folder` with these names. Leaves out those that were removed since."""
+    found = []
+    for name in names:
+        try:
+            status = Path(folder, name).stat()
+        except FileNotFoundError:
+            continue
+        found.append(StoredFile(name, status.st_size, status.st_mtime_ns // 1_000_000))
+    return found

@@ -1,0 +1,33 @@
+"""Formats how long ago something was."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from sqlstream.report.numbers import HOUR, MINUTE, seconds_text
+
+DAY = 24 * HOUR
+"""Seconds."""
+
+
+def long_seconds_text(seconds: float) -> str:
+    """Returns a duration of a minute and more as `seconds_text` does, but `45 s` and `3 days`."""
+    if seconds >= 2 * DAY:
+        return f"{seconds // DAY:,.0f} days"
+    return seconds_text(seconds) if seconds >= MINUTE else f"{seconds:.0f} s"
+
+
+def since_text(time: str, now: datetime) -> str:
+    """Returns the time from `time` (ISO 8601) to `now`, at least 0."""
+    try:
+        return long_seconds_text(max((now - datetime.fromisoformat(time)).total_seconds(), 0.0))
+    except ValueError:
+        return "some time"
+
+
+def utc_text(seconds: float) -> str:
+    """Returns seconds since 1970 as an ISO 8601 time in UTC with seconds, and the plain number for years above 9999."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds:.0f}"

@@ -1,0 +1,1 @@
+"""How far each query has read its sources, from its checkpoint and ledger."""

@@ -1,0 +1,98 @@
+"""Which of the files under a path a stream of files reads, as Spark 4.3's InMemoryFileIndex and FileStreamSource choose
+them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from urllib.parse import unquote
+
+from sqlstream.state.output_files import StoredFile
+
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(r"\s*(?P<count>\d+)(?P<unit>ms|s|min|m|h|d)?\s*")
+_DEFAULT_AGE = "7d"
+_NOT_FOLLOWED = frozenset({"ignoredpathsegmentregex", "basepath"})
+_LOCAL_URI = re.compile(r"file:(?://)?(?=/)")
+
+
+@dataclass(frozen=True)
+class FileChoice:
+    """The options of a source that decide which files it reads.
+
+    `pattern` matches the names of files, None for all. `is_recursive`: subfolders count, even if they are no
+    partitions. `by_name`: two files with the same name are the same. `oldest_age_ms` is how much older than the newest
+    file that was read a file can be, None for no limit.
+    """
+
+    pattern: str | None = None
+    is_recursive: bool = False
+    by_name: bool = False
+    oldest_age_ms: int | None = 7 * _UNITS_MS["d"]
+
+
+def file_choice(options: Mapping[str, str]) -> FileChoice | None:
+    """Returns what the `options` of a source choose. None if an option is set that only Spark can apply."""
+    given = {name.lower(): value for name, value in options.items()}
+    pattern = given.get("pathglobfilter")
+    age = _DURATION.fullmatch(given.get("maxfileage", _DEFAULT_AGE))
+    if given.keys() & _NOT_FOLLOWED or age is None or (pattern is not None and re.search(r"[][{}\\]", pattern)):
+        return None
+    is_limited = given.keys() & {"maxfilespertrigger", "maxbytespertrigger"}
+    reads_newest = _is_true(given, "latestfirst") and bool(is_limited)
+    return FileChoice(
+        pattern,
+        _is_true(given, "recursivefilelookup"),
+        _is_true(given, "filenameonly"),
+        None if reads_newest else int(age["count"]) * _UNITS_MS[age["unit"] or "ms"],
+    )
+
+
+def _is_true(options: Mapping[str, str], name: str) -> bool:
+    return options.get(name, "").strip().lower() == "true"
+
+
+def chosen_files(stored: Sequence[StoredFile], choice: FileChoice) -> list[StoredFile]:
+    """Returns the files of one folder that Spark reads, whose names are relative to it. Of files in subfolders, Spark
+    reads those in partitions (`day=1`), all if it is asked to.
+    """
+    visible = [file for file in stored if not any(map(is_hidden, file.name.split("/")))]
+    if not choice.is_recursive and not any("=" in file.name.rpartition("/")[0] for file in visible):
+        visible = [file for file in visible if "/" not in file.name]
+    return [file for file in visible if choice.pattern is None or fnmatchcase(_base(file.name), choice.pattern)]
+
+
+def is_hidden(name: str) -> bool:
+    """Returns whether Spark ignores a file or folder with this name."""
+    if name.startswith(("_metadata", "_common_metadata")):
+        return False
+    return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
+
+
+def unread_files(found: Iterable[StoredFile], read: Mapping[str, int], choice: FileChoice) -> list[StoredFile]:
+    """Returns the files among `found`, whose names are absolute paths, that a source has not read and will read. `read`
+    is as in `SourcePosition`.
+    """
+    known = {_key(local_path(uri) or uri, choice) for uri in read}
+    age = choice.oldest_age_ms
+    oldest = max(read.values()) - age if read and age is not None else None
+    return [
+        file for file in found if _key(file.name, choice) not in known and (oldest is None or file.modified >= oldest)
+    ]
+
+
+def _key(path: str, choice: FileChoice) -> str:
+    return _base(path) if choice.by_name else path
+
+
+def local_path(uri: str) -> str | None:
+    """Returns the path of an encoded URI of a local file, None for any other URI."""
+    local = _LOCAL_URI.match(uri)
+    return unquote(uri[local.end() :]) if local else None
+
+
+def _base(path: str) -> str:
+    return path.rpartition("/")[2]

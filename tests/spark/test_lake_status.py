@@ -1,0 +1,51 @@
+"""`sqlstream status` of a query that reads a table of Delta Lake."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from conftest import ProjectFolder
+from lake_tables import SINKS
+
+from sqlstream import ProjectRequest
+from sqlstream.app.request import Selection
+from sqlstream.app.status import read_status
+from sqlstream.state.progress.lag import Lag, VersionLag
+
+pytestmark = pytest.mark.smoke
+
+TABLE = """
+  - name: lake
+    tables:
+      - {name: raw, format: delta, path: store/raw, schema: id int, options: {startingVersion: 0}}
+"""
+
+
+def lag(folder: ProjectFolder) -> Lag | None:
+    """Returns the lag of the query that copies the table."""
+    (query,) = read_status(ProjectRequest(folder.root, env=os.environ), Selection(("copy",))).progress
+    (source,) = query.versions[0].sources
+    assert (source.name, source.position.form) == ("lake.raw", "delta")
+    return source.lag
+
+
+def test_the_lag_of_delta(folder: ProjectFolder) -> None:
+    """The lag is the number of versions that were written since; each batch of the other query writes one."""
+    folder.write(
+        {
+            "sinks.yml": SINKS,
+            "sources.yml": (folder.root / "sources.yml").read_text() + TABLE.lstrip("\n"),
+            "models/raw.sql": "{{ config(sink='delta') }} select id from {{ source('shop', 'orders') }}",
+            "models/copy.sql": "{{ config(sink='delta') }} select id from {{ source('lake', 'raw') }}",
+        }
+    )
+    folder.rows("in/orders/0.json", [{"id": 0}], modified=0)
+    assert folder.run("raw").succeeded
+    assert folder.run("copy").succeeded
+    before = lag(folder)
+    for number in (1, 2):
+        folder.rows(f"in/orders/{number}.json", [{"id": number}], modified=number)
+    assert folder.run("raw").succeeded
+
+    assert (before, lag(folder)) == (VersionLag(0), VersionLag(2))
