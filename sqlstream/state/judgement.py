@@ -17,21 +17,41 @@ FindSignature = Callable[[], StateSignature | None]
 
 @dataclass(frozen=True)
 class Judgement:
-    """Whether a changed query can use the state. If not, `differences` say why, or `unknown` why nobody can tell."""
+    """Whether a changed query can use the state. If not, `differences` say why, or `unknown` why nobody can tell.
+    `by_sql`: the SQL decided it, not Spark's plan.
+    """
 
     is_safe: bool
     differences: tuple[StateDifference, ...] = ()
     unknown: str | None = None
     keeps_state: bool = True
+    by_sql: bool = False
 
 
 SAFE, UNSAFE, STATELESS = Judgement(is_safe=True), Judgement(is_safe=False), Judgement(is_safe=True, keeps_state=False)
 
 
+JudgeBySql = Callable[[Ledger, QueryIdentity, Sequence[Change]], Judgement | None]
+"""Judges changes of the query in a ledger by the SQL before and after. Returns None if the SQL does not show enough."""
+
+
 def judge_changes(
+    ledger: Ledger,
+    new: QueryIdentity,
+    changes: Sequence[Change],
+    find_signature: FindSignature,
+    judge_by_sql: JudgeBySql = lambda *_: None,
+) -> Judgement:
+    """Returns the judgement of `changes` of the query in `ledger`, by its SQL only if Spark's plans do not decide."""
+    judgement = _judge_by_plan(ledger, new, changes, find_signature)
+    if judgement.unknown is None:
+        return judgement
+    return judge_by_sql(ledger, new, changes) or judgement
+
+
+def _judge_by_plan(
     ledger: Ledger, new: QueryIdentity, changes: Sequence[Change], find_signature: FindSignature
 ) -> Judgement:
-    """Returns the judgement of `changes` of the query in `ledger`."""
     old = ledger.identity
     if not (old.stateful or new.stateful):
         return STATELESS
@@ -43,7 +63,7 @@ def judge_changes(
     if after is None:
         return _unknown("Spark does not show what the state of the query depends on")
     known = {shown_source(name) for name in (*(use.name for use in old.sources), *ledger.retired)}
-    differences = (*state_differences(before, after, known), *_other_differences(old, new, after))
+    differences = (*state_differences(before, after, known), *other_differences(old, new, after))
     if differences and before.spark_version and after.spark_version not in ("", before.spark_version):
         return _unknown(f"the ledger has the plan of Spark {before.spark_version}, and this is {after.spark_version}")
     if differences:
@@ -53,7 +73,7 @@ def judge_changes(
     return SAFE
 
 
-def _other_differences(old: QueryIdentity, new: QueryIdentity, after: StateSignature) -> Iterator[StateDifference]:
+def other_differences(old: QueryIdentity, new: QueryIdentity, after: StateSignature) -> Iterator[StateDifference]:
     """Yields the changes of settings and inputs of which the plan does not tell."""
     for name, before in old.settings.items():
         is_stricter = name == ANSI and before == "true"  # what could have other results has failed before

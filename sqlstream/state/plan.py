@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 
 from sqlstream.errors import Finding
 from sqlstream.project.files.paths import is_absolute, plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.state import refusals
-from sqlstream.state.changes import describe_changes
-from sqlstream.state.judgement import SAFE, FindSignature, Judgement, judge_changes
+from sqlstream.state.changes import Change, describe_changes
+from sqlstream.state.judgement import SAFE, FindSignature, JudgeBySql, Judgement, judge_changes
 from sqlstream.state.ledger import SOURCE_EVOLUTION, Ledger, QueryIdentity, SourceUse
 from sqlstream.state.output_columns import ColumnChange, column_changes
 from sqlstream.state.readers import unsure_tables
@@ -98,8 +100,11 @@ def plan_query(
     restartable: bool,
     place_of: PlaceOf,
     find_signature: FindSignature = lambda: None,
+    judge_by_sql: JudgeBySql = lambda *_: None,
 ) -> QueryPlan | StartRefusal:
-    """Returns how the query starts, or why it cannot. `find_signature` is called only if a stateful query changed."""
+    """Returns how the query starts, or why it cannot. `find_signature` is called only if a stateful query changed, and
+    `judge_by_sql` if signatures do not decide.
+    """
     if options.parallel:
         problem = parallel_problem(identity, place_of(None, None), restartable=restartable)
         if problem is not None:
@@ -119,7 +124,11 @@ def plan_query(
         return QueryPlan(Action.START, state.version or state.next_version, writes_ledger=True)
     if not state.is_used and (state.ledger is None or state.ledger.identity != identity):
         return QueryPlan(Action.RESET, state.version, writes_ledger=True)
-    return _plan_checkpoint(identity, state, options, place_of, find_signature)
+    judge = partial(judge_changes, find_signature=find_signature, judge_by_sql=judge_by_sql)
+    return _plan_checkpoint(identity, state, options, place_of, judge)
+
+
+_Judge = Callable[[Ledger, QueryIdentity, Sequence[Change]], Judgement]
 
 
 def _has_nothing_to_keep(identity: QueryIdentity, state: CheckpointState) -> bool:
@@ -147,7 +156,7 @@ def _plan_checkpoint(
     state: CheckpointState,
     options: StartOptions,
     place_of: PlaceOf,
-    find_signature: FindSignature,
+    judge: _Judge,
 ) -> QueryPlan | StartRefusal:
     """Returns the plan for a checkpoint in which a batch has begun."""
     place = place_of(None, None)
@@ -172,7 +181,7 @@ def _plan_checkpoint(
         return _refused(refusals.reading_switched(identity, state.ledger_path, switched[0], place))
     if old.settings.get(SOURCE_EVOLUTION) != "true" and _tables_in_order(old) != _tables_in_order(identity):
         return _refused(refusals.sources_reordered(identity, state.ledger_path, old, place))
-    return _plan_resume(identity, state, state.ledger, options, place_of, find_signature)
+    return _plan_resume(identity, state, state.ledger, options, place_of, judge)
 
 
 def _plan_resume(
@@ -181,14 +190,14 @@ def _plan_resume(
     ledger: Ledger,
     options: StartOptions,
     place_of: PlaceOf,
-    find_signature: FindSignature,
+    judge: _Judge,
 ) -> QueryPlan | StartRefusal:
     """Returns the plan for the checkpoint of the query in `ledger`, with the same sources and sink."""
     old = ledger.identity
     changes = describe_changes(old, identity)
     columns = _column_changes(old, identity)
     unsure = unsure_tables(old.sources, identity.sources)
-    judgement = judge_changes(ledger, identity, changes, find_signature) if not unsure else SAFE
+    judgement = judge(ledger, identity, changes) if not unsure else SAFE
     risky = bool(unsure) or not judgement.is_safe
     findings = _column_findings(identity, state, columns, options, place_of)
     state_change = None

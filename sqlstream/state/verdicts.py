@@ -106,6 +106,8 @@ def _verdict_of_plan(plan: QueryPlan) -> tuple[Verdict, str]:
 
 def resume_reason(judgement: Judgement) -> str:
     """Returns why a changed query can resume."""
+    if judgement.by_sql:
+        return "what its state contains stays the same, as its SQL shows; later rows get the new results"
     if judgement.keeps_state:
         return "what its state contains stays the same; later rows get the new results"
     return "it keeps no state; rows from now on get the new results"

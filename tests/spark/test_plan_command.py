@@ -84,18 +84,29 @@ def test_each_query_has_a_verdict(changed: ProjectFolder) -> None:
 
 
 def test_without_spark_only_what_it_alone_can_tell_is_open(changed: ProjectFolder) -> None:
-    """The compiler judges everything but the changed state, and never says that a refused query resumes."""
+    """Without Spark, the SQL decides what it can about the state, and never says that a refused query resumes."""
+    changed.write({"models/totals.sql": MODELS["totals"].replace("sum(amount)", "sum(coalesce(amount, 0))")})
+
     _, queries = plan(changed)
 
     verdicts = {name: query.verdict for name, query in queries.items()}
     assert verdicts == {
         "totals": Verdict.UNDECIDED,
-        "counts": Verdict.UNDECIDED,
+        "counts": Verdict.RESUME,
         "plain": Verdict.REBUILD,
         "same": Verdict.UNCHANGED,
         "fresh": Verdict.NEW,
         "gone": Verdict.REMOVED,
     }
+
+
+def test_a_refusal_without_spark_has_the_reason_of_spark(changed: ProjectFolder) -> None:
+    """The SQL of a plain aggregation shows the same difference as Spark's plan."""
+    _, without = plan(changed)
+    _, with_spark = plan(changed, check=True)
+
+    assert without["totals"].verdict is Verdict.REFUSE
+    assert without["totals"].reason == with_spark["totals"].reason
 
 
 def test_a_changed_view_names_the_other_queries(changed: ProjectFolder) -> None:
@@ -118,7 +129,7 @@ def test_the_command_starts_no_java(changed: ProjectFolder, tmp_path: Path) -> N
 
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1] == (
-        "Plan for target local (without Spark): 1 new, 1 unchanged, 1 rebuild, 1 removed, 2 undecided"
+        "Plan for target local (without Spark): 1 new, 1 unchanged, 1 resume, 1 refuse, 1 rebuild, 1 removed"
     )
     assert "pyspark" not in done.stderr
 

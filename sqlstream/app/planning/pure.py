@@ -8,6 +8,7 @@ from dataclasses import replace
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.planning.details import describe
 from sqlstream.app.planning.local_files import files_of
+from sqlstream.app.planning.sql_judge import sql_judge
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.emission.query import keeps_state
 from sqlstream.project.files.paths import plain_path
@@ -44,6 +45,7 @@ def plan_without_spark(loaded: Loaded, storage: str, model: CompiledModel) -> Qu
         StartOptions(),
         restartable=unrestartable(compiled, model) is None,
         place_of=lambda name, offset: compiled.locate_in(name or model.name, offset),
+        judge_by_sql=sql_judge(compiled, model),
     )
     return describe(compiled, model, identity, state, plan, has_spark=False)
 

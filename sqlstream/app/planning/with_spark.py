@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.planning.details import describe, removed_queries
+from sqlstream.app.planning.sql_judge import sql_judge
 from sqlstream.app.request import EVERYTHING, PlanRequest
 from sqlstream.app.running.jars import session_connectors
 from sqlstream.app.running.ready import storage_location
@@ -81,6 +82,7 @@ class _Planner:
                 restartable=query.unrestartable is None,
                 place_of=lambda name, offset: loaded.compiled.locate_in(name or model.name, offset),
                 find_signature=lambda: query.signature,
+                judge_by_sql=sql_judge(loaded.compiled, model),
             )
             return describe(loaded.compiled, model, query.identity, state, plan, has_spark=True)
         finally:

@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
 from sqlstream.app.loading.load import Loaded
+from sqlstream.app.planning.sql_judge import sql_judge
 from sqlstream.app.request import RunRequest
 from sqlstream.app.running.output_checks import OutputCheck
 from sqlstream.app.running.places import place_of_output
@@ -265,6 +266,7 @@ def _check(checks: CheckContext, model: CompiledModel) -> CheckedQuery | StartRe
         restartable=query.unrestartable is None,
         place_of=lambda name, offset: loaded.compiled.locate_in(name or model.name, offset),
         find_signature=lambda: query.signature,
+        judge_by_sql=sql_judge(compiled, model),
     )
     if isinstance(plan, StartRefusal):
         return plan

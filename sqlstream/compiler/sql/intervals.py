@@ -111,6 +111,13 @@ def parse_span(text: str) -> Span:
     return _total(units)
 
 
+def length_text(microseconds: int) -> str:
+    """Returns a length of time in the longest unit up to hours that has a whole number of it: `90 minutes`."""
+    units = ((unit, _MICROSECONDS[unit]) for unit in ("HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"))
+    unit, length = next((unit, length) for unit, length in units if microseconds % length == 0)
+    return f"{microseconds // length} {unit.lower()}s"
+
+
 def _total(units: Iterable[tuple[str, str]]) -> Span:
     numbers = [(Decimal(value), unit.removesuffix("S")) for value, unit in units]
     months = sum(int(number) * _MONTHS.get(unit, 0) for number, unit in numbers)

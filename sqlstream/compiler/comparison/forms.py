@@ -1,0 +1,241 @@
+"""What decides the state of a query, as texts: two queries with the same texts have the same state.
+
+Columns that nothing uses, names, and select lists between other operations have no part in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlstream.compiler.comparison.behind import keeps_all, keeps_groups, keeps_rows
+from sqlstream.compiler.comparison.relations import Relation, Step
+from sqlstream.compiler.comparison.terms import NotComparableError, Term, owned
+
+
+@dataclass(frozen=True)
+class FormRows:
+    """Where the rows of an operation come from: an operation as text, and its inputs."""
+
+    text: str
+    inputs: tuple[FormRows, ...] = ()
+
+
+@dataclass(frozen=True)
+class FormOperator:
+    """An operator that keeps state: its parts by name, and the rows that go in. `terms` are its keys and aggregates,
+    and `filters` the conditions on its keys, which Spark moves below.
+    """
+
+    kind: str
+    parts: Mapping[str, tuple[str, ...]]
+    inputs: tuple[FormRows, ...]
+    relation: Relation
+    terms: tuple[Term, ...]
+    filters: tuple[Term, ...] = ()
+
+
+@dataclass(frozen=True)
+class QueryForm:
+    """What decides the state of a query: the `rows` up to the last operator with state, the `operators` in it, and
+    `watermarks`. `behind` is what comes after it. `is_simple`: Spark's optimizer can remove nothing of the state
+    because of what is behind.
+    """
+
+    rows: FormRows
+    operators: tuple[FormOperator, ...]
+    watermarks: tuple[str, ...]
+    behind: tuple[str, ...]
+    is_simple: bool
+
+    def has_state_of(self, other: QueryForm) -> bool:
+        """Returns whether the state of both queries has the same content."""
+        same = self.rows == other.rows and self.watermarks == other.watermarks
+        return same and (self.behind == other.behind or (self.is_simple and other.is_simple))
+
+
+@dataclass(frozen=True)
+class _Used:
+    """A term that something above a relation uses. Spark can push a filter down, so its columns may not be stored."""
+
+    term: Term
+    in_filter: bool = False
+
+
+def form_of(query: Relation) -> QueryForm:
+    """Returns the form of a query. Raises: NotComparableError."""
+    return _FormWriter().write(query)
+
+
+class _FormWriter:
+    def __init__(self) -> None:
+        self._operators: list[FormOperator] = []
+        self._watermarks: list[str] = []
+
+    def write(self, query: Relation) -> QueryForm:
+        outputs = [each.term for each in query.columns]
+        last, conditions = _below(query)
+        below, behind = list(conditions), list[Term]()
+        is_simple = last.keeps_state
+        if last.step is Step.AGGREGATION:
+            calls = set(owned(outputs + below, last.number)) & set(last.calls)
+            below = [each for each in conditions if not calls & set(each.walk())]
+            behind = [each for each in conditions if calls & set(each.walk())]
+            is_simple = is_simple and keeps_groups(behind, calls, last) and all(keeps_all(each) for each in outputs)
+        elif last.step is Step.DEDUPLICATION:
+            below, behind = [], conditions
+            is_simple = is_simple and keeps_rows(conditions, last)
+        else:
+            is_simple = is_simple and all(keeps_all(each) for each in outputs)
+        if not is_simple:
+            below = list(conditions)
+            behind = []
+        used = [_Used(term) for term in outputs] + [_Used(term, in_filter=True) for term in conditions]
+        if is_simple and last.step is Step.DEDUPLICATION:
+            used = []  # its state has only the keys
+        _check_order(query, is_output=True)
+        rows = self._rows(last, used, below)
+        texts = (*(term.shown for term in outputs), *(f"where {text}" for text in _sorted(behind)))
+        return QueryForm(rows, tuple(self._operators), tuple(self._watermarks), texts, is_simple)
+
+    def _rows(self, relation: Relation, used: Sequence[_Used], above: Sequence[Term] = ()) -> FormRows:
+        """Returns the text of a relation, of whose columns `used` is used above, with the conditions `above` it."""
+        node, conditions = _below(relation)
+        if node is not relation:
+            _check_order(relation)
+        used = [*used, *(_Used(term, in_filter=True) for term in conditions)]
+        conditions += above
+        lower = _movable(node, conditions)
+        writers = {
+            Step.SOURCE: self._source,
+            Step.TABLE: self._source,
+            Step.WATERMARK: self._watermark,
+            Step.AGGREGATION: self._aggregation,
+            Step.DEDUPLICATION: self._deduplication,
+            Step.JOIN: self._join,
+            Step.UNION: self._union,
+        }
+        rows = writers[node.step](node, used, lower)
+        return _filter(rows, node, [each for each in conditions if each not in lower])
+
+    def _source(self, node: Relation, used: Sequence[_Used], _lower: Sequence[Term]) -> FormRows:
+        found = sorted({term.text for term in owned((each.term for each in used), node.number)})
+        prefix = "" if node.step is Step.SOURCE else f"{Step.TABLE} "
+        names = ", ".join(f"{text.removeprefix(node.detail + '.')} {node.types[text]}" for text in found)
+        return FormRows(f"{prefix}{node.detail}({names})")
+
+    def _watermark(self, node: Relation, used: Sequence[_Used], lower: Sequence[Term]) -> FormRows:
+        (time,) = node.terms
+        text = f"watermark {time.text}, {node.detail}"
+        self._watermarks.append(text)
+        return FormRows(text, (self._rows(node.inputs[0], [*used, _Used(time)], lower),))
+
+    def _aggregation(self, node: Relation, used: Sequence[_Used], lower: Sequence[Term]) -> FormRows:
+        wanted = set(owned((each.term for each in used), node.number))
+        calls = tuple(call for call in node.calls if call in wanted)
+        values = [_Used(term) for term in (*node.terms, *(call.parts[0] for call in calls))]
+        rows = self._rows(node.inputs[0], [*values, *(_Used(term, in_filter=True) for term in lower)], lower)
+        parts = {"keys": _shown(node.terms), "aggregates": _shown(calls)}
+        if node.keeps_state:
+            terms = (*node.terms, *calls)
+            self._operators.append(FormOperator("aggregation", parts, (rows,), node, terms, tuple(lower)))
+        return FormRows(f"aggregation by {_listed(parts['keys'])}: {_listed(parts['aggregates'])}", (rows,))
+
+    def _deduplication(self, node: Relation, used: Sequence[_Used], _lower: Sequence[Term]) -> FormRows:
+        rows = self._rows(node.inputs[0], [*used, *map(_Used, node.terms)])
+        keys = _shown(node.terms)
+        if node.keeps_state:
+            self._operators.append(FormOperator("deduplication", {"keys": keys}, (rows,), node, node.terms))
+        return FormRows(f"deduplication by {_listed(keys)} {node.detail}", (rows,))
+
+    def _join(self, node: Relation, used: Sequence[_Used], _lower: Sequence[Term]) -> FormRows:
+        inputs, parts = [], {"type": (node.detail,), "condition": _shown(node.terms)}
+        filters = [*(each.term for each in used if each.in_filter), *node.terms]
+        values = [each.term for each in used if not each.in_filter]
+        for name, rows in zip(("left", "right"), node.inputs, strict=True):
+            stored, compared = (_side(terms, rows, node.number) for terms in (values, filters))
+            parts[f"{name} columns"] = _shown(term.parts[0] for term in stored)
+            below = [_Used(term.parts[0]) for term in dict.fromkeys((*stored, *compared))]
+            inputs.append(self._rows(rows, below))
+        if node.keeps_state:
+            self._operators.append(FormOperator("join", parts, tuple(inputs), node, node.terms))
+        described = "; ".join(f"{name}: {_listed(texts)}" for name, texts in parts.items())
+        return FormRows(f"join with {described}", tuple(inputs))
+
+    def _union(self, node: Relation, used: Sequence[_Used], _lower: Sequence[Term]) -> FormRows:
+        wanted = set(owned((each.term for each in used), node.number))
+        terms = [each.term for each in node.columns if each.term in wanted]
+        branches = []
+        for index, rows in enumerate(node.inputs):
+            selected = [term.parts[index] for term in terms]
+            below = self._rows(rows, list(map(_Used, selected)))
+            branches.append(FormRows(f"select {_listed(_shown(selected))}", (below,)))
+        return FormRows("union", tuple(branches))
+
+
+def _below(relation: Relation) -> tuple[Relation, list[Term]]:
+    """Returns the first relation that is neither a select list nor a filter, and the conditions above it."""
+    conditions: list[Term] = []
+    while relation.step in (Step.SELECT, Step.FILTER):
+        conditions = [*(relation.terms if relation.step is Step.FILTER else ()), *conditions]
+        (relation,) = relation.inputs
+    return relation, conditions
+
+
+def _check_order(relation: Relation, *, is_output: bool = False) -> None:
+    """Raises: NotComparableError if select lists above an aggregation name its results in different orders, or one of
+    them again and again. Spark combines select lists, and removes columns that nothing uses, but not always, so the
+    order in which it stores the results is unknown. A single list for the output is as written.
+    """
+    layers = []
+    while relation.step in (Step.SELECT, Step.FILTER):
+        layers += [relation.calls] if relation.step is Step.SELECT else []
+        (relation,) = relation.inputs
+    if relation.step is not Step.AGGREGATION or (is_output and len(layers) == 1):
+        return
+    places = {call: index for index, call in enumerate(relation.calls)}
+    for layer in layers:
+        parts = (part for term in layer for part in term.walk())
+        order = [places[part] for part in parts if part.owner == relation.number and part in places]
+        if order != sorted(order):
+            raise NotComparableError("select lists with the results of an aggregation in different orders")
+
+
+def _filter(rows: FormRows, node: Relation, conditions: Sequence[Term]) -> FormRows:
+    """Returns rows with a filter. Above a join of streams the order of conditions can decide that of its keys."""
+    if not conditions:
+        return rows
+    texts = _shown(conditions) if _is_ordered(node) else _sorted(conditions)
+    return FormRows(f"where {' and '.join(texts)}", (rows,))
+
+
+def _movable(node: Relation, conditions: Sequence[Term]) -> list[Term]:
+    """Returns the conditions above a relation that Spark moves below it: those on the keys of an aggregation, and those
+    on other columns than the time of a watermark. Above a join of streams, their order then decides that of its keys.
+    """
+    if _is_ordered(node) or node.step not in (Step.AGGREGATION, Step.WATERMARK):
+        return []
+    own = {*node.terms} if node.step is Step.WATERMARK else {*node.calls}
+    return [each for each in conditions if not own & set(each.walk()) and each.has_columns]
+
+
+def _is_ordered(node: Relation) -> bool:
+    return any(each.step is Step.JOIN and each.keeps_state for each in node.walk())
+
+
+def _side(terms: Iterable[Term], rows: Relation, number: int) -> list[Term]:
+    """Returns the columns of one side of a join that `terms` use, in their order in the rows of the side."""
+    wanted = set(owned(terms, number))
+    return [each.term for each in rows.columns if each.term in wanted]
+
+
+def _sorted(terms: Iterable[Term]) -> list[str]:
+    return sorted({term.shown for term in terms})
+
+
+def _shown(terms: Iterable[Term]) -> tuple[str, ...]:
+    return tuple(term.shown for term in terms)
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return ", ".join(texts) or "nothing"

@@ -1,0 +1,1 @@
+"""Compares two versions of a stateful query without Spark."""

@@ -1,0 +1,77 @@
+"""The columns of a query's inputs, now and when its ledger was written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlstream.compiler.comparison.queries import InputTable
+from sqlstream.compiler.comparison.terms import NotComparableError
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.node_ids import seed_id, source_id
+from sqlstream.project.types.cursor import TypeSyntaxError
+from sqlstream.project.types.parser import parse_schema
+from sqlstream.project.types.types import Field, Struct, type_name
+from sqlstream.state.ledger import QueryIdentity
+from sqlstream.state.signature.signature import shown_source
+
+InputColumns = Mapping[str, tuple[tuple[str, str], ...]]
+"""The names and types of the columns of inputs, by the full name of a source table or the name of a seed."""
+
+
+def input_columns(compiled: CompiledProject, model: CompiledModel) -> InputColumns:
+    """Returns the columns of all inputs of the query of `model` that the compiler knows, without stored outputs, whose
+    columns another query decides.
+    """
+    nodes = {
+        table.full_name: source_id(compiled.project.name, table)
+        for table in compiled.tables_of(model.unique_id)
+        if table.stored is None
+    }
+    seeds = {seed.name: seed_id(compiled.project.name, seed.name) for seed in compiled.project.seeds}
+    upstream = compiled.upstream(model.unique_id)
+    nodes |= {name: node for name, node in seeds.items() if node in upstream}
+    found = ((name, compiled.known_columns(node)) for name, node in nodes.items())
+    return {name: _texts(columns) for name, columns in found if columns is not None}
+
+
+def _texts(columns: tuple[Field, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple((column.name, type_name(column.type)) for column in columns)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The inputs of one version of a query. `new` is the current version, with the columns that `columns` has."""
+
+    identity: QueryIdentity
+    new: QueryIdentity
+    columns: InputColumns
+
+    def find(self, path: tuple[str, ...]) -> InputTable:
+        """Returns the table at the end of a path of views. Raises: NotComparableError if its columns are unknown."""
+        via = "/".join(path)
+        for use in self.identity.sources:
+            if use.via == via and not use.stored:
+                time, _, delay = (use.watermark or "").partition(" ")
+                watermark = (time, delay) if use.watermark else None
+                columns = self._columns(use.table)
+                return InputTable(shown_source(use.name), columns, True, watermark)
+        for name in self.columns:
+            if name.replace(".", "__", 1) == path[-1] and name not in {use.table for use in self.identity.sources}:
+                return InputTable(name, self._columns(name), streaming=False)
+        raise NotComparableError(f"`{path[-1]}` is unknown")
+
+    def _columns(self, name: str) -> tuple[tuple[str, str], ...]:
+        then, now = self.identity.schemas.get(name), self.new.schemas.get(name)
+        contents = [each.contents.get(name) for each in (self.identity, self.new)]
+        if name in self.columns and then == now and (then is not None or contents[0] == contents[1] is not None):
+            return self.columns[name]
+        if then is None:
+            raise NotComparableError(f"the columns of `{name}` are unknown")
+        try:
+            schema = parse_schema(then)
+        except TypeSyntaxError as error:
+            raise NotComparableError(f"the columns of `{name}` are unknown") from error
+        if not isinstance(schema, Struct):
+            raise NotComparableError(f"the columns of `{name}` are unknown")
+        return _texts(schema.fields)

@@ -1,0 +1,67 @@
+"""Judges a change of a stateful query without Spark, where the SQL before and after leaves no doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlstream.compiler.comparison.exact import is_exact
+from sqlstream.compiler.comparison.forms import FormRows, QueryForm, form_of
+from sqlstream.compiler.comparison.queries import QueryReader
+from sqlstream.compiler.comparison.terms import NotComparableError
+from sqlstream.compiler.sql.sql_text import PYTHON
+from sqlstream.state.changes import Change
+from sqlstream.state.comparison.inputs import InputColumns, Inputs
+from sqlstream.state.judgement import Judgement, other_differences
+from sqlstream.state.ledger import Ledger, QueryIdentity, changes_results
+from sqlstream.state.signature.compare import state_differences
+from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature, shown_source
+
+_ZONE = "spark.sql.session.timeZone"
+
+
+def judge_by_sql(
+    ledger: Ledger, new: QueryIdentity, changes: Sequence[Change], columns: InputColumns
+) -> Judgement | None:
+    """Returns the judgement of `changes` of the query in `ledger`, whose inputs have `columns`. None if only Spark can
+    tell. It is the one that Spark's plans would lead to.
+    """
+    old = ledger.identity
+    if any(change.is_python for change in changes) or _calls_python(old) or _calls_python(new):
+        return None
+    try:
+        before, after = _form(old, new, columns), _form(new, new, columns)
+    except (NotComparableError, RecursionError):
+        return None
+    is_same, are_exact = before.has_state_of(after), is_exact(before) and is_exact(after)
+    other_zone = old.settings.get(_ZONE) != new.settings.get(_ZONE)  # no exact expression depends on it
+    if not are_exact and (other_zone or not is_same):
+        return None
+    signatures = _signature(before, old), _signature(after, new)
+    known = {shown_source(name) for name in (*(use.name for use in old.sources), *ledger.retired)}
+    differences = (*state_differences(*signatures, known), *other_differences(old, new, signatures[1]))
+    if differences:
+        return Judgement(is_safe=False, differences=differences)
+    return Judgement(is_safe=True, by_sql=True) if is_same and not _other_results(old, new) else None
+
+
+def _calls_python(identity: QueryIdentity) -> bool:
+    return any(":" in name or text.startswith(PYTHON) for name, text in identity.fingerprints.items())
+
+
+def _other_results(old: QueryIdentity, new: QueryIdentity) -> bool:
+    """Returns whether a setting changed that shows in Spark's plans."""
+    return any(changes_results(name) and new.settings.get(name, text) != text for name, text in old.settings.items())
+
+
+def _form(identity: QueryIdentity, new: QueryIdentity, columns: InputColumns) -> QueryForm:
+    inputs = Inputs(identity, new, columns)
+    return form_of(QueryReader(identity.models, identity.deduplicated, inputs.find).read(identity.model))
+
+
+def _signature(form: QueryForm, identity: QueryIdentity) -> StateSignature:
+    operators = tuple(StateOperator(each.kind, each.parts, tuple(map(_rows, each.inputs))) for each in form.operators)
+    return StateSignature(operators, identity.output_mode, form.watermarks if operators else (), "")
+
+
+def _rows(rows: FormRows) -> InputRows:
+    return InputRows(rows.text, tuple(map(_rows, rows.inputs)))

@@ -1,0 +1,146 @@
+"""`plan` without Spark decides edits as real Spark does, or leaves them undecided."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[3] / "spark" / "changes"))
+
+from edits import EDITS, TWO_KEYS, Edit, aggregation
+from planned_edits import SETTINGS, planned
+
+from sqlstream.state.verdicts import QueryVerdict, Verdict
+
+RESUMES = frozenset({Verdict.RESUME, Verdict.UNCHANGED})
+COSMETIC = frozenset(edit.name for edit in EDITS if edit.kind == "cosmetic")
+MOST_UNDECIDED = 1 / 3
+"""The greatest share of the edits of the change matrix that may need Spark."""
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, QueryVerdict]:
+    """The verdict on each edit of the change matrix."""
+    root = tmp_path_factory.mktemp("edits")
+    groups = {group: [edit for edit in EDITS if edit.group == group] for group in ("queries", *SETTINGS)}
+    found = {group: planned(edits, root / group, group=group) for group, edits in groups.items()}
+    return {name: verdict for each in found.values() for name, verdict in each.items()}
+
+
+def test_no_verdict_differs_from_that_of_spark(verdicts: dict[str, QueryVerdict]) -> None:
+    """An edit resumes or is refused only if the change matrix, which real Spark confirms, says so."""
+    decided = [(edit, verdicts[edit.name].verdict) for edit in EDITS]
+    wrong = {
+        edit.name: (edit.expected, verdict)
+        for edit, verdict in decided
+        if verdict is not Verdict.UNDECIDED and (verdict in RESUMES) != (edit.expected == "resume")
+    }
+
+    assert wrong == {}
+
+
+def test_few_edits_need_spark(verdicts: dict[str, QueryVerdict]) -> None:
+    """Without Spark, most edits have a verdict."""
+    counts = Counter(verdict.verdict for verdict in verdicts.values())
+    print(", ".join(f"{number} {verdict}" for verdict, number in counts.items()))
+
+    assert counts[Verdict.UNDECIDED] <= MOST_UNDECIDED * len(EDITS)
+
+
+def test_all_cosmetic_edits_resume(verdicts: dict[str, QueryVerdict]) -> None:
+    """Formatting, names, the order of conditions, `count(1)`, and a split into models need no Spark."""
+    assert {name for name in COSMETIC if verdicts[name].verdict not in RESUMES} == set()
+
+
+def test_operands_decide_the_order_of_aggregates(pairs: dict[str, Verdict]) -> None:
+    """Spark stores the results of aggregate functions in the order of the text, also where it has no other meaning."""
+    assert pairs[OPERANDS] is Verdict.REFUSE
+
+
+def test_a_refusal_says_what_spark_would_say(verdicts: dict[str, QueryVerdict]) -> None:
+    """The reasons have the words of those from Spark's plan."""
+    assert verdicts["sum_times"].reason == (
+        "the aggregates of the aggregation changed from `sum(shop.orders.v)` to `sum(1000 * shop.orders.v)`"
+    )
+    assert verdicts["where_added"].reason == "the input of the aggregation now has `where shop.orders.v > 2`"
+
+
+ORDERS = "{{ source('shop', 'orders') }}"
+KEPT = aggregation("k, count(*) as n, max(v) as m")
+INNER = f"with c as (select k, count(*) as n, sum(v) as s from {ORDERS} group by k) "
+
+ONLY_SPARK_CAN_TELL = {
+    "a coalesce that needs no second argument": (
+        aggregation("k, coalesce(count(*), max(v)) as n"),
+        aggregation("k, count(*) as n, max(v) as m"),
+    ),
+    "a HAVING that is never true": (KEPT, f"{KEPT} having count(*) is null"),
+    "two HAVING that exclude each other": (KEPT, f"{KEPT} having count(*) > 1 and count(*) <= 1"),
+    "a HAVING with a key in it": (KEPT, f"{KEPT} having max(v) > 3 or k = 'a'"),
+    "results in another order than in the list below": (
+        INNER + "select n, s from c",
+        INNER + "select s, n from c",
+    ),
+    "a repeated key": (TWO_KEYS, TWO_KEYS.replace("by k, g", "by k, g, k")),
+    "a literal that Spark casts to the same value": (
+        aggregation("k, count(*) as n", "where d > 1.5"),
+        aggregation("k, count(*) as n", "where d > 1.50"),
+    ),
+    "a condition that follows from another one": (
+        aggregation("k, count(*) as n", "where v = 3"),
+        aggregation("k, count(*) as n", "where v = 3 and v > 2"),
+    ),
+    "a count of a column that is never null": (
+        aggregation("k, count(*) as n", "where v > 2"),
+        aggregation("k, count(v) as n", "where v > 2"),
+    ),
+    "try_cast": (aggregation("cast(d as int) as i", keys="1"), aggregation("try_cast(d as int) as i", keys="1")),
+    "a random number": (aggregation("k, sum(v) as s"), aggregation("k, sum(v * rand()) as s")),
+    "a string with a backslash": (
+        aggregation("k, count(*) as n", "where k rlike '\\\\d'"),
+        aggregation("k, count(1) as n", "where k rlike '\\\\d'"),
+    ),
+}
+
+OPERANDS = "aggregates in the order of operands"
+OTHERS = {OPERANDS: (aggregation("k, sum(v) + count(*) as n"), aggregation("k, count(*) + sum(v) as n"))}
+SAME = {
+    "a HAVING on a key and a WHERE": (
+        aggregation("k, count(*) as n", "where k > 'a'"),
+        aggregation("k, count(*) as n", having="having k > 'a'"),
+    ),
+    "another function of the time behind": (
+        aggregation("k, count(*) as n, now() as at"),
+        aggregation("k, count(*) as n, current_date() as at"),
+    ),
+    "a CTE that hides a CTE": (
+        f"with o as (select * from {ORDERS}) select k, sum(v) as s from o group by k",
+        f"with o as (select * from {ORDERS}), p as (select * from o) select k, sum(v) as s from p group by k",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Verdict]:
+    """The verdicts on the edits above."""
+    edits = {
+        name: Edit(f"pair_{index}", "", name, before, after, "")
+        for index, (name, (before, after)) in enumerate((ONLY_SPARK_CAN_TELL | SAME | OTHERS).items())
+    }
+    found = planned(list(edits.values()), tmp_path_factory.mktemp("pairs"))
+    return {name: found[edit.name].verdict for name, edit in edits.items()}
+
+
+@pytest.mark.parametrize("name", ONLY_SPARK_CAN_TELL)
+def test_what_the_optimizer_can_change_needs_spark(name: str, pairs: dict[str, Verdict]) -> None:
+    """The SQL does not show what Spark's optimizer makes of it."""
+    assert pairs[name] is Verdict.UNDECIDED
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_the_same_state_in_other_words_resumes(name: str, pairs: dict[str, Verdict]) -> None:
+    """Two ways to write the same query have the same state."""
+    assert pairs[name] is Verdict.RESUME
