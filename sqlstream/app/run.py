@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from sqlstream.app.explain_model import emission_of
 from sqlstream.app.loading.artifacts import write_compiled
@@ -88,7 +89,7 @@ def _run_loaded(attempt: LoadAttempt, request: RunRequest, record: RunRecorder, 
     models = add_quarantines(loaded.compiled, models, request.selection)
     involved = {*chosen, *(model.unique_id for model in models)}
     check_selected(attempt, loaded, involved, lambda line: record(Notice(line)))
-    request = _with_accepted(loaded, models, request)
+    request = _with_names(loaded, models, request)
     loaded, models = _with_trigger(loaded, models, request)
     _check_count(loaded, models)
     write_compiled(loaded, tuple(loaded.compiled.models.values()))
@@ -128,21 +129,34 @@ def _skip_all(models: tuple[CompiledModel, ...], notify: Callable[[RunEvent], No
     return results
 
 
-def _with_accepted(loaded: Loaded, models: tuple[CompiledModel, ...], request: RunRequest) -> RunRequest:
-    """Returns the request with `accept_state_change` replaced by the names of the queries that it selects.
+def _with_names(loaded: Loaded, models: tuple[CompiledModel, ...], request: RunRequest) -> RunRequest:
+    """Returns the request with `accept_state_change` and `migrate` replaced by the names of the queries that they
+    select. Raises: as `_names`.
+    """
+    accepted, migrated = (
+        _names(loaded, models, flag, selectors, request.selection.state)
+        for flag, selectors in (("--accept-state-change", request.accept_state_change), ("--migrate", request.migrate))
+    )
+    return replace(request, accept_state_change=accepted, migrate=migrated)
+
+
+def _names(
+    loaded: Loaded, models: tuple[CompiledModel, ...], flag: str, selectors: tuple[str, ...], state: Path | None
+) -> tuple[str, ...]:
+    """Returns the names of the queries that the selectors of an option select.
 
     Raises: FindingsError for a selector that is invalid or matches nothing; UsageError if it selects no query of this
     run.
     """
-    accepted: list[str] = []
-    for selector in request.accept_state_change:
-        chosen, _ = select(loaded.compiled, Selection((selector,), state=request.selection.state))
+    names: list[str] = []
+    for selector in selectors:
+        chosen, _ = select(loaded.compiled, Selection((selector,), state=state))
         found = [model.name for model in models if model.unique_id in chosen]
         if not found:
-            problem = f"--accept-state-change {selector} selects no query of this run"
+            problem = f"{flag} {selector} selects no query of this run"
             raise UsageError(f"{problem}; {did_you_mean(selector, [model.name for model in models])}")
-        accepted += found
-    return replace(request, accept_state_change=tuple(accepted))
+        names += found
+    return tuple(names)
 
 
 def _check_count(loaded: Loaded, models: tuple[CompiledModel, ...]) -> None:
