@@ -167,6 +167,8 @@ CODES: dict[str, str] = {
     "stored-missing": "A query reads the stored output of a model that has not written any.",
     "torn-checkpoint": "A file of a checkpoint or output is incomplete or missing.",
     "source-file-gone": "A query stopped in a batch, and files of that batch are gone.",
+    "cannot-repartition": "Spark cannot change the number of partitions of a query's state.",
+    "unfinished-repartition": "A repartition of a query's state was interrupted.",
     "query-in-use": "Another process is running the query.",
     "parallel-version": "A new version of a query cannot run beside its current one.",
     "version-empty": "A version without rows cannot become the current one.",

@@ -68,9 +68,9 @@ class RunRequest:
     """A run: what to start, and when to stop.
 
     With `full_refresh`, all queries start over. `accept_state_change` are selectors of changed queries that may resume
-    with their state. `parallel` are selectors of queries whose new version runs beside the current one. With
-    `console_to_stderr`, console sinks print to stderr. `limit` is the number of rows of a memory
-    sink's table to show at the end (None: all).
+    with their state. `migrate` are selectors of queries whose state moves to the target's number of partitions,
+    `parallel` those of queries whose new version runs beside the current one. With `console_to_stderr`, console sinks
+    print to stderr. `limit` is the number of rows of a memory sink's table to show at the end (None: all).
     """
 
     project: ProjectRequest
@@ -78,6 +78,7 @@ class RunRequest:
     available_now: bool = False
     limits: RunLimits = NO_LIMITS
     accept_state_change: tuple[str, ...] = ()
+    migrate: tuple[str, ...] = ()
     full_refresh: bool = False
     parallel: tuple[str, ...] = ()
     debug: bool = False

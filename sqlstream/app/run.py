@@ -138,6 +138,7 @@ def _with_named(loaded: Loaded, models: tuple[CompiledModel, ...], request: RunR
     return replace(
         request,
         accept_state_change=names("--accept-state-change", request.accept_state_change),
+        migrate=names("--migrate", request.migrate),
         parallel=names("--parallel", request.parallel),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-SELECTOR_FLAGS = frozenset({"-s", "--select", "--exclude", "-m", "--models", "--accept-state-change"})
+SELECTOR_FLAGS = frozenset({"-s", "--select", "--exclude", "-m", "--models", "--accept-state-change", "--migrate"})
 
 
 def join_selectors(arguments: Sequence[str]) -> list[str]:

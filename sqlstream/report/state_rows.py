@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from sqlstream.report.numbers import bytes_text, count_text
+from sqlstream.report.numbers import bytes_text, count_text, plural
 from sqlstream.report.rows import rows_json, rows_text
 from sqlstream.report.table import table_text
-from sqlstream.state.results.state import ShownState, StateSize, StoreSize
+from sqlstream.state.results.state import Repartitioned, ShownState, StateSize, StoreSize
 
 _HEADER = ("operator", "partition", "rows", "on disk")
 
@@ -42,6 +42,15 @@ def _line(size: StoreSize) -> str:
 def _partitions(size: StoreSize) -> list[tuple[int, int, int]]:
     rows = {each.partition: each.rows for each in size.partitions}
     return [(each, rows.get(each, 0), size.bytes_on_disk.get(each, 0)) for each in sorted({*rows, *size.bytes_on_disk})]
+
+
+def repartitioned_text(done: Repartitioned) -> str:
+    """Returns what a repartition did."""
+    archived = f"Archived what an interrupted repartition left, in {done.archived}\n" if done.archived else ""
+    if done.before == done.after:
+        return f"{archived}Nothing to do: the state of `{done.model}` has {plural(done.after, 'partition')} already."
+    text = f"Repartitioned the state of `{done.model}` from {done.before} to {plural(done.after, 'partition')}"
+    return f"{archived}{text}, as batch {done.batch} of version {done.version}."
 
 
 def size_json(size: StateSize) -> str:

@@ -24,26 +24,30 @@ from sqlstream.state.batch_logs import (
     source_forms,
 )
 from sqlstream.state.refusals import refresh_text
+from sqlstream.state.repartition.batches import RepartitionBatch, last_repartition
+from sqlstream.state.repartition.refusals import UNFINISHED, unfinished
 
 
 @dataclass(frozen=True)
 class Damage:
-    """One torn entry, or the missing files of an uncommitted batch. `files` are the damaged or missing files in order.
-    `archive` are the entries to archive so that the query can resume, empty if it cannot.
+    """One torn entry, the missing files of an uncommitted batch, or a `repartition` that was interrupted. `files` are
+    the damaged or missing files in order. `archive` are the entries to archive so that the query can resume, empty if
+    it cannot.
     """
 
     code: str
     files: tuple[str, ...]
     batch: int
     archive: tuple[str, ...]
+    repartition: RepartitionBatch | None = None
 
 
 def find_damage(logs: BatchLogs, missing: Callable[[Sequence[str]], Sequence[str]]) -> list[Damage]:
-    """Returns the torn entries, or if there are none, the missing files of the uncommitted batch. `missing` returns
-    the URIs of files that do not exist.
+    """Returns the torn entries, or if there are none, an interrupted repartition or the missing files of the
+    uncommitted batch. `missing` returns the URIs of files that do not exist.
     """
     state = _State(logs)
-    return list(state.torn()) or list(state.missing_files(missing))
+    return list(state.torn()) or list(state.repartition()) or list(state.missing_files(missing))
 
 
 class _State:
@@ -105,6 +109,17 @@ class _State:
         logs = [*([self._logs.sink] if self._logs.sink else []), self._logs.offsets]
         return [log.path(number) for log in logs for number in log.names if number > self._committed]
 
+    def repartition(self) -> Iterator[Damage]:
+        """Yields the last batch if it is a repartition that is not committed, or is not in the log of the sink yet."""
+        found, sink = last_repartition(self._logs.offsets), self._logs.sink
+        if found is None:
+            return
+        if found.number > self._committed:
+            entry = self._logs.offsets.path(found.number)
+            yield Damage(UNFINISHED, (entry,), found.number, (entry,), found)
+        elif sink is not None and found.number - 1 in sink.names and found.number not in sink.names:
+            yield Damage(UNFINISHED, (f"{sink.folder}/{found.number}",), found.number, (), found)
+
     def missing_files(self, missing: Callable[[Sequence[str]], Sequence[str]]) -> Iterator[Damage]:
         logs, batch = self._logs, self._logs.offsets.last
         if batch <= self._committed or (logs.sink is not None and batch in logs.sink.names):
@@ -127,6 +142,9 @@ class _State:
 
 def damage_finding(model: str, damage: Damage, location: Location) -> Finding:
     """Returns the finding that the query of `model` cannot resume."""
+    if damage.repartition is not None:
+        batch, lacking = damage.repartition, None if damage.archive else damage.files[0]
+        return unfinished(model, batch.number, batch.before, batch.after, lacking, location)
     first, more = damage.files[0], len(damage.files) - 1
     named = f"{first} and {more:,} more" if more else first
     repair = f"`sqlstream state repair {model}`"

@@ -18,6 +18,8 @@ from sqlstream.state.plan import CheckpointState, QueryPlan
 from sqlstream.state.progress.source_files import FileChoice
 from sqlstream.state.readers import source_uses
 from sqlstream.state.refusals import StartRefusal, refusal_findings
+from sqlstream.state.repartition.batches import PARTITIONS, target_partitions
+from sqlstream.state.repartition.refusals import has_rocksdb
 from sqlstream.state.verdicts import QueryVerdict, Verdict, verdict_of
 
 _STARTS_OVER = (Verdict.NEW, Verdict.REFUSE, Verdict.REBUILD, Verdict.UNKNOWN)
@@ -47,7 +49,7 @@ def describe(
         tuple(refusal_findings([plan])) if isinstance(plan, StartRefusal) else (),
         changes,
         tuple(_columns(old, identity)) if old is not None else (),
-        tuple(_frozen(compiled, old)) if old is not None and state.is_used else (),
+        tuple(_frozen(compiled, model.name, old)) if old is not None and state.is_used else (),
         tuple(_sql(old, identity, changes)) if old is not None else (),
         tuple(_reads_again(compiled, model)) if verdict in _STARTS_OVER else (),
         tuple(_shared(compiled, model, changes)),
@@ -61,11 +63,17 @@ def _columns(old: QueryIdentity, new: QueryIdentity) -> Iterator[str]:
             yield from (change.text for change in column_changes(before[each.sink_path], each))
 
 
-def _frozen(compiled: CompiledProject, old: QueryIdentity) -> Iterator[str]:
-    for name in FROZEN_SETTINGS:
-        given, kept = compiled.project.target.spark.get(name), old.settings.get(name)
-        if given is not None and kept is not None and str(given) != kept:
-            yield f"{name} stays {kept}, as in the checkpoint; {given} would apply only after a full refresh"
+def _frozen(compiled: CompiledProject, name: str, old: QueryIdentity) -> Iterator[str]:
+    settings = compiled.project.target.spark
+    can_move = target_partitions(settings, old) is not None and has_rocksdb(old.settings)
+    for setting in FROZEN_SETTINGS:
+        given, kept = settings.get(setting), old.settings.get(setting)
+        if given is None or kept is None or str(given) == kept:
+            continue
+        way = f"`sqlstream run --migrate {name}` changes it to {given}"
+        if setting != PARTITIONS or not can_move:
+            way = f"{given} would apply only after a full refresh"
+        yield f"{setting} stays {kept}, as in the checkpoint; {way}"
 
 
 def _sql(old: QueryIdentity, new: QueryIdentity, changes: tuple[Change, ...]) -> Iterator[tuple[str, str, str]]:

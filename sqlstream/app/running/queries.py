@@ -13,6 +13,7 @@ from sqlstream.app.running.jars import session_connectors
 from sqlstream.app.running.ledgers import LedgerUpdater, write_before_start
 from sqlstream.app.running.live_tables import serving
 from sqlstream.app.running.local_files import empty_source_lines, is_small
+from sqlstream.app.running.partitions.migration import check_migrations, migrate
 from sqlstream.app.running.ready import CheckContext, CheckedQuery, check_all, storage_location
 from sqlstream.app.running.restarts import Restarts
 from sqlstream.app.running.session import check_java, check_target, start_session
@@ -65,6 +66,7 @@ def run_queries(
             runtime.cluster.follow(lambda text: notify(Notice(text)), signals.check)
         checks = CheckContext(loaded, request, runtime, secrets, locks)
         ready = check_all(checks, models, signals)
+        check_migrations(ready, checks)
         return _run_ready(checks, ready, notify, signals)
 
 
@@ -87,6 +89,7 @@ def _run_ready(
         _notify_unusual(item, notify)
     signals.check()
     _for_each(ready, checks, CheckedQuery.lock)
+    ready = migrate(ready, checks, notify)
     _for_each(ready, checks, write_before_start)
     orders = [item.order(checks) for item in ready]
     ledgers = LedgerUpdater(ready, checks, notify)

@@ -30,6 +30,7 @@ from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import checkpoint_path, query_root, version_root
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
 from sqlstream.state.refusals import StartRefusal, refusal_findings
+from sqlstream.state.repartition.ledger import migrated
 from sqlstream.state.restarts import unrestartable
 
 POLL_SECONDS = 0.1
@@ -133,11 +134,15 @@ class CheckedQuery:
             for output, place, identity in sinks
         ]
 
+    def logged_outputs(self, checks: CheckContext) -> tuple[str, ...]:
+        """Returns the folders of the file sinks that log their batches."""
+        pairs = zip(self.query.identity.by_sink, self.places(checks), strict=True)
+        return tuple(place for identity, place in pairs if identity.adds_files and place is not None)
+
     def check_whole(self, checks: CheckContext) -> None:
         """Checks that the query can resume on its checkpoint without loss. Raises: FindingsError."""
         model, session = self.query.model, checks.runtime.session
-        pairs = zip(self.query.identity.by_sink, self.places(checks), strict=True)
-        outputs = [place for identity, place in pairs if identity.adds_files] or [None]
+        outputs = self.logged_outputs(checks) or (None,)
         checkpoint = checkpoint_path(self.root, self.plan.version)
         with storage_problems(self.root, storage_location(checks.loaded, model), checks.secrets):
             found = [damage for output in outputs for damage in checkpoint_damage(session, checkpoint, output)]
@@ -257,7 +262,10 @@ def _check(checks: CheckContext, model: CompiledModel) -> CheckedQuery | StartRe
             raise FindingsError([_started_meanwhile(model)])
     resumes = state.is_used and not request.full_refresh and unrestartable(loaded.compiled, model) is None
     compiled = checks.outputs.resolve([model.unique_id])
-    query = prepare_query(compiled, model, checks.runtime, secrets, state.ledger if resumes else None)
+    ledger = state.ledger if resumes else None
+    if ledger is not None and model.name in request.migrate:
+        ledger = migrated(ledger, loaded.compiled.project.target.spark)
+    query = prepare_query(compiled, model, checks.runtime, secrets, ledger)
     options = StartOptions(model.name in request.accept_state_change, request.full_refresh, is_parallel)
     plan = plan_query(
         query.identity,

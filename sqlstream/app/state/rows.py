@@ -15,6 +15,8 @@ from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.state_rows import partition_sizes, show_store, stores_of
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import error_finding
+from sqlstream.spark.storage.batch_logs import read_offsets
+from sqlstream.state.repartition.batches import batch_partitions
 from sqlstream.state.results.state import ShownState, StateSize, StateStore, StoreSize
 
 _FILE = re.compile(r"(?P<operator>\d+)/(?P<partition>\d+)/")
@@ -73,12 +75,15 @@ def _unreadable(query: StoredQuery, error: BaseException, request: ProjectReques
 
 
 def _bytes_on_disk(query: StoredQuery) -> dict[int, dict[int, int]]:
-    """Returns the bytes of the files of each operator, by partition."""
+    """Returns the bytes of the files of each operator, by partition. Files of partitions that the state no longer has
+    remain after a repartition, and do not count.
+    """
     storage, checkpoint = query.storages.of(query.checkpoint)
+    count = batch_partitions(read_offsets(storage, checkpoint), query.state.last_commit)
     found: dict[int, dict[int, int]] = {}
     for file in storage.files(f"{checkpoint}/state"):
         match = _FILE.match(file.name)
-        if match is not None:
+        if match is not None and (count is None or int(match["partition"]) < count):
             sizes = found.setdefault(int(match["operator"]), {})
             partition = int(match["partition"])
             sizes[partition] = sizes.get(partition, 0) + file.size

@@ -91,6 +91,14 @@ class Duration(click.ParamType[float]):
     help="Changed queries that keep their state; same syntax as --select.",
 )
 @click.option(
+    "--migrate",
+    multiple=True,
+    metavar="SELECTOR...",
+    envvar="SQLSTREAM_MIGRATE",
+    show_envvar=True,
+    help="Queries whose state moves to the target's number of shuffle partitions; same syntax as --select.",
+)
+@click.option(
     "-f",
     "--full-refresh",
     is_flag=True,
@@ -125,6 +133,7 @@ def run(
     fail_fast: bool,
     threads: int | None,
     accept_state_change: tuple[str, ...],
+    migrate: tuple[str, ...],
     full_refresh: bool,
     parallel: tuple[str, ...],
     log_format: str,
@@ -144,6 +153,7 @@ def run(
         available_now=available_now,
         limits=RunLimits(stop_after, until_idle, fail_fast, threads),
         accept_state_change=accept_state_change,
+        migrate=migrate,
         full_refresh=full_refresh,
         parallel=parallel,
         debug=debug,

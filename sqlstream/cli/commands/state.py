@@ -12,7 +12,7 @@ from sqlstream.cli.output import echo_progress, output_option, refusals_printed
 from sqlstream.cli.terminal import terminal_width
 from sqlstream.report.output_files import files_json, files_notes, files_text, repaired_text
 from sqlstream.report.state_history import history_json, history_text
-from sqlstream.report.state_rows import size_json, size_text, state_json, state_text
+from sqlstream.report.state_rows import repartitioned_text, size_json, size_text, state_json, state_text
 
 version_option = click.option(
     "--version",
@@ -108,6 +108,23 @@ def size(project: ProjectRequest, debug: bool, version: int | None, output: str,
     with refusals_printed(output, debug):
         found = state_size(project, model, version=version)
     click.echo(size_json(found) if output == "json" else size_text(found))
+
+
+@state.command("repartition", short_help="Change the number of partitions of a query's state.")
+@project_options
+@version_option
+@click.argument("model", metavar="MODEL")
+@click.argument("partitions", metavar="N", type=click.IntRange(min=1))
+def repartition(project: ProjectRequest, debug: bool, version: int | None, model: str, partitions: int) -> None:
+    """Change the state of MODEL's query to N partitions. Its later runs use N as spark.sql.shuffle.partitions.
+
+    Stop the run of MODEL first. Needs Spark 4.2 and the state store RocksDB. Deletes nothing.
+    """
+    require_spark_system("state repartition")
+    del debug
+    from sqlstream.app.state.repartition import repartition_query
+
+    click.echo(repartitioned_text(repartition_query(project, model, partitions, version=version)))
 
 
 @state.command("repair", short_help="Move away what a killed run left.")

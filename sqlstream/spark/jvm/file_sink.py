@@ -7,7 +7,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from sqlstream.spark.jvm.gateway import java_class, jvm_of
+from sqlstream.spark.jvm.gateway import java_array, java_class, jvm_of
+from sqlstream.state.batch_logs import SINK_LOG
 
 DATA_SOURCES = "org.apache.spark.sql.execution.datasources"
 
@@ -28,6 +29,21 @@ def file_sink(
 def add_batch(sink: Any, number: int, rows: DataFrame) -> None:
     """Writes the rows of a batch with `sink`, unless its log has the batch. Raises: Spark's errors."""
     sink.addBatch(number, rows._jdf)  # noqa: SLF001
+
+
+def sink_log(session: SparkSession, path: str) -> Any:
+    """Returns the JVM's FileStreamSinkLog of the folder `path`; see `add_empty_batch`. Raises: Spark's errors."""
+    kind = java_class(session, "org.apache.spark.sql.execution.streaming.sinks.FileStreamSinkLog")
+    no_retention = java_class(session, "scala.Option").empty()
+    return kind(1, session._jsparkSession, f"{path}/{SINK_LOG}", no_retention)  # noqa: SLF001
+
+
+def add_empty_batch(session: SparkSession, log: Any, number: int) -> None:
+    """Adds a batch without files to `log`, unless it has the batch. Compacts the log as Spark does. Raises: Spark's
+    errors.
+    """
+    status = java_class(session, "org.apache.spark.sql.execution.streaming.sinks.SinkFileStatus")
+    log.add(number, java_array(session, status))
 
 
 def _file_format(session: SparkSession, name: str) -> Any:

@@ -285,6 +285,12 @@ def java_class(session: SparkSession, name: str) -> Any:
     return getattr(jvm_of(session), name)
 
 
+def java_array(session: SparkSession, kind: Any) -> Any:
+    """Returns an empty array of the class `kind`."""
+    gateway: Any = session.sparkContext._gateway  # noqa: SLF001
+    return gateway.new_array(kind, 0)
+
+
 def seq_items(seq: Any) -> list[Any]:
     """Returns the items of a Scala Seq."""
     return [seq.apply(index) for index in range(seq.size())]

@@ -22,6 +22,7 @@ from sqlstream.state.batch_logs import (
 from sqlstream.state.checkpoints import read_log
 from sqlstream.state.damage import Damage, find_damage
 from sqlstream.state.layout import archive_folder
+from sqlstream.state.repartition.batches import is_written_by
 
 LAST_ENTRIES = 3
 """Entries to read of the offsets and commits: Spark needs the last two, and one more can be torn."""
@@ -37,12 +38,26 @@ def checkpoint_damage(session: SparkSession, checkpoint: str, output: str | None
 def stored_damage(storages: Storages, checkpoint: str, output: str | None) -> list[Damage]:
     """Returns the same as `checkpoint_damage`, and works without Spark."""
     logs = _read_logs(storages, checkpoint, output)
-    return find_damage(logs, lambda uris: [uri for uri in uris if not storages.exists(uri)])
+    found = find_damage(logs, lambda uris: [uri for uri in uris if not storages.exists(uri)])
+    return [_with_state_files(storages, checkpoint, damage) for damage in found]
+
+
+def _with_state_files(storages: Storages, checkpoint: str, damage: Damage) -> Damage:
+    """Returns the damage with the state that an uncommitted repartition has written, to be archived before its entry.
+
+    The next batch has the same number. Spark would load a snapshot of the repartition instead of that batch's changes.
+    """
+    if damage.repartition is None or not damage.archive:
+        return damage
+    storage, checkpoint = storages.of(checkpoint)
+    state = f"{checkpoint}/state"
+    written = [file.name for file in storage.files(state) if is_written_by(file.name, damage.batch)]
+    return replace(damage, archive=(*(f"{state}/{name}" for name in written), *damage.archive))
 
 
 def _read_logs(storages: Storages, checkpoint: str, output: str | None) -> BatchLogs:
     storage, checkpoint = storages.of(checkpoint)
-    offsets = read_log(storage, f"{checkpoint}/offsets", _last, OFFSETS_LINES)
+    offsets = read_offsets(storage, checkpoint)
     commits = read_commits(storage, checkpoint)
     choose = partial(_source_entries, with_last=offsets.last > commits.last)
     folder = f"{checkpoint}/sources"
@@ -53,6 +68,11 @@ def _read_logs(storages: Storages, checkpoint: str, output: str | None) -> Batch
         return logs
     storage, output = storages.of(output)
     return replace(logs, sink=read_log(storage, f"{output}/{SINK_LOG}", after_compact))
+
+
+def read_offsets(storage: Storage, checkpoint: str) -> BatchLog:
+    """Returns the last entries of the log of offsets."""
+    return read_log(storage, f"{checkpoint}/offsets", _last, OFFSETS_LINES)
 
 
 def read_commits(storage: Storage, checkpoint: str) -> BatchLog:

@@ -70,3 +70,18 @@ class StateSize:
     model: str
     version: int
     stores: tuple[StoreSize, ...]
+
+
+@dataclass(frozen=True)
+class Repartitioned:
+    """A repartition of the state of a query's version from `before` to `after` partitions, equal if it already had that
+    number. `batch` is the last batch, which Spark added unless both are equal. `archived` is where the leftovers of an
+    interrupted repartition are.
+    """
+
+    model: str
+    version: int
+    before: int
+    after: int
+    batch: int
+    archived: str | None = None

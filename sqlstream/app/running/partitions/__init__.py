@@ -1,0 +1,1 @@
+"""Moves the state of queries to another number of partitions."""
