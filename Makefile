@@ -6,7 +6,7 @@ BIN41 := .venv41/bin
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test check corpus corpus-next fuzz kills changes exactly-once services faults registry bench-check bench-compile bench-plan bench-run bench-test bench-connectors archive lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test check corpus corpus-next fuzz kills chaos changes exactly-once services faults registry bench-check bench-compile bench-plan bench-run bench-test bench-connectors archive lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -61,6 +61,11 @@ fuzz: .venv/ready
 kills: .venv/ready .venv41/ready
 	SQLSTREAM_KILLS=20 $(BIN)/python -m pytest tests/spark/test_kills.py
 	SQLSTREAM_KILLS=10 $(BIN41)/python -m pytest tests/spark/test_lake_kills.py
+
+# Fifty commands, ended by kill -9 at random moments: runs, parallel runs, full refreshes, promotions, rollbacks and repairs.
+# `make check` does it six times, each command once.
+chaos: .venv/ready
+	SQLSTREAM_CHAOS=50 $(BIN)/python -m pytest -s tests/spark/test_chaos.py
 
 # All edits of the change matrix, and 300 random ones, each judged by Spark; `make check` makes thirty of the matrix.
 changes: .venv/ready
