@@ -170,9 +170,9 @@ CODES: dict[str, str] = {
     "cannot-repartition": "Spark cannot change the number of partitions of a query's state.",
     "unfinished-repartition": "A repartition of a query's state was interrupted.",
     "query-in-use": "Another process is running the query.",
+    "query-lock-lost": "A run stopped a query, because another run may have taken it over.",
     "parallel-version": "A new version of a query cannot run beside its current one.",
     "version-empty": "A version without rows cannot become the current one.",
-    "query-lock-lost": "A run stopped a query, because another run may have taken it over.",
     "storage-unusable": "The storage of a target cannot be read or written.",
     "ledger-unreadable": "The ledger of a checkpoint is missing or cannot be read.",
 }

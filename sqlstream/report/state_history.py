@@ -20,7 +20,8 @@ def history_text(history: QueryHistory) -> str:
 
 
 def _version(version: VersionHistory) -> str:
-    head = f"version {version.version}: {plural(version.batches, 'batch', 'batches')}"
+    part = f" ({version.part})" if version.part else ""
+    head = f"version {version.version}{part}: {plural(version.batches, 'batch', 'batches')}"
     head += f", output {version.output}" if version.output else ""
     rows = [
         (

@@ -64,7 +64,7 @@ class StoredOutputs:
         return replace(table, path=path, table=name, schema=schema, stored=stored)
 
     def _written(self, model: CompiledModel) -> WrittenOutput:
-        """Returns the output of the newest version of a query that is not part of this run."""
+        """Returns the output of the current version of a query that is not part of this run."""
         base, output = storage_base(self.loaded), model.output
         if output is None:
             raise ValueError(f"{model.name} has no sink")

@@ -144,7 +144,7 @@ class StoredQuery:
 
 @contextmanager
 def open_query(loaded: Loaded, request: ProjectRequest, name: str, version: int | None = None) -> Iterator[StoredQuery]:
-    """Yields a version of the query of the terminal model `name`, by default the newest. Stops Spark at the end.
+    """Yields a version of the query of the terminal model `name`, by default the current one. Stops Spark at the end.
 
     Raises: FindingsError, also for storage errors in the body; UsageError if `name` is not a terminal model, or the
     version does not exist.

@@ -11,7 +11,7 @@ from sqlstream.state.output_files import ModelFiles, OutputFiles
 
 
 def state_files(request: ProjectRequest, name: str, version: int | None = None, sink: str | None = None) -> ModelFiles:
-    """Returns the files in the output of the terminal model `name`, by default in its newest version. `sink` is needed
+    """Returns the files in the output of the terminal model `name`, by default in its current version. `sink` is needed
     if its query writes files to several sinks. Writes nothing.
 
     Raises: FindingsError, also if it is unknown which files are committed; UsageError if `name` is not a terminal

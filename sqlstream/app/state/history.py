@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.running.stored_query import open_query
-from sqlstream.state.checkpoints import read_version, read_versions
+from sqlstream.state.checkpoints import read_version, read_versions, read_versions_file
 from sqlstream.state.results.history import QueryHistory, VersionHistory
 
 
@@ -15,6 +15,7 @@ def query_history(request: ProjectRequest, name: str) -> QueryHistory:
     Raises: FindingsError for errors of the storage; UsageError if `name` is not a terminal model.
     """
     with open_query(load_for_reading(request), request, name) as query:
+        parts = read_versions_file(query.storages.of, query.root)
         found = []
         for version in read_versions(query.storages.of, query.root):
             state = read_version(query.storages.of, query.root, version)
@@ -27,6 +28,7 @@ def query_history(request: ProjectRequest, name: str) -> QueryHistory:
                     ledger.written_at if ledger else None,
                     ledger.reason if ledger else state.unreadable,
                     ledger.history if ledger else (),
+                    parts.part_of(version),
                 )
             )
         return QueryHistory(name, tuple(found))

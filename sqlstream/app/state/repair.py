@@ -20,7 +20,7 @@ from sqlstream.state.output_files import Leftovers, OutputFiles, Repaired, Store
 
 def repair_checkpoint(request: ProjectRequest, name: str, version: int | None = None) -> Repaired:
     """Archives damaged uncommitted entries in the checkpoint of the terminal model `name`, and then the files in its
-    output that no batch has committed. By default in the newest version.
+    output that no batch has committed. By default in the current version.
 
     Raises: FindingsError, also if the damage cannot be repaired or the query runs, without any change; UsageError if
     `name` is not a terminal model, or the version does not exist.

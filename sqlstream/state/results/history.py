@@ -10,7 +10,8 @@ from sqlstream.state.ledger import HistoryEntry
 @dataclass(frozen=True)
 class VersionHistory:
     """A stored version: its committed batches, its output, and its changes. Of an early ledger only `written_at` and
-    `reason` are known; without a readable ledger, `reason` says why.
+    `reason` are known; without a readable ledger, `reason` says why. `part` is `current`, `parallel`, `previous` or
+    empty.
     """
 
     version: int
@@ -19,6 +20,7 @@ class VersionHistory:
     written_at: str | None
     reason: str | None
     entries: tuple[HistoryEntry, ...] = ()
+    part: str = ""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ Without this file the newest version is the current one.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
 from pydantic import TypeAdapter, ValidationError
@@ -44,6 +43,10 @@ class Versions:
         """
         return None if self.previous is None else Versions(self.previous, parallel=self.current)
 
+    def part_of(self, version: int) -> str:
+        """Returns the part of a version: `current`, `parallel`, `previous`, or an empty text."""
+        return next((part for part, number in asdict(self).items() if number == version), "")
+
     def to_json(self) -> str:
         """Returns the text of versions.json."""
         return json.dumps(asdict(self)) + "\n"
@@ -63,7 +66,3 @@ def read_parts(text: str | None, newest: int, path: str) -> Versions:
         return _VERSIONS.validate_json(text, strict=True)
     except ValidationError as error:
         raise VersionsUnreadableError(f"{path} is not valid: {error.errors(include_url=False)[0]['msg']}") from error
-
-
-Change = Callable[[Versions], Versions | None]
-"""A change of the parts. Returns None if it is not possible."""
