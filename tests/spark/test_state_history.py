@@ -56,7 +56,7 @@ def test_the_history_of_a_query(orders: ProjectFolder, monkeypatch: pytest.Monke
 
     monkeypatch.chdir(orders.root)
     text = CliRunner().invoke(cli, ["state", "history", "totals"]).stdout
-    assert text.startswith("version 2: ")
+    assert text.startswith("version 2 (current): ")
     assert "resume (accepted)   the SQL of `totals` changed" in text
     found = json.loads(CliRunner().invoke(cli, ["state", "history", "totals", "--output", "json"]).stdout)
     assert [version["version"] for version in found["versions"]] == [1, 2]

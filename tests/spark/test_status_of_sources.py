@@ -75,14 +75,14 @@ def test_a_stopped_query_with_new_files(folder: ProjectFolder) -> None:
 
 
 def test_remote_storage(tmp_path: Path) -> None:
-    """With --check, Spark reads a checkpoint in remote storage, which has no locks. Without it, it is refused."""
+    """With --check, Spark reads a checkpoint in remote storage. Without it, it is refused."""
     with_root(FOLDER / "spark-4.3", tmp_path, ROOT, str(tmp_path))
     write_project(tmp_path)
     write_rows(tmp_path, 1)
     write_rows(tmp_path, 2)
-    settings = f"{{spark.hadoop.fs.viewfs.mounttable.default.link./store: 'file://{tmp_path}/store'}}"
+    settings = f"{{spark.hadoop.fs.viewfs.mounttable.status.link./store: 'file://{tmp_path}/store'}}"
     (tmp_path / "project.yml").write_text(
-        PROJECT.replace("storage: store", f"storage: 'viewfs:///store', spark: {settings}")
+        PROJECT.replace("storage: store", f"storage: 'viewfs://status/store', spark: {settings}")
     )
     request, selection = ProjectRequest(tmp_path, env=os.environ), Selection(("pairs",))
 
