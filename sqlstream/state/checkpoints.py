@@ -32,11 +32,12 @@ def read_checkpoint(files_of: FilesOf, root: str, *, parallel: bool = False) -> 
 
     Raises: VersionsUnreadableError, OSError.
     """
-    version = chosen_version(files_of, root, parallel=parallel)
-    newest = max(read_versions(files_of, root), default=0)
+    parts = read_versions_file(files_of, root)
+    version = parts.parallel or 0 if parallel else parts.current
+    newest = max(parts.highest, *read_versions(files_of, root), 0)
     if not version:
         return CheckpointState(0, None, False, ledger_path(root, newest + 1), newest=newest)
-    return replace(read_version(files_of, root, version), newest=max(newest, version))
+    return replace(read_version(files_of, root, version), newest=newest)
 
 
 def chosen_version(files_of: FilesOf, root: str, *, parallel: bool = False) -> int:

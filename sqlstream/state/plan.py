@@ -39,7 +39,7 @@ class Action(StrEnum):
 @dataclass(frozen=True)
 class CheckpointState:
     """The stored state of one version of a query: its number `version` (0: none), the ledger in effect, whether a batch
-    has begun, and the number of the last committed batch (-1: none). `newest` is the highest stored version.
+    has begun, and the number of the last committed batch (-1: none). `newest` is the highest number of a version.
 
     `ledger` is None if there is none; `unreadable` then says why if the file exists. `abandoned` is the ledger of a
     changed query that started last and committed no batch. `output_committed`: the log of a file sink has a batch, even
@@ -209,7 +209,8 @@ def _plan_resume(
             place = place_of(changes[0].model, changes[0].offset)
             beside = parallel_problem(identity, place, restartable=True) is None
             path, alone = state.ledger_path, not findings
-            state_change = StateChange(identity.model, changes, path, place, alone, judgement, beside)
+            version = state.version if options.parallel else None
+            state_change = StateChange(identity.model, changes, path, place, alone, judgement, beside, version)
     if findings or state_change:
         return StartRefusal(tuple(findings), state_change)
     return QueryPlan(

@@ -24,6 +24,7 @@ class StateChange:
     """A stateful query that differs from the one that created its checkpoint. `place` is the location of the first
     change. `is_only_problem`: the query can start once the change is accepted. `judgement` says what is wrong with the
     state. `can_run_beside`: a new version can run beside the current one.
+    `parallel_version` is its number if the query runs beside it already.
     """
 
     model: str
@@ -33,6 +34,7 @@ class StateChange:
     is_only_problem: bool = True
     judgement: Judgement = UNSAFE
     can_run_beside: bool = False
+    parallel_version: int | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,10 @@ def _state_change(same: Sequence[StateChange]) -> Finding:
     """Returns the finding of queries that are refused for the same changes."""
     first, models = same[0], [change.model for change in same]
     fix = f"undo the change; or {refresh_text(*models)}"
-    if all(change.can_run_beside for change in same):
+    if first.parallel_version is not None:
+        another = f"starts another version instead of {first.parallel_version}"
+        fix = f"undo the change; or add `--full-refresh`, which {another}"
+    elif all(change.can_run_beside for change in same):
         fix += f"; or {parallel_command(*models)} runs the new version beside the old one"
     if all(change.is_only_problem for change in same):
         accept = f"`--accept-state-change {' '.join(models)}`"

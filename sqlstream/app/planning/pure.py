@@ -37,7 +37,10 @@ def plan_without_spark(loaded: Loaded, storage: str, model: CompiledModel) -> Qu
     if not plain_path("/", root).startswith("/"):
         reason = f"its checkpoint is in {root}, which only Spark can read: add --check"
         return QueryVerdict(model.name, Verdict.UNDECIDED, reason)
-    state = read_checkpoint(files_of, root)
+    try:
+        state = read_checkpoint(files_of, root)
+    except OSError as error:
+        return QueryVerdict(model.name, Verdict.UNDECIDED, f"its storage cannot be read: {error}")
     identity = identity_without_spark(compiled, model, state)
     plan = plan_query(
         identity,

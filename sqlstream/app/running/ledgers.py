@@ -27,6 +27,8 @@ def write_before_start(ready: CheckedQuery, checks: CheckContext) -> None:
     If the checkpoint has batches of an earlier query, its ledger stays in effect until the new query has committed a
     batch. Files of earlier runs into a memory sink are removed. Raises: FindingsError, OSError, Spark's errors.
     """
+    model = ready.query.model
+    checks.locks.confirm(ready.lock_root, model.name, model.file.location)  # a repartition may have taken minutes
     record_version(ready, checks)
     if ready.plan.action is Action.RESET:
         archive_start(checks.storage_of, ready.root, ready.state)

@@ -86,8 +86,7 @@ class CheckedQuery:
         return tuple(self._place(checks, output) for output in self.query.model.outputs)
 
     def _place(self, checks: CheckContext, output: Output) -> str | None:
-        ledger = self.state.ledger if self.plan.version == self.state.version else None
-        return place_of_output(checks.loaded, output, self.plan.version, ledger)
+        return place_of_output(checks.loaded, output, self.plan.version)
 
     def lock(self, checks: CheckContext) -> None:
         """Locks a new version for this process. An existing one is locked already. New ones are locked this late,
@@ -194,7 +193,7 @@ def check_all(checks: CheckContext, models: Sequence[CompiledModel], signals: St
             model = item.query.model
             ready[model.unique_id] = item
             place = item.output(checks)
-            if place is not None:
+            if place is not None and not item.is_parallel:
                 checks.written[model.name] = WrittenOutput(place, item.query.identity.columns)
     return [ready[model.unique_id] for model in models]
 

@@ -122,7 +122,7 @@ class StoredQuery:
             return table_folder(self.storages.session, output_table(use.path, version)) or ""
         if not use.path or not format_of(use.format).writes_files:
             return ""
-        return place_of_path(self.loaded, use.path, version, self.state.ledger)
+        return place_of_path(self.loaded, use.path, version)
 
     def files(self, output: OutputFolder) -> OutputFiles:
         """Returns the files in the folder `output`.

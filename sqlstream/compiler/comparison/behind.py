@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from sqlstream.compiler.comparison.relations import Relation
 from sqlstream.compiler.comparison.terms import CAST, FILTER, Kind, Term, compared
 
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _STORED = frozenset({Kind.CALL, Kind.SIDE})
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 _OF_ONE = frozenset({"round", "abs", "floor", "ceil", "upper", "lower", "sqrt", "negative", "date", "trim", "length"})
@@ -35,16 +36,21 @@ def _is_kept(term: Term) -> bool:
     if term.kind is not Kind.OPERATION:
         return False
     if term.head in _ARITHMETIC:
-        return all(part.is_constant or _is_kept(part) for part in term.parts) and len(set(term.parts)) > 1
+        return all(_is_number(part) or _is_kept(part) for part in term.parts) and len(set(term.parts)) > 1
     if term.head.startswith(CAST):
         return _is_kept(term.parts[0])
     if term.head in _FIRST or term.head in _OF_ONE:
         allows_null = term.head in _FIRST
         others = term.parts[1:]
         return _is_kept(term.parts[0]) and all(
-            part.is_constant or (allows_null and part.kind is Kind.LITERAL) for part in others
+            _is_number(part) or (allows_null and part.kind is Kind.LITERAL) for part in others
         )
     return False
+
+
+def _is_number(term: Term) -> bool:
+    """Returns whether a term is a number. Of a text without a number Spark can make null, which needs no column."""
+    return term.kind is Kind.LITERAL and _NUMBER.fullmatch(term.head) is not None
 
 
 def keeps_groups(conditions: Sequence[Term], calls: Collection[Term], aggregation: Relation) -> bool:

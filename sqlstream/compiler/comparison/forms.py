@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlstream.compiler.comparison.behind import keeps_all, keeps_groups, keeps_rows
 from sqlstream.compiler.comparison.relations import Relation, Step
-from sqlstream.compiler.comparison.terms import NotComparableError, Term, owned
+from sqlstream.compiler.comparison.terms import Kind, NotComparableError, Term, owned
 
 
 @dataclass(frozen=True)
@@ -84,14 +84,14 @@ class _FormWriter:
             is_simple = is_simple and keeps_groups(behind, calls, last) and all(keeps_all(each) for each in outputs)
         elif last.step is Step.DEDUPLICATION:
             below, behind = [], conditions
-            is_simple = is_simple and keeps_rows(conditions, last)
+            is_simple = is_simple and keeps_rows(conditions, last) and not _has_state_below(last)
         else:
             is_simple = is_simple and all(keeps_all(each) for each in outputs)
         if not is_simple:
             below = list(conditions)
             behind = []
         used = [_Used(term) for term in outputs] + [_Used(term, in_filter=True) for term in conditions]
-        if is_simple and last.step is Step.DEDUPLICATION:
+        if is_simple and last.step is Step.DEDUPLICATION and not _has_state_below(last):
             used = []  # its state has only the keys
         _check_order(query, is_output=True)
         rows = self._rows(last, used, below)
@@ -154,6 +154,8 @@ class _FormWriter:
         values = [each.term for each in used if not each.in_filter]
         for name, rows in zip(("left", "right"), node.inputs, strict=True):
             stored, compared = (_side(terms, rows, node.number) for terms in (values, filters))
+            if len(set(compared) - set(stored)) > 1:
+                raise NotComparableError("a join stores columns of which only conditions decide the order")
             parts[f"{name} columns"] = _shown(term.parts[0] for term in stored)
             below = [_Used(term.parts[0]) for term in dict.fromkeys((*stored, *compared))]
             inputs.append(self._rows(rows, below))
@@ -171,6 +173,11 @@ class _FormWriter:
             below = self._rows(rows, list(map(_Used, selected)))
             branches.append(FormRows(f"select {_listed(_shown(selected))}", (below,)))
         return FormRows("union", tuple(branches))
+
+
+def _has_state_below(node: Relation) -> bool:
+    """Returns whether an operator below keeps state, which then depends on what is above it."""
+    return any(each.keeps_state for rows in node.inputs for each in rows.walk())
 
 
 def _below(relation: Relation) -> tuple[Relation, list[Term]]:
@@ -215,8 +222,21 @@ def _movable(node: Relation, conditions: Sequence[Term]) -> list[Term]:
     """
     if _is_ordered(node) or node.step not in (Step.AGGREGATION, Step.WATERMARK):
         return []
+    if node.step is Step.WATERMARK:
+        _check_time(node, conditions)
     own = {*node.terms} if node.step is Step.WATERMARK else {*node.calls}
     return [each for each in conditions if not own & set(each.walk()) and each.has_columns]
+
+
+def _check_time(node: Relation, conditions: Sequence[Term]) -> None:
+    """Raises: NotComparableError if a condition uses the time of a watermark, and it is not certain that it means this
+    column: Spark moves a filter on another column with the same value below the watermark.
+    """
+    (time,) = node.terms
+    same = [each for each in node.inputs[0].columns if each.term == time]
+    is_used = any(time in each.walk() for each in conditions)
+    if is_used and (time.kind is not Kind.COLUMN or len(same) > 1):
+        raise NotComparableError("a condition on the time of a watermark, which is not one plain column")
 
 
 def _is_ordered(node: Relation) -> bool:

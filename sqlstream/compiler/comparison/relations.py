@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from sqlstream.compiler.comparison.terms import Kind, NotComparableError, Term, operation
+from sqlstream.compiler.comparison.terms import Kind, NotComparableError, Term
 
 
 class Step(StrEnum):
@@ -93,8 +93,11 @@ class Relation:
 
 
 def _field(term: Term, names: Sequence[str]) -> Term:
-    for name in names:
-        term = operation(f".{name}", term)
+    """Returns a field of a column. Raises: NotComparableError, because the column can be a map, whose keys have letter
+    case, and a name can contain dots.
+    """
+    if names:
+        raise NotComparableError("a field of a column")
     return term
 
 

@@ -39,9 +39,18 @@ class Versions:
 
     def rolled_back(self) -> Versions | None:
         """Returns the parts after the previous version became the current one again, None if there is none. The version
-        that was current can be promoted again.
+        that was current can be promoted again; if another one runs beside it, a second rollback returns to it.
         """
-        return None if self.previous is None else Versions(self.previous, parallel=self.current)
+        if self.previous is None:
+            return None
+        if self.parallel is None:
+            return Versions(self.previous, parallel=self.current)
+        return replace(self, current=self.previous, previous=self.current)
+
+    @property
+    def highest(self) -> int:
+        """The highest number in use. Its version may have no folder yet."""
+        return max(self.current, self.parallel or 0, self.previous or 0)
 
     def part_of(self, version: int) -> str:
         """Returns the part of a version: `current`, `parallel`, `previous`, or an empty text."""

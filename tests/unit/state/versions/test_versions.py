@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.state.versions.places import place_of, plain_path_of
+from sqlstream.state.versions.places import place_of
 from sqlstream.state.versions.versions import Versions, VersionsUnreadableError, read_parts
 
 
@@ -35,6 +35,15 @@ def test_promotion_and_rollback_are_inverse() -> None:
     assert (Versions(1).promoted(), Versions(1).rolled_back()) == (None, None)
 
 
+def test_a_rollback_loses_no_version() -> None:
+    """If a version runs beside the current one, a second rollback returns to where it was."""
+    parts = Versions(2, parallel=3, previous=1)
+    back = parts.rolled_back()
+    assert back == Versions(1, parallel=3, previous=2)
+    assert back is not None
+    assert (back.rolled_back(), back.highest) == (parts, 3)
+
+
 def test_a_full_refresh_can_be_rolled_back() -> None:
     """The version before is kept, and so is a parallel one."""
     assert Versions(1, parallel=2).refreshed(3) == Versions(3, parallel=2, previous=1)
@@ -46,5 +55,4 @@ def test_a_full_refresh_can_be_rolled_back() -> None:
 )
 def test_each_version_has_its_own_output(version: int, place: str) -> None:
     """Version 1 writes to the plain path, later versions to their own paths."""
-    assert place_of("s3a://bucket/orders", version, None) == place
-    assert plain_path_of(place, version) == (None if version == 1 else "s3a://bucket/orders")
+    assert place_of("s3a://bucket/orders", version) == place
