@@ -26,8 +26,15 @@ def plan_text(plan: ProjectPlan) -> str:
     for verdict in _QUIET:
         names = [query.model for query in plan.queries if query.verdict is verdict]
         if names:
-            blocks.append(f"{verdict}: {', '.join(names)}")
+            blocks.append("\n".join([f"{verdict}: {', '.join(names)}", *_settings(plan, verdict)]))
     return "\n\n".join([*blocks, _summary(plan)])
+
+
+def _settings(plan: ProjectPlan, verdict: Verdict) -> Iterator[str]:
+    """Yields a line for each setting without effect of the queries with a verdict."""
+    for query in plan.queries:
+        if query.verdict is verdict:
+            yield from (f"  setting of {query.model}: {text}" for text in query.frozen)
 
 
 def _lines(query: QueryVerdict) -> Iterator[str]:

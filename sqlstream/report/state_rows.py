@@ -33,7 +33,7 @@ def size_text(size: StateSize) -> str:
 
 
 def _line(size: StoreSize) -> str:
-    total = f"{size.store.title}: {count_text(size.rows)} rows, {bytes_text(sum(size.bytes_on_disk.values()))} on disk"
+    total = f"{size.store.title}: {plural(size.rows, 'row')}, {bytes_text(sum(size.bytes_on_disk.values()))} on disk"
     if size.skew is None:
         return total
     return f"{total}; the largest partition has {size.skew:.1f} times the rows of an average one"

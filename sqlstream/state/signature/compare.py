@@ -27,7 +27,8 @@ class StateDifference:
         if self.before and self.after:
             change = f"changed from `{self.before}` to `{self.after}`"
         else:
-            change = f"no longer has `{self.before}`" if self.before else f"now has `{self.after}`"
+            have = "have" if self.part.split(" of ")[0].endswith("s") else "has"
+            change = f"no longer {have} `{self.before}`" if self.before else f"now {have} `{self.after}`"
         return f"{self.part} {change}"
 
 

@@ -61,6 +61,13 @@ def test_the_text_begins_with_what_is_refused() -> None:
     )
 
 
+def test_a_setting_without_effect_is_shown_for_unchanged_queries() -> None:
+    """A checkpoint keeps its number of partitions, whatever the target says."""
+    same = QueryVerdict("one", Verdict.UNCHANGED, "nothing", frozen=("spark.sql.shuffle.partitions stays 2",))
+    text = plan_text(ProjectPlan("prod", (same,)))
+    assert text.startswith("unchanged: one\n  setting of one: spark.sql.shuffle.partitions stays 2\n\n")
+
+
 def test_the_json_has_all_facts() -> None:
     """Each query has its verdict, changes, SQL and findings."""
     found = json.loads(plan_json(PLAN))
