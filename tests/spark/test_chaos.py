@@ -21,13 +21,14 @@ from conftest import ProjectFolder, java_below, order_rows
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 
-CYCLES = int(os.environ.get("SQLSTREAM_CHAOS", "6"))
+CYCLES = int(os.environ.get("SQLSTREAM_CHAOS", "7"))
 SEED = int(os.environ.get("SQLSTREAM_SEED", "24"))
 
 RUN = ("run", "--available-now")
 COMMANDS: tuple[tuple[tuple[str, ...], float, int], ...] = (
     (RUN, 9, 4),
-    ((*RUN, "--parallel", "hourly"), 9, 4),
+    ((*RUN, "--parallel", "hourly", "--full-refresh"), 9, 2),
+    ((*RUN, "--parallel", "hourly"), 9, 3),
     (("promote", "hourly"), 1, 2),
     (("rollback", "hourly"), 1, 2),
     ((*RUN, "--full-refresh"), 9, 1),
@@ -109,16 +110,38 @@ def test_chaos(folder: ProjectFolder, read_parquet: Rows) -> None:
         done[f"{' '.join(command)}: {how}"] += 1
     print("\n".join(f"{count} x {what}" for what, count in sorted(done.items())))
 
-    finished(folder, *RUN)
-    finished(folder, *RUN, "--parallel", "hourly")
+    parts = Parts(folder)
+    for version, command in ((parts.current, RUN), (parts.parallel, (*RUN, "--parallel", "hourly"))):
+        if version is not None:
+            finished(folder, *command)
+            check(folder, version, read_parquet, hours)
+    finished(folder, *RUN, "--parallel", "hourly", "--full-refresh")
     finished(folder, "promote", "hourly")
-    finished(folder, *RUN)
+    check(folder, Parts(folder).current, read_parquet, hours)
     finished(folder, "rollback", "hourly")
+    hours.add(1)
     finished(folder, *RUN)
-    root = folder.root / "store/queries/hourly"
-    parts = json.loads((root / "versions.json").read_text())
-    for version in (parts["current"], parts["parallel"]):
-        ledger = json.loads((root / f"v{version}/ledger.json").read_text())
-        rows = read_parquet(Path(ledger["output"]))
-        assert len(rows) == len(hours.closed), f"version {version}"
-        assert {f"{row['hour']:%d %H}": row["orders"] for row in rows} == hours.closed
+    check(folder, Parts(folder).current, read_parquet, hours)
+
+
+class Parts:
+    """Which versions are current and parallel."""
+
+    def __init__(self, folder: ProjectFolder) -> None:
+        root = folder.root / "store/queries/hourly"
+        file = root / "versions.json"
+        newest = max((int(path.name[1:]) for path in root.glob("v*") if path.name[1:].isdigit()), default=1)
+        found: dict[str, Any] = {"current": newest, "parallel": None}
+        if file.exists():
+            found = json.loads(file.read_text())
+        self.current = int(found["current"])
+        self.parallel: int | None = found["parallel"]
+        assert self.current != self.parallel
+
+
+def check(folder: ProjectFolder, version: int, read_parquet: Rows, hours: Hours) -> None:
+    """Checks that the output of a version has each row once, as Spark reads it."""
+    ledger = json.loads((folder.root / f"store/queries/hourly/v{version}/ledger.json").read_text())
+    rows = read_parquet(Path(ledger["output"]))
+    assert len(rows) == len(hours.closed), f"version {version}"
+    assert {f"{row['hour']:%d %H}": row["orders"] for row in rows} == hours.closed

@@ -60,6 +60,10 @@ def test_a_parallel_version_is_promoted_and_rolled_back(sums: ProjectFolder) -> 
     assert sums.result().rows_in == 5
     assert (totals(sums), totals(sums, "sums.v2")) == ([10], [10000, 10000])
 
+    same = sums.result(parallel=("sums",))
+    assert (same.output, same.rows_in) == (str(sums.root / "store/sums.v2"), 0)
+    assert "its current version is the same query" in next(it.text for it in sums.events if isinstance(it, Notice))
+
     assert roll_back(request(sums), "sums").version == 1
     sums.write({"models/sums.sql": OLD})
     assert (sums.result().rows_in, totals(sums)) == (5, [10, 10])

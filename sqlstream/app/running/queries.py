@@ -86,7 +86,7 @@ def _run_ready(
     for line in empty_source_lines(checks.loaded.compiled, [item.query.model for item in ready]):
         notify(Notice(line))
     for item in ready:
-        _notify_unusual(item, notify)
+        _notify_unusual(item, checks.request.parallel, notify)
     signals.check()
     _for_each(ready, checks, CheckedQuery.lock)
     ready = migrate(ready, checks, notify)
@@ -152,7 +152,7 @@ def _found(loaded: Loaded, runtime: SparkRuntime) -> RunStarting:
     )
 
 
-def _notify_unusual(ready: CheckedQuery, notify: Callable[[RunEvent], None]) -> None:
+def _notify_unusual(ready: CheckedQuery, parallel: Sequence[str], notify: Callable[[RunEvent], None]) -> None:
     """Prints a notice if a query does not simply start or resume."""
     model, plan = ready.query.model, ready.plan
     if plan.action is Action.FRESH_EACH_RUN:
@@ -161,6 +161,9 @@ def _notify_unusual(ready: CheckedQuery, notify: Callable[[RunEvent], None]) -> 
     if plan.action is Action.REFRESH:
         old = f"keeps version {ready.state.version} of its checkpoint and output"
         notify(Notice(f"{model.name}: restarts as version {plan.version}; {old}"))
+    if model.name in parallel and not ready.is_parallel:
+        what = "its current version is the same query" if ready.state.version else "it has no version yet"
+        notify(Notice(f"{model.name}: runs as usual, without --parallel, because {what}"))
     if ready.is_parallel:
         how = f"runs version {plan.version} beside the current one, until `sqlstream promote {model.name}`"
         notify(Notice(f"{model.name}: {how}"))

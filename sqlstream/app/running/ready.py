@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
 from sqlstream.app.loading.load import Loaded
+from sqlstream.app.planning.beside import runs_beside
 from sqlstream.app.planning.sql_judge import sql_judge
 from sqlstream.app.request import RunRequest
 from sqlstream.app.running.output_checks import OutputCheck
@@ -252,7 +253,7 @@ def _check(checks: CheckContext, model: CompiledModel) -> CheckedQuery | StartRe
     wanted = query_root(storage_base(loaded), model.query_id, model.config.checkpoint)
     with storage_problems(wanted, storage_location(loaded, model), secrets):
         storage, root = checks.storage_of(wanted)
-        is_parallel = model.name in request.parallel and chosen_version(checks.storage_of, root) > 0
+        is_parallel = runs_beside(loaded, request, model, checks.storage_of, root)
         locked = chosen_version(checks.storage_of, root, parallel=is_parallel)
         if locked:
             checks.locks.add(storage, version_root(root, locked), model.name, model.file.location)
