@@ -76,7 +76,8 @@ def from_scratch(folder: ProjectFolder, root: Path, read: ReadParquet) -> list[d
     """Returns the output of a new project over the same files."""
     other = ProjectFolder(root)
     shutil.copytree(folder.root, root, ignore=shutil.ignore_patterns("store", "target"))
-    other.run()
+    results = other.run().results
+    assert [str(result.status) for result in results] == ["success"], results
     return ordered(read(root / "store/hours"))
 
 
