@@ -32,27 +32,25 @@ def read_checkpoint(files_of: FilesOf, root: str, *, parallel: bool = False) -> 
 
     Raises: VersionsUnreadableError, OSError.
     """
-    parts = read_versions_file(files_of, root)
-    version = parts.parallel or 0 if parallel else parts.current
-    newest = max(parts.highest, *read_versions(files_of, root), 0)
+    numbers = read_versions(files_of, root)
+    parts = _parts(files_of, root, numbers)
+    version, newest = parts.chosen(parallel=parallel), max(parts.highest, *numbers, 0)
     if not version:
         return CheckpointState(0, None, False, ledger_path(root, newest + 1), newest=newest)
     return replace(read_version(files_of, root, version), newest=newest)
-
-
-def chosen_version(files_of: FilesOf, root: str, *, parallel: bool = False) -> int:
-    """Returns the number of the version that `read_checkpoint` reads, 0 if there is none. Raises as it does."""
-    parts = read_versions_file(files_of, root)
-    return parts.parallel or 0 if parallel else parts.current
 
 
 def read_versions_file(files_of: FilesOf, root: str) -> Versions:
     """Returns which version of the query under `root` is current, 0 if there is none. Raises: VersionsUnreadableError,
     OSError.
     """
+    return _parts(files_of, root, read_versions(files_of, root))
+
+
+def _parts(files_of: FilesOf, root: str, numbers: Sequence[int]) -> Versions:
     files, folder = files_of(root)
     path = versions_path(folder)
-    return read_parts(files.read_text(path), max(read_versions(files_of, root), default=0), path)
+    return read_parts(files.read_text(path), max(numbers, default=0), path)
 
 
 def read_versions(files_of: FilesOf, root: str) -> list[int]:

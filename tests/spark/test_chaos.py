@@ -1,4 +1,4 @@
-"""Whatever command `kill -9` interrupts, and whenever: each version of an output holds each row once.
+"""After `kill -9` of any command at any moment, each version of an output holds each row once.
 
 SQLSTREAM_CHAOS sets the number of cycles (`make chaos`: fifty), SQLSTREAM_SEED the seed that chooses commands and
 moments.

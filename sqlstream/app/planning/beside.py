@@ -17,8 +17,10 @@ def runs_beside(loaded: Loaded, request: RunRequest, model: CompiledModel, files
     which ran a version before its promotion continues it afterwards; `--full-refresh` starts another one nevertheless.
     Raises: OSError, Spark's errors.
     """
+    if model.name not in request.parallel:
+        return False
     parts = read_versions_file(files_of, root)
-    if model.name not in request.parallel or not parts.current:
+    if not parts.current:
         return False
     if parts.parallel is not None or request.full_refresh:
         return True

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlstream.app.loading.load import Loaded
+from sqlstream.app.planning.checking import spark_for_check
 from sqlstream.app.planning.details import describe, removed_queries
 from sqlstream.app.planning.sql_judge import sql_judge
 from sqlstream.app.request import EVERYTHING, PlanRequest
-from sqlstream.app.running.jars import session_connectors
 from sqlstream.app.running.ready import storage_location
-from sqlstream.app.running.session import brief_session, check_java, check_target, storage_base
-from sqlstream.app.running.signals import StopRequestedError, StopSignals, stop_signals
+from sqlstream.app.running.session import storage_base
+from sqlstream.app.running.signals import StopSignals
 from sqlstream.app.running.stored_outputs import StoredOutputs
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
-from sqlstream.report.numbers import plural
 from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.running.prepare import prepare_query
 from sqlstream.spark.secrets import Secrets
@@ -30,22 +29,12 @@ from sqlstream.state.verdicts import ProjectPlan, QueryVerdict, Verdict
 def plan_with_spark(loaded: Loaded, models: Sequence[CompiledModel], request: PlanRequest) -> ProjectPlan:
     """Returns the plan of `models`. Raises: FindingsError if Spark cannot start; KeyboardInterrupt after a signal."""
     project, secrets = request.project, Secrets(request.project.env)
-    with stop_signals() as signals:
-        try:
-            check_target(loaded)
-            check_java(project.env, signals)
-            ids = [model.unique_id for model in models]
-            connectors = session_connectors(loaded, secrets, project.env, project.notify, ids)
-            project.notify(f"Starting Spark to plan {plural(len(models), 'query', 'queries')}, without data")
-            with brief_session(loaded, secrets, connectors) as runtime:
-                signals.install()
-                planner = _Planner(loaded, runtime, secrets)
-                queries = [planner.plan(model, signals) for model in models]
-                if request.selection == EVERYTHING:
-                    queries += removed_queries(loaded, planner.files_of, storage_base(loaded))
-                return ProjectPlan(loaded.compiled.project.target.name, tuple(queries), runtime.version)
-        except StopRequestedError as error:
-            raise KeyboardInterrupt from error
+    with spark_for_check(loaded, models, project, secrets, "plan") as (runtime, signals):
+        planner = _Planner(loaded, runtime, secrets)
+        queries = [planner.plan(model, signals) for model in models]
+        if request.selection == EVERYTHING:
+            queries += removed_queries(loaded, planner.files_of, storage_base(loaded))
+        return ProjectPlan(loaded.compiled.project.target.name, tuple(queries), runtime.version)
 
 
 class _Planner:

@@ -15,7 +15,7 @@ from sqlstream.app.running.places import place_of_output
 from sqlstream.app.running.session import storage_base
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.app.running.stored_outputs import StoredOutputs, WrittenOutput
-from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.stored import stages, stored_inputs
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
@@ -26,7 +26,7 @@ from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.batch_logs import checkpoint_damage
 from sqlstream.spark.storage.query_locks import QueryLocks, query_in_use
 from sqlstream.spark.storage.storage import Storage, storage_for, storage_problems
-from sqlstream.state.checkpoints import chosen_version, read_checkpoint
+from sqlstream.state.checkpoints import read_checkpoint, read_versions_file
 from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import checkpoint_path, query_root, version_root
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
@@ -84,10 +84,8 @@ class CheckedQuery:
 
     def places(self, checks: CheckContext) -> tuple[str | None, ...]:
         """Returns the same for each sink of the query."""
-        return tuple(self._place(checks, output) for output in self.query.model.outputs)
-
-    def _place(self, checks: CheckContext, output: Output) -> str | None:
-        return place_of_output(checks.loaded, output, self.plan.version)
+        outputs = self.query.model.outputs
+        return tuple(place_of_output(checks.loaded, output, self.plan.version) for output in outputs)
 
     def lock(self, checks: CheckContext) -> None:
         """Locks a new version for this process. An existing one is locked already. New ones are locked this late,
@@ -254,7 +252,7 @@ def _check(checks: CheckContext, model: CompiledModel) -> CheckedQuery | StartRe
     with storage_problems(wanted, storage_location(loaded, model), secrets):
         storage, root = checks.storage_of(wanted)
         is_parallel = runs_beside(loaded, request, model, checks.storage_of, root)
-        locked = chosen_version(checks.storage_of, root, parallel=is_parallel)
+        locked = read_versions_file(checks.storage_of, root).chosen(parallel=is_parallel)
         if locked:
             checks.locks.add(storage, version_root(root, locked), model.name, model.file.location)
         state = read_checkpoint(checks.storage_of, root, parallel=is_parallel)

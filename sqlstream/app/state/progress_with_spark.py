@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlstream.app.loading.load import Loaded
+from sqlstream.app.planning.checking import spark_for_check
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.running.jars import session_connectors
 from sqlstream.app.running.ready import storage_location
-from sqlstream.app.running.session import brief_session, check_java, check_target, storage_base
-from sqlstream.app.running.signals import StopRequestedError, StopSignals, stop_signals
+from sqlstream.app.running.session import storage_base
+from sqlstream.app.running.signals import StopSignals
 from sqlstream.app.state.progress import LagUnknownError, ProgressReader, unreadable
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
 from sqlstream.project.values import SourceTable
-from sqlstream.report.numbers import plural
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.reading.kafka_ends import first_and_end_offsets
@@ -36,18 +35,8 @@ def progress_with_spark(
     Raises: FindingsError if Spark cannot start; KeyboardInterrupt after a signal.
     """
     secrets = Secrets(request.env)
-    with stop_signals() as signals:
-        try:
-            check_target(loaded)
-            check_java(request.env, signals)
-            ids = [model.unique_id for model in models]
-            connectors = session_connectors(loaded, secrets, request.env, request.notify, ids)
-            request.notify(f"Starting Spark to check {plural(len(models), 'query', 'queries')}, without data")
-            with brief_session(loaded, secrets, connectors) as runtime:
-                signals.install()
-                return tuple(_read(loaded, model, runtime, secrets, signals) for model in models)
-        except StopRequestedError as error:
-            raise KeyboardInterrupt from error
+    with spark_for_check(loaded, models, request, secrets, "check") as (runtime, signals):
+        return tuple(_read(loaded, model, runtime, secrets, signals) for model in models)
 
 
 def _read(

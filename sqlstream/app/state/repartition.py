@@ -10,6 +10,7 @@ from sqlstream.app.running.partitions.repartition import StoredState
 from sqlstream.app.running.stored_query import StoredQuery, open_query
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.storage.held_lock import HeldLock
 from sqlstream.spark.storage.query_locks import query_lock
 from sqlstream.state.checkpoints import read_version
 from sqlstream.state.repartition.refusals import older_spark
@@ -34,13 +35,13 @@ def repartition_query(
         if older is not None:
             raise FindingsError([older])
         secrets = Secrets(request.env)
-        with query_lock(query.storage, query.lock_root, name, place, secrets):
+        with query_lock(query.storage, query.lock_root, name, place, secrets) as lock:
             locked = replace(query, state=read_version(query.storages.of, query.root, query.state.version))
             request.notify("Starting Spark to repartition the state")
-            return _stored_state(locked, request).repartition(partitions)
+            return _stored_state(locked, request, lock).repartition(partitions)
 
 
-def _stored_state(query: StoredQuery, request: ProjectRequest) -> StoredState:
+def _stored_state(query: StoredQuery, request: ProjectRequest, lock: HeldLock) -> StoredState:
     return StoredState(
         query.model.name,
         query.model.file.location,
@@ -50,4 +51,5 @@ def _stored_state(query: StoredQuery, request: ProjectRequest) -> StoredState:
         query.root,
         query.state,
         tuple(output.path for output in query.outputs if not output.is_replaced),
+        lock.confirm,
     )

@@ -21,8 +21,8 @@ from sqlstream.state.versions.versions import Versions
 def promote(request: ProjectRequest, name: str) -> Switched:
     """Makes the version that runs beside the current one the current version of the terminal model `name`.
 
-    Queries that run go on. Raises: FindingsError if that version has committed
-    no batch, or for errors of the storage; UsageError if there is none, or `name` is not a terminal model.
+    Queries that run go on. Raises: FindingsError if that version has committed no batch, or for errors of the storage;
+    UsageError if there is none, or `name` is not a terminal model.
     """
     missing = f"`{name}` has no parallel version; {parallel_command(name)} starts one"
     return _switch(request, name, Versions.promoted, missing)

@@ -21,9 +21,9 @@ from sqlstream.spark.storage.process_start import machine_id, process_start
 from sqlstream.state.runs.lease import (
     PERIODS_TO_EXPIRE,
     PERIODS_TO_LIVE,
+    Availability,
     Holder,
     Observer,
-    Verdict,
     beat_name,
     holder_name,
     newest_token,
@@ -75,12 +75,12 @@ def _take(files: LeaseFiles, holder: Holder, waiting: Callable[[str], None]) -> 
         token = newest_token(names)
         other = read_holder(files.read(holder_name(token))) if token else None
         began, name = _now(), other.name if other else UNKNOWN_RUN
-        verdict = observer.judge(names, other, began)
-        if verdict is Verdict.HELD:
+        found = observer.judge(names, other, began)
+        if found is Availability.HELD:
             raise LockedError(name)
-        if verdict is Verdict.FREE and _claim(files, holder, token + 1):
+        if found is Availability.FREE and _claim(files, holder, token + 1):
             return Lease(files, holder, token + 1, began)
-        if not has_waited and verdict is Verdict.UNKNOWN:
+        if not has_waited and found is Availability.UNKNOWN:
             most = PERIODS_TO_EXPIRE * (other or holder).period
             waiting(f"waiting at most {most:.0f} s to see whether {name} is still active")
             has_waited = True

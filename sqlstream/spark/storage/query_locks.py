@@ -96,8 +96,24 @@ def versions_lock(storage: Storage, root: str, model: str, location: Location, s
 
     Raises: FindingsError if another process is doing that.
     """
-    with query_lock(storage, versions_root(root), model, location, secrets):
+    with ExitStack() as stack:
+        try:
+            lock = stack.enter_context(storage.lock(versions_root(root), lambda _: None))
+        except LockedError as error:
+            raise FindingsError([_versions_in_use(model, str(error), location)]) from error
+        stack.enter_context(_lost_locks(model, location, secrets))
+        lock.confirm()
         yield
+
+
+def _versions_in_use(model: str, holder: str, location: Location) -> Finding:
+    return Finding(
+        "query-in-use",
+        f"another command is changing which version of `{model}` is current",
+        f"{holder} started a version, or promotes or rolls back one",
+        "repeat the command in a moment",
+        location,
+    )
 
 
 def query_in_use(model: str, holder: str, location: Location) -> Finding:

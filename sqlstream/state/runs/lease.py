@@ -105,7 +105,7 @@ def token_of(name: str) -> int | None:
     return int(match.group(1)) if match else None
 
 
-class Verdict(StrEnum):
+class Availability(StrEnum):
     """Whether another run can take a token."""
 
     FREE = "no run has it, or its run is dead"
@@ -124,17 +124,17 @@ class Observer:
         self._seen: frozenset[str] | None = None
         self._since = 0.0
 
-    def judge(self, names: Collection[str], holder: Holder | None, now: float) -> Verdict:
-        """Returns the verdict on the run with the newest token in `names`, which is `holder` if that is known."""
+    def judge(self, names: Collection[str], holder: Holder | None, now: float) -> Availability:
+        """Returns whether the newest token in `names` is free. Its run is `holder` if that is known."""
         token = newest_token(names)
         if token == 0 or released_name(token) in names:
-            return Verdict.FREE
+            return Availability.FREE
         if holder is not None and holder.is_dead(self._machine, self._start_of):
-            return Verdict.FREE
+            return Availability.FREE
         seen = frozenset(name for name in names if token_of(name) == token)
         if self._seen is not None and seen != self._seen:
-            return Verdict.HELD
+            return Availability.HELD
         if self._seen is None:
             self._seen, self._since = seen, now
         period = PERIOD_SECONDS if holder is None else holder.period
-        return Verdict.FREE if now - self._since > PERIODS_TO_EXPIRE * period else Verdict.UNKNOWN
+        return Availability.FREE if now - self._since > PERIODS_TO_EXPIRE * period else Availability.UNKNOWN

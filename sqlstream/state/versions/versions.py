@@ -47,6 +47,10 @@ class Versions:
             return Versions(self.previous, parallel=self.current)
         return replace(self, current=self.previous, previous=self.current)
 
+    def chosen(self, *, parallel: bool) -> int:
+        """Returns the number of the parallel or of the current version, 0 if there is none."""
+        return (self.parallel or 0) if parallel else self.current
+
     @property
     def highest(self) -> int:
         """The highest number in use. Its version may have no folder yet."""

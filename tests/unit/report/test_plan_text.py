@@ -62,7 +62,7 @@ def test_the_text_begins_with_what_is_refused() -> None:
 
 
 def test_a_setting_without_effect_is_shown_for_unchanged_queries() -> None:
-    """A checkpoint keeps its number of partitions, whatever the target says."""
+    """A checkpoint keeps its number of partitions, even if the target says another one."""
     same = QueryVerdict("one", Verdict.UNCHANGED, "nothing", frozen=("spark.sql.shuffle.partitions stays 2",))
     text = plan_text(ProjectPlan("prod", (same,)))
     assert text.startswith("unchanged: one\n  setting of one: spark.sql.shuffle.partitions stays 2\n\n")

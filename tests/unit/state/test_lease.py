@@ -7,9 +7,9 @@ import pytest
 from sqlstream.state.runs.lease import (
     PERIOD_SECONDS,
     PERIODS_TO_EXPIRE,
+    Availability,
     Holder,
     Observer,
-    Verdict,
     beat_name,
     holder_name,
     newest_token,
@@ -35,22 +35,22 @@ def names(token: int, *beats: int) -> set[str]:
 
 def test_a_query_without_a_lease_is_free() -> None:
     """Nobody has a query without files, or with files of other programs."""
-    assert observer().judge([], None, 0.0) is Verdict.FREE
-    assert observer().judge([".7.json.crc", "notes.txt"], None, 0.0) is Verdict.FREE
+    assert observer().judge([], None, 0.0) is Availability.FREE
+    assert observer().judge([".7.json.crc", "notes.txt"], None, 0.0) is Availability.FREE
 
 
 def test_a_released_query_is_free() -> None:
     """A query that was given back is free at once; the release of an earlier token does not count."""
-    assert observer().judge({*names(7, 3), released_name(7)}, HOLDER, 0.0) is Verdict.FREE
-    assert observer().judge({*names(7, 3), released_name(6)}, HOLDER, 0.0) is Verdict.UNKNOWN
+    assert observer().judge({*names(7, 3), released_name(7)}, HOLDER, 0.0) is Availability.FREE
+    assert observer().judge({*names(7, 3), released_name(6)}, HOLDER, 0.0) is Availability.UNKNOWN
 
 
 @pytest.mark.parametrize("later", [names(7, 4), names(7, 3, 4), names(8)])
 def test_a_run_that_changes_its_files_is_alive(later: set[str]) -> None:
     """A new heartbeat, or another run that has taken the query, is a sign of life."""
     looks = observer()
-    assert looks.judge(names(7, 3), HOLDER, 100.0) is Verdict.UNKNOWN
-    assert looks.judge(later, HOLDER, 100.1) is Verdict.HELD
+    assert looks.judge(names(7, 3), HOLDER, 100.0) is Availability.UNKNOWN
+    assert looks.judge(later, HOLDER, 100.1) is Availability.HELD
 
 
 @pytest.mark.parametrize(("holder", "period"), [(HOLDER, HOLDER.period), (None, PERIOD_SECONDS)])
@@ -60,24 +60,24 @@ def test_a_silent_run_is_taken_over(holder: Holder | None, period: float) -> Non
     If the text of its file is incomplete, the usual period counts.
     """
     looks, end = observer(), 100.0 + PERIODS_TO_EXPIRE * period
-    assert looks.judge(names(7, 3), holder, 100.0) is Verdict.UNKNOWN
-    assert looks.judge(names(7, 3), holder, end) is Verdict.UNKNOWN
-    assert looks.judge(names(7, 3), holder, end + 0.1) is Verdict.FREE
+    assert looks.judge(names(7, 3), holder, 100.0) is Availability.UNKNOWN
+    assert looks.judge(names(7, 3), holder, end) is Availability.UNKNOWN
+    assert looks.judge(names(7, 3), holder, end + 0.1) is Availability.FREE
 
 
 @pytest.mark.parametrize(
     ("machine", "running", "verdict"),
     [
-        (HERE, {}, Verdict.FREE),
-        (HERE, {"p7": "start of a later process", "p8": "start of a later process"}, Verdict.FREE),
-        (HERE, {"p7": "start 7"}, Verdict.UNKNOWN),
-        (HERE, {"p8": "start 8"}, Verdict.UNKNOWN),
-        ("another machine", {}, Verdict.UNKNOWN),
-        ("", {}, Verdict.UNKNOWN),
+        (HERE, {}, Availability.FREE),
+        (HERE, {"p7": "start of a later process", "p8": "start of a later process"}, Availability.FREE),
+        (HERE, {"p7": "start 7"}, Availability.UNKNOWN),
+        (HERE, {"p8": "start 8"}, Availability.UNKNOWN),
+        ("another machine", {}, Availability.UNKNOWN),
+        ("", {}, Availability.UNKNOWN),
     ],
 )
 def test_a_dead_run_on_this_machine_is_taken_over_at_once(
-    machine: str, running: dict[str, str], verdict: Verdict
+    machine: str, running: dict[str, str], verdict: Availability
 ) -> None:
     """A run is dead when its Python and its JVM have ended, which only the same machine can tell."""
     holder = Holder("a1", "process 7", machine, ((7, "start 7"), (8, "start 8")))

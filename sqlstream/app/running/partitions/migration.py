@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from sqlstream.app.running.partitions.repartition import StoredState
 from sqlstream.app.running.ready import CheckContext, CheckedQuery, storage_location
@@ -69,4 +70,5 @@ def _stored_state(item: CheckedQuery, checks: CheckContext) -> StoredState:
         item.root,
         item.state,
         item.logged_outputs(checks),
+        partial(checks.locks.confirm, item.lock_root, model.name, model.file.location),
     )

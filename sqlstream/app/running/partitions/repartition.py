@@ -7,7 +7,7 @@ and the begun batch can be archived. After it only the last two steps remain, wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -39,7 +39,7 @@ from sqlstream.version import __version__
 @dataclass(frozen=True)
 class StoredState:
     """The state of one version of a query that is locked and has committed a batch. `outputs` are the folders of its
-    file sinks that have a log.
+    file sinks that have a log. `confirm` checks that the version is still locked.
     """
 
     model: str
@@ -50,6 +50,7 @@ class StoredState:
     root: str
     state: CheckpointState
     outputs: tuple[str, ...]
+    confirm: Callable[[], None]
 
     @property
     def checkpoint(self) -> str:
@@ -89,6 +90,7 @@ class StoredState:
         before = batch_partitions(self._offsets(), self.state.last_commit)
         if ledger is None or before is None:
             raise ValueError(f"{self.checkpoint} has no known number of partitions")
+        self.confirm()
         archived = self._archive_interrupted()
         if any(damage.repartition for damage in self._damage()):  # committed, and missing in the log of an output
             log_empty_batch(self.session, self.outputs, self.state.last_commit)
@@ -110,10 +112,12 @@ class StoredState:
             self._archive_interrupted()
             self._write_ledger(ledger)
             raise FindingsError([self._failed(error)]) from error
+        self.confirm()
         log_empty_batch(self.session, self.outputs, done.batch)
         self._write_ledger(new)
 
     def _write_ledger(self, ledger: Ledger) -> None:
+        self.confirm()
         storage, root = self.storages.of(self.root)
         write_ledger(storage, root, ledger)
 

@@ -1,0 +1,38 @@
+"""Starts Spark for the option `--check`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from sqlstream.app.loading.load import Loaded
+from sqlstream.app.request import ProjectRequest
+from sqlstream.app.running.jars import session_connectors
+from sqlstream.app.running.session import brief_session, check_java, check_target
+from sqlstream.app.running.signals import StopRequestedError, StopSignals, stop_signals
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.report.numbers import plural
+from sqlstream.spark.jvm.session import SparkRuntime
+from sqlstream.spark.secrets import Secrets
+
+
+@contextmanager
+def spark_for_check(
+    loaded: Loaded, models: Sequence[CompiledModel], request: ProjectRequest, secrets: Secrets, purpose: str
+) -> Iterator[tuple[SparkRuntime, StopSignals]]:
+    """Starts Spark with the connectors of `models`, and stops it at the end. `purpose` is a verb for the notice.
+
+    Raises: FindingsError if Spark cannot start; KeyboardInterrupt if the body finds that a stop was requested.
+    """
+    with stop_signals() as signals:
+        try:
+            check_target(loaded)
+            check_java(request.env, signals)
+            ids = [model.unique_id for model in models]
+            connectors = session_connectors(loaded, secrets, request.env, request.notify, ids)
+            request.notify(f"Starting Spark to {purpose} {plural(len(models), 'query', 'queries')}, without data")
+            with brief_session(loaded, secrets, connectors) as runtime:
+                signals.install()
+                yield runtime, signals
+        except StopRequestedError as error:
+            raise KeyboardInterrupt from error
