@@ -6,13 +6,13 @@ BIN41 := .venv41/bin
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test check corpus corpus-next fuzz kills chaos changes exactly-once services faults registry bench-check bench-compile bench-plan bench-run bench-test bench-connectors archive lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test check corpus corpus-next fuzz kills chaos changes exactly-once services faults registry bench-check bench-compile bench-observers bench-plan bench-run bench-test bench-ui bench-connectors archive lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
 
 test: .venv/ready archive
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --ignore tests/models
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --ignore tests/models --durations 40 --durations-min 20
 	$(BIN)/sqlstream test --equivalence --coverage-min 90
 
 check:
@@ -44,9 +44,17 @@ bench-compile: .venv/ready .venv-dbt/ready
 bench-plan: .venv/ready
 	$(BIN)/python benchmarks/bench_plan.py
 
+# The live page with 200 queries and 1,000,000 batches in Chromium. BENCH="--folder NAME" keeps the generated history.
+bench-ui: .venv/ready
+	$(BIN)/python benchmarks/bench_ui.py $(BENCH)
+
 # What runs cost beside scripts written by hand and Spark's own pipelines; takes an hour. BENCH="--part b c" measures less.
 bench-run: .venv/ready .venv-pipelines/ready
 	$(BIN)/python benchmarks/bench_run.py $(BENCH)
+
+# The time of batches in a run with the page, metrics and alerts on, beside one without, five times in turns; takes 15 minutes.
+bench-observers: .venv/ready
+	$(BIN)/python benchmarks/bench_observers.py $(BENCH)
 
 # What `sqlstream test` takes beside the same cases by hand and beside dbt; takes an hour, nearly all of it by hand.
 bench-test: .venv/ready .venv-dbt/ready
@@ -57,7 +65,7 @@ fuzz: .venv/ready
 	PYTHONPATH=tests/corpus $(BIN)/python tests/fuzz/run_fuzz.py --first $(FIRST) --count $(COUNT)
 
 # Ends runs by kill -9, of Python and of the JVM, twenty times, and ten times runs into Delta Lake and Iceberg.
-# `make check` does it four times, without these tables.
+# `make check` does it twice, without these tables.
 kills: .venv/ready .venv41/ready
 	SQLSTREAM_KILLS=20 $(BIN)/python -m pytest tests/spark/test_kills.py
 	SQLSTREAM_KILLS=10 $(BIN41)/python -m pytest tests/spark/test_lake_kills.py
@@ -67,9 +75,10 @@ kills: .venv/ready .venv41/ready
 chaos: .venv/ready
 	SQLSTREAM_CHAOS=50 $(BIN)/python -m pytest -s tests/spark/test_chaos.py
 
-# All edits of the change matrix, and 300 random ones, each judged by Spark; `make check` makes thirty of the matrix.
+# All edits of the change matrix, and 300 random ones, each judged by Spark, in two processes; `make check` makes some of the
+# matrix. CHANGES="--seed 7" makes other random edits.
 changes: .venv/ready
-	SQLSTREAM_CHANGES=all $(BIN)/python -m pytest -s tests/spark/changes
+	PYTHONPATH=tests/spark/changes:tests/spark:tests/services $(BIN)/python tests/spark/changes/run_changes.py $(CHANGES)
 
 # 200,000 events from Kafka into files and databases, through twenty kills; `make check` makes it two.
 exactly-once: .venv/ready

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT))
 
 from sqlstream.app.loading.load import load_for_reading  # noqa: E402
-from sqlstream.app.planning.pure import identity_without_spark  # noqa: E402
+from sqlstream.app.planning.identity import identity_without_spark  # noqa: E402
 from sqlstream.app.request import ProjectRequest  # noqa: E402
 from sqlstream.state.layout import checkpoint_path, ledger_path, query_root  # noqa: E402
 from sqlstream.state.ledger import Ledger  # noqa: E402

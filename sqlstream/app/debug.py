@@ -7,8 +7,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sqlstream.app.loading.load import Loaded, load_for_reading
 from sqlstream.app.request import ProjectRequest, silent
@@ -92,6 +94,8 @@ def _secrets(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Check]:
     options += [value for table in project.sources for value in table.options.values()]
     outputs = (output for model in loaded.compiled.models.values() for output in model.outputs)
     options += [value for output in outputs for value in output.options.values()]
+    webhooks = (channel.webhook for channel in project.target.alerts.channels if channel.webhook is not None)
+    options += [value for webhook in webhooks for value in webhook.options.values()]
     names = secret_names(options)
     unset = [name for name in names if name not in env]
     if len(names) > len(unset):
@@ -142,6 +146,23 @@ def _failed(finding: Finding, packages: str) -> str:
     if finding.code.startswith("connector-"):
         return "connectors"
     return "packages" if packages and NOT_RESOLVED in str(finding.why).lower() else "Spark"
+
+
+def try_alerts(request: ProjectRequest) -> Iterator[Check]:
+    """Yields a check for each channel of alerts, after a test message. Starts Spark for a sink.
+
+    Raises: FindingsError if the project cannot be compiled; UsageError without channels.
+    """
+    from sqlstream.app.running.alerts.trying import try_channels  # most checks need neither
+
+    for name, ok, found in try_channels(request, _open_sink):
+        yield Check(name, ok, found, "" if ok else "fix its entry in `notify` of project.yml, or the receiver")
+
+
+def _open_sink(loaded: Loaded, secrets: Secrets) -> AbstractContextManager[Any]:
+    from sqlstream.app.running.observers.own_rows import writing_alerts  # loads pyspark
+
+    return writing_alerts(loaded, secrets)
 
 
 def session_version(loaded: Loaded) -> str:

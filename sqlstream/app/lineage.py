@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlstream.app.loading.load import load_for_reading
+from sqlstream.app.loading.load import Loaded, load_for_reading
 from sqlstream.app.loading.selected_findings import findings_of_selection
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.compiled import CompiledProject
@@ -29,7 +29,11 @@ def trace(request: ProjectRequest, name: str) -> Lineage:
 
     Raises: FindingsError; UsageError for an unknown name, or a model whose columns are unknown.
     """
-    loaded = load_for_reading(request)
+    return trace_compiled(load_for_reading(request), name)
+
+
+def trace_compiled(loaded: Loaded, name: str) -> Lineage:
+    """Returns the lineage of `name` in a compiled project. Raises: UsageError as `trace` does."""
     models = {model.name: node for node, model in loaded.compiled.models.items()}
     model, _, column = name.partition(".")
     if model not in models:

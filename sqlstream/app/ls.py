@@ -13,7 +13,7 @@ from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.app.test import UNIT_TEST, open_tests
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.manifest.manifest import build_manifest
-from sqlstream.compiler.node_ids import SEED, SINK, SOURCE, kind_of, sink_id
+from sqlstream.compiler.node_ids import EXPOSURE, SEED, SINK, SOURCE, kind_of, sink_id
 from sqlstream.compiler.rules.rule import terminal_models
 from sqlstream.errors import Finding
 from sqlstream.project.formats.guarantees import guarantee_of, modes_of
@@ -22,7 +22,8 @@ from sqlstream.project.formats.guarantees import guarantee_of, modes_of
 @dataclass(frozen=True)
 class NodeListing:
     """The selected nodes, parents first. `names` are in dbt's form (`project.folder.model`,
-    `source:project.source.table`). `entries` are the nodes' entries in the manifest, with their `unique_id`.
+    `source:project.source.table`, `exposure:project.name`). `entries` are the nodes' entries in the manifest, with
+    their `unique_id`.
     """
 
     names: tuple[str, ...]
@@ -48,6 +49,7 @@ def list_nodes(request: ProjectRequest, selection: Selection = EVERYTHING) -> No
     every = {
         **manifest["nodes"],
         **manifest["sources"],
+        **manifest["exposures"],
         **{test.node.unique_id: _entry(test) for test in tests},
         **sinks,
     }
@@ -94,7 +96,7 @@ def _entry(test: SelectableTest) -> Mapping[str, Any]:
 
 def _shown(unique_id: str, entry: Mapping[str, Any]) -> str:
     kind, _, named = unique_id.partition(".")
-    if kind in (SOURCE, SINK):
+    if kind in (SOURCE, EXPOSURE, SINK):
         return f"{kind}:{named}"
     if kind == SEED:
         return named

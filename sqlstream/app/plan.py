@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlstream.app.loading.load import Loaded, try_load
+from sqlstream.app.loading.named_queries import named_queries
 from sqlstream.app.loading.selected_findings import adding_project_errors, check_selected
 from sqlstream.app.loading.selecting import select, terminal_models
+from sqlstream.app.planning.beside import ParallelQueries
+from sqlstream.app.planning.breaks import stored_differences, with_breaks
 from sqlstream.app.planning.details import removed_queries
 from sqlstream.app.planning.local_files import files_of, local_storage, remote_storage
 from sqlstream.app.planning.pure import plan_without_spark
@@ -25,13 +30,17 @@ def plan_project(request: PlanRequest) -> ProjectPlan:
     models = add_further_sinks(loaded.compiled, models, request.selection)
     models = add_quarantines(loaded.compiled, models, request.selection)
     check_selected(attempt, loaded, {*chosen, *(model.unique_id for model in models)}, request.project.notify)
+    named = named_queries(loaded, models, request.selection, "--parallel", request.parallel, "plan")
+    request = replace(request, parallel=named)
     if request.check:
         return _ask_spark(request, loaded, models)
     storage = local_storage(loaded)
     if storage is None:
         raise FindingsError([remote_storage(loaded, "plan")])
     removed = removed_queries(loaded, files_of, storage) if request.selection == EVERYTHING else ()
-    queries = tuple(plan_without_spark(loaded, storage, model) for model in models)
+    parallel = ParallelQueries(loaded.compiled, named, files_of, storage)
+    queries = tuple(plan_without_spark(loaded, storage, model, parallel) for model in models)
+    queries = with_breaks(loaded.compiled, queries, stored_differences(loaded.compiled, files_of, storage))
     return ProjectPlan(loaded.compiled.project.target.name, (*queries, *removed))
 
 

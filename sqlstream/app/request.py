@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from sqlstream.compiler.spark_versions import installed_spark
@@ -24,7 +25,8 @@ class ProjectRequest:
     env_var() reads (default: the environment of this process). `target_named_by` says where the name `target` comes
     from, for the message if there is no such target. With `partial_parse`, unchanged files are not compiled again.
     `macros` maps names of macros to results that replace their calls. `notify` gets progress messages. `spark_version`
-    returns the version of the installed Spark.
+    returns the version of the installed Spark. Without `starts_java`, Spark's parser is not asked about SQL that
+    sqlstream cannot parse.
     """
 
     folder: Path
@@ -36,6 +38,7 @@ class ProjectRequest:
     macros: Mapping[str, object] = field(default_factory=dict)
     notify: Callable[[str], None] = field(default=silent, repr=False, compare=False)
     spark_version: Callable[[], str] = field(default=installed_spark, repr=False, compare=False)
+    starts_java: bool = True
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,8 @@ class Selection:
 
     `selector` names a selector in selectors.yml and replaces `select` and `exclude`. If all three are empty, the
     default of selectors.yml applies. `resource_types` (empty: all) and `excluded_types` filter the selected nodes.
-    `state` is a saved manifest.json or its folder, which `state:` compares with.
+    `state` is a saved manifest.json or its folder, which `state:` compares with. `nodes` are unique ids that replace
+    all of these: what `retry` repeats.
     """
 
     select: tuple[str, ...] = ()
@@ -53,24 +57,42 @@ class Selection:
     excluded_types: tuple[str, ...] = ()
     selector: str | None = None
     state: Path | None = None
+    nodes: frozenset[str] | None = None
 
 
 EVERYTHING = Selection()
 """Every node of the project."""
 
 
+UI_HOST, UI_PORT = "127.0.0.1", 8321
+"""Where the page of `sqlstream ui` is by default."""
+
 MEMORY_ROWS = 20
 """The rows of a memory sink's table to show at the end of a run, as in Spark's show()."""
 
 
 @dataclass(frozen=True)
-class RunRequest:
-    """A run: what to start, and when to stop.
+class UiRequest:
+    """Where to serve the page of `sqlstream ui`. Without a `port`, on the first free one from `UI_PORT` on. Without a
+    `token`, a random one protects the page if other machines can connect.
+    """
 
-    With `full_refresh`, all queries start over. `accept_state_change` are selectors of changed queries that may resume
-    with their state. `migrate` are selectors of queries whose state moves to the target's number of partitions,
+    host: str = UI_HOST
+    port: int | None = None
+    token: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """A run or a build: what to start, and when to stop.
+
+    With `full_refresh`, all queries start over, except those that have done so since `refreshed_since` (UTC), because a
+    run that failed has started their new versions. `accept_state_change` are selectors of changed queries that may
+    resume with their state. `migrate` are selectors of queries whose state moves to the target's number of partitions,
     `parallel` those of queries whose new version runs beside the current one. With `console_to_stderr`, console sinks
-    print to stderr. `limit` is the number of rows of a memory sink's table to show at the end (None: all).
+    print to stderr. `limit` is the number of rows of a memory sink's table to show at the end (None: all). With
+    `metrics_port`, the run answers requests for its metrics and its health on that port of `metrics_host`. With `ui`,
+    it serves the page of the project.
     """
 
     project: ProjectRequest
@@ -80,19 +102,26 @@ class RunRequest:
     accept_state_change: tuple[str, ...] = ()
     migrate: tuple[str, ...] = ()
     full_refresh: bool = False
+    refreshed_since: datetime | None = None
     parallel: tuple[str, ...] = ()
     debug: bool = False
     console_to_stderr: bool = False
     limit: int | None = MEMORY_ROWS
+    metrics_port: int | None = None
+    metrics_host: str = "127.0.0.1"
+    ui: UiRequest | None = None
 
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What to plan. With `check`, Spark compares the plans of changed queries that keep state."""
+    """What to plan. With `check`, Spark compares the plans of changed queries that keep state. `parallel` are selectors
+    of queries whose new version runs beside the current one.
+    """
 
     project: ProjectRequest
     selection: Selection = EVERYTHING
     check: bool = False
+    parallel: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

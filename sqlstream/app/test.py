@@ -13,6 +13,7 @@ from sqlstream.app.loading.older_project import load_older_project
 from sqlstream.app.loading.selected_findings import findings_of_selection, selected_errors, unselected_errors_line
 from sqlstream.app.loading.selecting import SelectableTest, select
 from sqlstream.app.request import ProjectRequest, Selection, UnitTestRequest
+from sqlstream.app.unit_tests.results import record_results
 from sqlstream.compiler.node_ids import model_id
 from sqlstream.compiler.refusals import is_about
 from sqlstream.compiler.render.yaml import make_yaml_renderer
@@ -26,6 +27,7 @@ from sqlstream.project.unit_tests.values import BrokenTest, UnitTest, UnitTests
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import parse_yaml
 from sqlstream.state.results.unit_tests import CaseResult, Outcome
+from sqlstream.state.runs.events import SelectedTest
 from sqlstream.testing.cases import Case, build_case
 
 UNIT_TEST = "unit_test"
@@ -140,6 +142,16 @@ def unit_test_id(project: str, model: str, name: str) -> str:
     return f"{UNIT_TEST}.{project}.{model}.{name}"
 
 
+def selected_test(project: str, test: UnitTest | BrokenTest) -> SelectedTest:
+    """Returns a unit test as the events of a build describe it."""
+    return SelectedTest(_full_name(test), unit_test_id(project, test.model or "", test.name), test.model)
+
+
+def is_enabled(test: UnitTest | BrokenTest) -> bool:
+    """Returns whether a test is not disabled."""
+    return isinstance(test, BrokenTest) or test.enabled
+
+
 def open_tests(request: ProjectRequest) -> TestedProject:
     """Returns the project of `request` with its unit tests, even if rules refuse a model.
 
@@ -147,10 +159,14 @@ def open_tests(request: ProjectRequest) -> TestedProject:
     """
     attempt = try_load(request)
     loaded = attempt.readable()
+    return TestedProject(request, attempt, loaded, unit_tests_of(loaded, request))
+
+
+def unit_tests_of(loaded: Loaded, request: ProjectRequest) -> UnitTests:
+    """Returns the unit tests of a compiled project."""
     project = loaded.compiled.project
-    render = make_yaml_renderer(request.env)(project.vars, project.target.name)
-    tests = load_unit_tests(ProjectFiles(project.root), project.tests, render, parse_yaml)
-    return TestedProject(request, attempt, loaded, tests)
+    render = make_yaml_renderer(request.env)(project.vars, project.target.name).with_docs(project.docs)
+    return load_unit_tests(ProjectFiles(project.root), project.tests, render, parse_yaml)
 
 
 def run_tests(request: UnitTestRequest, notify: Callable[[CaseResult, int], None]) -> UnitTestOutcome:
@@ -160,9 +176,13 @@ def run_tests(request: UnitTestRequest, notify: Callable[[CaseResult, int], None
 
     Raises: FindingsError if the project cannot be compiled, or the selection contains no test; UsageError.
     """
+    from sqlstream.app.unit_tests.recorded_tests import begin_record  # `ls` needs nothing of it
+
     began = time.monotonic()
     project = open_tests(request.project)
     chosen, warnings = select_tests(project, request.selection)
+    name = project.loaded.compiled.project.name
+    record = begin_record(project.loaded, request, [selected_test(name, test) for test in chosen if is_enabled(test)])
 
     def run(cases: Sequence[Case], note: Callable[[CaseResult], None]) -> None:
         from sqlstream.app.unit_tests.session import run_cases  # loads pyspark
@@ -170,8 +190,10 @@ def run_tests(request: UnitTestRequest, notify: Callable[[CaseResult, int], None
         run_cases(project.loaded, request, cases, note)
 
     results = run_chosen(project, chosen, run, notify, fail_fast=request.fail_fast)
-    name = project.loaded.compiled.project.name
-    return UnitTestOutcome(name, results, (*project.other_findings, *warnings), time.monotonic() - began)
+    record_results(project.loaded, results, [_full_name(test) for test in ordered_tests(project)])
+    outcome = UnitTestOutcome(name, results, (*project.other_findings, *warnings), time.monotonic() - began)
+    record.end(results, outcome.findings, succeeded=outcome.succeeded)
+    return outcome
 
 
 RunCases = Callable[[Sequence[Case], Callable[[CaseResult], None]], None]

@@ -8,12 +8,9 @@ from sqlstream.project.nearest import nearest
 from sqlstream.project.wording import alternatives
 
 OF_DBT = {
-    "build": "run `sqlstream test` and then `sqlstream run`",
     "clone": "a target with its own `storage` in project.yml has separate outputs and checkpoints",
-    "docs": "`sqlstream lineage` shows the dependencies, and descriptions are in target/manifest.json",
-    "freshness": "`sqlstream status` shows when a query gets no rows, and why",
+    "freshness": "run `sqlstream source freshness`",
     "parse": "`sqlstream compile` parses and checks the project",
-    "retry": "run `sqlstream run` again: each stream continues where it stopped",
     "run-operation": "sqlstream does not run single macros: call it in a model",
     "seed": "seeds need no loading: `sqlstream run` reads them from seeds/",
     "snapshot": "sqlstream has no snapshots: read the changes as a stream and write them to a sink",

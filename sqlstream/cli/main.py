@@ -34,13 +34,22 @@ COMMANDS = (
     "test",
     "plan",
     "run",
+    "build",
+    "retry",
     "status",
+    "ui",
+    "replay",
+    "backfill",
     "promote",
     "rollback",
+    "docs",
     "state",
     "clean",
 )
 """In the order in which a newcomer needs them. Each is the only command in the module with its name."""
+
+OF_ONE_QUERY = frozenset({"replay", "backfill", "promote", "rollback", "state"})
+"""The commands in the folder `queries/`."""
 
 ALIASES = {"list": "ls"}
 """Other names of commands, not listed in the help. dbt accepts both names."""
@@ -63,7 +72,8 @@ class _Commands(HintingGroup):
         name = ALIASES.get(cmd_name, cmd_name)
         if name not in COMMANDS:
             return None
-        module = import_module(f"sqlstream.cli.commands.{name}")
+        folder = "commands.queries" if name in OF_ONE_QUERY else "commands"
+        module = import_module(f"sqlstream.cli.{folder}.{name}")
         return next(value for value in vars(module).values() if isinstance(value, click.Command))
 
 

@@ -76,8 +76,9 @@ SELECTION_OPTIONS = (
         multiple=True,
         envvar="SQLSTREAM_SELECT",
         show_envvar=True,
-        help="Nodes to include (default: all): a name or folder, tag:x, source:a.b, sink:x, path:x, config.x:y, "
-        "state:modified or selector:x. +x adds upstream nodes, x+ downstream nodes. Space means or, comma means and.",
+        help="Nodes to include (default: all): a name or folder, tag:x, source:a.b, sink:x, exposure:x, path:x, "
+        "config.x:y, state:modified or selector:x. +x adds upstream nodes, x+ downstream nodes. Space means or, comma "
+        "means and.",
     ),
     click.option(
         "--exclude",
@@ -120,7 +121,7 @@ def limit_option(default: int, text: str) -> Callable[[Command], Command]:
 
 show_limit_option = limit_option(SHOWN_ROWS, "Maximum number of rows to show of each node.")
 
-RESOURCE_TYPES = click.Choice(["model", "seed", "sink", "source", "unit_test"])
+RESOURCE_TYPES = click.Choice(["exposure", "model", "seed", "sink", "source", "unit_test"])
 
 TYPE_OPTIONS = (
     click.option(

@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 
@@ -63,24 +63,24 @@ def redacted(text: str) -> str:
 
 
 class RunLines:
-    """Prints the lines of a run on stdout while stdout can be written, and then drops them.
+    """Prints the lines of a run on stdout, or stderr, while it can be written, and then drops them.
 
     Queries continue when the terminal is closed or `head` ends: an error on printing a line would stop them in the
     middle of a batch.
     """
 
-    def __init__(self) -> None:
-        self._read = True
+    def __init__(self, *, to_stderr: bool = False) -> None:
+        self._read, self._to_stderr = True, to_stderr
 
     def __call__(self, line: str) -> None:
-        """Prints `line`, or drops it if stdout is closed."""
+        """Prints `line`, or drops it if nothing can be printed."""
         if not self._read:
             return
         try:
-            click.echo(line)
+            click.echo(line, err=self._to_stderr)
         except OSError:
             self._read = False
-            _discard_stdout()
+            _discard(sys.stderr if self._to_stderr else sys.stdout)
 
 
 class RunScreen(io.TextIOBase):
@@ -114,7 +114,7 @@ class RunScreen(io.TextIOBase):
             act()
         except OSError:
             self._read = False
-            _discard_stdout()
+            _discard(sys.stdout)
 
 
 def is_screen() -> bool:
@@ -122,9 +122,9 @@ def is_screen() -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
 
 
-def _discard_stdout() -> None:
-    """Redirects stdout to the null device, so that flushing its buffer does not fail when Python ends."""
+def _discard(stream: TextIO) -> None:
+    """Redirects `stream` to the null device, so that flushing its buffer does not fail when Python ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     with suppress(OSError):  # a replaced stdout may have no descriptor
-        os.dup2(nowhere, sys.stdout.fileno())
+        os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

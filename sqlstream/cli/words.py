@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-SELECTOR_FLAGS = frozenset({"-s", "--select", "--exclude", "-m", "--models", "--accept-state-change", "--migrate"})
+SELECTOR_FLAGS = frozenset(
+    {"-s", "--select", "--exclude", "-m", "--models", "--accept-state-change", "--migrate", "--parallel"}
+)
 
 
 def join_selectors(arguments: Sequence[str]) -> list[str]:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.operators.inputs import seed_node, source_node
 from sqlstream.compiler.graph import Graph, closure_of
-from sqlstream.compiler.node_ids import model_id, seed_id, source_id
+from sqlstream.compiler.node_ids import exposure_id, model_id, seed_id, source_id
 from sqlstream.compiler.render.values import RenderedModel, RenderOptions, TemplateInputs
 from sqlstream.compiler.rewrite.deduplicate import note_offset
 from sqlstream.compiler.sql.edits import EditedText
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place, location_at
 from sqlstream.project.configuration.config import ModelConfig
+from sqlstream.project.exposures import Exposure
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.secrets import OptionValue
 from sqlstream.project.types.types import Field, Unknown
@@ -32,6 +35,10 @@ class ViewReference:
 
     view: str
     node_id: str
+
+
+_DATABASE = re.compile(r"jdbc:\w+://[^/?;]*/(?P<name>[\w.-]+)(?:[?;]|\Z)")
+"""The address of a database on a server. The server can have several names, and move."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,20 @@ class Output:
         """The table of a database server, with its schema if it has one; None for other sinks."""
         options = self.options.items() if self.format == "jdbc" else ()
         return next((str(value) for name, value in options if name.lower() == "dbtable"), None)
+
+    @property
+    def address(self) -> str | None:
+        """The topic of a Kafka sink, empty if a column names it; the name of the database of a JDBC sink; of a function
+        the name of the sink and its options, because they can decide where it writes. None for other sinks, and for a
+        name that is secret.
+        """
+        options = {name.lower(): str(value) for name, value in self.options.items()}
+        if self.python is not None:
+            return f"{self.sink} {digest(tuple(sorted(options.items())))}"
+        if self.format == "kafka":
+            return options.get("topic", "")
+        found = _DATABASE.match(options.get("url", "")) if self.format == "jdbc" else None
+        return None if found is None else found["name"]
 
     @property
     def place(self) -> str | None:
@@ -161,7 +182,8 @@ class CompiledProject:
 
     `options` are the options of the rendering. `columns` are the output columns of each model, None if unknown.
     `unused_outputs` are the outputs of sinks without a model, filled in for a placeholder model. `stored` are the
-    stored outputs by unique id, as tables that queries read.
+    stored outputs by unique id, as tables that queries read. `metrics` and `alerts` are the rows that runs write about
+    themselves.
     """
 
     project: Project
@@ -171,6 +193,13 @@ class CompiledProject:
     columns: Mapping[str, tuple[Column, ...] | None] = field(default_factory=dict, repr=False)
     unused_outputs: tuple[Output, ...] = ()
     stored: Mapping[str, SourceTable] = field(default_factory=dict, repr=False)
+    metrics: CompiledModel | None = None
+    alerts: CompiledModel | None = None
+
+    @property
+    def own_rows(self) -> tuple[CompiledModel, ...]:
+        """The rows that runs write about themselves, as models."""
+        return tuple(model for model in (self.metrics, self.alerts) if model is not None)
 
     @cached_property
     def tables(self) -> Mapping[str, SourceTable]:
@@ -181,6 +210,11 @@ class CompiledProject:
     def sources(self) -> Mapping[str, SourceTable]:
         """The source tables by unique id."""
         return {source_id(self.project.name, table): table for table in self.project.sources}
+
+    @cached_property
+    def exposures(self) -> Mapping[str, Exposure]:
+        """The exposures by unique id."""
+        return {exposure_id(self.project.name, exposure.name): exposure for exposure in self.project.exposures}
 
     def tables_of(self, unique_id: str) -> tuple[SourceTable, ...]:
         """Returns the source tables and stored outputs that the query of a node reads."""

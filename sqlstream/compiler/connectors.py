@@ -6,7 +6,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.graph import closure_of
 from sqlstream.location import Location
 from sqlstream.project.connectors.connector import Connector, ConnectorRelease
@@ -38,7 +38,10 @@ def needed_connectors(compiled: CompiledProject, models: Iterable[str] | None = 
 def used_connectors(compiled: CompiledProject, models: Iterable[str] | None = None) -> dict[str, NeededConnector]:
     """Returns the same, with those that the target itself brings."""
     found: dict[str, NeededConnector] = {}
-    nodes = closure_of(compiled.graph.parents, compiled.models if models is None else models)
+    chosen = set(compiled.models if models is None else models)
+    nodes = {*closure_of(compiled.graph.parents, chosen & compiled.graph.parents.keys()), *chosen}
+    if models is None:
+        nodes.update(model.unique_id for model in compiled.own_rows)
     for format_name, options, by, location in _declared(compiled, nodes):
         name = _connector_name(format_name, options)
         if name is not None:
@@ -57,12 +60,17 @@ def _declared(
             for key, form in formats.items():
                 if form in ("avro", "protobuf"):
                     yield form, {}, by, table.places.get(key, table.location)
-    for node, model in compiled.models.items():
-        for output in model.outputs if node in nodes else ():
+    for model in _writers(compiled):
+        for output in model.outputs if model.unique_id in nodes else ():
             by = f"sink `{output.sink}`"
             yield output.format, output.options, by, output.location
             if output.record.value_format == "avro":
                 yield "avro", {}, by, output.location
+
+
+def _writers(compiled: CompiledProject) -> list[CompiledModel]:
+    """Returns the models, and the rows of metrics and alerts, which a project for rules has among its models."""
+    return list({**compiled.models, **{model.unique_id: model for model in compiled.own_rows}}.values())
 
 
 def _connector_name(format_name: str, options: Mapping[str, OptionValue]) -> str | None:

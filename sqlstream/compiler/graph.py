@@ -1,23 +1,25 @@
-"""The graph of sources, seeds and models, built from ref() and source()."""
+"""The graph of sources, seeds, models and exposures, built from ref() and source()."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, KeysView, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 
-from sqlstream.compiler.node_ids import model_id, seed_id, source_id
+from sqlstream.compiler.node_ids import exposure_id, model_id, seed_id, source_id
 from sqlstream.compiler.render.values import Reference, RenderedModel
 from sqlstream.errors import Finding
+from sqlstream.project.exposures import ExposureInput
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.values import Project
-from sqlstream.project.wording import quoted_list
+from sqlstream.project.wording import quoted, quoted_list
 
 
 @dataclass(frozen=True)
 class Graph:
     """The nodes are unique ids as in dbt: `model.<project>.<name>`, `source.<project>.<source>.<table>`,
-    `seed.<project>.<name>`. `parents` and `children` have an entry for every node. `order` has parents first.
+    `seed.<project>.<name>`, `exposure.<project>.<name>`. `parents` and `children` have an entry for every node. `order`
+    has parents first.
     """
 
     parents: Mapping[str, tuple[str, ...]]
@@ -89,11 +91,40 @@ def _unknown_source(reference: Reference, names: NodeNames) -> Finding:
     return _unresolved(reference, "unknown-source", f"`{given}` is not a declared source table", why, fix)
 
 
+def exposure_inputs(project: Project, names: NodeNames) -> Mapping[str, tuple[str | Finding, ...]]:
+    """Returns what each exposure depends on, by its unique id: ids of nodes, and a finding for each unknown one."""
+    return {
+        exposure_id(project.name, exposure.name): tuple(
+            _resolve_input(item, project.name, names) for item in exposure.inputs
+        )
+        for exposure in project.exposures
+    }
+
+
+def _resolve_input(item: ExposureInput, project: str, names: NodeNames) -> str | Finding:
+    if item.kind == "ref" and len(item.parts) == 2 and item.parts[0] != project:
+        return Finding(
+            "unknown-ref",
+            f"{quoted(item.parts[0])} is not the name of this project",
+            f"the first of two names in ref() is the project, and this project is `{project}`",
+            f"use ref() with {quoted(item.parts[1])} alone",
+            item.location,
+        )
+    parts = item.parts if item.kind == "source" else item.parts[-1:]
+    found = resolve_reference(Reference(item.kind, parts, item.location), names)
+    if isinstance(found, Finding) and found.code == "disabled-ref":
+        why, fix = "an exposure cannot depend on a disabled model", f"enable `{parts[0]}`, or disable the exposure"
+        return replace(found, why=why, fix=f"{fix} (`config: {{enabled: false}}`)")
+    return found
+
+
 def build_graph(
     names: NodeNames, models: Mapping[str, RenderedModel], parents: Mapping[str, Sequence[str]]
 ) -> Graph | Finding:
-    """Returns the graph of all nodes, or the finding for a cycle. `parents` are each model's resolved references."""
-    all_nodes = sorted({*names.nodes.values(), *names.sources.values()})
+    """Returns the graph of all nodes, or the finding for a cycle. `parents` are the resolved references of each model
+    and exposure.
+    """
+    all_nodes = sorted({*names.nodes.values(), *names.sources.values(), *parents})
     unique = {node: tuple(dict.fromkeys(parents.get(node, ()))) for node in all_nodes}
     try:
         order = tuple(TopologicalSorter(unique).static_order())

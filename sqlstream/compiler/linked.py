@@ -6,7 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlstream.compiler.configured import ConfiguredModel
-from sqlstream.compiler.graph import Graph, NodeNames, build_graph, closure_of, project_names, resolve_reference
+from sqlstream.compiler.graph import (
+    Graph,
+    NodeNames,
+    build_graph,
+    closure_of,
+    exposure_inputs,
+    project_names,
+    resolve_reference,
+)
 from sqlstream.compiler.node_ids import model_id, source_id, stored_id
 from sqlstream.compiler.rewrite.sql import ReadableNodes
 from sqlstream.compiler.sql.bare_names import spellings_in
@@ -46,10 +54,11 @@ def link_models(
     rendered = {model_id(project.name, name): model.rendered.model for name, model in enabled.items()}
     names = project_names(project, enabled)
     resolved = {node: [resolve_reference(each, names) for each in model.references] for node, model in rendered.items()}
-    findings = [item for found in resolved.values() for item in found if isinstance(item, Finding)]
+    read = {**resolved, **exposure_inputs(project, names)}
+    findings = [item for found in read.values() for item in found if isinstance(item, Finding)]
     if findings:
         return None, findings
-    parents = {node: [item for item in found if isinstance(item, str)] for node, found in resolved.items()}
+    parents = {node: [item for item in found if isinstance(item, str)] for node, found in read.items()}
     graph = build_graph(names, rendered, parents)
     if isinstance(graph, Finding):
         return None, [graph]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlstream.compiler.sql.names import view_name
 from sqlstream.project.values import SourceTable
 
-SOURCE, SEED, MODEL, SINK, STORED = "source", "seed", "model", "sink", "stored"
+SOURCE, SEED, MODEL, EXPOSURE, SINK, STORED = "source", "seed", "model", "exposure", "sink", "stored"
 """The kinds of nodes and of sinks, the first part of each id. A stored output is no node of the graph: queries read it
 instead of its model.
 """
@@ -31,13 +31,23 @@ def sink_id(project: str, name: str) -> str:
     return f"{SINK}.{project}.{name}"
 
 
+def exposure_id(project: str, name: str) -> str:
+    """Returns `exposure.<project>.<name>`."""
+    return f"{EXPOSURE}.{project}.{name}"
+
+
 def stored_id(project: str, name: str) -> str:
     """Returns `stored.<project>.<name>`, the stored output of the model `name`."""
     return f"{STORED}.{project}.{name}"
 
 
+def doc_id(project: str, name: str) -> str:
+    """Returns `doc.<project>.<name>`, a docs block."""
+    return f"doc.{project}.{name}"
+
+
 def kind_of(node_id: str) -> str:
-    """Returns the kind of a node: `SOURCE`, `SEED`, `MODEL`, `SINK` or `STORED`."""
+    """Returns the kind of a node: `SOURCE`, `SEED`, `MODEL`, `EXPOSURE`, `SINK` or `STORED`."""
     return node_id.split(".", 1)[0]
 
 

@@ -50,7 +50,7 @@ def _resolve_output(
     if kept is not None:
         return replace(kept, location=sink.location), []
     try:
-        output, reads = _fill_in(sink, options, model.output_name, file.path, model.config)
+        output, reads = fill_in(sink, options, model.output_name, file.path, model.config)
     except FindingsError as error:
         return None, list(error.findings)
     memory.note(f"output {name}", file.path, key, (output, reads, values_of(reads, options)))
@@ -74,7 +74,7 @@ def resolve_unused(
     filled: list[tuple[Output, TemplateReads]] = []
     for sink in sinks.values():
         try:
-            filled.append(_fill_in(sink, options, *_ANY_MODEL, ModelConfig(tags=("tag",))))
+            filled.append(fill_in(sink, options, *_ANY_MODEL, ModelConfig(tags=("tag",))))
         except FindingsError as error:
             certain = [found for found in error.findings if found.code not in _MAY_BE_SET_ELSEWHERE]
             findings += [] if _needs_meta(sink) else certain
@@ -95,9 +95,10 @@ def _needs_meta(sink: Sink) -> bool:
     return any(value is not None and "meta" in str(value.value) for value in values)
 
 
-def _fill_in(
+def fill_in(
     sink: Sink, options: RenderOptions, model_name: str, model_path: str, config: ModelConfig
 ) -> tuple[Output, TemplateReads]:
+    """Returns the output of a model in `sink`, and what its Jinja read. Raises: FindingsError."""
     model = {"name": model_name, "path": model_path, "tags": list(config.tags), "meta": dict(config.meta)}
     renderer = SinkRenderer(model, options)
 

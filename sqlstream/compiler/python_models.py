@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from sqlstream.compiler.render.values import Reference, RenderedModel
+from sqlstream.compiler.render.values import Reference, RenderedModel, TemplateReads
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.nearest import did_you_mean
@@ -42,7 +42,8 @@ def read_python_model(file: ModelFile, variables: Mapping[str, object]) -> Rende
         reader.read(function)
     if reader.findings:
         raise FindingsError(sorted(reader.findings, key=_by_place))
-    return RenderedModel(file, file.text, tuple(reader.references), reader.config)
+    reads = TemplateReads(variables=tuple(sorted(reader.used_variables)))
+    return RenderedModel(file, file.text, tuple(reader.references), reader.config, reads=reads)
 
 
 def find_function(tree: ast.Module) -> ast.FunctionDef | None:
@@ -77,12 +78,13 @@ def _calls(function: ast.FunctionDef) -> list[tuple[ast.Attribute, ast.Call]]:
 
 @dataclass
 class _Reader:
-    """Collects what a model references and configures, and its errors."""
+    """Collects what a model references, reads and configures, and its errors."""
 
     file: ModelFile
     variables: Mapping[str, object]
     references: list[Reference] = field(default_factory=list)
     config: dict[str, Located] = field(default_factory=dict)
+    used_variables: set[str] = field(default_factory=set)
     findings: list[Finding] = field(default_factory=list)
 
     def read(self, function: ast.FunctionDef) -> None:
@@ -94,7 +96,7 @@ class _Reader:
             elif method.attr == "config":
                 self._read_config(call)
             elif method.attr == "var":
-                self._check_variable(call)
+                self._read_variable(call)
             else:
                 message, fix = f"a model cannot call `{name}.{method.attr}()`", did_you_mean(method.attr, CALLS)
                 self.report(call, message, f"a model can call {', '.join(CALLS)}", fix)
@@ -137,13 +139,15 @@ class _Reader:
             self._report_computed(call, "config() needs keyword arguments with literal values")
         self.config |= {name: Located(value, self._location(named[name])) for name, value in values.items()}
 
-    def _check_variable(self, call: ast.Call) -> None:
-        """Reports a variable that is not set and has no default."""
+    def _read_variable(self, call: ast.Call) -> None:
+        """Adds a variable, and reports one that is not set and has no default."""
         name = _text(call.args[0]) if call.args else None
         count = len(call.args) + len(call.keywords)
         if name is None or count > 2:
             self._report_computed(call, "var() needs the name of a variable as literal text")
-        elif name not in self.variables and count == 1:
+            return
+        self.used_variables.add(name)
+        if name not in self.variables and count == 1:
             message = f"the variable `{name}` is not set, and var() has no default here"
             why = "set variables in vars: in project.yml, in the target or with --vars"
             fix = did_you_mean(name, self.variables)

@@ -29,7 +29,7 @@ TEMPLATE_TAGS = {
     "data_test": "remove the block: sqlstream has no data tests; test models with `unit_tests:`",
     "snapshot": "remove the block: sqlstream has no snapshots; read the changes as a stream and write them to a sink",
     "materialization": "remove the block: a model with a sink is a query that writes to it, and one without is a view",
-    "docs": "remove the block: use `description:` in YAML",
+    "docs": "move the block to a Markdown file (.md) in models/ or macros/; descriptions include it with doc()",
 }
 """The replacement for a block of a dbt template."""
 
@@ -41,7 +41,7 @@ _CONSTRAINTS = (
 )
 _NO_GROUPS = "remove it: every model can read every other; select models by folder or by `tags`"
 _PATHS = "remove it: the folder names are fixed (models/, seeds/, macros/, python/, tests/models/, target/)"
-_FRESHNESS = "remove it: `sqlstream status` shows when a query gets no rows, and why"
+_LOADED_AT = "use `loaded_at_field`, which can be any SQL expression over the columns: sqlstream takes its maximum"
 _TARGETS = "remove it: define connections as `targets:` in project.yml"
 
 CONFIG_KEYS = {
@@ -75,15 +75,19 @@ _PROPERTY_KEYS = {
 _SOURCE_KEYS = {
     **dict.fromkeys(("database", "identifier", "quoting"), _CATALOG),
     "schema": "remove it: in a table, `schema:` declares the columns, and `table:` names a table in Spark's catalog",
-    **dict.fromkeys(("freshness", "loaded_at_field", "loaded_at_query"), _FRESHNESS),
+    "loaded_at_query": _LOADED_AT,
     **dict.fromkeys(("tests", "data_tests"), _TESTS),
     **dict.fromkeys(("loader", "overrides", "external"), "remove it: use `description` and `meta`"),
-    "config": "remove it: `tags` and `meta` are keys of the source itself",
+}
+
+_SOURCE_CONFIG_KEYS = {
+    "loaded_at_query": _LOADED_AT,
+    "event_time": "remove it: `watermark` declares the event time of a table",
+    "enabled": "remove it, and the table: a source that nothing reads has no effect",
 }
 
 _FILE_KEYS = {
     **dict.fromkeys(("tests", "data_tests"), _TESTS),
-    "exposures": "remove it; document the readers of a sink in its `description` or `meta`",
     **dict.fromkeys(
         ("metrics", "semantic_models", "saved_queries"),
         "remove it: sqlstream has no semantic layer; compute the metric in a model",
@@ -110,8 +114,6 @@ _PROJECT_KEYS = {
     "quoting": _CATALOG,
     **dict.fromkeys(("tests", "data_tests"), _TESTS),
     "snapshots": _FILE_KEYS["snapshots"],
-    "exposures": _FILE_KEYS["exposures"],
-    "metrics": _FILE_KEYS["metrics"],
     "semantic-models": _FILE_KEYS["metrics"],
     "saved-queries": _FILE_KEYS["metrics"],
 }
@@ -122,6 +124,7 @@ KEYS_BY_PLACE = {
     "a file of unit tests": _FILE_KEYS,
     "a source": _SOURCE_KEYS,
     "a source table": _SOURCE_KEYS,
+    "a source's configuration": _SOURCE_CONFIG_KEYS,
     "a model's properties": _PROPERTY_KEYS,
     "a model's configuration": CONFIG_KEYS,
     "a seed's properties": {**_PROPERTY_KEYS, **_SEED_KEYS},

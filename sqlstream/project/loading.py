@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
+from sqlstream.project.build_exposures import build_exposures
 from sqlstream.project.configuration.config import ModelConfig, SeedConfig
 from sqlstream.project.configuration.overrides import wrong_keys, wrong_overrides
 from sqlstream.project.configuration.properties import collect_properties, unused_properties
@@ -15,7 +16,10 @@ from sqlstream.project.configuration.resources import Resources, load_resources,
 from sqlstream.project.configuration.selectors import load_selectors
 from sqlstream.project.configuration.settings import Settings, load_settings, written_section
 from sqlstream.project.configuration.target import DEFAULT_MASTER, DEFAULT_TARGET, RequestedTarget
+from sqlstream.project.docs import DocsBlock
+from sqlstream.project.exposures import Exposure
 from sqlstream.project.files.dbt_files import unread_files
+from sqlstream.project.files.docs_blocks import load_docs_blocks
 from sqlstream.project.files.files import PROJECT_FILE, ProjectFiles
 from sqlstream.project.files.folders import FolderConfig, Folders, Section, read_folder_config, unused_folders
 from sqlstream.project.files.models import (
@@ -79,6 +83,8 @@ class _Parts:
     functions: tuple[PythonFunction, ...]
     tests: tuple[WrittenTests, ...]
     commented: tuple[CommentedFile, ...]
+    docs: tuple[DocsBlock, ...]
+    exposures: tuple[Exposure, ...]
 
 
 def load_project(
@@ -132,7 +138,9 @@ def _build_project(root: Path, settings: Settings, parts: _Parts) -> Project:
 
 
 def _load_parts(files: ProjectFiles, settings: Settings | None, parse: ParseYaml, findings: list[Finding]) -> _Parts:
-    resources = load_resources(files, settings, parse, findings)
+    docs = load_docs_blocks(files, findings)
+    described = settings and replace(settings, render=settings.render.with_docs(docs))
+    resources = load_resources(files, described, parse, findings)
     model_paths = tuple(path for ending in (".sql", ".py") for path in find_files(files, MODELS, ending, findings))
     seed_paths = find_files(files, SEEDS, ".csv", findings)
     check_suffixes(files, findings)
@@ -158,6 +166,8 @@ def _load_parts(files: ProjectFiles, settings: Settings | None, parse: ParseYaml
         functions=build_functions(settings, python, findings) if settings is not None else (),
         tests=resources.tests,
         commented=resources.commented,
+        docs=docs,
+        exposures=build_exposures(resources, settings, findings),
     )
 
 

@@ -168,6 +168,7 @@ def corrupt_table(table: SourceTable) -> SourceTable | None:
         description=f"The records of {table.full_name} that cannot be parsed.",
         location=place,
         corrupt_of=table,
+        freshness=None,
     )
 
 

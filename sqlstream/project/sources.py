@@ -8,6 +8,7 @@ from dataclasses import replace
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.configuration.documents import SourceDocument, TableDocument
+from sqlstream.project.configuration.freshness import build_freshness
 from sqlstream.project.configuration.resources import Resources, SeenNames, places_of
 from sqlstream.project.configuration.validate import Path
 from sqlstream.project.configuration.written import written_table
@@ -81,6 +82,7 @@ def _build_table(
         refresh=table.refresh,
         mask=table.mask,
         messages=messages,
+        freshness=build_freshness(node, path, findings),
     )
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlstream.location import Location
+from sqlstream.project.alerts import NO_ALERTS, Alerts
+from sqlstream.project.metrics import MetricsSink
 from sqlstream.project.secrets import OptionValue
 
 
@@ -27,6 +29,7 @@ class RepositoryAddress:
 class Target:
     """Where Spark runs, and where data and checkpoints are stored. `threads` is the number of queries that run at once
     if they end by themselves. `max_streams` is the greatest number of other queries that can start together.
+    `metrics` is the sink for the metrics of runs, `alerts` are the alerts of the project.
     """
 
     name: str
@@ -39,6 +42,8 @@ class Target:
     threads: int = 4
     max_streams: int = 100
     repositories: tuple[RepositoryAddress, ...] = ()
+    metrics: MetricsSink | None = None
+    alerts: Alerts = NO_ALERTS
 
     @property
     def resolves_in_spark(self) -> bool:

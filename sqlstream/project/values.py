@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from sqlstream.location import Location
+from sqlstream.project.freshness import Freshness
 from sqlstream.project.messages.message_format import MessageFormat
 from sqlstream.project.secrets import OptionValue
 from sqlstream.project.stored import StoredOutput
 from sqlstream.project.targets import Target
 
 if TYPE_CHECKING:  # the readers of YAML and of files import this module
+    from sqlstream.project.docs import DocsBlock
+    from sqlstream.project.exposures import Exposure
     from sqlstream.project.files.python_files import PythonFunction, PythonModule
     from sqlstream.project.yaml import YamlNode
 
@@ -69,7 +72,7 @@ class SourceTable:
     of python/. `on_corrupt` is the action for unreadable records. `refresh` is when streams read a static table:
     `batch` or `run`. `corrupt_of` is the table whose corrupt records this one contains. `mask` are the columns that
     recorded tests must not show. `messages` are the formats of a Kafka source with a `value_format`; `schema` then has
-    all columns. `stored` is the output it reads.
+    all columns. `stored` is the output it reads. `freshness` is how old its newest data can be.
     """
 
     source: str
@@ -96,6 +99,7 @@ class SourceTable:
     mask: tuple[str, ...] = ()
     messages: MessageFormat | None = None
     stored: StoredOutput | None = None
+    freshness: Freshness | None = None
 
     @property
     def full_name(self) -> str:
@@ -257,7 +261,7 @@ class Project:
     those of project.yml, with Jinja unrendered. `rules` maps codes of findings to lower severities: `warn`, `info`,
     `ignore` or `off`. `selectors` are in the order of the file. `python` are the modules below python/, `functions`
     those that SQL can call. `tests` are the unit tests of the files of models/. `commented` are the YAML files with
-    comments to sqlstream.
+    comments to sqlstream. `docs` are the docs blocks of Markdown files. `exposures` are the enabled ones.
     """
 
     root: Path
@@ -278,6 +282,8 @@ class Project:
     functions: tuple[PythonFunction, ...] = ()
     tests: tuple[WrittenTests, ...] = ()
     commented: tuple[CommentedFile, ...] = ()
+    docs: tuple[DocsBlock, ...] = ()
+    exposures: tuple[Exposure, ...] = ()
 
 
 class RenderYaml(Protocol):
@@ -291,6 +297,9 @@ class RenderYaml(Protocol):
         With `secrets`, an environment variable whose name starts with `SECRET_PREFIX` becomes a `SecretText`; without,
         it is a finding. Raises: FindingsError.
         """
+
+    def with_docs(self, blocks: Sequence[DocsBlock]) -> RenderYaml:
+        """Returns a renderer whose texts can also include `blocks`, with doc()."""
 
 
 class MakeRenderYaml(Protocol):

@@ -14,16 +14,20 @@ from sqlstream.report.numbers import plural
 
 
 def found_line(compiled: CompiledProject) -> str:
-    """Returns `Found 12 models, 4 sources, 3 sinks` as in dbt, with the seeds if there are any."""
+    """Returns `Found 12 models, 4 sources, 3 sinks` as in dbt, with the seeds and exposures if there are any."""
     project = compiled.project
     sources = len(declared_sources(project.sources))
-    return found_text(len(compiled.models), sources, len(project.sinks), len(project.seeds))
+    return found_text(
+        len(compiled.models), sources, len(project.sinks), len(project.seeds), exposures=len(project.exposures)
+    )
 
 
-def found_text(models: int, sources: int, sinks: int, seeds: int) -> str:
+def found_text(models: int, sources: int, sinks: int, seeds: int, *, exposures: int = 0) -> str:
     """Returns the line of `found_line` for these counts."""
     counts = [plural(models, "model"), plural(sources, "source"), plural(sinks, "sink")]
-    return f"Found {', '.join(counts + ([plural(seeds, 'seed')] if seeds else []))}"
+    counts += [plural(seeds, "seed")] if seeds else []
+    counts += [plural(exposures, "exposure")] if exposures else []
+    return f"Found {', '.join(counts)}"
 
 
 def compiled_text(compiled: CompiledProject, models: Sequence[CompiledModel], spark: str | None = None) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from sqlstream.report.findings import finding_text, findings_json
 from sqlstream.report.numbers import plural
+from sqlstream.state.downstream.breaks import Break
 from sqlstream.state.verdicts import ProjectPlan, QueryVerdict, Verdict
 
 _QUIET = (Verdict.UNCHANGED, Verdict.NEW, Verdict.REMOVED)
@@ -15,6 +17,10 @@ _QUIET = (Verdict.UNCHANGED, Verdict.NEW, Verdict.REMOVED)
 
 _CONTEXT = 1
 """Lines around each difference in SQL."""
+
+
+_GAP = "..."
+"""Marks the lines between two differences in SQL."""
 
 
 def plan_text(plan: ProjectPlan) -> str:
@@ -38,9 +44,10 @@ def _settings(plan: ProjectPlan, verdict: Verdict) -> Iterator[str]:
 
 
 def _lines(query: QueryVerdict) -> Iterator[str]:
-    batches = f" (v{query.version}, {plural(query.batches, 'batch', 'batches')})" if query.version else ""
-    yield f"{query.verdict}: {query.model}{batches}"
-    if query.findings and query.verdict is not Verdict.UNDECIDED:
+    batches = f", {plural(query.batches, 'batch', 'batches')}" if query.batches else ""
+    version = f" (v{query.version}{batches})" if query.version else ""
+    yield f"{query.verdict}: {query.model}{version}"
+    if query.findings:
         for finding in query.findings:
             yield from (f"  {line}" for line in finding_text(finding).splitlines())
     else:
@@ -54,12 +61,20 @@ def _lines(query: QueryVerdict) -> Iterator[str]:
     yield from (f"  a full refresh would read {text}" for text in query.reads_again)
     for view, queries in query.shared_with:
         yield f"  {view} is also read by {', '.join(queries)}"
+    yield from (f"  breaks {_break_text(each)}" for each in query.breaks)
+
+
+def _break_text(each: Break) -> str:
+    owner = f" (owner: {each.owner})" if each.owner else ""
+    return f"{each.kind} {each.name}{owner}: {each.reason}"
 
 
 def _difference(before: str, after: str) -> list[str]:
+    """Returns the changed lines and those around them, with `_GAP` between distant ones."""
     old, new = before.strip().splitlines(), after.strip().splitlines()
     lines = difflib.unified_diff(old, new, n=_CONTEXT, lineterm="")
-    return [line for line in lines if not line.startswith(("---", "+++", "@@"))]
+    shown = [_GAP if line.startswith("@@") else line for line in islice(lines, 2, None)]  # after the names of the files
+    return shown[1:]
 
 
 def _summary(plan: ProjectPlan) -> str:
@@ -74,12 +89,13 @@ def plan_json(plan: ProjectPlan) -> str:
         "target": plan.target,
         "spark_version": plan.spark_version,
         "refused": plan.is_refused,
-        "queries": [_query_json(query) for query in plan.queries],
+        "queries": [verdict_json(query) for query in plan.queries],
     }
     return json.dumps(found, indent=2)
 
 
-def _query_json(query: QueryVerdict) -> dict[str, object]:
+def verdict_json(query: QueryVerdict) -> dict[str, object]:
+    """Returns the plan of one query as plain data."""
     return {
         "model": query.model,
         "verdict": str(query.verdict),
@@ -92,6 +108,10 @@ def _query_json(query: QueryVerdict) -> dict[str, object]:
         "frozen_settings": list(query.frozen),
         "reads_again": list(query.reads_again),
         "shared_with": {view: list(queries) for view, queries in query.shared_with},
+        "breaks": [
+            {"kind": str(each.kind), "name": each.name, "owner": each.owner, "reason": each.reason}
+            for each in query.breaks
+        ],
         "findings": findings_json(query.findings),
     }
 
@@ -103,8 +123,22 @@ def plan_markdown(plan: ProjectPlan) -> str:
     if shown:
         rows = [f"| `{query.model}` | **{query.verdict}** | {_cell(query.reason)} |" for query in shown]
         parts.append("\n".join(["| query | verdict | why |", "| --- | --- | --- |", *rows]))
+    parts += [text for query in plan.queries for text in _details_markdown(query)]
     parts += [text for query in shown for text in _sql_markdown(query)]
     return "\n\n".join(parts)
+
+
+def _details_markdown(query: QueryVerdict) -> Iterator[str]:
+    """Yields a list of what the text shows of a query, besides its reason and its SQL. Of an unchanged query these are
+    only settings without effect.
+    """
+    facts = [f"output: {text}" for text in query.columns]
+    facts += [f"setting: {text}" for text in query.frozen]
+    facts += [f"a full refresh would read {text}" for text in query.reads_again if query.verdict is not Verdict.NEW]
+    facts += [f"`{view}` is also read by {', '.join(queries)}" for view, queries in query.shared_with]
+    facts += [f"breaks **{_break_text(each)}**" for each in query.breaks]
+    if facts:
+        yield "\n".join([f"`{query.model}`:", "", *(f"- {fact}" for fact in facts)])
 
 
 def _sql_markdown(query: QueryVerdict) -> Iterator[str]:

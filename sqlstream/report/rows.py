@@ -63,11 +63,16 @@ def rows_json(shown: Sequence[ShownRows]) -> str:
 
 
 def _entry(shown: ShownRows) -> dict[str, object]:
+    return {"name": shown.name, "unique_id": shown.unique_id, **row_objects(shown)}
+
+
+def row_objects(shown: ShownRows) -> dict[str, object]:
+    """Returns the columns with their types, and the rows as objects keyed by column names."""
     names = _unique([column.name for column in shown.columns])
     types = [column.data_type for column in shown.columns]
     columns = [{"name": name, "data_type": data_type} for name, data_type in zip(names, types, strict=True)]
     rows = [dict(zip(names, row, strict=True)) for row in shown.rows]
-    return {"name": shown.name, "unique_id": shown.unique_id, "columns": columns, "rows": rows}
+    return {"columns": columns, "rows": rows}
 
 
 def _unique(names: Sequence[str]) -> list[str]:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlstream.compiler.render.values import TemplateInputs
+from sqlstream.compiler.sql.letter_case import CaseChange
 from sqlstream.compiler.sql.sql_text import PYTHON
 from sqlstream.state.ledger import QueryIdentity, SourceUse, changes_results
+from sqlstream.state.letter_case import case_changes
 from sqlstream.state.sql_difference import sql_difference
 
 
@@ -32,6 +34,7 @@ def describe_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[Change, ..
     before, after = _renamed(old, new), new.fingerprints
     changed = [name for name in after if before.get(name, after[name]) != after[name]]
     changes = [_text_change(old, new, name) for name in changed]
+    changes += [_case_change(name, change) for name, change in case_changes(old, new)]
     changes += [Change(f"`{name}` was added") for name in after if name not in before]
     changes += [Change(f"`{name}` was removed") for name in before if name not in after]
     changes += _deduplication_changes(old, new)
@@ -67,16 +70,30 @@ def _text_change(old: QueryIdentity, new: QueryIdentity, name: str) -> Change:
     if ":" in name:
         return Change(f"the code of `{name}` changed", is_python=True)
     if new.fingerprints[name].startswith(PYTHON):
-        return Change(f"the Python code of `{name}` changed", name, is_python=True)
+        cause = _cause_in_same_file(old, new, name)
+        text = f"the Python code of `{name}` changed" if cause is None else f"{cause}, which `{name}` reads"
+        return Change(text, name, cause=cause, is_python=True)
     before = _earlier_name(old, new, name)
     difference = sql_difference(old.models.get(before, ""), new.models[name]) if name in new.models else None
-    same_file = old.files.get(before) == new.files.get(name)
-    cause = _cause(old.inputs.get(before), new.inputs.get(name)) if same_file else None
+    cause = _cause_in_same_file(old, new, name)
     text = f"the SQL of `{name}` changed"
     if cause is not None:
         text = f"{cause}, which changed the SQL of `{name}`"
     offset = None if difference is None else difference.offset
     return Change(text, name, offset, cause, None if difference is None else str(difference))
+
+
+def _case_change(name: str | None, change: CaseChange) -> Change:
+    """Returns the change of the letter case in the text of a model, or in an output column."""
+    if name is None:
+        return Change(f"the output column {change}")
+    return Change(f"the letter case in the SQL of `{name}` changed", name, change.offset, difference=str(change))
+
+
+def _cause_in_same_file(old: QueryIdentity, new: QueryIdentity, name: str) -> str | None:
+    before = _earlier_name(old, new, name)
+    same_file = old.files.get(before) == new.files.get(name)
+    return _cause(old.inputs.get(before), new.inputs.get(name)) if same_file else None
 
 
 def _cause(old: TemplateInputs | None, new: TemplateInputs | None) -> str | None:

@@ -10,6 +10,7 @@ from sqlstream.state.batch_logs import SINK_LOG, BatchLog, entry_names
 from sqlstream.state.layout import checkpoint_path, ledger_path, version_number, versions_path
 from sqlstream.state.ledger import Ledger, LedgerUnreadableError, read_ledger
 from sqlstream.state.plan import CheckpointState
+from sqlstream.state.versions.places import with_new_names
 from sqlstream.state.versions.versions import Versions, read_parts
 
 
@@ -36,7 +37,8 @@ def read_checkpoint(files_of: FilesOf, root: str, *, parallel: bool = False) -> 
     parts = _parts(files_of, root, numbers)
     version, newest = parts.chosen(parallel=parallel), max(parts.highest, *numbers, 0)
     if not version:
-        return CheckpointState(0, None, False, ledger_path(root, newest + 1), newest=newest)
+        published = parts.published or ()
+        return CheckpointState(0, None, False, ledger_path(root, newest + 1), newest=newest, published=published)
     return replace(read_version(files_of, root, version), newest=newest)
 
 
@@ -60,18 +62,21 @@ def read_versions(files_of: FilesOf, root: str) -> list[int]:
 
 
 def read_version(files_of: FilesOf, root: str, version: int) -> CheckpointState:
-    """Returns the state of one version."""
+    """Returns the state of one version. Raises: VersionsUnreadableError, OSError."""
     files, root = files_of(root)
+    path = versions_path(root)
+    published = read_parts(files.read_text(path), version, path).published or ()
     path = ledger_path(root, version)
     begun = bool(entry_names(files.names(f"{checkpoint_path(root, version)}/offsets")))
     last = last_commit(files, root, version) if begun else -1
     recorded, unreadable = _read(files, path)
     if recorded is None:
-        return CheckpointState(version, None, begun, path, unreadable, last)
+        return CheckpointState(version, None, begun, path, unreadable, last, published=published)
     ledger = recorded.settled(last)
     abandoned = recorded.pending.ledger if recorded.pending and ledger is recorded else None
+    ledger = with_new_names(ledger, published) if version == 1 else ledger
     in_output = begun and last < 0 and any(has_committed_files(files_of, output) for output in ledger.added_files)
-    return CheckpointState(version, ledger, begun, path, None, last, in_output, abandoned)
+    return CheckpointState(version, ledger, begun, path, None, last, in_output, abandoned, published=published)
 
 
 def _read(files: ReadableFiles, path: str) -> tuple[Ledger | None, str | None]:

@@ -42,7 +42,9 @@ def identity_of(
         columns=columns,
         partition_by=model.output.partition_by if model.output else (),
         also=tuple(
-            SinkUse(output.sink, output.format, output.place or output.database_table, output.partition_by)
+            SinkUse(
+                output.sink, output.format, output.place or output.database_table, output.partition_by, output.address
+            )
             for output in model.also
         ),
         separate=model.config.separate_sinks,
@@ -50,6 +52,8 @@ def identity_of(
         inputs={part.name: part.inputs for part in parts},
         contents=dict(contents_of(compiled, model, uses)),
         schemas=dict(schemas_of(compiled, model)),
+        sink_address=model.output.address if model.output else None,
+        unique_key=model.config.unique_key,
     )
 
 
@@ -60,7 +64,9 @@ def _upstream_models(compiled: CompiledProject, model: CompiledModel) -> list[Co
 
 
 def _fingerprint(model: CompiledModel) -> str:
-    return python_fingerprint(model.file.text) if model.file.is_python else fingerprint(model.sql)
+    if model.file.is_python:
+        return python_fingerprint(model.file.text, model.inputs.variables)
+    return fingerprint(model.sql)
 
 
 def _called_functions(functions: Sequence[PythonFunction], parts: Sequence[CompiledModel]) -> dict[str, str]:

@@ -67,16 +67,21 @@ def ledger_path(root: str, version: int) -> str:
     return f"{version_root(root, version)}/{LEDGER_NAME}"
 
 
+def completion_path(root: str, version: int) -> str:
+    """Returns the path of the file that says that a version of a batch model has written its whole output."""
+    return f"{version_root(root, version)}/complete.json"
+
+
 def output_path(storage: str, path: str) -> str:
     """Returns the path under which readers find the output of a query, see `versions/places.py`."""
     return join(storage, path).rstrip("/")
 
 
-def output_table(name: str, version: int) -> str:
-    """Returns the table to which version `version` of a query writes: version 1 to the plain one, version n to
-    `<name>_vn`.
+def output_table(name: str, version: int, *, is_published: bool = False) -> str:
+    """Returns the table to which version `version` of a query writes: version n to `<name>_vn`, and version 1 to the
+    plain one until another version is published there, see `Versions.published`.
     """
-    return name if version == 1 else beside_table(name, f"v{version}")
+    return name if version == 1 and not is_published else beside_table(name, f"v{version}")
 
 
 def beside_table(name: str, what: str) -> str:
@@ -98,6 +103,12 @@ def snapshot_folder(output: str) -> str:
     """Returns the folder of the snapshots of a query in complete mode, whose output is at the path `output`."""
     parent, _, name = output.rpartition("/")
     return f"{parent}/_snapshots/{name}"
+
+
+def published_folder(output: str, version: int) -> str:
+    """Returns the folder that readers of the path `output` see while `version` is the current one."""
+    parent, _, name = output.rpartition("/")
+    return f"{parent}/_published/{name}/v{version}"
 
 
 def archive_folder(output: str) -> str:

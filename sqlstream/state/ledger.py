@@ -27,8 +27,12 @@ FROZEN_SETTINGS = (
 ANSI = "spark.sql.ansi.enabled"
 """With this setting, an expression fails where it otherwise returns null or a wrong number."""
 
+CASE_SENSITIVE = "spark.sql.caseSensitive"
+"""With this setting, names of columns that differ only in letter case are different names."""
+
 RESULT_SETTINGS = (
     ANSI,
+    CASE_SENSITIVE,
     "spark.sql.mapKeyDedupPolicy",
     "spark.sql.legacy.timeParserPolicy",
     "spark.sql.decimalOperations.allowPrecisionLoss",
@@ -81,6 +85,7 @@ class SinkUse:
     sink_format: Annotated[str, AfterValidator(format_name)]
     sink_path: str | None
     partition_by: tuple[str, ...] = ()
+    sink_address: str | None = None
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,9 @@ class QueryIdentity:
     `inputs` the values that each template read. `also` are the further sinks of the query, and
     `separate` the names of those to which other queries write the model. `contents` is what decides the rows of each
     input beside its columns: its format and options; of a static one also its path or checksum. `schemas` are the
-    declared columns of the inputs.
+    declared columns of the inputs. `sink_address` is the topic of a Kafka sink, empty if a column names it, the
+    database of a JDBC sink, or the name of a function's sink and a digest of its options; `unique_key` identifies the
+    rows of the output. Both are None if they are unknown.
     """
 
     query: str
@@ -119,14 +126,14 @@ class QueryIdentity:
     separate: tuple[str, ...] = ()
     contents: Mapping[str, str] = field(default_factory=dict)
     schemas: Mapping[str, str] = field(default_factory=dict)
+    sink_address: str | None = None
+    unique_key: tuple[str, ...] | None = None
 
     @property
     def by_sink(self) -> tuple[QueryIdentity, ...]:
         """The identity for each sink of the query, as if it were the only one."""
-        further = (
-            replace(self, sink_format=use.sink_format, sink_path=use.sink_path, partition_by=use.partition_by, also=())
-            for use in self.also
-        )
+        names = ("sink_format", "sink_path", "partition_by", "sink_address")
+        further = (replace(self, **{name: getattr(use, name) for name in names}, also=()) for use in self.also)
         return (replace(self, also=()) if self.also else self, *further)
 
     @property

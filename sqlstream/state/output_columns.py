@@ -23,7 +23,8 @@ from sqlstream.state.sql_difference import sql_difference
 class ColumnChange:
     """One change of the output: its description in `text`, and the current name of the column, None if it was removed.
     `undo` is the fix if the format cannot store the change, None if it can. `offset` is the offset of the change in the
-    compiled SQL of the query's model, None if unknown. `is_added` marks a new column.
+    compiled SQL of the query's model, None if unknown. `is_added` marks a new column, and `is_key` another key of rows.
+    `covers` are the columns that `text` describes, with their names before, or the new name of a new column.
     """
 
     text: str
@@ -31,6 +32,8 @@ class ColumnChange:
     undo: str | None = None
     offset: int | None = None
     is_added: bool = False
+    is_key: bool = False
+    covers: tuple[str, ...] = ()
 
 
 def column_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[ColumnChange, ...]:
@@ -128,6 +131,7 @@ def _by_position(old: Sequence[OutputColumn], new: Sequence[OutputColumn], fmt: 
             f"the columns were {names}, and are now {', '.join(column.name for column in new)}; {fmt} files "
             "store values by position, so readers would mix up columns",
             undo=f"select the original columns: {names}",
+            covers=tuple(column.name for column in (*old, *new)),
         ),
     )
 
@@ -142,7 +146,7 @@ def _by_name(
     for key, column in after.items():
         if key not in before:
             text = f"column `{column.name}` is new, and null in existing rows"
-            yield ColumnChange(text, column.name, is_added=True)
+            yield ColumnChange(text, column.name, is_added=True, covers=(column.name,))
         elif fmt == "json" and column.name != before[key].name:
             yield _respelled(before[key], column)
         elif column.type != before[key].type and key not in folders:
@@ -153,10 +157,11 @@ def _of_table(old: Sequence[OutputColumn], new: Sequence[OutputColumn]) -> Itera
     before, after = ({column.name.lower(): column.name for column in side} for side in (old, new))
     for key, name in after.items():
         if key not in before:
-            yield ColumnChange(f"column `{name}` is new, and null in existing rows", name, is_added=True)
+            text = f"column `{name}` is new, and null in existing rows"
+            yield ColumnChange(text, name, is_added=True, covers=(name,))
     for key, name in before.items():
         if key not in after:
-            yield ColumnChange(f"column `{name}` was removed, and is null in new rows")
+            yield ColumnChange(f"column `{name}` was removed, and is null in new rows", covers=(name,))
 
 
 def _removed(column: OutputColumn, added: Sequence[OutputColumn]) -> ColumnChange:
@@ -164,7 +169,8 @@ def _removed(column: OutputColumn, added: Sequence[OutputColumn]) -> ColumnChang
     renamed = f"; if `{same_type[0]}` is its new name, readers would see two half-empty columns" if same_type else ""
     name = quote_identifier(column.name)
     keep = f"select it as {name}" if same_type else f"keep it: cast(null as {column.type}) as {name}"
-    return ColumnChange(f"column `{column.name}` was removed{renamed}", same_type[0] if same_type else None, keep)
+    text = f"column `{column.name}` was removed{renamed}"
+    return ColumnChange(text, same_type[0] if same_type else None, keep, covers=(column.name,))
 
 
 def _respelled(old: OutputColumn, new: OutputColumn) -> ColumnChange:
@@ -173,20 +179,22 @@ def _respelled(old: OutputColumn, new: OutputColumn) -> ColumnChange:
         "of the spellings",
         new.name,
         f"keep the spelling `{old.name}`",
+        covers=(old.name,),
     )
 
 
 def _retyped(old: OutputColumn, new: OutputColumn, fmt: str) -> ColumnChange:
     text = f"column `{new.name}` was {old.type}, and is now {new.type}"
     if format_of(fmt).layout == "named":
-        return ColumnChange(text, new.name)
+        return ColumnChange(text, new.name, covers=(old.name,))
     if _is_readable(_parsed(old.type), _parsed(new.type)):
-        return ColumnChange(f"{text}; new fields are null in existing rows", new.name)
+        return ColumnChange(f"{text}; new fields are null in existing rows", new.name, covers=(old.name,))
     name = quote_identifier(new.name)
     return ColumnChange(
         f"{text}; Spark cannot read {fmt} files with both types in one folder",
         new.name,
         f"keep the old type: cast(... as {old.type}) as {name}; or add the new column under another name",
+        covers=(old.name,),
     )
 
 

@@ -18,6 +18,7 @@ from sqlstream.state.ledger import SOURCE_EVOLUTION, Ledger, QueryIdentity, Sour
 from sqlstream.state.output_columns import ColumnChange, column_changes
 from sqlstream.state.readers import unsure_tables
 from sqlstream.state.refusals import PlaceOf, StartRefusal, StateChange
+from sqlstream.state.sinks import UNSTORED, has_other_sink, is_same_sink, key_change, sink_text
 from sqlstream.state.versions.parallel import parallel_problem
 
 _PATTERN = re.compile(r"[][{}*?]")
@@ -43,7 +44,7 @@ class CheckpointState:
 
     `ledger` is None if there is none; `unreadable` then says why if the file exists. `abandoned` is the ledger of a
     changed query that started last and committed no batch. `output_committed`: the log of a file sink has a batch, even
-    if the checkpoint has none.
+    if the checkpoint has none. `published` is as in `Versions`.
     """
 
     version: int
@@ -55,6 +56,7 @@ class CheckpointState:
     output_committed: bool = False
     abandoned: Ledger | None = None
     newest: int = 0
+    published: tuple[str, ...] = ()
 
     @property
     def next_version(self) -> int:
@@ -136,7 +138,7 @@ def _has_nothing_to_keep(identity: QueryIdentity, state: CheckpointState) -> boo
     if state.ledger is None or state.is_used or not state.has_batches:
         return False
     old = state.ledger.identity
-    return not (identity.batch or old.batch) and _sink(old) == _sink(identity)
+    return not (identity.batch or old.batch) and is_same_sink(old, identity)
 
 
 def _refused(*findings: Finding) -> StartRefusal:
@@ -167,8 +169,8 @@ def _plan_checkpoint(
         change = f"its ledger {problem}"
         return QueryPlan(Action.RESUME, state.version, writes_ledger=True, changes=(change,), accepted=True)
     old = state.ledger.identity
-    if _sink(old) != _sink(identity) and format_of(identity.sink_format).keeps_output:
-        before, after = (_sink_text(each) for each in (old, identity))
+    if has_other_sink(old, identity):
+        before, after = (sink_text(each) for each in (old, identity))
         return _refused(refusals.sink_changed(identity, state.ledger_path, before, after, place))
     fan_out = _changed_fan_out(old, identity)
     if fan_out is not None:
@@ -249,7 +251,7 @@ def _column_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[ColumnChang
     """Returns the changes of the columns in all sinks, those that a sink cannot store first."""
     before = {each.sink_path: each for each in old.by_sink}
     pairs = ((before[each.sink_path], each) for each in new.by_sink if each.sink_path in before)
-    changes = dict.fromkeys(change for pair in pairs for change in column_changes(*pair))
+    changes = dict.fromkeys(change for pair in pairs for change in (*key_change(*pair), *column_changes(*pair)))
     return tuple(sorted(changes, key=lambda change: change.undo is None))
 
 
@@ -259,25 +261,12 @@ def _changed_fan_out(old: QueryIdentity, new: QueryIdentity) -> tuple[str, str] 
     """
     before, after = (dict(zip((use.sink for use in each.also), each.by_sink[1:], strict=True)) for each in (old, new))
     for sink, use in after.items():
-        if not format_of(use.sink_format).keeps_output:
-            continue
-        if sink not in before:
+        if sink not in before and use.sink_format not in UNSTORED:
             return sink, "the query did not write to this sink before"
-        if _sink(before[sink]) != _sink(use):
-            return sink, f"the sink changed from {_sink_text(before[sink])} to {_sink_text(use)}"
+        if sink in before and has_other_sink(before[sink], use):
+            return sink, f"the sink changed from {sink_text(before[sink])} to {sink_text(use)}"
     left = next((sink for sink in before if sink in new.separate), None)
     return None if left is None else (left, "a separate query would write to this sink, and start from the beginning")
-
-
-def _sink(identity: QueryIdentity) -> tuple[str, str | None, bool]:
-    """Returns the format and the path of the sink, and whether each batch replaces all files there."""
-    path = identity.sink_path
-    return identity.sink_format, None if path is None else plain_path("/", path), identity.writes_snapshots
-
-
-def _sink_text(identity: QueryIdentity) -> str:
-    mode = " in complete mode" if identity.writes_snapshots else ""
-    return f"{identity.sink_format} `{identity.sink_path}`{mode}" if identity.sink_path else identity.sink_format
 
 
 def _moved_source(old: QueryIdentity, new: QueryIdentity) -> tuple[SourceUse, SourceUse] | None:

@@ -153,7 +153,7 @@ def sink_changed(identity: QueryIdentity, ledger_path: str, before: str, after: 
         f"the earlier batches of `{identity.model}` went to another sink",
         f"the sink changed from {before} to {after} since {ledger_path} was written; the "
         "new output would lack the rows of the earlier batches",
-        f"{refresh_text(identity.model)}; or restore the old format and path of the sink",
+        f"{refresh_text(identity.model)}; or restore the old sink",
         place,
     )
 
@@ -177,10 +177,15 @@ def columns_changed(
     accepted a state change, which does not help here.
     """
     note = "; `--accept-state-change` accepts changed state, but not changed columns" if accepted else ""
+    message = f"the output of `{identity.model}` cannot hold its new columns: {change.text}"
+    why = f"readers combine these rows with the existing ones, whose columns are in {ledger_path}"
+    if change.is_key:
+        message = f"the output of `{identity.model}` has rows with another key: {change.text}"
+        why = f"the query would add rows again instead of replacing the existing ones ({ledger_path} has their key)"
     return _finding(
         "output-columns",
-        f"the output of `{identity.model}` cannot hold its new columns: {change.text}",
-        f"readers combine these rows with the existing ones, whose columns are in {ledger_path}{note}",
+        message,
+        f"{why}{note}",
         f"{change.undo}; or {refresh_text(identity.model)}",
         place,
     )

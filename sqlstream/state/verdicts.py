@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlstream.errors import Finding
-from sqlstream.state.changes import Change
+from sqlstream.state.changes import Change, describe_changes
+from sqlstream.state.downstream.breaks import Break
+from sqlstream.state.downstream.columns import ColumnDifference
 from sqlstream.state.judgement import Judgement
 from sqlstream.state.ledger import QueryIdentity
 from sqlstream.state.plan import Action, QueryPlan
@@ -32,11 +34,13 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class QueryVerdict:
-    """The verdict on one query. `reason` is one line. `findings` are those with which a run would refuse it, and
-    `changes` all differences from the query of its checkpoint.
+    """The verdict on one query. `reason` is one line. `findings` are those with which a run would refuse it
+    (none if that is undecided), and `changes` all differences from the query of its checkpoint.
 
     `columns` are changes of the output columns, `frozen` the settings that its checkpoint fixes at another value, and
     `sql` the SQL of each changed model before and after. `batches` counts the committed batches of `version`.
+    `differences` are those of the columns that it writes, and `breaks` what they, or a new start, break downstream.
+    `is_parallel`: it runs beside its current version.
     """
 
     model: str
@@ -51,6 +55,9 @@ class QueryVerdict:
     sql: tuple[tuple[str, str, str], ...] = ()
     reads_again: tuple[str, ...] = ()
     shared_with: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    differences: tuple[ColumnDifference, ...] = ()
+    breaks: tuple[Break, ...] = ()
+    is_parallel: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,10 @@ def verdict_of(
     has shown the plan of the query.
     """
     if isinstance(plan, QueryPlan):
+        if plan.action is Action.FRESH_EACH_RUN and old is not None and not describe_changes(old, new):
+            return Verdict.UNCHANGED, "it starts over in each run"
+        if plan.action is Action.WRITE and old is not None and describe_changes(old, new):
+            return Verdict.RESUME, "a batch model writes its whole output in each run, from now on with the new results"
         return _verdict_of_plan(plan)
     keeps_state = new.stateful or (old is not None and old.stateful)
     return _verdict_of_refusal(plan, keeps_state=keeps_state, has_spark=has_spark)

@@ -43,10 +43,13 @@ class DatabaseServer:
         return subprocess.run([*self.client, sql], env=env, capture_output=True, text=True, check=False)
 
     def drop_tables(self) -> None:
-        """Removes all tables of the database."""
-        schema = "public" if "postgres" in self.url else DATABASE
-        for (table,) in self.run(f"select table_name from information_schema.tables where table_schema = '{schema}'"):
-            self.run(f"drop table {table}")
+        """Removes all tables and views of the database."""
+        if "postgres" in self.url:
+            self.run("drop schema public cascade; create schema public; grant usage on schema public to public")
+            return
+        names = f"select table_name, table_type from information_schema.tables where table_schema = '{DATABASE}'"
+        for table, kind in self.run(names):
+            self.run(f"drop {'view' if kind == 'VIEW' else 'table'} {table}")
 
     def client_process(self, sql: str) -> subprocess.Popen[str]:
         """Starts the client with SQL that runs for a while, such as one that holds a lock."""

@@ -31,7 +31,7 @@ def start_mariadb() -> DatabaseServer:
     (first := folder / "first.sql").write_text(
         f"create database if not exists {DATABASE};\n"
         f"create user if not exists '{USER}'@'%' identified by '{PASSWORD}';\n"
-        f"grant all on *.* to '{USER}'@'%';\n"
+        f"grant all on *.* to '{USER}'@'%' with grant option;\n"
     )
     first.chmod(0o644)
     options = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,8 @@ from pyspark.sql import SparkSession
 
 from sqlstream import ProjectRequest, RunRequest, run_models
 from sqlstream.app.request import Selection
-from sqlstream.app.run import RunOutcome
+from sqlstream.app.runs.outcome import RunOutcome
+from sqlstream.cli.main import main
 from sqlstream.compiler.spark_versions import minor_version
 from sqlstream.spark.jvm.internals import SETTING
 from sqlstream.spark.jvm.launch import launch_jvm
@@ -36,6 +38,9 @@ from sqlstream.state.runs.events import QueryResult, RunEvent
 
 LONGEST_WAIT_SECONDS = 120
 """A run without output for this long counts as stuck. No test depends on a shorter time."""
+
+POLL_SECONDS = 0.02
+"""The time between two looks at a file that a process will write."""
 
 os.environ.setdefault("JDK_JAVA_OPTIONS", SHORT_LIVED_JVM)  # the JVMs of these tests live for seconds or minutes
 
@@ -71,6 +76,15 @@ def _stack(pid: int) -> str:
     threads = subprocess.run([jstack, str(pid)], capture_output=True, text=True, check=False).stdout
     spark = [thread for thread in threads.split("\n\n") if "org.apache.spark" in thread]
     return "\n".join([shown, *spark])
+
+
+@dataclass(frozen=True)
+class Invoked:
+    """The exit code and the output of a command."""
+
+    code: int
+    out: str
+    err: str
 
 
 @dataclass
@@ -144,12 +158,16 @@ class ProjectFolder:
             start_new_session=True,
         )
 
+    def invoke(self, *arguments: str) -> Invoked:
+        """Runs the command in this process, and so with the Java process of the earlier tests."""
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
+            main([*arguments, "--project-dir", str(self.root)])
+        return Invoked(int(ended.value.code or 0), out.getvalue(), err.getvalue())
+
     def wait_for_batch(self, process: subprocess.Popen[str], query: str, number: int) -> None:
         """Waits until a batch has written its offsets, so that it is running or finished."""
-        offsets = self.root / f"store/queries/{query}/v1/checkpoint/offsets/{number}"
-        while not offsets.exists():
-            assert process.poll() is None
-            os.sched_yield()
+        wait_until(process, (self.root / f"store/queries/{query}/v1/checkpoint/offsets/{number}").exists)
 
     def committed(self, query: str, version: int = 1) -> set[str]:
         """Returns a query's committed batches; its checkpoint must have offsets and commits for the same ones."""
@@ -215,6 +233,7 @@ def read_parquet() -> Callable[[Path], list[dict[str, Any]]]:
             names += [
                 Path(json.loads(line)["path"].removeprefix("file://")) for line in log.read_text().splitlines()[1:]
             ]
+        assert all(name.is_relative_to(folder) for name in names)  # Spark does not read others
         return [row | _partition(name) for name in names for row in pq.read_table(name, partitioning=None).to_pylist()]
 
     return read
@@ -307,6 +326,15 @@ def bare_session(master: str, **more: str) -> SparkSession:
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def wait_until(process: subprocess.Popen[str], condition: Callable[[], object]) -> None:
+    """Waits until `condition` is true for a running process, and leaves it the cores. Fails if the process ends before."""
+    until = time.monotonic() + LONGEST_WAIT_SECONDS
+    while not condition():
+        with pytest.raises(subprocess.TimeoutExpired):  # it still runs
+            process.wait(POLL_SECONDS)
+        assert time.monotonic() < until
 
 
 def wait_for(process: subprocess.Popen[str], text: str) -> list[str]:

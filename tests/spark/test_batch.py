@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, bare_session, wait_for
+from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, bare_session, wait_for, wait_until
 
 from sqlstream import FindingsError, ProjectRequest
 from sqlstream.app.loading.load import load
+from sqlstream.app.state.switch import promote, roll_back
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.storage import LocalStorage
 from sqlstream.spark.writing.batch import replace_output
@@ -120,7 +121,7 @@ def test_a_killed_write_keeps_the_previous_output(shop: ProjectFolder) -> None:
     process = shop.command("run", "--vars", "{rows: 1000000000000}")
     wait_for(process, "START batch report")
     writing = shop.root / "store/_writing/report"
-    wait_for_file(writing, "*/_temporary/**/*.parquet")
+    wait_until(process, lambda: any(writing.glob("*/_temporary/**/*.parquet")))
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
 
@@ -133,11 +134,33 @@ def test_a_killed_write_keeps_the_previous_output(shop: ProjectFolder) -> None:
     assert names(shop.root / "store/_archive/report/1") == "abc"
 
 
-def wait_for_file(folder: Path, pattern: str) -> None:
-    """Waits until a file that matches `pattern` exists below `folder`."""
-    until = time.monotonic() + LONGEST_WAIT_SECONDS
-    while not any(folder.glob(pattern)):
-        assert time.monotonic() < until, f"no {pattern} in {folder}"
+def test_a_killed_parallel_version_is_not_promoted(shop: ProjectFolder) -> None:
+    """A parallel version is promoted only after a write has ended: neither after kill -9 nor after a later change."""
+    endless = "{{ config(sink='lake') }} select id, 'z' as name from range({{ var('rows', 3) }})"
+    request = ProjectRequest(shop.root, env=dict(os.environ))
+    customers(shop, "abc")
+    shop.result()
+    shop.write({"models/report.sql": endless})
+    process = shop.command("run", "--parallel", "report", "--vars", "{rows: 1000000000000}")
+    wait_until(process, lambda: any(shop.root.glob("store/_writing/*/*/_temporary/**/*.parquet")))
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+    with pytest.raises(FindingsError) as caught:
+        promote(request, "report")
+    (finding,) = caught.value.findings
+    assert (finding.code, finding.message) == (
+        "version-empty",
+        "version 2 of `report` has not written its whole output",
+    )
+
+    assert shop.result(parallel=("report",)).rows_out == 3
+    assert promote(request, "report").version == 2
+    assert roll_back(request, "report").version == 1
+    shop.write({"models/report.sql": endless.replace("'z'", "raise_error('broken')")})
+    assert shop.result(parallel=("report",)).status is Status.ERROR
+    with pytest.raises(FindingsError):
+        promote(request, "report")
 
 
 def test_ctrl_c_twice_ends_a_write(shop: ProjectFolder) -> None:
@@ -146,7 +169,7 @@ def test_ctrl_c_twice_ends_a_write(shop: ProjectFolder) -> None:
     shop.write({"models/report.sql": "{{ config(sink='lake') }} select id, 'z' as name from range(1000000000000)"})
     process = shop.command("run")
     wait_for(process, "START batch report")
-    wait_for_file(shop.root / "store/_writing/report", "*/_temporary/**/*.parquet")
+    wait_until(process, lambda: any(shop.root.glob("store/_writing/report/*/_temporary/**/*.parquet")))
     process.send_signal(signal.SIGINT)
     wait_for(process, "stopping, because a stop was requested")
     process.send_signal(signal.SIGINT)
@@ -202,7 +225,15 @@ def test_a_stream_and_a_batch_never_share_an_output(shop: ProjectFolder) -> None
             shop.run(name)
         assert [finding.code for finding in caught.value.findings] == ["sink-change"]
         result = shop.result(name, full_refresh=True)
-        assert (result.status, Path(result.output or "").name) == (Status.SUCCESS, f"{name}.v2")
+        assert (result.status, Path(result.output or "").name) == (Status.SUCCESS, name)
+        assert is_stream(shop, name) == (texts[1] == stream)
+        assert is_stream(shop, f"{name}.v1") == (texts[0] == stream)
+
+
+def is_stream(folder: ProjectFolder, name: str) -> bool:
+    """Returns whether a stream has written an output."""
+    assert list((folder.root / "store" / name).glob("*.parquet"))
+    return (folder.root / "store" / name / "_spark_metadata").exists()
 
 
 def test_an_undeclared_stream_is_refused(shop: ProjectFolder) -> None:
@@ -217,6 +248,29 @@ def test_an_undeclared_stream_is_refused(shop: ProjectFolder) -> None:
     finally:
         session.stop()
     assert [finding.code for finding in caught.value.findings] == ["undeclared-stream"]
+
+
+def test_without_an_exchange_the_earlier_output_is_in_the_archive_before_the_new_one_moves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that is killed between the two moves leaves it where the documentation says."""
+    monkeypatch.setattr("sqlstream.spark.publication.links._exchange", lambda *_: errno.ENOSYS)
+    for name in ("new", "out"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    move = LocalStorage.move
+
+    def killed(storage: LocalStorage, source: str, destination: str) -> None:
+        move(storage, source, destination)
+        raise InterruptedError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalStorage, "move", killed)
+        with pytest.raises(InterruptedError):
+            replace_output(LocalStorage(), f"{tmp_path}/new", f"{tmp_path}/out")
+    assert (tmp_path / "_archive/out/1/file").read_text() == "out"
+    assert replace_output(LocalStorage(), f"{tmp_path}/new", f"{tmp_path}/out") is None
+    assert (tmp_path / "out/file").read_text() == "new"
 
 
 def test_outputs_are_moved_and_never_overwritten(tmp_path: Path) -> None:

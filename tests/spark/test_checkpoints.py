@@ -87,11 +87,12 @@ def test_a_full_refresh_keeps_the_old_version(sums: ProjectFolder, read_parquet:
 
     result = sums.result(full_refresh=True)
 
-    assert result.output == str(sums.root / "store/sums.v2")
-    assert [row["total"] for row in read_parquet(sums.root / "store/sums.v2")] == [10000]
-    assert sorted(path.read_bytes() for path in (sums.root / "store/sums").rglob("*.parquet")) == old
+    assert result.output == str(sums.root / "store/sums")
+    for name in ("sums", "sums.v2"):
+        assert [row["total"] for row in read_parquet(sums.root / "store" / name)] == [10000]
+    assert sorted(path.read_bytes() for path in (sums.root / "store/sums.v1").rglob("*.parquet")) == old
     assert ledger(sums, "sums", 2)["reason"] == "refresh"
-    assert sums.result().output == str(sums.root / "store/sums.v2")
+    assert sums.result().output == str(sums.root / "store/sums")
 
 
 def test_a_changed_stateless_query_resumes(orders: ProjectFolder, read_parquet: Rows) -> None:

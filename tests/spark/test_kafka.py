@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from alert_receiver import alerts_to, receiving
 from conftest import ProjectFolder
 from kafka_topics import Topic
 
@@ -93,3 +94,21 @@ def test_deps_pins_the_jars_that_runs_use(events: ProjectFolder, topic: Topic) -
     (jars,) = read_lock((events.root / LOCK_FILE).read_text()).jars.values()
     assert any("spark-sql-kafka" in jar.coordinate for jar in jars["kafka"])
     assert events.run("events").succeeded
+
+
+def test_a_lag_is_raised_and_resolved(folder: ProjectFolder, topic: Topic) -> None:
+    """A query that has more records of Kafka left than its limit raises an alert, until it has read them."""
+    topic.send([{"id": number} for number in range(6)])
+    options = f"{{kafka.bootstrap.servers: '{topic.servers}', subscribe: {topic.name}, startingOffsets: earliest, "
+    folder.write(
+        {
+            "sources.yml": "sources:\n  - name: bus\n    tables:\n      - name: records\n        format: kafka\n"
+            f"        options: {options} maxOffsetsPerTrigger: 1}}\n",
+            "models/records.sql": "{{ config(sink='nowhere') }}\nselect value from {{ source('bus', 'records') }}\n",
+        }
+    )
+    with receiving() as receiver:
+        alerts_to(folder.root, receiver.url, "{lag_over: 2}")
+        assert folder.run().succeeded
+    assert receiver.states() == [("lag_over", "raised"), ("lag_over", "resolved")]
+    assert receiver.accepted[0]["value"] > 2

@@ -18,7 +18,7 @@ from conftest import ProjectFolder, java_below, order_rows, wait_for
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 
-KILLS = int(os.environ.get("SQLSTREAM_KILLS", "4"))
+KILLS = int(os.environ.get("SQLSTREAM_KILLS", "2"))
 FILES_FOR_A_KILL = 6
 """More files than a run reads before it is killed, so that there is always work left."""
 

@@ -8,6 +8,8 @@ import pytest
 from conftest import ProjectFolder
 from lake_tables import FORMATS, SINKS, commits, forget_last_commit, lake_session, rows
 
+from sqlstream.app.request import ProjectRequest
+from sqlstream.app.state.switch import promote, roll_back
 from sqlstream.errors import FindingsError
 from sqlstream.state.runs.events import Notice
 
@@ -41,7 +43,7 @@ sinks:
   - {name: delta, format: delta, path: "{{ model.name }}"}
   - {name: iceberg, format: iceberg, table: "prod.gold.{{ model.name }}"}
 """
-PLACES = {"delta": ("delta_ids", "delta_ids.v2"), "iceberg": ("gold/iceberg_ids", "gold/iceberg_ids_v2")}
+PLACES = {"delta": ("delta_ids.v1", "delta_ids.v2"), "iceberg": ("gold/iceberg_ids", "gold/iceberg_ids_v2")}
 """The folders of the two versions of a table, in the storage."""
 
 
@@ -137,6 +139,11 @@ def test_a_table_gets_the_new_columns_of_a_changed_model(folder: ProjectFolder) 
             place, version_2 = PLACES[each]
             assert rows(session, folder, each, place) == [(1, None, None), (2, "b", None)]
             assert rows(session, folder, each, version_2) == [("1",), ("2",)]
+        old, new = [(1, None, None), (2, "b", None)], [("1",), ("2",)]
+        for switch, expected in ((None, new), (roll_back, old), (promote, new)):
+            if switch is not None:
+                switch(ProjectRequest(folder.root), "delta_ids")
+            assert rows(session, folder, "delta", "delta_ids") == expected  # also with the log of before in memory
 
 
 def test_a_batch_model_replaces_its_table(folder: ProjectFolder) -> None:

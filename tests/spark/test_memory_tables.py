@@ -18,20 +18,12 @@ select id, kind, cast(amount / 4 as decimal(10,2)) as share, array(id) as ids fr
 ROW = {"id": 3, "kind": "b", "share": 0.75, "ids": [3]}
 
 
-def run(folder: ProjectFolder, *arguments: str) -> list[str]:
-    """Returns the output lines of a command that must succeed."""
-    process = folder.command(*arguments)
-    out, _ = process.communicate()
-    assert process.returncode == 0, out
-    return out.splitlines()
-
-
 def shown(folder: ProjectFolder, *arguments: str) -> tuple[list[str], list[dict[str, Any]]]:
     """Returns the messages of `show`, and the rows of its JSON."""
-    lines = run(folder, "show", "-s", "shown", "--output", "json", *arguments)
-    begins = lines.index("{")
-    rows: list[dict[str, Any]] = json.loads("\n".join(lines[begins:]))["results"][0]["rows"]
-    return lines[:begins], rows
+    done = folder.invoke("show", "-s", "shown", "--output", "json", *arguments)
+    assert done.code == 0, done
+    rows: list[dict[str, Any]] = json.loads(done.out)["results"][0]["rows"]
+    return done.err.splitlines(), rows
 
 
 @pytest.fixture
@@ -44,13 +36,13 @@ def running(orders: ProjectFolder) -> ProjectFolder:
 
 def test_json_has_the_whole_table(running: ProjectFolder) -> None:
     """JSON has the whole table with typed values; people see the first 20 rows, or as many as `--limit` says."""
-    lines = run(running, "run", "--available-now", "--log-format", "json")
+    lines = running.invoke("run", "--available-now", "--log-format", "json").out.splitlines()
 
     (table,) = [line for line in map(json.loads, lines) if line["event"] == "memory_table"]
     assert (table["columns"], table["count"], len(table["rows"])) == (list(ROW), 30, 30)
     assert list(ROW.values()) in table["rows"]
 
-    text = "\n".join(run(running, "run", "--available-now", "--limit", "7"))
+    text = running.invoke("run", "--available-now", "--limit", "7").out
     assert "shown (30 rows, the first 7 shown; use --limit to show more)" in text
 
 

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from conftest import ProjectFolder, order_rows, wait_for
 
-from sqlstream.app.request import ProjectRequest
+from sqlstream.app.plan import plan_project
+from sqlstream.app.request import PlanRequest, ProjectRequest
+from sqlstream.app.state.history import query_history
 from sqlstream.app.state.switch import promote, roll_back
+from sqlstream.app.status import read_status
+from sqlstream.cli.main import cli
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.state.runs.events import Notice
+from sqlstream.state.verdicts import QueryVerdict, Verdict
 
 SUMS = """{{{{ config(sink='lake', trigger='100 milliseconds') }}}}
 select /*+ WATERMARK(ts, '10 minutes') */ window.start as hour, {aggregate} as total
@@ -37,6 +44,20 @@ def totals(folder: ProjectFolder, name: str = "sums") -> list[int]:
     return sorted(pq.read_table(folder.root / "store" / name)["total"].to_pylist())
 
 
+def every_total(folder: ProjectFolder) -> tuple[list[int] | None, ...]:
+    """Returns what such a reader finds under the plain path, and under the paths of two versions, None if there is no
+    such path.
+    """
+    names = ("sums", "sums.v1", "sums.v2")
+    return tuple(totals(folder, name) if (folder.root / "store" / name).exists() else None for name in names)
+
+
+def planned(folder: ProjectFolder, *parallel: str) -> QueryVerdict:
+    """Returns the verdict on the query without Spark."""
+    (found,) = plan_project(PlanRequest(request(folder), parallel=parallel)).queries
+    return found
+
+
 def request(folder: ProjectFolder) -> ProjectRequest:
     """Returns the request for the project."""
     return ProjectRequest(folder.root, env=dict(os.environ))
@@ -49,51 +70,101 @@ def test_a_parallel_version_is_promoted_and_rolled_back(sums: ProjectFolder) -> 
         sums.run()
     assert "`sqlstream run --select sums --parallel sums` runs the new version" in caught.value.findings[0].fix
 
+    assert [planned(sums, *parallel).verdict for parallel in ((), ("sums",))] == [Verdict.REFUSE, Verdict.NEW]
+
     assert sums.result(parallel=("sums",)).output == str(sums.root / "store/sums.v2")
     assert (totals(sums), totals(sums, "sums.v2")) == ([10], [10000])
+    found = planned(sums, "sums")
+    assert (found.verdict, found.version, found.reason) == (
+        Verdict.UNCHANGED,
+        2,
+        "version 2 continues beside the current version",
+    )
     assert "beside the current one" in next(event.text for event in sums.events if isinstance(event, Notice))
 
-    done = promote(request(sums), "sums")
-    assert (done.version, done.before, done.outputs) == (2, 1, (str(sums.root / "store/sums.v2"),))
-
     sums.rows("in/orders/3.json", order_rows(3), modified=3)
+    done = promote(request(sums), "sums")
+    assert (done.version, done.before, done.outputs) == (2, 1, (str(sums.root / "store/sums"),))
+    (behind,) = done.behind
+    assert (behind.startswith("version 2 has not read 1 file, "), behind.endswith("of shop.orders yet")) == (True, True)
+    assert done.holder is None
+    assert every_total(sums) == ([10000], [10], [10000])
+
     assert sums.result().rows_in == 5
-    assert (totals(sums), totals(sums, "sums.v2")) == ([10], [10000, 10000])
+    assert every_total(sums) == ([10000, 10000], [10], [10000, 10000])
 
     same = sums.result(parallel=("sums",))
-    assert (same.output, same.rows_in) == (str(sums.root / "store/sums.v2"), 0)
+    assert (same.output, same.rows_in) == (str(sums.root / "store/sums"), 0)
     assert "its current version is the same query" in next(it.text for it in sums.events if isinstance(it, Notice))
 
     assert roll_back(request(sums), "sums").version == 1
+    assert every_total(sums) == ([10], [10], [10000, 10000])
     sums.write({"models/sums.sql": OLD})
-    assert (sums.result().rows_in, totals(sums)) == (5, [10, 10])
+    assert (sums.result().rows_in, every_total(sums)) == (5, ([10, 10], [10, 10], [10000, 10000]))
 
     assert promote(request(sums), "sums").version == 2
-    with pytest.raises(UsageError, match="no parallel version"):
+    assert every_total(sums) == ([10000, 10000], [10, 10], [10000, 10000])
+    with pytest.raises(UsageError, match=r"version 2 of `sums` is already the current one \(promoted "):
         promote(request(sums), "sums")
+
+    switches = query_history(request(sums), "sums").switches
+    assert [(each.action, each.version, each.before) for each in switches] == [
+        ("promote", 2, 1),
+        ("rollback", 1, 2),
+        ("promote", 2, 1),
+    ]
+    assert "rollback" in CliRunner().invoke(cli, ["state", "history", "sums", "--project-dir", str(sums.root)]).stdout
 
 
 def test_versions_run_in_two_processes(sums: ProjectFolder) -> None:
-    """Each version is locked for its own run, and both go on through a promotion."""
-    sums.write({"models/sums.sql": OLD})
-    old = sums.command("run", "--select", "sums", "--log-format", "json")
-    wait_for(old, '"event": "query_started"')
-    sums.write({"models/sums.sql": NEW})
-    new = sums.command("run", "--select", "sums", "--parallel", "sums", "--log-format", "json")
-    wait_for(new, '"rows_out": 1')
-
+    """Each version is locked for its own run. For the first switch version 1 has to stop; both go on through others."""
+    old, new = started(sums, OLD), started(sums, NEW, "--parallel", "sums")
     for parallel, process in (((), old), (("sums",), new)):
         with pytest.raises(FindingsError) as caught:
             sums.run(parallel=parallel)
         assert f"process {process.pid} on " in caught.value.findings[0].why
+    with pytest.raises(FindingsError) as caught:
+        promote(request(sums), "sums")
+    (found,) = caught.value.findings
+    assert (found.code, found.message) == ("query-in-use", "version 1 of `sums` is running")
+    plain = sums.root / "store/sums"
+    assert f"moves that output to {plain}.v1 and makes {plain} show" in found.why
+    assert every_total(sums) == ([10], None, [10000])
 
+    stop(old)
     promote(request(sums), "sums")
     sums.rows("in/orders/3.json", order_rows(3), modified=3)
+    wait_for(new, '"rows_out": 1')
+    assert every_total(sums) == ([10000, 10000], [10], [10000, 10000])
+
+    roll_back(request(sums), "sums")
+    with pytest.raises(UsageError, match="`sqlstream promote sums` makes version 2 current again"):
+        roll_back(request(sums), "sums")
+    old = started(sums, OLD)
+    assert f"process {old.pid} on " in (promote(request(sums), "sums").holder or "")
+    (progress,) = read_status(request(sums)).progress
+    assert [(each.position.version, each.is_previous) for each in progress.versions] == [(2, False), (1, True)]
+    shown = CliRunner().invoke(cli, ["status", "--project-dir", str(sums.root)]).stdout
+    assert f"the previous one: still in use by process {old.pid} on " in shown
+    sums.rows("in/orders/4.json", order_rows(4), modified=4)
     for process in (old, new):
         wait_for(process, '"rows_out": 1')
-        os.kill(process.pid, signal.SIGTERM)
-        process.communicate(timeout=60)
-    assert (totals(sums), totals(sums, "sums.v2")) == ([10, 10], [10000, 10000])
+        stop(process)
+    assert every_total(sums) == ([10000] * 3, [10] * 3, [10000] * 3)
+
+
+def started(folder: ProjectFolder, model: str, *options: str) -> subprocess.Popen[str]:
+    """Starts a run of this text of the model, and waits until it has written rows, or has none to write."""
+    folder.write({"models/sums.sql": model})
+    process = folder.command("run", "--select", "sums", *options, "--log-format", "json")
+    wait_for(process, '"event": "query_started"' if "--parallel" not in options else '"rows_out": 1')
+    return process
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    """Stops a run after its batch."""
+    os.kill(process.pid, signal.SIGTERM)
+    process.communicate(timeout=60)
 
 
 def test_a_version_without_rows_is_not_promoted(sums: ProjectFolder) -> None:
@@ -110,13 +181,13 @@ def test_a_version_without_rows_is_not_promoted(sums: ProjectFolder) -> None:
 
 def test_a_full_refresh_can_be_rolled_back(sums: ProjectFolder) -> None:
     """The version before a full refresh is complete, and its query goes on where it stopped."""
-    assert sums.result(full_refresh=True).output == str(sums.root / "store/sums.v2")
-    assert (totals(sums), totals(sums, "sums.v2")) == ([10], [10000])
+    assert sums.result(full_refresh=True).output == str(sums.root / "store/sums")
+    assert every_total(sums) == ([10000], [10], [10000])
 
     roll_back(request(sums), "sums")
     sums.write({"models/sums.sql": OLD})
     sums.rows("in/orders/3.json", order_rows(3), modified=3)
-    assert (sums.result().rows_in, totals(sums)) == (5, [10, 10])
+    assert (sums.result().rows_in, every_total(sums)) == (5, ([10, 10], [10, 10], [10000]))
 
 
 def test_a_refused_parallel_version_can_start_over(sums: ProjectFolder) -> None:
@@ -138,4 +209,15 @@ def test_snapshots_have_versions(orders: ProjectFolder) -> None:
     orders.result()
     orders.write({"models/sums.sql": model.format(" * 1000", source)})
     orders.result(parallel=("sums",))
-    assert (totals(orders), totals(orders, "sums.v2")) == ([20], [20000])
+    assert every_total(orders) == ([20], None, [20000])
+
+    promote(request(orders), "sums")
+    assert every_total(orders) == ([20000], [20], [20000])
+    orders.rows("in/orders/2.json", order_rows(2), modified=2)
+    orders.result()
+    assert every_total(orders) == ([30000], [20], [30000])
+
+    roll_back(request(orders), "sums")
+    orders.write({"models/sums.sql": model.format("", source)})
+    orders.result()
+    assert every_total(orders) == ([30], [30], [30000])

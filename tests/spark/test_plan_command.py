@@ -98,6 +98,7 @@ def test_without_spark_only_what_it_alone_can_tell_is_open(changed: ProjectFolde
         "fresh": Verdict.NEW,
         "gone": Verdict.REMOVED,
     }
+    assert (queries["totals"].findings, "--check" in queries["totals"].reason) == ((), True)
 
 
 def test_a_refusal_without_spark_has_the_reason_of_spark(changed: ProjectFolder) -> None:
@@ -159,3 +160,61 @@ def test_nothing_is_refused(orders: ProjectFolder, monkeypatch: pytest.MonkeyPat
     done = CliRunner().invoke(cli, ["plan"])
 
     assert (done.exit_code, done.stdout) == (0, "new: same\n\nPlan for target local (without Spark): 1 new\n")
+
+
+DOWNSTREAM = {
+    "models/bronze.sql": "{{ config(sink='lake', materialized='stored') }}\n"
+    "select id, kind, amount from {{ source('shop', 'orders') }}\n",
+    "models/silver.sql": "{{ config(sink='lake') }} select * from {{ ref('bronze') }}\n",
+    "models/ids.sql": "{{ config(sink='lake') }} select id from {{ ref('bronze') }}\n",
+    "models/kinds.sql": "{{ config(sink='lake') }} select a as kind, 1 as n from {{ ref('names') }}\n",
+    "seeds/names.csv": "a\nx\n",
+    "models/_exposures.yml": "exposures:\n"
+    "  - {name: board, type: dashboard, owner: {name: Ada}, depends_on: [ref('silver')]}\n"
+    "  - {name: app, type: application, owner: {email: app@example.com}, depends_on: [ref('bronze'), ref('kinds')]}\n",
+}
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_changed_type_breaks_what_is_downstream(orders: ProjectFolder, *, check: bool) -> None:
+    """A query whose column changes its type names its sink, the queries that read its stored output, and exposures."""
+    orders.write(DOWNSTREAM)
+    orders.run()
+    orders.write(
+        {"models/bronze.sql": DOWNSTREAM["models/bronze.sql"].replace(" amount", " cast(amount as string) as amount")}
+    )
+
+    _, queries = plan(orders, check=check)
+
+    change = "column `amount` was int, and is now string"
+    start = "it reads the stored output of `bronze`, and must start over after a full refresh of it"
+    assert queries["bronze"].verdict is Verdict.REBUILD
+    assert [(str(each.kind), each.name, each.reason) for each in queries["bronze"].breaks] == [
+        ("sink", "lake", f"{change}; a full refresh writes its rows to a new version of the output"),
+        ("model", "ids", start),
+        ("model", "silver", start if check else f"its {change}"),
+        ("exposure", "app", f"it reads `bronze`, whose {change}"),
+        (
+            "exposure",
+            "board",
+            f"it reads `silver`, {start.replace('it reads', 'which reads') if check else f'whose {change}'}",
+        ),
+    ]
+    assert queries["ids"].breaks == ()
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_changed_batch_model_is_not_unchanged(orders: ProjectFolder, *, check: bool) -> None:
+    """A changed batch model shows its differences and what they break; an unchanged one shows none."""
+    orders.write(DOWNSTREAM)
+    orders.run()
+    _, before = plan(orders, check=check)
+    orders.write({"models/kinds.sql": DOWNSTREAM["models/kinds.sql"].replace("1 as n", "2 as m")})
+
+    _, queries = plan(orders, check=check)
+
+    assert (before["kinds"].verdict, before["kinds"].changes) == (Verdict.UNCHANGED, ())
+    assert queries["kinds"].verdict is Verdict.RESUME
+    assert queries["kinds"].columns == ("column `n` was removed, or renamed to `m`", "column `m` is new")
+    assert [name for name, _, _ in queries["kinds"].sql] == ["kinds"]
+    assert [each.name for each in queries["kinds"].breaks] == ["lake", "app"]

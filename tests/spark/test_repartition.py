@@ -20,6 +20,7 @@ from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.app.state.repair import repair_checkpoint
 from sqlstream.app.state.repartition import repartition_query
 from sqlstream.app.state.rows import state_size
+from sqlstream.app.state.switch import promote
 from sqlstream.cli.main import cli
 from sqlstream.state.runs.events import Notice
 
@@ -261,3 +262,19 @@ def _assert_refused(folder: ProjectFolder, name: str, why: str) -> None:
     (finding,) = refused.value.findings
     assert (finding.code, why in finding.why) == ("cannot-repartition", True)
     assert files_of(folder.root / f"store/queries/{name}/v1") == before
+
+
+def test_an_output_that_a_promotion_switched_can_be_repartitioned(
+    hours: ProjectFolder, read_parquet: ReadParquet
+) -> None:
+    """The batch of a repartition is in the log that readers of the plain path see, too."""
+    hours.write({"models/hours.sql": HOURS.replace("sum(amount)", "sum(amount * 1000)")})
+    hours.run(parallel=("hours",))
+    promote(request(hours), "hours")
+    assert repartition_query(request(hours), "hours", 3).after == 3
+    hours.rows("in/orders/3.json", order_rows(3), modified=3)
+    hours.run()
+    shown, written = (hours.root / "store" / name for name in ("hours", "hours.v2"))
+    logs = [{path.name for path in (folder / "_spark_metadata").glob("[0-9]*")} for folder in (shown, written)]
+    assert logs[0] == logs[1]
+    assert ordered(read_parquet(shown)) == ordered(read_parquet(written)) != []

@@ -53,6 +53,8 @@ def test_the_history_of_a_query(orders: ProjectFolder, monkeypatch: pytest.Monke
     ]
     assert [entry.action for entry in second.entries] == ["refresh"]
     assert (first.version, second.version) == (1, 2)
+    switches = history(orders).switches
+    assert [(each.action, each.version, each.before) for each in switches] == [("refresh", 2, 1)]
 
     monkeypatch.chdir(orders.root)
     text = CliRunner().invoke(cli, ["state", "history", "totals"]).stdout

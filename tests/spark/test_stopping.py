@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, descendants, read_proc_file, wait_for
+from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, descendants, read_proc_file, wait_for, wait_until
 
 from sqlstream import ProjectRequest, RunRequest, run_models
 from sqlstream.state.runs.events import QueryStarted, RunEvent, Status
@@ -135,8 +135,7 @@ def test_a_signal_during_the_start_of_the_jvm_skips_queries(
 ) -> None:
     """A signal during the JVM's start is not lost: the run marks its query as skipped and exits with code 0."""
     process = slow.command("run", "--select", "slow")
-    while not launches(process):
-        assert process.poll() is None
+    wait_until(process, lambda: launches(process))
 
     out = send(process, number, group=group)
 

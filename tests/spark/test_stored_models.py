@@ -80,7 +80,7 @@ def test_a_query_follows_an_output_that_has_started_over(layers: ProjectFolder) 
 
     refreshed = layers.run("bronze", "silver", full_refresh=True)
     assert [result.output for result in refreshed.results] == [
-        str(layers.root / path) for path in ("store/bronze.v3", "store/texts/silver.v2")
+        str(layers.root / path) for path in ("store/bronze", "store/texts/silver")
     ]
     assert [result.rows_out for result in refreshed.results] == [10, 8]
 

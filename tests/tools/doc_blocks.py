@@ -21,6 +21,7 @@ KINDS = {
     "text": "output that needs a fault, a server or minutes: tests parse the commands in it",
     "sh": "shell commands that need more than a project (make, pip, docker): tests check their syntax",
     "yaml": "project files: tests load them",
+    "yml": "files of other tools, such as Prometheus and Kubernetes: tests parse them",
     "sql": "models over the worked examples: tests compile them",
     "json": "JSON: tests parse it",
     "python": "a Python model, or a file of a tool that is not installed here: tests compile it",

@@ -14,9 +14,11 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
+from sqlstream.project.configuration.alerts.documents import AlertRulesDocument, AlertsDocument, ChannelDocument
 from sqlstream.project.configuration.config import ModelConfig, SeedConfig
 from sqlstream.project.configuration.documents import (
     ColumnDocument,
+    MetricsDocument,
     ModelProperties,
     ProjectDocument,
     RepositoryDocument,
@@ -31,7 +33,9 @@ from sqlstream.project.configuration.documents import (
     TargetDocument,
     WatermarkDocument,
 )
+from sqlstream.project.configuration.exposures import ExposureConfig, ExposureProperties, OwnerDocument
 from sqlstream.project.configuration.fields import Document
+from sqlstream.project.configuration.freshness import FreshnessDocument, SourceConfigDocument, ThresholdDocument
 from sqlstream.project.unit_tests.documents import (
     BatchDocument,
     ExpectDocument,
@@ -49,18 +53,28 @@ PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 HEADINGS: dict[type[Document], str] = {
     ProjectDocument: "project.yml",
     TargetDocument: "Targets",
+    MetricsDocument: "Metrics",
+    AlertsDocument: "Alerts",
+    AlertRulesDocument: "Alerts",
+    ChannelDocument: "Alerts",
     RepositoryDocument: "Repositories",
     ResourceDocument: "Other YAML files",
     SourceDocument: "Sources",
     TableDocument: "Source tables",
     SchemaRegistryDocument: "Schema registries",
     WatermarkDocument: "Watermark of a source table",
+    FreshnessDocument: "Freshness of sources",
+    ThresholdDocument: "Thresholds of freshness",
+    SourceConfigDocument: "Configuration of sources",
     ColumnDocument: "Columns",
     SinkDocument: "Sinks",
     ModelProperties: "Properties of models",
     ModelConfig: "Configuration of models",
     SeedProperties: "Properties of seeds",
     SeedConfig: "Configuration of seeds",
+    ExposureProperties: "Exposures",
+    OwnerDocument: "Owners of exposures",
+    ExposureConfig: "Configuration of exposures",
     SelectorsDocument: "selectors.yml",
     SelectorDocument: "Selectors",
     UnitTestsDocument: "Files of unit tests",

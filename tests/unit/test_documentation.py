@@ -56,6 +56,14 @@ def test_the_page_of_rules_is_up_to_date() -> None:
     assert subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=False).returncode == 0
 
 
+def test_the_tables_of_metrics_are_up_to_date() -> None:
+    """The tables of metrics are up to date; otherwise run tests/tools/make_metrics.py."""
+    tool = TOOL.with_name("make_metrics.py")
+    code = f"import runpy; m = runpy.run_path({str(tool)!r}); page = m['PAGE'].read_text(); assert m['fill_tables'](page) == page"
+
+    assert subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=False).returncode == 0
+
+
 def test_the_table_of_guarantees_is_up_to_date() -> None:
     """The table of guarantees is up to date; otherwise run tests/tools/make_guarantees.py."""
     tool = TOOL.with_name("make_guarantees.py")

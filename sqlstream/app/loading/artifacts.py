@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from sqlstream.version import __version__
 
 MANIFEST = "manifest.json"
 RUN_RESULTS = "run_results.json"
+SOURCES = "sources.json"
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class RunRecord:
 
     `target` is None if the request names none and the project did not load. `findings` are the reasons why the run was
     refused, or its warnings. `results` has an entry per query, and is empty if the run was refused. `seconds` is the
-    wall time so far. `process` identifies the process by its number and its start.
+    wall time so far. `process` identifies the process by its number and its start. `arguments` are the command and its
+    options, as in dbt.
     """
 
     invocation: Invocation
@@ -37,6 +39,7 @@ class RunRecord:
     results: tuple[Mapping[str, object], ...]
     seconds: float
     process: Mapping[str, object]
+    arguments: Mapping[str, object] = field(default_factory=dict)
 
 
 def write_compiled(loaded: Loaded, models: Sequence[CompiledModel]) -> None:
@@ -70,12 +73,21 @@ def write_run_results(folder: Path, record: RunRecord) -> None:
             "target": record.target,
             **record.process,
         },
+        "args": record.arguments,
         "status": status,
         "elapsed_seconds": round(record.seconds, 3),
         "findings": [finding.as_json() for finding in record.findings],
         "results": list(record.results),
     }
     write_file(str(folder / RUN_RESULTS), _json(content, indent=2))
+
+
+def write_sources(loaded: Loaded, content: Mapping[str, object], path: Path | None = None) -> None:
+    """Writes the freshness of sources, by default to sources.json in the target folder.
+
+    Raises: UsageError if it cannot be written.
+    """
+    write_file(str(path or loaded.target_folder / SOURCES), _json(content, indent=2))
 
 
 def _json(content: object, indent: int | None = None) -> bytes:

@@ -34,7 +34,7 @@ def write_file(path: str, content: bytes) -> None:
         _write_aside(path, content)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise UsageError(f"cannot write {path}: {reason}; compile and run write to target/") from error
+        raise UsageError(f"cannot write {path}: {reason}") from error
 
 
 def write_files(contents: Sequence[Content], last: Callable[[], Content]) -> None:

@@ -155,7 +155,7 @@ def _compile(
 ) -> LoadAttempt:
     """Returns the compiled project, with the `findings` of its files and those of the compiler."""
     options = _render_options(project, request, invocation)
-    parser = InstalledParser(project.target, request.env, request.notify)
+    parser = InstalledParser(project.target, request.env, request.notify, starts_java=request.starts_java)
     ahead = WorkAhead(project, options, memory, workers) if workers else None
     lower = partial(lower_findings, project, spark=options.spark)
     result = compile_project(project, options, memory, ahead, parser, partial(lower, complete=False))

@@ -1,4 +1,4 @@
-"""The models, seeds and sources of a compiled project, as selectors see them."""
+"""The models, seeds, sources and exposures of a compiled project, as selectors see them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.node_ids import seed_id, source_id
+from sqlstream.compiler.node_ids import EXPOSURE, exposure_id, seed_id, source_id
 from sqlstream.compiler.selection.select import SelectableNode
+from sqlstream.project.exposures import Exposure
 from sqlstream.project.values import Seed, SourceTable
 
 
 def selectable_nodes(compiled: CompiledProject) -> Mapping[str, SelectableNode]:
-    """Returns the enabled models, the seeds and the source tables by unique id."""
+    """Returns the enabled models and exposures, the seeds and the source tables by unique id."""
     project = compiled.project
     nodes = [_model_node(project.name, model) for model in compiled.models.values()]
     nodes += [_source_node(project.name, table) for table in project.sources]
     nodes += [_seed_node(project.name, seed) for seed in project.seeds]
+    nodes += [_exposure_node(project.name, exposure) for exposure in project.exposures]
     return {node.unique_id: node for node in nodes}
 
 
@@ -62,4 +64,16 @@ def _seed_node(project: str, seed: Seed) -> SelectableNode:
         tags=frozenset(str(tag) for tag in tags),
         config=config,
         properties_path=seed.properties_location.path if seed.properties_location else None,
+    )
+
+
+def _exposure_node(project: str, exposure: Exposure) -> SelectableNode:
+    return SelectableNode(
+        unique_id=exposure_id(project, exposure.name),
+        resource_type=EXPOSURE,
+        name=exposure.name,
+        fqn=(project, *exposure.folders, exposure.name),
+        path=exposure.location.path,
+        tags=frozenset(exposure.tags),
+        config=exposure.config,
     )

@@ -7,18 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlstream.app.loading.saved_state import read_state
+from sqlstream.app.loading.artifacts import MANIFEST
+from sqlstream.app.loading.saved_state import fresher_sources, read_state
 from sqlstream.app.loading.selectable import selectable_nodes
 from sqlstream.app.loading.unselected import empty_selection, unknown_name, unmatched_finding
 from sqlstream.app.request import Selection
 from sqlstream.compiler.allowances import lowered_by_rules
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.manifest.manifest import build_manifest
-from sqlstream.compiler.node_ids import kind_of
+from sqlstream.compiler.node_ids import EXPOSURE, kind_of
 from sqlstream.compiler.selection.criteria import Selection as Definition
 from sqlstream.compiler.selection.criteria import parse_selectors
 from sqlstream.compiler.selection.definitions import criterion_finding, read_definitions
-from sqlstream.compiler.selection.methods import STATE, NoStateError
+from sqlstream.compiler.selection.methods import COMPARING, NoStateError
 from sqlstream.compiler.selection.select import (
     SelectableNode,
     SelectionGraph,
@@ -33,7 +34,7 @@ from sqlstream.compiler.selection.select import (
 )
 from sqlstream.errors import Finding, FindingsError, Severity, UsageError
 from sqlstream.project.values import Project
-from sqlstream.project.wording import quoted_list
+from sqlstream.project.wording import quoted, quoted_list
 
 
 class SelectableTest(NamedTuple):
@@ -47,6 +48,7 @@ def select(
     compiled: CompiledProject, selection: Selection, tests: Sequence[SelectableTest] = ()
 ) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
     """Returns the selected unique ids, parents before children, and a warning for each criterion that matches nothing.
+    Ids in `selection.nodes` that do not exist any more are left out, with a warning.
 
     `tests` are the unit tests that can be selected. A selected model also selects its tests, as in dbt.
 
@@ -55,6 +57,10 @@ def select(
     compare with.
     """
     definitions = _definitions(compiled.project)
+    every = (*compiled.graph.order, *(test.node.unique_id for test in tests))
+    if selection.nodes is not None:
+        gone = sorted(selection.nodes.difference(every))
+        return tuple(node for node in every if node in selection.nodes), tuple(map(_gone, gone))
     selection = _with_default(compiled.project, selection)
     found = _find(compiled, definitions, selection, tests)
     chosen = frozenset(node for node in found.nodes if _is_wanted(node, selection))
@@ -66,8 +72,7 @@ def select(
         if not may_be_empty:
             raise FindingsError(problems)
         warnings = [replace(problem, severity=Severity.WARNING) for problem in problems]
-    order = [node for node in (*compiled.graph.order, *(test.node.unique_id for test in tests)) if node in chosen]
-    return tuple(order), tuple(lowered_by_rules(compiled.project, warnings))
+    return tuple(node for node in every if node in chosen), tuple(lowered_by_rules(compiled.project, warnings))
 
 
 def nodes_excluded(compiled: CompiledProject, selection: Selection) -> frozenset[str]:
@@ -86,12 +91,16 @@ def nodes_excluded(compiled: CompiledProject, selection: Selection) -> frozenset
 def terminal_models(compiled: CompiledProject, chosen: Iterable[str]) -> tuple[CompiledModel, ...]:
     """Returns the terminal models among `chosen`. Raises: FindingsError if there is none."""
     chosen = tuple(chosen)
-    found = tuple(
-        compiled.models[node] for node in chosen if node in compiled.models and compiled.models[node].output is not None
-    )
+    found = terminal_among(compiled, chosen)
     if not found:
         raise FindingsError([_views_only(compiled, chosen)])
     return found
+
+
+def terminal_among(compiled: CompiledProject, chosen: Iterable[str]) -> tuple[CompiledModel, ...]:
+    """Returns the terminal models among `chosen`, which may be none."""
+    models = (compiled.models[node] for node in chosen if node in compiled.models)
+    return tuple(model for model in models if model.output is not None)
 
 
 def _definitions(project: Project) -> Mapping[str, Definition]:
@@ -107,12 +116,15 @@ def selection_graph(
     compiled: CompiledProject, definitions: Mapping[str, Definition], state: Path | None
 ) -> SelectionGraph:
     """Returns the project as selectors see it, with these definitions. If there is a saved `state`, the graph knows how
-    each node differs from it.
+    each node differs from it. A folder with a sources.json needs no manifest.
 
     Raises: UsageError if the state cannot be read.
     """
     nodes = selectable_nodes(compiled)
-    if state is not None:
+    fresher = None if state is None else fresher_sources(state, compiled.project.root)
+    if fresher is not None:
+        nodes = {unique_id: replace(node, is_fresher=unique_id in fresher) for unique_id, node in nodes.items()}
+    if state is not None and (fresher is None or (state / MANIFEST).exists()):
         from sqlstream.compiler.manifest.changes import find_states  # loads Jinja, which compares templates
 
         manifest = build_manifest(compiled, generated_at="", invocation_id="")
@@ -140,8 +152,8 @@ def _find(
     except SelectorError as error:
         raise FindingsError([criterion_finding(error)]) from error
     except NoStateError as error:
-        problem = f"`{error.criterion}` compares with a saved manifest, but none is set"
-        raise UsageError(f"{problem}; pass the manifest or its folder with --state or SQLSTREAM_STATE") from error
+        problem = f"`{error.criterion}` compares with a saved {error.file}, but there is none"
+        raise UsageError(f"{problem}; pass its folder with --state or SQLSTREAM_STATE") from error
 
 
 def _evaluate(
@@ -176,7 +188,7 @@ def _and_tests(nodes: frozenset[str], tests: Sequence[SelectableTest]) -> frozen
 
 
 def _compares(graph: SelectionGraph, selection: Definition) -> bool:
-    return any(criterion.method == STATE for criterion in used_criteria(graph, selection))
+    return any(criterion.method in COMPARING for criterion in used_criteria(graph, selection))
 
 
 def _with_default(project: Project, selection: Selection) -> Selection:
@@ -192,14 +204,28 @@ def _is_wanted(node: str, selection: Selection) -> bool:
     return kind not in selection.excluded_types and (not selection.resource_types or kind in selection.resource_types)
 
 
+def _gone(unique_id: str) -> Finding:
+    what = quoted(unique_id.split(".", 2)[-1])
+    why, fix = "it was removed, renamed or disabled after the command that is retried", "nothing, if this was intended"
+    return Finding("empty-selection", f"{what} does not exist any more", why, fix, severity=Severity.WARNING)
+
+
 def _views_only(compiled: CompiledProject, chosen: tuple[str, ...]) -> Finding:
     downstream = {node for start in chosen for node in compiled.graph.descendants(start)}
     names = [model.name for node, model in compiled.models.items() if node in downstream and model.output is not None]
-    shown = quoted_list([node.rsplit(".", 1)[-1] for node in chosen])
+    shown = quoted_list([_name(node) for node in chosen])
     verb = "is not a terminal model" if len(chosen) == 1 else "contain no terminal model"
+    fix = f"select {quoted_list(names)}, downstream" if names else "set a sink for a model: {{ config(sink='...') }}"
+    exposures = [node for node in chosen if kind_of(node) == EXPOSURE]
+    if exposures and not names:
+        fix = f"select {quoted_list([f'+exposure:{_name(node)}' for node in exposures])}, with everything upstream"
     return Finding(
         "no-terminal-model",
         f"{shown} {verb}, so there is no query to start",
         "only models with a sink run as queries",
-        f"select {quoted_list(names)}, downstream" if names else "set a sink for a model: {{ config(sink='...') }}",
+        fix,
     )
+
+
+def _name(node: str) -> str:
+    return node.rsplit(".", 1)[-1]

@@ -25,11 +25,14 @@ EXTENSIONS = "spark.sql.extensions"
 
 @dataclass(frozen=True)
 class InstalledParser:
-    """The parser of the installed pyspark, with the settings of `target`. Calls `notify` when it starts."""
+    """The parser of the installed pyspark, with the settings of `target`. Calls `notify` when it starts. Without
+    `starts_java` it only has the identity of the parser, under which earlier results are cached.
+    """
 
     target: Target
     env: Mapping[str, str] = field(repr=False)
     notify: Callable[[str], None]
+    starts_java: bool = True
 
     @cached_property
     def identity(self) -> str:
@@ -40,6 +43,8 @@ class InstalledParser:
     @contextmanager
     def open(self, count: int) -> Iterator[ParseWithSpark]:
         """Starts Java for the duration of the body. Raises: ParserUnavailableError."""
+        if not self.starts_java:
+            raise ParserUnavailableError("this command starts no Java")
         if is_windows():
             raise ParserUnavailableError("sqlstream starts Java on Linux and macOS only")
         if self._other_parser is not None:

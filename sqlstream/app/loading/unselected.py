@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from sqlstream.app.request import Selection
+from sqlstream.compiler.selection.methods import SOURCE_STATUS
 from sqlstream.compiler.selection.select import Unmatched
 from sqlstream.errors import Finding, Severity
 from sqlstream.project.nearest import did_you_mean
@@ -28,13 +29,17 @@ def empty_selection(selection: Selection, unmatched: Sequence[Unmatched]) -> lis
 
 def unmatched_finding(unmatched: Unmatched, severity: Severity) -> Finding:
     """Returns the finding for a criterion that matches nothing."""
-    why, fix = "it matches no enabled model, seed or source of this project", "run `sqlstream ls` to list them"
+    why, fix = (
+        "it matches no enabled model, seed, source or exposure of this project",
+        "run `sqlstream ls` to list them",
+    )
     if unmatched.text.startswith(("unit_test:", "test_name:")):
         why = "it matches no unit test of this project"
         fix = "run `sqlstream ls --resource-type unit_test` to list them"
     if unmatched.compares:
-        why = "no node in this project differs in this way from the saved manifest"
-        fix = "nothing to do; if you expected a change, check the manifest in --state"
+        what = "data newer" if unmatched.text.lstrip("@+0123456789").startswith(f"{SOURCE_STATUS}:") else "a change"
+        why = "no node in this project differs in this way from the saved state"
+        fix = f"nothing to do; if you expected {what} than before, check the files in --state"
     elif unmatched.nearest:
         fix = f"did you mean {alternatives(unmatched.nearest)}?"
     message = f"the selector `{unmatched.text}` matches nothing"

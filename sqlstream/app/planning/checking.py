@@ -1,9 +1,9 @@
-"""Starts Spark for the option `--check`."""
+"""Starts Spark for a command that starts no query of the project."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import ProjectRequest
@@ -16,11 +16,19 @@ from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.secrets import Secrets
 
 
-@contextmanager
 def spark_for_check(
     loaded: Loaded, models: Sequence[CompiledModel], request: ProjectRequest, secrets: Secrets, purpose: str
+) -> AbstractContextManager[tuple[SparkRuntime, StopSignals]]:
+    """Returns `spark_for` a check. `purpose` is a verb for the notice."""
+    notice = f"Starting Spark to {purpose} {plural(len(models), 'query', 'queries')}, without data"
+    return spark_for(loaded, models, request, secrets, notice)
+
+
+@contextmanager
+def spark_for(
+    loaded: Loaded, models: Sequence[CompiledModel], request: ProjectRequest, secrets: Secrets, notice: str
 ) -> Iterator[tuple[SparkRuntime, StopSignals]]:
-    """Starts Spark with the connectors of `models`, and stops it at the end. `purpose` is a verb for the notice.
+    """Starts Spark with the connectors of `models`, and stops it at the end. `notice` says why.
 
     Raises: FindingsError if Spark cannot start; KeyboardInterrupt if the body finds that a stop was requested.
     """
@@ -30,7 +38,7 @@ def spark_for_check(
             check_java(request.env, signals)
             ids = [model.unique_id for model in models]
             connectors = session_connectors(loaded, secrets, request.env, request.notify, ids)
-            request.notify(f"Starting Spark to {purpose} {plural(len(models), 'query', 'queries')}, without data")
+            request.notify(notice)
             with brief_session(loaded, secrets, connectors) as runtime:
                 signals.install()
                 yield runtime, signals

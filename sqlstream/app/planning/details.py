@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.state.source_files import files_at
@@ -12,6 +12,7 @@ from sqlstream.project.formats.formats import format_of
 from sqlstream.report.numbers import bytes_text, plural
 from sqlstream.state.changes import Change, describe_changes
 from sqlstream.state.checkpoints import FilesOf
+from sqlstream.state.downstream.columns import ColumnDifference, identity_differences
 from sqlstream.state.ledger import FROZEN_SETTINGS, QueryIdentity
 from sqlstream.state.output_columns import column_changes
 from sqlstream.state.plan import CheckpointState, QueryPlan
@@ -33,11 +34,19 @@ def describe(
     plan: QueryPlan | StartRefusal,
     *,
     has_spark: bool,
+    is_parallel: bool = False,
 ) -> QueryVerdict:
-    """Returns the verdict on a planned query, with all that a reader of the plan wants to know."""
+    """Returns the verdict on a planned query, with all that a reader of the plan wants to know. `is_parallel`: it runs
+    beside its current version.
+    """
     old = state.ledger.identity if state.ledger is not None else None
+    differences = identity_differences(old, identity)
     verdict, reason = verdict_of(plan, identity, old, has_spark=has_spark)
+    if is_parallel and isinstance(plan, QueryPlan):
+        begins = "starts" if verdict is Verdict.NEW else "continues"
+        reason = f"version {plan.version} {begins} beside the current version"
     changes = describe_changes(old, identity) if old is not None and verdict is not Verdict.UNCHANGED else ()
+    refusals = [plan] if isinstance(plan, StartRefusal) and verdict is not Verdict.UNDECIDED else []
     if verdict is Verdict.NEW:
         changes = ()
     return QueryVerdict(
@@ -46,21 +55,26 @@ def describe(
         reason,
         state.version,
         state.last_commit + 1,
-        tuple(refusal_findings([plan])) if isinstance(plan, StartRefusal) else (),
+        tuple(refusal_findings(refusals)),
         changes,
-        tuple(_columns(old, identity)) if old is not None else (),
+        tuple(_columns(old, identity, differences)) if old is not None else (),
         tuple(_frozen(compiled, model.name, old)) if old is not None and state.is_used else (),
         tuple(_sql(old, identity, changes)) if old is not None else (),
         tuple(_reads_again(compiled, model)) if verdict in _STARTS_OVER else (),
         tuple(_shared(compiled, model, changes)),
+        differences,
+        is_parallel=is_parallel,
     )
 
 
-def _columns(old: QueryIdentity, new: QueryIdentity) -> Iterator[str]:
-    before = {each.sink_path: each for each in old.by_sink}
-    for each in new.by_sink:
-        if each.sink_path in before:
-            yield from (change.text for change in column_changes(before[each.sink_path], each))
+def _columns(old: QueryIdentity, new: QueryIdentity, differences: Sequence[ColumnDifference]) -> Iterator[str]:
+    """Yields what each sink makes of the changed columns, and the differences about which its format says nothing."""
+    before = {} if new.batch else {each.sink_path: each for each in old.by_sink}  # a batch replaces all rows
+    pairs = [(before[each.sink_path], each) for each in new.by_sink if each.sink_path in before]
+    changes = [change for was, now in pairs for change in column_changes(was, now)]
+    yield from dict.fromkeys(change.text for change in changes)
+    covered = {name.lower() for change in changes for name in change.covers}
+    yield from (each.text for each in differences if each.name.lower() not in covered)
 
 
 def _frozen(compiled: CompiledProject, name: str, old: QueryIdentity) -> Iterator[str]:
@@ -105,8 +119,8 @@ def _shared(
     by_name = {each.name: each for each in compiled.models.values()}
     for name in dict.fromkeys(change.model for change in changes if change.model and change.model != model.name):
         if name in by_name:
-            below = compiled.graph.descendants(by_name[name].unique_id)
-            queries = (compiled.models[node] for node in below if node in compiled.models)
+            view = by_name[name].unique_id  # a reader of a stored output does not compute what is upstream of it
+            queries = (each for node, each in compiled.models.items() if view in compiled.upstream(node))
             others = sorted(each.name for each in queries if each.output is not None and each.name != model.name)
             if others:
                 yield name, tuple(others)

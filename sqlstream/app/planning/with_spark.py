@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sqlstream.app.loading.load import Loaded
+from sqlstream.app.planning.beside import ParallelQueries
+from sqlstream.app.planning.breaks import stored_differences, with_breaks
 from sqlstream.app.planning.checking import spark_for_check
 from sqlstream.app.planning.details import describe, removed_queries
 from sqlstream.app.planning.sql_judge import sql_judge
@@ -30,17 +32,20 @@ def plan_with_spark(loaded: Loaded, models: Sequence[CompiledModel], request: Pl
     """Returns the plan of `models`. Raises: FindingsError if Spark cannot start; KeyboardInterrupt after a signal."""
     project, secrets = request.project, Secrets(request.project.env)
     with spark_for_check(loaded, models, project, secrets, "plan") as (runtime, signals):
-        planner = _Planner(loaded, runtime, secrets)
-        queries = [planner.plan(model, signals) for model in models]
+        planner = _Planner(loaded, runtime, secrets, request.parallel)
+        planned = [planner.plan(model, signals) for model in models]
+        differences_of = stored_differences(loaded.compiled, planner.files_of, storage_base(loaded))
+        queries = list(with_breaks(loaded.compiled, planned, differences_of))
         if request.selection == EVERYTHING:
             queries += removed_queries(loaded, planner.files_of, storage_base(loaded))
         return ProjectPlan(loaded.compiled.project.target.name, tuple(queries), runtime.version)
 
 
 class _Planner:
-    def __init__(self, loaded: Loaded, runtime: SparkRuntime, secrets: Secrets) -> None:
+    def __init__(self, loaded: Loaded, runtime: SparkRuntime, secrets: Secrets, parallel: Collection[str]) -> None:
         self._loaded, self._runtime, self._secrets = loaded, runtime, secrets
         self._outputs = StoredOutputs(loaded, runtime.session, secrets, {})
+        self._parallel = ParallelQueries(loaded.compiled, parallel, self.files_of, storage_base(loaded))
 
     def files_of(self, path: str) -> tuple[ReadableFiles, str]:
         """Returns the files at a path or URI, and the path in the form that they accept."""
@@ -58,7 +63,8 @@ class _Planner:
         loaded = self._loaded
         root = query_root(storage_base(loaded), model.query_id, model.config.checkpoint)
         with storage_problems(root, storage_location(loaded, model), self._secrets):
-            state = read_checkpoint(self.files_of, root)
+            is_parallel = self._parallel.runs_beside(model, root)
+            state = read_checkpoint(self.files_of, root, parallel=is_parallel)
         restartable = unrestartable(loaded.compiled, model) is None
         compiled = self._outputs.resolve([model.unique_id])
         ledger = state.ledger if state.is_used and restartable else None
@@ -67,12 +73,13 @@ class _Planner:
             plan = plan_query(
                 query.identity,
                 state,
-                StartOptions(),
+                StartOptions(parallel=is_parallel),
                 restartable=query.unrestartable is None,
                 place_of=lambda name, offset: loaded.compiled.locate_in(name or model.name, offset),
                 find_signature=lambda: query.signature,
                 judge_by_sql=sql_judge(loaded.compiled, model),
             )
-            return describe(loaded.compiled, model, query.identity, state, plan, has_spark=True)
+            found = loaded.compiled, model, query.identity, state, plan
+            return describe(*found, has_spark=True, is_parallel=is_parallel)
         finally:
             query.release()

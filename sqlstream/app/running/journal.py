@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +19,7 @@ class Journal:
     """Appends lines to the newest file. Several processes may append at once, because each line is a single write.
 
     A file that cannot be written never ends a run. `problem` says why the last line was not written, None if it was.
+    `on_rotate` is called after this process has renamed the files.
     """
 
     def __init__(self, folder: Path, max_bytes: int = MAX_BYTES) -> None:
@@ -27,6 +28,7 @@ class Journal:
         self._max_bytes = max_bytes
         self._has_partial_line = False
         self.problem: str | None = None
+        self.on_rotate: Callable[[], None] = lambda: None
 
     def append(self, line: str) -> None:
         """Writes `line`, which has no newline."""
@@ -66,6 +68,7 @@ class Journal:
                 return False
             if self._path.stat().st_ino == inode:
                 _rename_files(self._folder)
+                self.on_rotate()
         except FileNotFoundError:
             return False
         finally:

@@ -1,4 +1,6 @@
-"""The ledgers of a run, written before a query starts, and after a changed query has committed its first batch."""
+"""The ledgers of a run, written before a query starts, and after a changed query has committed its first batch; and the
+marks of complete outputs of batch models.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,12 @@ from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.storage.checkpoints import archive_start, remove_finished, write_ledger
 from sqlstream.spark.storage.held_lock import LockLostError
 from sqlstream.state.checkpoints import last_commit
+from sqlstream.state.layout import completion_path, ledger_path
 from sqlstream.state.ledger import HistoryEntry, Ledger, PendingLedger
 from sqlstream.state.plan import Action
 from sqlstream.state.runs.events import Notice, QueryResult, RunEvent
 from sqlstream.state.runs.progress import BatchProgress
+from sqlstream.state.versions.completion import completion_text
 from sqlstream.version import __version__
 
 
@@ -51,7 +55,8 @@ def _write(ready: CheckedQuery, checks: CheckContext) -> None:
 
 
 class LedgerUpdater:
-    """Passes the events of a run to `notify`, and writes the ledger of a changed query after it has committed a batch.
+    """Passes the events of a run to `notify`, writes the ledger of a changed query after it has committed a batch, and
+    marks the complete output of a batch model.
 
     If the run is killed before that, the next one sees the commit and writes the ledger.
     """
@@ -63,11 +68,14 @@ class LedgerUpdater:
             for item in ready
             if item.plan.action is Action.RESUME and item.plan.writes_ledger
         }
+        self._batches = {item.query.model.name: item for item in ready if item.query.identity.batch}
 
     def __call__(self, event: RunEvent) -> None:
         """Handles one event."""
         if isinstance(event, BatchProgress) and event.model in self._waiting:
             self._write_if_committed(event.model)
+        if isinstance(event, BatchProgress) and event.model in self._batches:
+            self._mark_complete(self._batches[event.model])
         self._notify(event)
 
     def finish(self, results: Sequence[QueryResult]) -> None:
@@ -86,6 +94,15 @@ class LedgerUpdater:
                     f"read; the next run needs `--accept-state-change {result.model}` again"
                 )
             )
+
+    def _mark_complete(self, ready: CheckedQuery) -> None:
+        """Records that a batch model has written its whole output. Without the mark, `promote` refuses the version."""
+        storage, root, version = ready.storage, ready.root, ready.plan.version
+        with suppress(OSError, LockLostError, *SPARK_ERRORS):  # the next run writes the output again
+            self._locks.of(ready.lock_root).confirm()
+            ledger = storage.read_text(ledger_path(root, version))
+            if ledger is not None:
+                storage.write_text(completion_path(root, version), completion_text(ledger))
 
     def _write_if_committed(self, model: str) -> None:
         ready, ledger = self._waiting[model]

@@ -28,9 +28,9 @@ def add_quarantines(
         if table.corrupt_of is not None and source_id(project.name, table.corrupt_of) in read
     }
     added = wanted & compiled.models.keys() - chosen
-    if added:
+    if added and selection.nodes is None:
         added -= nodes_excluded(compiled, selection)
-    if not added:
+    if not added or selection.nodes is not None:
         return tuple(models)
     return tuple(model for node, model in compiled.models.items() if node in chosen | added and model.output)
 
@@ -44,9 +44,9 @@ def add_further_sinks(
     """
     chosen, names = {model.unique_id for model in models}, {model.name for model in models}
     added = {node for node, model in compiled.models.items() if model.file.rows_of in names} - chosen
-    if added:
+    if added and selection.nodes is None:
         added -= nodes_excluded(compiled, selection)
-    if not added:
+    if not added or selection.nodes is not None:
         return tuple(models)
     return tuple(model for node, model in compiled.models.items() if node in chosen | added)
 
@@ -56,11 +56,12 @@ def quarantines_to_end(models: Sequence[CompiledModel]) -> frozenset[str]:
     quarantines, if all other streams end by themselves, so that the run also ends.
     """
     streams = [model for model in models if model.streaming]
-    others = [model for model in streams if not _is_quarantine(model)]
+    others = [model for model in streams if not is_quarantine(model)]
     if not others or not all(model.config.trigger.ends for model in others):
         return frozenset()
-    return frozenset(model.unique_id for model in streams if _is_quarantine(model))
+    return frozenset(model.unique_id for model in streams if is_quarantine(model))
 
 
-def _is_quarantine(model: CompiledModel) -> bool:
+def is_quarantine(model: CompiledModel) -> bool:
+    """Returns whether the query writes the corrupt records of a source."""
     return model.file.declared_at is not None and model.file.rows_of is None

@@ -13,7 +13,10 @@ from sqlstream.app.running.jars import session_connectors
 from sqlstream.app.running.ledgers import LedgerUpdater, write_before_start
 from sqlstream.app.running.live_tables import serving
 from sqlstream.app.running.local_files import empty_source_lines, is_small
+from sqlstream.app.running.observers.of_run import RunFollowers
+from sqlstream.app.running.observers.own_rows import ALERT_ROWS, METRICS_ROWS, write_own_rows
 from sqlstream.app.running.partitions.migration import check_migrations, migrate
+from sqlstream.app.running.publishing.publisher import Publisher
 from sqlstream.app.running.ready import CheckContext, CheckedQuery, check_all, storage_location
 from sqlstream.app.running.restarts import Restarts
 from sqlstream.app.running.session import check_java, check_target, start_session
@@ -42,6 +45,7 @@ def run_queries(
     request: RunRequest,
     notify: Callable[[RunEvent], None],
     signals: StopSignals,
+    followers: RunFollowers,
 ) -> tuple[QueryResult, ...]:
     """Runs `models` in one Spark session and returns their results.
 
@@ -54,7 +58,7 @@ def run_queries(
     with ExitStack() as stack:
         locks = QueryLocks(secrets, lambda text: notify(Notice(text)))
         stack.enter_context(locks)  # released after Spark stops: until then queries may write
-        ids = [model.unique_id for model in models]
+        ids = [model.unique_id for model in (*models, *loaded.compiled.own_rows)]
         connectors = session_connectors(loaded, secrets, request.project.env, lambda text: notify(Notice(text)), ids)
         runtime = start_session(
             loaded, secrets, purpose=purpose, connectors=connectors, console_to_stderr=request.console_to_stderr
@@ -67,7 +71,7 @@ def run_queries(
         checks = CheckContext(loaded, request, runtime, secrets, locks)
         ready = check_all(checks, models, signals)
         check_migrations(ready, checks)
-        return _run_ready(checks, ready, notify, signals)
+        return _run_ready(checks, ready, notify, signals, followers)
 
 
 def _purpose(loaded: Loaded, models: Sequence[CompiledModel]) -> str:
@@ -78,7 +82,11 @@ def _purpose(loaded: Loaded, models: Sequence[CompiledModel]) -> str:
 
 
 def _run_ready(
-    checks: CheckContext, ready: Sequence[CheckedQuery], notify: Callable[[RunEvent], None], signals: StopSignals
+    checks: CheckContext,
+    ready: Sequence[CheckedQuery],
+    notify: Callable[[RunEvent], None],
+    signals: StopSignals,
+    followers: RunFollowers,
 ) -> tuple[QueryResult, ...]:
     cluster = checks.runtime.cluster
     if cluster is not None and cluster.choice is not None:
@@ -90,13 +98,21 @@ def _run_ready(
     signals.check()
     _for_each(ready, checks, CheckedQuery.lock)
     ready = migrate(ready, checks, notify)
+    ledgers = LedgerUpdater(ready, checks, notify)
+    publisher = Publisher(ready, checks, ledgers)
+    _for_each(ready, checks, publisher.before_start)
     _for_each(ready, checks, write_before_start)
     orders = [item.order(checks) for item in ready]
-    ledgers = LedgerUpdater(ready, checks, notify)
     restarts = Restarts(ready, checks)
-    runner = Runner(checks.secrets, ledgers, _limits(checks), restarts, restarts.following)
-    with signals.forwarded_to(runner.request_stop), _live_tables(ready, restarts, checks):
-        results = runner.run(orders)
+    beat = followers.heartbeat.beat
+    runner = Runner(checks.secrets, publisher, _limits(checks), restarts, restarts.following, beat=beat)
+    compiled = checks.loaded.compiled
+    write = partial(write_own_rows, checks.loaded, runtime=checks.runtime, secrets=checks.secrets)
+    metrics = followers.writing_metrics(write(compiled.metrics, METRICS_ROWS))
+    alerts = followers.writing_alerts(write(compiled.alerts, ALERT_ROWS))
+    with signals.forwarded_to(runner.request_stop), _live_tables(ready, restarts, checks), metrics, alerts:
+        results = tuple(publisher.with_plain_name(result) for result in runner.run(orders))
+    followers.heartbeat.end()
     ledgers.finish(results)
     _show_memory(restarts, results, checks.request.limit, notify)
     return results
@@ -147,6 +163,7 @@ def _found(loaded: Loaded, runtime: SparkRuntime) -> RunStarting:
         sources=len(declared_sources(project.sources)),
         sinks=len(project.sinks),
         seeds=len(project.seeds),
+        exposures=len(project.exposures),
         sqlstream_version=__version__,
         spark_version=runtime.version,
     )

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
 from sqlstream.app.loading.load import Loaded
-from sqlstream.app.planning.beside import runs_beside
+from sqlstream.app.planning.beside import ParallelQueries
 from sqlstream.app.planning.sql_judge import sql_judge
 from sqlstream.app.request import RunRequest
 from sqlstream.app.running.output_checks import OutputCheck
@@ -26,6 +26,8 @@ from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.batch_logs import checkpoint_damage
 from sqlstream.spark.storage.query_locks import QueryLocks, query_in_use
 from sqlstream.spark.storage.storage import Storage, storage_for, storage_problems
+from sqlstream.state.backfill.record import BackfillRecord, RecordUnreadableError, read_record, record_path
+from sqlstream.state.backfill.refusals import unfinished, unreadable_record
 from sqlstream.state.checkpoints import read_checkpoint, read_versions_file
 from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import checkpoint_path, query_root, version_root
@@ -33,6 +35,7 @@ from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOption
 from sqlstream.state.refusals import StartRefusal, refusal_findings
 from sqlstream.state.repartition.ledger import migrated
 from sqlstream.state.restarts import unrestartable
+from sqlstream.state.versions.refreshed import has_begun_since
 
 POLL_SECONDS = 0.1
 """How often to check for a stop request."""
@@ -85,7 +88,8 @@ class CheckedQuery:
     def places(self, checks: CheckContext) -> tuple[str | None, ...]:
         """Returns the same for each sink of the query."""
         outputs = self.query.model.outputs
-        return tuple(place_of_output(checks.loaded, output, self.plan.version) for output in outputs)
+        published = self.state.published
+        return tuple(place_of_output(checks.loaded, output, self.plan.version, published) for output in outputs)
 
     def lock(self, checks: CheckContext) -> None:
         """Locks a new version for this process. An existing one is locked already. New ones are locked this late,
@@ -147,6 +151,21 @@ class CheckedQuery:
         if found:
             findings = [damage_finding(model.name, damage, model.file.location) for damage in found]
             raise FindingsError(list(dict.fromkeys(findings)))
+        begun = None if checks.is_backfill else self.backfills(checks).unfinished(self.state.last_commit)
+        if begun is not None:
+            raise FindingsError([unfinished(model.name, begun.batch, model.file.location)])
+
+    def backfills(self, checks: CheckContext) -> BackfillRecord:
+        """Returns the backfills of the planned version. Raises: FindingsError."""
+        model = self.query.model
+        with storage_problems(self.root, storage_location(checks.loaded, model), checks.secrets):
+            storage, root = checks.storage_of(self.root)
+            path = record_path(root, self.plan.version)
+            try:
+                return read_record(storage.read_text(path))
+            except RecordUnreadableError as error:
+                problem = unreadable_record(model.name, path, str(error), model.file.location)
+                raise FindingsError([problem]) from error
 
 
 def _started_meanwhile(model: CompiledModel) -> Finding:
@@ -156,7 +175,8 @@ def _started_meanwhile(model: CompiledModel) -> Finding:
 @dataclass(frozen=True)
 class CheckContext:
     """The inputs for checking queries. `locks` keeps other processes from the checked queries until it ends.
-    `written` are the outputs of the queries that have been checked, by the names of their models.
+    With `is_backfill`, a query may have a backfill that was interrupted. `written` are the outputs of the queries that
+    have been checked, by the names of their models.
     """
 
     loaded: Loaded
@@ -164,12 +184,20 @@ class CheckContext:
     runtime: SparkRuntime
     secrets: Secrets
     locks: QueryLocks
+    is_backfill: bool = False
     written: dict[str, WrittenOutput] = field(default_factory=dict)
 
     @property
     def outputs(self) -> StoredOutputs:
         """The stored outputs that queries can read."""
         return StoredOutputs(self.loaded, self.runtime.session, self.secrets, self.written)
+
+    @property
+    def parallel(self) -> ParallelQueries:
+        """The queries whose new version runs beside the current one."""
+        request, compiled = self.request, self.loaded.compiled
+        storage = storage_base(self.loaded)
+        return ParallelQueries(compiled, request.parallel, self.storage_of, storage, request.full_refresh)
 
     def storage_of(self, path: str) -> tuple[Storage, str]:
         """Returns the storage that contains `path`, and `path` in the form that this storage uses."""
@@ -251,20 +279,21 @@ def _check(checks: CheckContext, model: CompiledModel) -> CheckedQuery | StartRe
     wanted = query_root(storage_base(loaded), model.query_id, model.config.checkpoint)
     with storage_problems(wanted, storage_location(loaded, model), secrets):
         storage, root = checks.storage_of(wanted)
-        is_parallel = runs_beside(loaded, request, model, checks.storage_of, root)
+        is_parallel = checks.parallel.runs_beside(model, root)
         locked = read_versions_file(checks.storage_of, root).chosen(parallel=is_parallel)
         if locked:
             checks.locks.add(storage, version_root(root, locked), model.name, model.file.location)
         state = read_checkpoint(checks.storage_of, root, parallel=is_parallel)
         if state.version != locked:
             raise FindingsError([_started_meanwhile(model)])
-    resumes = state.is_used and not request.full_refresh and unrestartable(loaded.compiled, model) is None
+    full_refresh = request.full_refresh and not has_begun_since(state.ledger, request.refreshed_since)
+    resumes = state.is_used and not full_refresh and unrestartable(loaded.compiled, model) is None
     compiled = checks.outputs.resolve([model.unique_id])
     ledger = state.ledger if resumes else None
     if ledger is not None and model.name in request.migrate:
         ledger = migrated(ledger, loaded.compiled.project.target.spark)
     query = prepare_query(compiled, model, checks.runtime, secrets, ledger)
-    options = StartOptions(model.name in request.accept_state_change, request.full_refresh, is_parallel)
+    options = StartOptions(model.name in request.accept_state_change, full_refresh, is_parallel)
     plan = plan_query(
         query.identity,
         state,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -15,13 +16,26 @@ from sqlstream.app.loading.artifacts import RunRecord, write_run_results
 from sqlstream.app.loading.load import Invocation
 from sqlstream.app.loading.logs import LOGS_FOLDER
 from sqlstream.app.running.journal import Journal
+from sqlstream.app.running.observers.observers import NO_OBSERVERS, Observers
 from sqlstream.compiler.emission.examples import Emission
 from sqlstream.errors import Finding, UsageError
 from sqlstream.project.files.files import ARTIFACTS_FOLDER
 from sqlstream.report.runs.as_json import event_fields, event_name, to_line
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.process_start import process_start
-from sqlstream.state.runs.events import Notice, QueryResult, QuerySilent, RunEvent, Status, TableShown, WarningEmitted
+from sqlstream.state.runs.events import (
+    AlertChanged,
+    Notice,
+    QueriesSelected,
+    QueryResult,
+    QuerySilent,
+    RunEvent,
+    Status,
+    TableShown,
+    UnitTestEnded,
+    UnitTestStarted,
+    WarningEmitted,
+)
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.runs.run_state import RunState, end_unfinished, follow
 from sqlstream.state.runs.silence import QUIET_BATCHES, why_ended_silent, why_silent
@@ -34,9 +48,20 @@ Explain = Callable[[str], Emission | None]
 
 
 class RunRecorder:
-    """Records every event of a run and passes it on. If a file cannot be written, the run continues with one notice."""
+    """Records every event of a run and passes it on. If a file cannot be written, the run continues with one notice.
 
-    def __init__(self, root: Path, invocation: Invocation, env: Mapping[str, str], notify: Callable[[RunEvent], None]):
+    Several threads can report events.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        invocation: Invocation,
+        env: Mapping[str, str],
+        notify: Callable[[RunEvent], None],
+        arguments: Mapping[str, Any],
+    ) -> None:
+        self._arguments = arguments
         self._folder = root / ARTIFACTS_FOLDER
         self._journal = Journal(root / LOGS_FOLDER)
         self._invocation = invocation
@@ -49,6 +74,8 @@ class RunRecorder:
         self._findings: list[Finding] = []
         self._run = RunState()
         self._target: str | None = None
+        self._observers: Observers = NO_OBSERVERS
+        self._lock = threading.RLock()  # a signal handler may report an event during another one
 
     def begin(self, target: str | None) -> None:
         """Records the start of the run. `target` is None for the project's default target."""
@@ -62,6 +89,29 @@ class RunRecorder:
         self._target, self._explain = target, cache(explain)
         self._append("run_loaded", {"target": target})
 
+    def expect(self, queries: QueriesSelected) -> None:
+        """Records queries that a build starts after its unit tests, so that `retry` knows them if it ends before."""
+        with self._lock:
+            self._run = follow(self._run, queries, _now())
+
+    def pass_to(self, observers: Observers) -> None:
+        """Passes all events from now on to `observers`, too."""
+        self._observers = observers
+
+    def call_on_rotation(self, call: Callable[[], None]) -> None:
+        """Calls `call` whenever the journal is rotated."""
+        self._journal.on_rotate = call
+
+    def problem(self, text: str) -> None:
+        """Reports a sentence about the run, without secrets."""
+        self(Notice(self._redact(text)))
+
+    @property
+    def open_alerts(self) -> tuple[AlertChanged, ...]:
+        """The alerts that are open now."""
+        with self._lock:
+            return tuple(alert for query in self._run.queries.values() for alert in query.open_alerts)
+
     def end(self, *, succeeded: bool, findings: tuple[Finding, ...]) -> None:
         """Records the end of the run. Raises: UsageError if run_results.json cannot be written."""
         self._findings = list(findings)
@@ -69,14 +119,23 @@ class RunRecorder:
         self._append("run_ended", {"succeeded": succeeded})
         self._write_results(succeeded)
 
+    @property
+    def entries(self) -> tuple[Mapping[str, object], ...]:
+        """The entries of run_results.json."""
+        return self._run.entries(_now())
+
     def __call__(self, event: RunEvent) -> None:
         """Records `event` and passes it on, followed by the reason if the query emits no rows."""
-        self._run = follow(self._run, event, _now())
+        with self._lock:
+            self._record(event)
+
+    def _record(self, event: RunEvent) -> None:
+        self._follow(event)
         if isinstance(event, WarningEmitted):
             self._findings.append(event.finding)
         silent = self._silence(event) if isinstance(event, BatchProgress | QueryResult) else None
         if silent is not None:
-            self._run = follow(self._run, silent, _now())
+            self._follow(silent)
         self._note(event)
         self._update_results(event)
         self._notify(event)
@@ -84,6 +143,11 @@ class RunRecorder:
             if silent.is_new:
                 self._note(silent)
             self._notify(silent)
+
+    def _follow(self, event: RunEvent) -> None:
+        now = _now()
+        self._run = follow(self._run, event, now)
+        self._observers.put(event, self._run, now)
 
     def _silence(self, event: BatchProgress | QueryResult) -> QuerySilent | None:
         query = self._run.queries.get(event.model)
@@ -102,7 +166,9 @@ class RunRecorder:
         if isinstance(event, TableShown):
             return  # logs contain no rows of data
         fields = event_fields(event)
-        query = self._run.queries.get(fields.get("model", ""))
+        is_test = isinstance(event, UnitTestStarted | UnitTestEnded)
+        fields.pop("differences", None)  # rows of a unit test
+        query = None if is_test else self._run.queries.get(fields.get("model", ""))
         if query is not None:
             entry = query.as_json(_now())
             if isinstance(event, BatchProgress):
@@ -132,9 +198,10 @@ class RunRecorder:
             target=self._target,
             succeeded=succeeded,
             findings=tuple(self._findings),
-            results=tuple(query.as_json(now) for query in self._run.queries.values()),
+            results=self._run.entries(now),
             seconds=self._written - self._began,
             process=self._process,
+            arguments=self._arguments,
         )
         write_run_results(self._folder, record)
 

@@ -73,7 +73,7 @@ class StoredOutputs:
             state = read_checkpoint(self._storage_of, root)
         version, identity = max(state.version, 1), state.ledger.identity if state.ledger else None
         columns = identity.columns if identity else None
-        place = place_of_output(self.loaded, output, version)
+        place = place_of_output(self.loaded, output, version, state.published)
         return WrittenOutput(place or "", columns)
 
     def _storage_of(self, path: str) -> tuple[Storage, str]:

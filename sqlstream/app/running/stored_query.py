@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import ProjectRequest
+from sqlstream.app.running.jars import session_connectors
 from sqlstream.app.running.places import place_of_path
 from sqlstream.app.running.ready import storage_location
 from sqlstream.app.running.session import brief_session, check_java, check_target, storage_base
@@ -22,6 +23,7 @@ from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.nearest import did_you_mean
+from sqlstream.spark.jvm.session import NO_CONNECTORS
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.batch_logs import read_commits, read_sink_log
@@ -35,10 +37,15 @@ from sqlstream.state.plan import CheckpointState
 
 
 class LazyStorages:
-    """The storages of a target. Spark starts for the first path that may not be local."""
+    """The storages of a target. Spark starts for the first path that may not be local, with the drivers of the
+    databases that `model` writes to.
+    """
 
-    def __init__(self, loaded: Loaded, request: ProjectRequest, signals: StopSignals, stack: ExitStack) -> None:
+    def __init__(
+        self, loaded: Loaded, request: ProjectRequest, signals: StopSignals, stack: ExitStack, model: CompiledModel
+    ) -> None:
         self._loaded, self._request, self._signals, self._stack = loaded, request, signals, stack
+        self._model = model
 
     def of(self, path: str) -> tuple[Storage, str]:
         """See `Storages`."""
@@ -59,7 +66,15 @@ class LazyStorages:
         """The Spark session, which starts on first use. Raises: FindingsError."""
         check_target(self._loaded)
         check_java(self._request.env, self._signals)
-        return self._stack.enter_context(brief_session(self._loaded, Secrets(self._request.env))).session
+        secrets, connectors = Secrets(self._request.env), NO_CONNECTORS
+        if any(output.database_table for output in self._model.outputs):
+            ids = [self._model.unique_id]
+            connectors = session_connectors(self._loaded, secrets, self._request.env, lambda _: None, ids)
+        return self._stack.enter_context(brief_session(self._loaded, secrets, connectors)).session
+
+    def start(self) -> SparkSession:
+        """Returns the session. Raises: FindingsError."""
+        return self.session
 
 
 @dataclass(frozen=True)
@@ -119,10 +134,11 @@ class StoredQuery:
 
     def _folder(self, use: OutputFolder, version: int) -> str:
         if use.path and use.format == TABLE:
-            return table_folder(self.storages.session, output_table(use.path, version)) or ""
+            table = output_table(use.path, version, is_published=use.path in self.state.published)
+            return table_folder(self.storages.session, table) or ""
         if not use.path or not format_of(use.format).writes_files:
             return ""
-        return place_of_path(self.loaded, use.path, version)
+        return place_of_path(self.loaded, use.path, version, self.state.published)
 
     def files(self, output: OutputFolder) -> OutputFiles:
         """Returns the files in the folder `output`.
@@ -149,11 +165,11 @@ def open_query(loaded: Loaded, request: ProjectRequest, name: str, version: int 
     Raises: FindingsError, also for storage errors in the body; UsageError if `name` is not a terminal model, or the
     version does not exist.
     """
-    model = _terminal_model(loaded, name)
+    model = terminal_model(loaded, name)
     wanted = query_root(storage_base(loaded), model.query_id, model.config.checkpoint)
     problems = storage_problems(wanted, storage_location(loaded, model), Secrets(request.env))
     with stop_signals() as signals, ExitStack() as stack, problems:
-        storages = LazyStorages(loaded, request, signals, stack)
+        storages = LazyStorages(loaded, request, signals, stack, model)
         storage, root = storages.of(wanted)
         yield StoredQuery(loaded, model, storages, storage, root, _state(storages, root, name, version))
 
@@ -168,7 +184,8 @@ def _state(storages: LazyStorages, root: str, name: str, version: int | None) ->
     return read_version(storages.of, root, version)
 
 
-def _terminal_model(loaded: Loaded, name: str) -> CompiledModel:
+def terminal_model(loaded: Loaded, name: str) -> CompiledModel:
+    """Returns the terminal model `name`. Raises: UsageError if there is none."""
     every = {model.name: model for model in loaded.compiled.models.values()}
     terminal = {name: model for name, model in every.items() if model.output is not None}
     if name in every and name not in terminal:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from sqlstream.app.running.ready import CheckContext, CheckedQuery
 from sqlstream.spark.storage.query_locks import versions_lock
 from sqlstream.spark.storage.storage import Storage
@@ -24,6 +26,9 @@ def record_version(ready: CheckedQuery, checks: CheckContext) -> None:
     with versions_lock(ready.storage, ready.root, model.name, model.file.location, checks.secrets):
         parts = read_versions_file(checks.storage_of, ready.root)
         changed = parts.beside(version) if ready.is_parallel else parts.refreshed(version)
+        if ready.plan.action is Action.REFRESH and changed.current != parts.current:
+            at = datetime.now(UTC).isoformat(timespec="seconds")
+            changed = changed.recorded("refresh", parts, at)
         write_versions(ready.storage, ready.root, changed)
 
 

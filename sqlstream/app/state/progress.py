@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sqlstream.app.loading.load import Loaded
@@ -45,23 +45,30 @@ class ProgressReader:
 
     def read(self, model: CompiledModel) -> QueryProgress:
         """Returns the progress of the query of `model`. Raises: OSError, Spark's errors."""
-        root = query_root(self.storage, model.query_id, model.config.checkpoint)
+        root = self._root(model)
         stored = tuple(read_versions(self.files_of, root))
         parts = read_versions_file(self.files_of, root)
-        versions = [self._version(model, root, parts.current)] if parts.current in stored else []
+        versions = [self.version(model, parts.current)] if parts.current in stored else []
         if parts.parallel in stored and parts.parallel is not None:
-            versions.append(self._version(model, root, parts.parallel, is_parallel=True))
+            versions.append(replace(self.version(model, parts.parallel), is_parallel=True))
+        if parts.previous in stored and parts.previous is not None and self.holder(model, parts.previous):
+            versions.append(replace(self.version(model, parts.previous), is_previous=True))
         return QueryProgress(model.name, model.unique_id, root, stored, tuple(versions))
 
-    def _version(self, model: CompiledModel, root: str, version: int, *, is_parallel: bool = False) -> VersionProgress:
+    def version(self, model: CompiledModel, version: int) -> VersionProgress:
+        """Returns the progress of one version of the query of `model`. Raises: OSError, Spark's errors."""
+        root = self._root(model)
         position = read_position(self.files_of, root, version)
         tables = {table.full_name: table for table in self.loaded.compiled.tables_of(model.unique_id)}
         sources = (self._source(model, source, tables) for source in position.sources)
-        holder = self._holder_of(version_root(root, version))
-        return VersionProgress(position, tuple(sources), is_parallel, holder)
+        return VersionProgress(position, tuple(sources), holder=self.holder(model, version))
 
-    def _holder_of(self, root: str) -> str | None:
-        """Returns the process that has locked the version in the folder `root`, None if there is none."""
+    def holder(self, model: CompiledModel, version: int) -> str | None:
+        """Returns the process that has locked a version of the query of `model`, None if there is none.
+
+        Raises: OSError, Spark's errors.
+        """
+        root = version_root(self._root(model), version)
         local = plain_path("/", root)
         if local.startswith("/"):
             from sqlstream.spark.storage.file_lock import lock_holder  # slow to import
@@ -71,6 +78,9 @@ class ProgressReader:
                 return holder
         files, lease = self.files_of(lease_path(root))
         return lease_holder(files.names(lease), lambda name: files.read_text(f"{lease}/{name}"))
+
+    def _root(self, model: CompiledModel) -> str:
+        return query_root(self.storage, model.query_id, model.config.checkpoint)
 
     def _source(self, model: CompiledModel, position: SourcePosition, tables: dict[str, SourceTable]) -> SourceProgress:
         use = position.use

@@ -3,67 +3,100 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
 
 from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.request import ProjectRequest
+from sqlstream.app.running.publishing.publications import QueryNames, names_of
 from sqlstream.app.running.stored_query import StoredQuery, open_query
-from sqlstream.app.running.versions import write_versions
+from sqlstream.app.state.switched_progress import with_progress
 from sqlstream.errors import Finding, FindingsError, UsageError
+from sqlstream.report.state.switched import no_promotion_text, no_rollback_text
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.query_locks import versions_lock
 from sqlstream.state.checkpoints import read_version, read_versions_file
+from sqlstream.state.layout import completion_path, ledger_path
 from sqlstream.state.plan import CheckpointState
 from sqlstream.state.refusals import parallel_command
 from sqlstream.state.results.switched import Switched
+from sqlstream.state.versions.completion import is_complete
 from sqlstream.state.versions.versions import Versions
 
 
 def promote(request: ProjectRequest, name: str) -> Switched:
     """Makes the version that runs beside the current one the current version of the terminal model `name`.
 
-    Queries that run go on. Raises: FindingsError if that version has committed no batch, or for errors of the storage;
-    UsageError if there is none, or `name` is not a terminal model.
+    Running queries continue. Raises: FindingsError if that version has committed no batch, or has not written its whole
+    output, or for errors of the storage; UsageError if there is none, or `name` is not a terminal model.
     """
-    missing = f"`{name}` has no parallel version; {parallel_command(name)} starts one"
-    return _switch(request, name, Versions.promoted, missing)
+    return _switch(request, name, Versions.promoted, no_promotion_text, is_promotion=True)
 
 
 def roll_back(request: ProjectRequest, name: str) -> Switched:
     """Makes the previous version the current one again. See `promote`."""
-    missing = f"`{name}` has no earlier version to go back to"
-    return _switch(request, name, Versions.rolled_back, missing)
+    return _switch(request, name, Versions.rolled_back, no_rollback_text, is_promotion=False)
 
 
 def _switch(
-    request: ProjectRequest, name: str, change: Callable[[Versions], Versions | None], missing: str
+    request: ProjectRequest,
+    name: str,
+    change: Callable[[Versions], Versions | None],
+    missing: Callable[[str, Versions], str],
+    *,
+    is_promotion: bool,
 ) -> Switched:
     with open_query(load_for_reading(request), request, name) as query:
         if not query.state.version:
             raise UsageError(f"`{name}` has no checkpoint yet")
         with versions_lock(query.storage, query.root, name, query.model.file.location, Secrets(request.env)):
-            parts = read_versions_file(query.storages.of, query.root)
-            changed = change(parts)
+            names, parts = names_of(query, request), read_versions_file(query.storages.of, query.root)
+            finished = _finish(names, parts)
+            changed = change(finished or parts)
+            if changed is None and finished is None:
+                raise UsageError(missing(name, parts))
             if changed is None:
-                raise UsageError(missing)
+                return _switched(query, names, parts, parts.previous or parts.parallel or parts.current)
             state = read_version(query.storages.of, query.root, changed.current)
-            if not state.is_used and not (state.ledger is not None and state.ledger.identity.batch):
-                raise FindingsError([_is_empty(query, changed.current)])
-            write_versions(query.storage, query.root, changed)
-            return _switched(query, state, parts.current)
+            _check(query, state, is_promotion=is_promotion)
+            at = datetime.now(UTC).isoformat(timespec="seconds")
+            changed, problems = names.switch(changed.recorded("promote" if is_promotion else "rollback", parts, at))
+            done = replace(_switched(query, names, changed, parts.current), problems=problems)
+        return with_progress(done, query)
 
 
-def _switched(query: StoredQuery, state: CheckpointState, before: int) -> Switched:
-    ledger = state.ledger
-    places = () if ledger is None else (ledger.output, *ledger.also)
-    return Switched(query.model.name, state.version, before, tuple(place for place in places if place is not None))
+def _finish(names: QueryNames, parts: Versions) -> Versions | None:
+    """Completes a switch that a killed command has begun. Returns the parts, None if there was none to complete."""
+    if not any(each.name in (parts.published or ()) for each in names.behind(parts)):
+        return None
+    with suppress(FindingsError):  # such as for a version whose table is gone: the command may switch to another one
+        return names.switch(parts)[0]
+    return None
 
 
-def _is_empty(query: StoredQuery, version: int) -> Finding:
+def _switched(query: StoredQuery, names: QueryNames, parts: Versions, before: int) -> Switched:
+    state = read_version(query.storages.of, query.root, parts.current)
+    return Switched(query.model.name, parts.current, before, names.places(parts, state))
+
+
+def _check(query: StoredQuery, state: CheckpointState, *, is_promotion: bool) -> None:
+    """Checks that a version has rows for its readers. Raises: FindingsError."""
+    if state.ledger is None or not state.ledger.identity.batch:
+        if not state.is_used:
+            raise FindingsError([_is_empty(query, state.version, "has committed no batch")])
+    elif is_promotion:
+        paths = (path(query.root, state.version) for path in (completion_path, ledger_path))
+        if not is_complete(*map(query.storage.read_text, paths)):
+            raise FindingsError([_is_empty(query, state.version, "has not written its whole output")])
+
+
+def _is_empty(query: StoredQuery, version: int, problem: str) -> Finding:
     name = query.model.name
     return Finding(
         "version-empty",
-        f"version {version} of `{name}` has committed no batch",
-        "its readers would find nothing",
+        f"version {version} of `{name}` {problem}",
+        "its readers would find nothing, or only a part of its rows",
         f"run it with {parallel_command(name)} until it has read its sources",
         query.model.file.location,
     )

@@ -26,27 +26,43 @@ CASES_AT_ONCE = 2
 
 
 def run_cases(
-    loaded: Loaded, request: UnitTestRequest, cases: Sequence[Case], notify: Callable[[CaseResult], None]
+    loaded: Loaded,
+    request: UnitTestRequest,
+    cases: Sequence[Case],
+    notify: Callable[[CaseResult], None],
+    started: Callable[[Case], None] = lambda _case: None,
 ) -> None:
-    """Runs `cases` and calls `notify` with each result. Raises: FindingsError if Spark cannot start."""
+    """Runs `cases`, and calls `started` when one starts, in any thread, and `notify` with each result.
+
+    Raises: FindingsError if Spark cannot start.
+    """
     env = request.project.env
     with interruptible() as signals:
         check_java(env, signals)
         with open_harness(loaded, request) as harness:
             signals.install()  # PySpark has installed its own handler
-            run_all(harness, request, cases, notify)
+            run_all(harness, request, cases, notify, started)
 
 
 def run_all(
-    harness: Harness, request: UnitTestRequest, cases: Sequence[Case], notify: Callable[[CaseResult], None]
+    harness: Harness,
+    request: UnitTestRequest,
+    cases: Sequence[Case],
+    notify: Callable[[CaseResult], None],
+    started: Callable[[Case], None] = lambda _case: None,
 ) -> None:
-    """Runs `cases`, some of them in parallel, and calls `notify` with each result.
+    """Runs `cases`, some of them in parallel, and calls `notify` with each result; see `run_cases`.
 
     With `request.fail_fast`, no case starts after one that does not pass.
     """
+
+    def run(case: Case) -> CaseResult:
+        started(case)
+        return harness.run(case)
+
     pool = ThreadPoolExecutor(CASES_AT_ONCE)
     try:
-        futures = [pool.submit(harness.run, case) for case in cases]
+        futures = [pool.submit(run, case) for case in cases]
         _notify_results(futures, request, notify)
     finally:
         pool.shutdown(cancel_futures=True)

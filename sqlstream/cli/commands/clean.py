@@ -8,11 +8,17 @@ import click
 
 from sqlstream.app.clean import clean_project
 from sqlstream.cli.options import project_dir_option
+from sqlstream.cli.output import output_option
+from sqlstream.report.written import removed_json
 
 
 @click.command("clean", short_help="Remove target/, but not outputs and checkpoints.")
 @project_dir_option
-def clean(project_dir: Path) -> None:
+@output_option("One line, or one JSON object.")
+def clean(project_dir: Path, output: str) -> None:
     """Remove target/, which compile and run create again. Outputs, checkpoints and logs remain."""
     removed = clean_project(project_dir.resolve())
+    if output == "json":
+        click.echo(removed_json(removed))
+        return
     click.echo(f"Removed {removed}" if removed else "There is no target/ folder to remove.")

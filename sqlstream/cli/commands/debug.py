@@ -10,7 +10,7 @@ from dataclasses import asdict
 import click
 
 from sqlstream.app.debug import debug as debug_project
-from sqlstream.app.debug import session_version
+from sqlstream.app.debug import session_version, try_alerts
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import project_options
@@ -27,11 +27,13 @@ from sqlstream.report.checks import check_text, checks_json
     type=click.Choice(["build", "remove"]),
     help="Build or remove the archive of Spark's classes, and check nothing.",
 )
+@click.option("--alerts", is_flag=True, help="Send a test message through each channel of alerts, and check nothing.")
 def debug(
     project: ProjectRequest,
     debug: bool,
     output: str,
     class_archive: str | None,
+    alerts: bool,
 ) -> int:
     """Check Python, Java, Spark, the project, its target, secrets, packages and write access.
 
@@ -39,12 +41,14 @@ def debug(
     """
     require_spark_system("debug")
     del debug  # the traceback of an error is printed by main
+    if alerts and class_archive is not None:
+        raise UsageError("--alerts and --class-archive are different tasks; use one of them")
     if class_archive is not None:
         if output == "json":
             raise UsageError("--class-archive prints text only; remove --output json")
         return _build_archive() if class_archive == "build" else _remove_archives()
     checks = []
-    for check in debug_project(project, session_version):
+    for check in try_alerts(project) if alerts else debug_project(project, session_version):
         checks.append(check)
         if output == "text":
             click.echo(check_text(check.name, check.ok, check.found, check.fix))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 
 import click
 
 from sqlstream.app.deps import NoProgress, fetch_connectors
 from sqlstream.app.request import ProjectRequest
 from sqlstream.cli.options import project_options
+from sqlstream.cli.output import output_option, refusals_printed
 from sqlstream.report.downloads import DownloadBars, connector_line
+from sqlstream.report.written import jars_json
 
 
 @click.command("deps", short_help="Download the jars of connectors, and pin them.")
@@ -21,15 +24,19 @@ from sqlstream.report.downloads import DownloadBars, connector_line
     show_envvar=True,
     help="Replace the jars in connectors.lock by those that this version of sqlstream names.",
 )
-def deps(project: ProjectRequest, debug: bool, upgrade: bool) -> None:
+@output_option("A line for each connector, or one JSON object.")
+def deps(project: ProjectRequest, debug: bool, upgrade: bool, output: str) -> None:
     """Download the jars that the formats of the project need (Kafka, Avro, JDBC drivers and others) and those of the
     target's packages, and write their checksums to connectors.lock.
 
     Other commands download missing jars too. They use exactly the jars in connectors.lock, also without a network.
     """
-    del debug  # the traceback of an error is printed by main
     progress = DownloadBars(sys.stderr) if sys.stderr.isatty() else NoProgress()
-    fetched = fetch_connectors(project, progress, upgrade=upgrade)
+    with refusals_printed(output, debug):
+        fetched = fetch_connectors(project, progress, upgrade=upgrade)
+    if output == "json":
+        click.echo(jars_json(fetched.spark, map(asdict, fetched.connectors), fetched.written))
+        return
     for each in fetched.connectors:
         numbers = (len(each.jars), each.downloaded, each.megabytes)
         click.echo(connector_line(each.name, *numbers, each.stands_in, fetched.spark))

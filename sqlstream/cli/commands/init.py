@@ -7,7 +7,9 @@ from pathlib import Path
 import click
 
 from sqlstream.app.init import init_project
+from sqlstream.cli.output import output_option
 from sqlstream.report.init import next_steps_text
+from sqlstream.report.written import created_json
 
 
 @click.command("init", short_help="Create a project that runs without changes.")
@@ -18,7 +20,11 @@ from sqlstream.report.init import next_steps_text
     default=Path(),
     help="Folder in which to create the project (default: current folder).",
 )
-def init(name: str, project_dir: Path) -> None:
+@output_option("The next steps, or one JSON object.")
+def init(name: str, project_dir: Path, output: str) -> None:
     """Create a small project in the new folder NAME. It compiles and runs without changes."""
     made = init_project(name, project_dir.resolve())
+    if output == "json":
+        click.echo(created_json(made.root, made.files))
+        return
     click.echo(next_steps_text(made.root, len(made.files), Path.cwd()))

@@ -12,7 +12,7 @@ from sqlstream.cli.options import project_options, selection_options, type_optio
 from sqlstream.cli.output import echo_warnings, output_option, refusals_printed
 
 
-@click.command("ls", short_help="List models, seeds, sources and unit tests.")
+@click.command("ls", short_help="List models, seeds, sources, exposures and unit tests.")
 @project_options
 @selection_options
 @type_options
@@ -23,8 +23,8 @@ def ls(
     selection: Selection,
     output: str,
 ) -> None:
-    """List the models, seeds and sources of a selection, one per line; with --resource-type unit_test its unit tests,
-    with --resource-type sink the sinks that its models write to. Needs no Java.
+    """List the models, seeds, sources and exposures of a selection, one per line; with --resource-type unit_test its
+    unit tests, with --resource-type sink the sinks that its models write to. Needs no Java.
     """
     with refusals_printed(output, debug):
         listing = list_nodes(project, selection)

@@ -28,9 +28,23 @@ from sqlstream.report.plan import plan_json, plan_markdown, plan_text
     show_envvar=True,
     help="Also have Spark compare the plans of changed queries that keep state. Reads no data. Needs Java.",
 )
+@click.option(
+    "--parallel",
+    multiple=True,
+    metavar="SELECTOR...",
+    envvar="SQLSTREAM_PARALLEL",
+    show_envvar=True,
+    help="Queries to plan as new versions beside the current ones; same syntax as --select.",
+)
 @click.pass_context
 def plan(
-    ctx: click.Context, project: ProjectRequest, debug: bool, selection: Selection, output: str, check: bool
+    ctx: click.Context,
+    project: ProjectRequest,
+    debug: bool,
+    selection: Selection,
+    output: str,
+    check: bool,
+    parallel: tuple[str, ...],
 ) -> None:
     """Compare the project with the ledgers of its queries, and say for each query whether the next run starts it,
     resumes it or refuses it, and why. Writes nothing and starts no query.
@@ -40,7 +54,7 @@ def plan(
     if check:
         require_spark_system("plan --check")
     with refusals_printed(output, debug):
-        found = plan_project(PlanRequest(project, selection, check))
+        found = plan_project(PlanRequest(project, selection, check, parallel))
     show = {"json": plan_json, "markdown": plan_markdown, "text": plan_text}[output]
     click.echo(show(found))
     ctx.exit(FAILED if found.is_refused else DONE)

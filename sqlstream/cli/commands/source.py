@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from pathlib import Path
+
 import click
 
-from sqlstream.app.request import ProjectRequest
+from sqlstream.app.freshness.check import FreshnessObserver, FreshnessRequest, check_freshness
+from sqlstream.app.request import ProjectRequest, Selection
 from sqlstream.app.source_schema import SAMPLED_FILES, source_schema
 from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.dbt_commands import HintingGroup
-from sqlstream.cli.options import project_options
-from sqlstream.cli.output import echo_progress, output_option, refusals_printed
+from sqlstream.cli.options import project_options, selection_options
+from sqlstream.cli.output import FAILED, echo_progress, echo_warnings, output_option, refusals_printed
+from sqlstream.report.rows import json_text
 from sqlstream.report.source_columns import columns_json, columns_yaml
+from sqlstream.report.source_freshness import FreshnessReporter, sources_artifact
 
 
 @click.group("source", cls=HintingGroup, short_help="Inspect sources.")
@@ -41,3 +47,44 @@ def schema(project: ProjectRequest, debug: bool, name: str, sample: int, output:
     with refusals_printed(output, debug):
         found = source_schema(project, name, sample, echo_progress)
     click.echo(columns_json(found) if output == "json" else columns_yaml(found))
+
+
+@source.command("freshness", short_help="Check how old the newest data of sources is.")
+@project_options
+@selection_options
+@click.option(
+    "-o",
+    "--output-path",
+    metavar="PATH",
+    type=click.Path(dir_okay=False, path_type=Path),
+    envvar="SQLSTREAM_OUTPUT_PATH",
+    show_envvar=True,
+    help="File for the results in dbt's format (default: target/sources.json).",
+)
+@output_option("Output format: a line for each source, or the content of sources.json.")
+@click.option("-q", "--quiet", is_flag=True, envvar="SQLSTREAM_QUIET", show_envvar=True, help="Hide progress messages.")
+@click.pass_context
+def freshness(
+    context: click.Context,
+    project: ProjectRequest,
+    debug: bool,
+    selection: Selection,
+    output_path: Path | None,
+    output: str,
+    quiet: bool,  # noqa: ARG001 - `project` has it
+) -> None:
+    """Compare the age of the newest data of each source with its `freshness`, and write target/sources.json.
+
+    Checks the selected sources that have `freshness`. Starts Java only if the time is in a column, in Kafka or in
+    remote files.
+    """
+    reporter = FreshnessReporter(click.echo)
+    is_text = output == "text"
+    observer = FreshnessObserver(reporter.started, reporter.ended, echo_warnings) if is_text else FreshnessObserver()
+    with refusals_printed(output, debug):
+        results = check_freshness(FreshnessRequest(project, selection, output_path), observer)
+    if is_text:
+        reporter.finish()
+    else:
+        click.echo(json_text(sources_artifact(results, datetime.now(UTC)), indent=2))
+    context.exit(0 if results.succeeded else FAILED)

@@ -13,14 +13,15 @@ from sqlstream.app.test import UnitTestOutcome, run_tests
 from sqlstream.app.unit_tests.coverage import find_coverage
 from sqlstream.app.unit_tests.update import update_expectations
 from sqlstream.cli.options import project_options, selection_options
-from sqlstream.cli.output import DONE, FAILED, echo_progress, echo_warnings, output_option, refusals_printed
+from sqlstream.cli.output import DONE, FAILED, echo_progress, output_option, refusals_printed
 from sqlstream.cli.terminal import terminal_width
+from sqlstream.cli.test_output import ResultLines, print_outcome, result_printer
 from sqlstream.errors import UsageError
 from sqlstream.report.findings import findings_text
-from sqlstream.report.unit_tests.as_json import results_json, results_xml
+from sqlstream.report.unit_tests.as_json import results_xml
 from sqlstream.report.unit_tests.coverage import coverage_json, coverage_text
-from sqlstream.report.unit_tests.text import done_line, failure_text, result_line
-from sqlstream.state.results.unit_tests import CaseResult, Coverage
+from sqlstream.report.unit_tests.text import done_line
+from sqlstream.state.results.unit_tests import Coverage
 
 RECORDED_ROWS = 20
 """Default number of rows to record of each input."""
@@ -109,10 +110,10 @@ def test(
             return _cover(find_coverage(request), coverage_min, output)
         if record is not None:
             return _record(request, record, limit, output)
-        outcome = run_tests(request, _Lines(terminal_width()) if output == "text" else _silent)
+        outcome = run_tests(request, result_printer(output))
     if junit_xml is not None:
         _write_xml(outcome, junit_xml)
-    _print(outcome, output)
+    print_outcome(outcome, output)
     if update:
         for line in update_expectations(request.project.folder, outcome.results):
             echo_progress(line)
@@ -125,34 +126,6 @@ def _check_modes(given: Sequence[str], junit_xml: Path | None) -> None:
         raise UsageError(f"{given[0]} and {given[1]} cannot be combined; use only one of them")
     if junit_xml is not None and given not in ([], ["--update"]):
         raise UsageError(f"--junit-xml needs a run of all tests; remove it or {given[0]}")
-
-
-class _Lines:
-    """Prints each result, and below it why it failed."""
-
-    def __init__(self, width: int | None) -> None:
-        self._width = width
-        self._count = 0
-
-    def __call__(self, result: CaseResult, total: int) -> None:
-        self._count = self._count % total + 1
-        click.echo(result_line(result, self._count, total))
-        said = failure_text(result, self._width)
-        if said:
-            click.echo(said)
-
-
-def _silent(_result: CaseResult, _total: int) -> None:
-    """Prints nothing: JSON has all results in one object at the end."""
-
-
-def _print(outcome: UnitTestOutcome, output: str) -> None:
-    if output == "json":
-        click.echo(results_json(outcome.results, outcome.findings, succeeded=outcome.succeeded))
-        return
-    echo_warnings(outcome.findings)
-    click.echo("")
-    click.echo(done_line(outcome.results, outcome.findings))
 
 
 def _write_xml(outcome: UnitTestOutcome, path: Path) -> None:
@@ -177,10 +150,10 @@ def _record(request: UnitTestRequest, model: str, limit: int, output: str) -> in
 
     outcome = record_case(request, model, limit, echo_progress)
     if output == "text":
-        lines = _Lines(terminal_width())
+        lines = ResultLines(terminal_width())
         for result in outcome.results:
             lines(result, len(outcome.results))
-    _print(outcome, output)
+    print_outcome(outcome, output)
     return DONE if outcome.succeeded else FAILED
 
 
@@ -197,5 +170,5 @@ def _watch(request: UnitTestRequest, output: str) -> int:
         click.echo(f"{done_line(rerun.results, rerun.findings)} in {rerun.seconds:.1f} s{changed}")
         click.echo("Waiting for changes; press Ctrl-C to stop.\n")
 
-    watch_tests(request, _Lines(terminal_width()), show)
+    watch_tests(request, ResultLines(terminal_width()), show)
     return DONE

@@ -39,7 +39,7 @@ class _Plain:
 
     def __init__(self, operator: FormOperator) -> None:
         self._operator = operator
-        self._chain = _chain(operator.relation)
+        self._chain = chain_below(operator.relation)
         self._types = {text: kind for node in self._chain for text, kind in node.types.items()}
 
     @property
@@ -138,7 +138,7 @@ def _conditions_in(term: Term) -> Iterator[Term]:
             yield from part.parts
 
 
-def _chain(relation: Relation) -> list[Relation]:
+def chain_below(relation: Relation) -> list[Relation]:
     """Returns the relation and those below it, up to one with several inputs or none."""
     found = [relation]
     while len(found[-1].inputs) == 1:

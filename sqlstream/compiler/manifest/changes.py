@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlstream.compiler.graph import closure_of
 from sqlstream.compiler.manifest.template_words import TemplateWords, read_macros, read_template
-from sqlstream.compiler.node_ids import MODEL, SEED, SOURCE, kind_of
+from sqlstream.compiler.node_ids import EXPOSURE, MODEL, SEED, SOURCE, kind_of
 from sqlstream.project.configuration.validate import is_template
 
 Manifest = Mapping[str, Any]
@@ -24,14 +24,21 @@ Entry = Mapping[str, Any]
 NOT_COMPARED = ("tags",)
 """Configuration keys whose changes dbt ignores."""
 
+_COMPARED: Mapping[str, tuple[str, ...]] = {
+    MODEL: ("path",),
+    SEED: ("path",),
+    EXPOSURE: ("fqn", "type", "owner", "maturity", "url", "description", "label", "depends_on"),
+}
+"""Keys of entries whose change modifies a node, besides its text and configuration. Those of exposures are dbt's."""
+
 
 def find_states(old: Manifest, new: Manifest) -> Mapping[str, frozenset[str]]:
-    """Returns the words of `state:` that match each model, seed and source of `new`, by unique id.
+    """Returns the words of `state:` that match each model, seed, source and exposure of `new`, by unique id.
 
     New nodes are also modified. A model is modified if its template, configuration or path changes, the definition of
     its sink, a macro that it uses, the Python module of a function that its SQL calls, or a variable of project.yml
     that any of these read. A seed is modified if its text, configuration or path changes, a source if its reading
-    changes. Tags and descriptions do not count.
+    changes, an exposure if anything of it but its tags changes. Tags do not count, nor do other descriptions.
     """
     comparison = _Comparison(old, json.loads(json.dumps(new, default=str)))
     return {node: frozenset(comparison.states(node)) for node in comparison.new_entries}
@@ -42,21 +49,22 @@ class _Comparison:
 
     def __init__(self, old: Manifest, new: Manifest) -> None:
         self._old, self._new = old, new
-        self._old_entries: Mapping[str, Entry] = {**old["nodes"], **old["sources"]}
-        self.new_entries: Mapping[str, Entry] = {**new["nodes"], **new["sources"]}
+        self._old_entries: Mapping[str, Entry] = {**old["nodes"], **old["sources"], **old.get("exposures", {})}
+        self.new_entries: Mapping[str, Entry] = {**new["nodes"], **new["sources"], **new["exposures"]}
 
     def states(self, node: str) -> Iterator[str]:
         old, new = self._old_entries.get(node), self.new_entries[node]
         template = self._template(node)
         parts = {
-            "modified.body": kind_of(node) != SOURCE and (old is None or self._body_changed(old, new, template)),
+            "modified.body": kind_of(node) in (MODEL, SEED) and (old is None or self._body_changed(old, new, template)),
             "modified.macros": template is not None and self._code_changed(template),
             "modified.configs": old is None or self._configs_changed(old, new, template),
         }
         yield "new" if old is None else "old"
         yield from (part for part, changed in parts.items() if changed)
-        moved = old is not None and kind_of(node) in (MODEL, SEED) and old.get("path") != new.get("path")
-        yield "modified" if moved or any(parts.values()) else "unmodified"
+        keys = _COMPARED.get(kind_of(node), ())
+        differs = old is not None and any(_value(old, key) != _value(new, key) for key in keys)
+        yield "modified" if differs or any(parts.values()) else "unmodified"
 
     def _template(self, node: str) -> TemplateWords | None:
         """The words of a model's template; None for nodes without a template and for models without any change."""
@@ -136,6 +144,11 @@ class _Comparison:
         """The macros that each macro uses, including deleted macros."""
         known = {**dict.fromkeys(self._changed_macros, ()), **self._macros}
         return {name: [used for part in parts for used in part.names if used in known] for name, parts in known.items()}
+
+
+def _value(entry: Entry, key: str) -> object:
+    """Returns the value of a key; for what an exposure depends on, without order."""
+    return sorted(entry["depends_on"]["nodes"]) if key == "depends_on" else entry.get(key)
 
 
 def _differing(before: Mapping[str, object], now: Mapping[str, object]) -> set[str]:

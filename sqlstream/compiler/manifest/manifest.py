@@ -7,7 +7,9 @@ from typing import Any
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.emission.model_reads import reads_of
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.node_ids import seed_id, sink_id, source_id
+from sqlstream.compiler.node_ids import doc_id, seed_id, sink_id, source_id
+from sqlstream.project.docs import DocsBlock
+from sqlstream.project.exposures import Exposure
 from sqlstream.project.files.files import checksum
 from sqlstream.project.values import DeclaredColumn, RecordFormat, Seed, Sink, SourceTable
 from sqlstream.version import __version__
@@ -19,8 +21,9 @@ MANIFEST_VERSION = 2
 def build_manifest(compiled: CompiledProject, *, generated_at: str, invocation_id: str) -> dict[str, Any]:
     """Returns the manifest as plain data.
 
-    Its keys are `metadata`, `nodes` (models and seeds), `sources` and `sinks` by unique id, `macro_files` by path,
-    `functions` (Python functions with digests of their modules), `vars` of project.yml, `parent_map` and `child_map`.
+    Its keys are `metadata`, `nodes` (models and seeds), `sources`, `sinks`, `exposures` and `docs` by id, `macro_files`
+    by path, `functions` (Python functions with digests of their modules), `vars` of project.yml, `parent_map` and
+    `child_map`.
 
     Option values with secrets show only the name of the variable. `raw_code`, `unrendered_config`, `macro_files` and
     `vars` are unrendered, so they are the same in every environment.
@@ -39,6 +42,8 @@ def build_manifest(compiled: CompiledProject, *, generated_at: str, invocation_i
         "nodes": {unique_id: _model(compiled, model) for unique_id, model in compiled.models.items()} | seeds,
         "sources": {source_id(project.name, table): _source(table) for table in project.sources},
         "sinks": {sink_id(project.name, sink.name): _sink(sink) for sink in project.sinks},
+        "exposures": {node: _exposure(compiled, node, each) for node, each in compiled.exposures.items()},
+        "docs": {doc_id(project.name, block.name): _docs_block(block) for block in project.docs},
         "macro_files": {macro.path: macro.text for macro in project.macros},
         "functions": {function.name: function.digest for function in project.functions},
         "vars": dict(project.written_vars),
@@ -113,12 +118,19 @@ def _source(table: SourceTable) -> dict[str, Any]:
         "on_corrupt": table.on_corrupt,
         "quarantine_sink": table.quarantine_sink,
         "refresh": table.refresh,
+        "freshness": None if table.freshness is None else table.freshness.criteria,
+        "loaded_at_field": _loaded_at_field(table),
         "schema": None if table.schema is None else table.schema.ddl or table.schema.json,
         "watermark": None if watermark is None else {"column": watermark.column, "delay": watermark.delay},
         "options": {name: str(value) for name, value in table.options.items()},
         "columns": _columns(table.columns),
         **_described(table),
     }
+
+
+def _loaded_at_field(table: SourceTable) -> str | None:
+    field = None if table.freshness is None else table.freshness.loaded_at_field
+    return None if field is None else field.sql
 
 
 def _sink(sink: Sink) -> dict[str, Any]:
@@ -134,6 +146,45 @@ def _sink(sink: Sink) -> dict[str, Any]:
         "partition_by": list(sink.partition_by),
         "options": {name: option.value for name, option in sink.options.items()},
         **_described(sink),
+    }
+
+
+def _exposure(compiled: CompiledProject, unique_id: str, exposure: Exposure) -> dict[str, Any]:
+    """Returns an exposure with the keys of dbt's manifest."""
+    project = compiled.project.name
+    path = exposure.location.path
+    return {
+        "resource_type": "exposure",
+        "name": exposure.name,
+        "package_name": project,
+        "path": path.partition("/")[2] or path,
+        "original_file_path": path,
+        "unique_id": unique_id,
+        "fqn": [project, *exposure.folders, exposure.name],
+        "type": exposure.type,
+        "label": exposure.label,
+        "owner": dict(exposure.owner),
+        "description": exposure.description,
+        "maturity": exposure.maturity,
+        "url": exposure.url,
+        "tags": list(exposure.tags),
+        "meta": dict(exposure.meta),
+        "config": exposure.config,
+        "unrendered_config": dict(exposure.written),
+        "refs": [{"name": each.parts[-1]} for each in exposure.inputs if each.kind == "ref"],
+        "sources": [list(each.parts) for each in exposure.inputs if each.kind == "source"],
+        "depends_on": {"macros": [], "nodes": list(compiled.graph.parents[unique_id])},
+        "declared_at": str(exposure.location),
+    }
+
+
+def _docs_block(block: DocsBlock) -> dict[str, Any]:
+    return {
+        "resource_type": "doc",
+        "name": block.name,
+        "path": block.location.path,
+        "block_contents": block.text,
+        "declared_at": str(block.location),
     }
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sqlstream.compiler.render.values import RenderOptions, TemplateReads
 from sqlstream.location import Location
 from sqlstream.project.configuration.validate import is_template
-from sqlstream.project.values import Located, MakeRenderYaml
+from sqlstream.project.docs import DocsBlock
+from sqlstream.project.values import Located, MakeRenderYaml, RenderYaml
 
 if TYPE_CHECKING:
     from sqlstream.compiler.render.yaml_texts import YamlEnvironment
@@ -42,9 +43,14 @@ class _YamlRenderer:
     """Implements `RenderYaml`. Loads Jinja for the first text with Jinja."""
 
     def __init__(
-        self, variables: Mapping[str, object], env: Mapping[str, str], target: str | None, names: Mapping[str, object]
+        self,
+        variables: Mapping[str, object],
+        env: Mapping[str, str],
+        target: str | None,
+        names: Mapping[str, object],
+        docs: Sequence[DocsBlock] | None = None,
     ) -> None:
-        self._known = (variables, env, target, names)
+        self._known = (variables, env, target, names, docs)
 
     @cached_property
     def _environment(self) -> YamlEnvironment:
@@ -56,6 +62,9 @@ class _YamlRenderer:
     def reads(self) -> TemplateReads:
         """The reads of everything rendered so far."""
         return self._environment.reads if "_environment" in vars(self) else TemplateReads()
+
+    def with_docs(self, blocks: Sequence[DocsBlock]) -> RenderYaml:
+        return _YamlRenderer(*self._known[:-1], blocks)
 
     def __call__(self, text: str, location: Location, *, secrets: bool) -> object:
         return self._environment.render(text, location, secrets=secrets) if is_template(text) else text

@@ -6,13 +6,14 @@ A secret is a mark in the rendered text that no operation can read or change.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from jinja2 import nodes
 from jinja2.environment import Template
 
+from sqlstream.compiler.render.docs_function import docs_function
 from sqlstream.compiler.render.functions import UNSET, common_functions, refuse_secret
 from sqlstream.compiler.render.model_functions import TargetName
 from sqlstream.compiler.render.places.marking import BEGIN, MARK, number_of, numbered
@@ -25,6 +26,7 @@ from sqlstream.compiler.render.sandbox.template_values import plain_value
 from sqlstream.compiler.render.values import TemplateReads, merge_reads
 from sqlstream.errors import FindingsError
 from sqlstream.location import Location
+from sqlstream.project.docs import DocsBlock
 from sqlstream.project.secrets import SecretName, SecretText
 
 JOINING = frozenset({"join", "format", "string"})
@@ -36,11 +38,16 @@ REMAINS = re.compile(r"[\U0010f800-\U0010f87f]|\\U0010f8|\\udbfe", re.IGNORECASE
 
 class YamlEnvironment(TemplateEnvironment):
     """Renders one YAML string at a time. `names` are known to templates besides the functions, and `reads` covers all
-    strings so far.
+    strings so far. With `docs`, templates can include docs blocks.
     """
 
     def __init__(
-        self, variables: Mapping[str, object], env: Mapping[str, str], target: str | None, names: Mapping[str, object]
+        self,
+        variables: Mapping[str, object],
+        env: Mapping[str, str],
+        target: str | None,
+        names: Mapping[str, object],
+        docs: Sequence[DocsBlock] | None = None,
     ) -> None:
         super().__init__()
         self.reads = TemplateReads()
@@ -49,6 +56,8 @@ class YamlEnvironment(TemplateEnvironment):
         self._secret_names: list[str] = []
         self._captured: list[object] | None = None
         self.names.update(common_functions(self, variables, env, self._read_secret))
+        if docs is not None:
+            self.names["doc"] = docs_function(self, docs)
         self.names.update(names if target is None else {**names, "target": TargetName(target)})
 
     def render(self, text: str, location: Location, *, secrets: bool) -> object:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from sqlstream.compiler.compiled import CompiledProject
-from sqlstream.compiler.rules import batch, formats, sources, stored, tables, unused
+from sqlstream.compiler.rules import alerts, batch, formats, sources, stored, tables, unused
 from sqlstream.compiler.rules.declared_columns import declared_columns
 from sqlstream.compiler.rules.options import names
 from sqlstream.compiler.rules.rule import ProjectRule, rules_of
-from sqlstream.compiler.rules.sinks import columns, databases, fan_out, kafka, keys, kinds, outputs
+from sqlstream.compiler.rules.sinks import columns, databases, fan_out, kafka, keys, kinds, metrics, outputs
 from sqlstream.errors import Finding
 
 RULES: tuple[ProjectRule, ...] = rules_of(
-    formats, sources, names, outputs, kinds, keys, tables, databases, fan_out, batch, stored
+    formats, sources, names, outputs, kinds, keys, tables, databases, fan_out, metrics, batch, stored, alerts
 )
 """The rules on outputs, sources and targets, in the order of their findings."""
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.node_ids import EXPOSURE, kind_of
 from sqlstream.compiler.rules.rule import Problem, Problems, rule
 from sqlstream.errors import Severity
 from sqlstream.location import Location, location_at
@@ -26,7 +27,7 @@ def unwritten_models(compiled: CompiledProject) -> Problems:
             model.file.location,
         )
         for unique_id, model in compiled.models.items()
-        if model.output is None and not compiled.graph.children[unique_id]
+        if model.output is None and all(kind_of(child) == EXPOSURE for child in compiled.graph.children[unique_id])
     )
 
 
@@ -45,7 +46,8 @@ def unused_sources(compiled: CompiledProject) -> Problems:
 @rule("unused-sink", severity=Severity.INFO)
 def unused_sinks(compiled: CompiledProject) -> Problems:
     """No model writes to the sink."""
-    used = {output.sink for model in compiled.models.values() for output in model.outputs}
+    writers = [*compiled.models.values(), *compiled.own_rows]
+    used = {output.sink for model in writers for output in model.outputs}
     used |= _words(_disabled_texts(compiled))
     unused = {sink.location: sink.name for sink in compiled.project.sinks if sink.name not in used}
     return _unused("no model writes to", "sink", unused)

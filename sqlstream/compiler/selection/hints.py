@@ -49,7 +49,7 @@ def _plain(values: Iterable[str]) -> Iterator[_Candidate]:
 
 
 def _names(nodes: _Nodes) -> Iterator[_Candidate]:
-    """Yields models and seeds by name and dotted path, and folders by dotted path and name."""
+    """Yields models, seeds and exposures by name and dotted path, and folders by dotted path and name."""
     readable = [node for node in nodes if node.resource_type != "source"]
     yield from _plain(node.name for node in readable)
     yield from _plain(".".join(node.fqn[1:]) for node in readable)
@@ -104,10 +104,11 @@ _KINDS: Mapping[str, Callable[[_Nodes], Iterator[_Candidate]]] = {
     "source": _sources,
     "unit_test": _unit_tests,
     "test_name": _unit_tests,
+    "exposure": lambda nodes: _plain(node.name for node in nodes if node.resource_type == "exposure"),
     "sink": lambda nodes: _plain(sink for node in nodes for sink in node.sinks),
     "path": _paths,
     "file": lambda nodes: _plain(PurePosixPath(node.path).name for node in nodes),
     "resource_type": lambda nodes: _plain(node.resource_type for node in nodes),
     "package": lambda nodes: _plain(node.fqn[0] for node in nodes),
-    "state": lambda _: iter(()),
+    **dict.fromkeys(("state", "source_status"), lambda _: iter(())),
 }

@@ -16,23 +16,24 @@ from sqlstream.project.nearest import nearest
 from sqlstream.project.wording import quoted_list
 
 DBT_RESOURCE_TYPES = (
-    "model", "seed", "source", "analysis", "doc", "exposure", "fixture", "function", "group", "macro", "metric",
+    "model", "seed", "source", "exposure", "analysis", "doc", "fixture", "function", "group", "macro", "metric",
     "operation", "rpc", "saved_query", "semantic_model", "snapshot", "sql_operation", "test", "unit_test",
 )  # fmt: skip
-"""The values of `resource_type:`. Only the first three find nodes in a sqlstream project; dbt has the others."""
+"""The values of `resource_type:`. Only the first four find nodes in a sqlstream project; dbt has the others."""
 
 
 @dataclass(frozen=True)
 class SelectableNode:
-    """The attributes of one enabled model, seed or source table that selectors can match.
+    """The attributes of one enabled model or exposure, seed or source table that selectors can match.
 
     `unique_id` has dbt's form (`model.<project>.<name>`, `source.<project>.<source>.<table>`). `resource_type` is
-    model, seed or source; `name` is a source table's name without its source. `fqn` is the project's name, the folders
-    below models/ or seeds/, and the name (for a source: of the source and the table). `path` is the file that defines
-    it, and `properties_path` the YAML file with properties of a model or seed, both posix and relative to the project.
-    `config` is the effective configuration with at least `enabled`, `tags` and `meta`. `sinks` are the names of the
-    sinks to which its query writes; `source_name` the source of a source table. `states` are the `STATES` from a
-    comparison with a saved manifest; None without a comparison.
+    model, seed, source or exposure; `name` is a source table's name without its source. `fqn` is the project's name,
+    the folders below models/ or seeds/, and the name (for a source: of the source and the table). `path` is the file
+    that defines it, and `properties_path` the YAML file with properties of a model or seed, both posix and relative to
+    the project. `config` is the effective configuration with at least `enabled`, `tags` and `meta`. `sinks` are the
+    names of the sinks to which its query writes; `source_name` the source of a source table. `states` are the `STATES`
+    from a comparison with a saved manifest; None without a comparison. `is_fresher`
+    is whether a source has newer data than in a saved sources.json; None without a comparison.
     """
 
     unique_id: str
@@ -46,18 +47,29 @@ class SelectableNode:
     source_name: str | None = None
     properties_path: str | None = None
     states: frozenset[str] | None = None
+    is_fresher: bool | None = None
 
 
 class NoStateError(ValueError):
-    """A selection uses `state:` without a saved manifest for comparison; `criterion` is the text as given."""
+    """A selection uses `state:` or `source_status:` without a saved file for comparison.
 
-    def __init__(self, criterion: str) -> None:
+    `criterion` is the text as given, `file` the name of the file.
+    """
+
+    def __init__(self, criterion: str, file: str = "manifest.json") -> None:
         self.criterion = criterion
+        self.file = file
         super().__init__(criterion)
 
 
 STATE = "state"
 """The method that matches the results of a comparison with a saved manifest."""
+
+SOURCE_STATUS = "source_status"
+"""The method that matches the results of a comparison with saved results of `source freshness`."""
+
+COMPARING = (STATE, SOURCE_STATUS)
+"""The methods that look for changes; it is normal that they find none."""
 
 STATES = ("new", "old", "modified", "unmodified", "modified.body", "modified.configs", "modified.macros")
 """The values of `state:`."""
@@ -125,6 +137,15 @@ def _by_source(criterion: Criterion) -> Matcher:
     )
 
 
+def _by_exposure(criterion: Criterion) -> Matcher:
+    """Matches `exposure` or `project.exposure`."""
+    words = criterion.value.split(".")
+    if len(words) > 2:
+        raise SelectorError(criterion.raw, "the form of an exposure is exposure or project.exposure")
+    patterns = words if len(words) == 2 else ["*", *words]
+    return lambda node: node.resource_type == "exposure" and all(map(fnmatchcase, (node.fqn[0], node.name), patterns))
+
+
 def _by_sink(criterion: Criterion) -> Matcher:
     return lambda node: any(fnmatchcase(sink, criterion.value) for sink in node.sinks)
 
@@ -188,7 +209,7 @@ def _by_unit_test(criterion: Criterion) -> Matcher:
 
 def _by_resource_type(criterion: Criterion) -> Matcher:
     if criterion.value not in DBT_RESOURCE_TYPES:
-        close = nearest(criterion.value, DBT_RESOURCE_TYPES[:3]) or DBT_RESOURCE_TYPES[:3]
+        close = nearest(criterion.value, DBT_RESOURCE_TYPES[:4]) or DBT_RESOURCE_TYPES[:4]
         raise SelectorError(criterion.raw, f"`{criterion.value}` is not a resource type", close)
     return lambda node: node.resource_type == criterion.value
 
@@ -207,11 +228,24 @@ def _by_state(criterion: Criterion) -> Matcher:
     return matches
 
 
+def _by_source_status(criterion: Criterion) -> Matcher:
+    """Matches sources with newer data than in a saved sources.json. The matcher raises NoStateError without one."""
+    if criterion.value != "fresher":
+        raise SelectorError(criterion.raw, f"`{criterion.value}` is not a status of sources", ["source_status:fresher"])
+
+    def matches(node: SelectableNode) -> bool:
+        if node.is_fresher is None:
+            raise NoStateError(criterion.raw, "sources.json")
+        return node.is_fresher
+
+    return matches
+
+
 def _by_config(criterion: Criterion) -> Matcher:
     """Matches a configured text, or one item of a configured list, without wildcards. `true` and `false` also match
     booleans.
 
-    Numbers and mappings never match, as in dbt. `severity` ignores case.
+    Numbers and mappings never match, nor do exposures, as in dbt. `severity` ignores case.
     """
     fold = str.upper if criterion.arguments == ("severity",) else str
     wanted = {"TRUE": True, "FALSE": False}.get(criterion.value.upper())
@@ -222,6 +256,8 @@ def _by_config(criterion: Criterion) -> Matcher:
         return wanted is not None and value is wanted
 
     def matches(node: SelectableNode) -> bool:
+        if node.resource_type == "exposure":
+            return False
         value = config_value(node.config, criterion.arguments)
         return any(equals(item) for item in value) if isinstance(value, list | tuple) else equals(value)
 
@@ -241,6 +277,7 @@ METHODS: Mapping[str, Callable[[Criterion], Matcher]] = {
     "tag": _by_tag,
     "source": _by_source,
     "sink": _by_sink,
+    "exposure": _by_exposure,
     "path": _by_path,
     "file": _by_file,
     "config": _by_config,
@@ -249,6 +286,7 @@ METHODS: Mapping[str, Callable[[Criterion], Matcher]] = {
     "test_name": _by_unit_test,
     "package": _by_package,
     STATE: _by_state,
+    SOURCE_STATUS: _by_source_status,
 }
 """The methods that match nodes, by name, in the order in which messages list them."""
 

@@ -25,8 +25,8 @@ from sqlstream.compiler.selection.criteria import (
 )
 from sqlstream.compiler.selection.hints import nearest_criteria
 from sqlstream.compiler.selection.methods import (
+    COMPARING,
     SELECTOR,
-    STATE,
     SelectableNode,
     check_criterion,
     find_matcher,
@@ -117,7 +117,7 @@ def removed_nodes(graph: SelectionGraph, selection: Selection) -> frozenset[str]
 class Unmatched(NamedTuple):
     """A criterion that finds no node, as given, at most three likely corrections, and its location in selectors.yml.
 
-    `compares`: it looks for changes (`state:`), and it is normal to find none.
+    `compares`: it looks for changes (`state:`, `source_status:`), and it is normal to find none.
     """
 
     text: str
@@ -151,7 +151,7 @@ def unmatched_in(graph: SelectionGraph, selection: Selection) -> tuple[Unmatched
     missing = [criterion for criterion in used_criteria(graph, selection) if not _find(graph, criterion)]
     return tuple(
         dict.fromkeys(
-            Unmatched(each.raw, nearest_criteria(each, nodes), each.location, compares=each.method == STATE)
+            Unmatched(each.raw, nearest_criteria(each, nodes), each.location, compares=each.method in COMPARING)
             for each in missing
         )
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -81,6 +83,10 @@ def fingerprint(sql: str) -> str:
     return hashlib.sha256("\0".join(words).encode()).hexdigest()
 
 
-def python_fingerprint(text: str) -> str:
-    """Returns `python:` and the SHA-256, in hexadecimal, of the text of a Python model."""
-    return f"{PYTHON}{hashlib.sha256(text.strip().encode()).hexdigest()}"
+def python_fingerprint(text: str, variables: Mapping[str, str]) -> str:
+    """Returns `python:` and the SHA-256, in hexadecimal, of a Python model's code and the variables that it reads.
+
+    Comments and layout do not count.
+    """
+    values = [f"{name}={value}" for name, value in sorted(variables.items())]
+    return f"{PYTHON}{hashlib.sha256(chr(0).join((ast.unparse(ast.parse(text)), *values)).encode()).hexdigest()}"

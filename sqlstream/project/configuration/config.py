@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
+from sqlstream.project.configuration.alerts.documents import AlertRulesDocument
 from sqlstream.project.configuration.fields import (
     Delimiter,
     Document,
@@ -39,7 +40,7 @@ __all__ = [
 COLLECTED_KEYS = ("tags",)
 """Keys that collect the values of all patches, as in dbt (https://docs.getdbt.com/reference/define-configs)."""
 
-MERGED_KEYS = ("meta", "options")
+MERGED_KEYS = ("meta", "options", "alerts")
 """Keys whose mappings are merged entry by entry, as dbt does with `meta`."""
 
 
@@ -73,6 +74,10 @@ class ModelConfig(Document):
         Retries(),
         description="How often to restart a failed query: a number, or {attempts, first_delay, "
         "longest_delay, window}. The delay doubles each time; after a run of length `window` the count starts again.",
+    )
+    alerts: AlertRulesDocument | None = Field(
+        None,
+        description="Rules for alerts; each replaces that of the project of the same kind, and `false` turns it off.",
     )
     pool: Name | None = Field(
         None, description="The scheduler pool, whose queries share one part of the cores (default: its own pool)."
@@ -132,7 +137,12 @@ class ModelConfig(Document):
 
     def plain(self) -> dict[str, Any]:
         """Returns the configuration for selectors and the manifest: plain data, with the trigger as written."""
-        shown = {"trigger": str(self.trigger), "retries": dict(vars(self.retries))}
+        rules = {} if self.alerts is None else self.alerts.by_kind
+        shown: dict[str, Any] = {
+            "trigger": str(self.trigger),
+            "retries": dict(vars(self.retries)),
+            "alerts": {str(kind): dict(vars(rule)) for kind, rule in rules.items()},
+        }
         # pydantic warns of a list of sinks, because a validator of our own makes it
         return {**self.model_dump(mode="json", exclude=set(shown), warnings=False), **shown}
 
@@ -161,7 +171,7 @@ class MergedConfig(NamedTuple):
 def merge_configs(patches: Sequence[ConfigPatch]) -> MergedConfig:
     """Returns the patches, in ascending precedence, as one validated configuration.
 
-    `tags` are added up, `meta` and `options` merged key by key. For every other key the last value wins.
+    `tags` are added up, `meta`, `options` and `alerts` merged key by key. For every other key the last value wins.
     """
     combined = combine_patches(patches)
     places = {key: located.location for key, located in combined.items()}

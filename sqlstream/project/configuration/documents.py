@@ -6,13 +6,16 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, SkipValidation
 
+from sqlstream.project.configuration.alerts.documents import AlertsDocument
 from sqlstream.project.configuration.config import ModelConfig, SeedConfig
+from sqlstream.project.configuration.exposures import ExposureProperties
 from sqlstream.project.configuration.fields import (
     Definition,
     Delay,
     Document,
     Format,
     Identifier,
+    Interval,
     Lowered,
     Name,
     Names,
@@ -20,11 +23,18 @@ from sqlstream.project.configuration.fields import (
     OptionText,
     Text,
 )
+from sqlstream.project.configuration.freshness import (
+    FRESHNESS,
+    LOADED_AT,
+    FreshnessDocument,
+    SourceConfigDocument,
+)
 from sqlstream.project.unit_tests.documents import UnitTestDocument
 
 _TAGS = "Tags for selection; tags from all places are combined."
 _META = "Any values; sqlstream copies them to the manifest."
 _DESCRIPTION = "A description for readers."
+_SOURCE_CONFIG = "Another place for `freshness` and `loaded_at_field`, as in dbt 1.10."
 
 
 class WatermarkDocument(Document):
@@ -119,6 +129,9 @@ class TableDocument(Document):
         description="For a static table of a format jdbc: read it in each batch (default), or once in a run.",
     )
     mask: Names = Field((), description="Columns whose values `sqlstream test --record` replaces.")
+    freshness: FreshnessDocument | None = Field(None, description=FRESHNESS)
+    loaded_at_field: Text | None = Field(None, description=LOADED_AT)
+    config: SourceConfigDocument | None = Field(None, description=_SOURCE_CONFIG)
     tags: Names = Field((), description=_TAGS)
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)
 
@@ -134,6 +147,9 @@ class SourceDocument(Document):
     options: Options = Field(
         default_factory=dict, description="Options for all its tables; a table's own options take precedence."
     )
+    freshness: FreshnessDocument | None = Field(None, description=f"For all its tables. {FRESHNESS}")
+    loaded_at_field: Text | None = Field(None, description=f"For all its tables. {LOADED_AT}")
+    config: SourceConfigDocument | None = Field(None, description=_SOURCE_CONFIG)
     tags: Names = Field((), description=_TAGS)
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)
     tables: tuple[TableDocument, ...] = Field((), description="The tables.")
@@ -206,6 +222,7 @@ class ResourceDocument(Document):
     sinks: tuple[SinkDocument, ...] = Field((), description="Sinks.")
     models: tuple[ModelProperties, ...] = Field((), description="Properties of models.")
     seeds: tuple[SeedProperties, ...] = Field((), description="Properties of seeds.")
+    exposures: tuple[ExposureProperties, ...] = Field((), description="Exposures: what uses the outputs.")
     unit_tests: tuple[SkipValidation[UnitTestDocument], ...] = Field((), description="Unit tests of models.")
 
 
@@ -239,6 +256,15 @@ class RepositoryDocument(Document):
     password: OptionText = Field("", description="The password; use a secret.")
 
 
+class MetricsDocument(Document):
+    """Where runs write a row for every batch."""
+
+    label: ClassVar[str] = "metrics"
+
+    sink: Name = Field(description="A sink for the rows; `{{ model.name }}` in it becomes `sqlstream_metrics`.")
+    interval: Interval = Field("1 minute", description="How often to write the rows of all queries.")
+
+
 class TargetDocument(Document):
     """An environment: where Spark runs, and where data and checkpoints are stored."""
 
@@ -256,6 +282,8 @@ class TargetDocument(Document):
     repositories: tuple[RepositoryDocument, ...] = Field(
         (), description="Maven repositories or folders to fetch jars from, in this order (default: Maven Central)."
     )
+    metrics: MetricsDocument | None = Field(None, description="Replaces `metrics` of the project.")
+    alerts: AlertsDocument | None = Field(None, description="Replaces `alerts` of the project.")
     threads: int = Field(4, ge=1, description="How many queries that end by themselves can run at the same time.")
     max_streams: int = Field(100, ge=1, description="How many queries that do not end by themselves a run can start.")
     vars: dict[str, Any] = Field(default_factory=dict, description="Variables; they override those of the project.")
@@ -278,6 +306,8 @@ class ProjectDocument(Document):
     default_target: Text | None = Field(None, description="The target to use without `--target`.")
     vars: dict[str, Any] = Field(default_factory=dict, description="Variables for `var('name')`.")
     targets: dict[str, TargetDocument] = Field(default_factory=dict, description="Targets by name.")
+    metrics: MetricsDocument | None = Field(None, description="A sink for the metrics of runs.")
+    alerts: AlertsDocument | None = Field(None, description="When queries raise alerts, and where these go.")
     functions: Names = Field((), description="Functions in python/ that SQL can call, as `module:name`.")
     rules: dict[str, Lowered] = Field(
         default_factory=dict, description="Findings to lower, by code: to `info`, or `ignore` (`off`)."
@@ -287,4 +317,7 @@ class ProjectDocument(Document):
     )
     seeds: dict[str, Any] = Field(
         default_factory=dict, description="Configuration of seeds by folder; prefix the keys with +."
+    )
+    exposures: dict[str, Any] = Field(
+        default_factory=dict, description="Configuration of exposures by folder; prefix the keys with +."
     )

@@ -208,6 +208,7 @@ Options = dict[str, OptionText]
 TriggerField = Annotated[Trigger, PlainValidator(parse_trigger), WithJsonSchema(_TRIGGER_SCHEMA)]
 RetriesField = Annotated[Retries, PlainValidator(parse_retries), WithJsonSchema(_RETRIES_SCHEMA)]
 Delay = Annotated[str, PlainValidator(_parse_delay), WithJsonSchema(_INTERVAL_SCHEMA)]
+Interval = Annotated[str, PlainValidator(parse_interval), WithJsonSchema(_INTERVAL_SCHEMA)]
 Definition = Annotated[str | dict[str, Any], PlainValidator(_parse_definition), WithJsonSchema(_DEFINITION_SCHEMA)]
 Delimiter = Annotated[
     str, PlainValidator(_parse_delimiter), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 1})

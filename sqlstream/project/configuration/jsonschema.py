@@ -13,6 +13,7 @@ from sqlstream.project.configuration.documents import (
     SinkDocument,
     TableDocument,
 )
+from sqlstream.project.configuration.exposures import ExposureConfig
 from sqlstream.project.configuration.fields import Document
 from sqlstream.project.configuration.validate import allowed_keys
 from sqlstream.project.unit_tests.documents import UnitTestsDocument
@@ -55,7 +56,7 @@ def _with_folders(schema: dict[str, Any]) -> dict[str, Any]:
     """Returns project.yml's schema with what pydantic cannot express: `+` keys by folder, and overrides by name."""
     properties = dict(schema["properties"])
     definitions = dict(schema["definitions"])
-    for section, model in (("models", ModelConfig), ("seeds", SeedConfig)):
+    for section, model in (("models", ModelConfig), ("seeds", SeedConfig), ("exposures", ExposureConfig)):
         name = f"{model.__name__}Folder"
         definitions |= {name: _folder_schema(model, name)}
         properties[section] = {**properties[section], "$ref": f"#/definitions/{name}"}

@@ -9,6 +9,7 @@ from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.project.configuration.config import ModelConfig, SeedConfig, combine_patches
 from sqlstream.project.configuration.documents import ModelProperties, SeedProperties
+from sqlstream.project.configuration.fields import Document
 from sqlstream.project.configuration.resources import Resources, SeenNames
 from sqlstream.project.configuration.validate import Path, allowed_keys
 from sqlstream.project.nearest import did_you_mean
@@ -65,8 +66,8 @@ def _read(
 ) -> Properties:
     columns = build_columns(entry.columns, node, path, findings)
     is_seed = isinstance(entry, SeedProperties)
-    keys = allowed_keys(SeedConfig if is_seed else ModelConfig)
-    config = _configuration(node, path, keys)
+    model: type[Document] = SeedConfig if is_seed else ModelConfig
+    config = configuration_of(node, path, model)
     return Properties(
         name=entry.name,
         description=entry.description,
@@ -74,7 +75,7 @@ def _read(
             replace(column, places=_Places(node, (*path, "columns", index))) for index, column in enumerate(columns)
         ),
         config=config,
-        written=config if written is node else _configuration(written, path, keys),
+        written=config if written is node else configuration_of(written, path, model),
         location=locate(node, (*path, "name")),
     )
 
@@ -101,8 +102,9 @@ class _Places(Mapping[str, Location]):
         return 2
 
 
-def _configuration(node: YamlMapping, path: Path, keys: Collection[str]) -> ConfigPatch:
-    return combine_patches([_patch(node, path, _TOP_LEVEL), _patch(node, (*path, "config"), keys)])
+def configuration_of(node: YamlMapping, path: Path, model: type[Document]) -> ConfigPatch:
+    """Returns what the entry at `path` configures, at its top level and in its `config`, whose keys are in `model`."""
+    return combine_patches([_patch(node, path, _TOP_LEVEL), _patch(node, (*path, "config"), allowed_keys(model))])
 
 
 def _patch(node: YamlMapping, path: Path, keys: Collection[str]) -> ConfigPatch:

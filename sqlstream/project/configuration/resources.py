@@ -70,16 +70,17 @@ def overrides_of(settings: Settings, target: str | None = None) -> Overrides:
 
 class SeenNames:
     """Finds repeated names of one kind. Names that differ only in letter case are equal, because Spark ignores the case
-    of views and columns.
+    of views and columns. With `in_spark=False`, for names that Spark never sees, they are different, as in dbt.
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, *, in_spark: bool = True) -> None:
         self._kind = kind
+        self._in_spark = in_spark
         self._seen: dict[str, tuple[str, Location]] = {}
 
     def add(self, name: str, location: Location, findings: list[Finding]) -> bool:
         """Returns whether the name is new. Adds a finding with both locations if it is not."""
-        first = self._seen.setdefault(name.casefold(), (name, location))
+        first = self._seen.setdefault(name.casefold() if self._in_spark else name, (name, location))
         if first[1] is location:
             return True
         also = "" if first[0] == name else f" as {quoted(first[0])}; names are case-insensitive in Spark"

@@ -19,7 +19,7 @@ from sqlstream.project.version import check_version
 from sqlstream.project.yaml import YamlMapping, YamlNode, YamlSequence, entries_at, follow, locate, parse_yaml, plain
 from sqlstream.version import __version__
 
-_RENDERED_LATER = ("models", "seeds", "targets")
+_RENDERED_LATER = ("models", "seeds", "exposures", "targets")
 """Parts that can use the target's name and variables. Of the targets, only the one in use is rendered."""
 
 
@@ -113,7 +113,7 @@ def _finish(
 
 def _render_target(node: YamlMapping, name: str, render: RenderYaml, findings: list[Finding]) -> YamlMapping:
     """Returns project.yml with the parts rendered that can use the target's name and variables."""
-    for section in ("models", "seeds"):
+    for section in ("models", "seeds", "exposures"):
         node = _replace(node, (section,), lambda part: render_node(part, render, {}, findings))
     return _replace(
         node,

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
+from sqlstream.project.configuration.alerts.build import build_alerts
 from sqlstream.project.configuration.documents import ProjectDocument, TargetDocument
+from sqlstream.project.configuration.trigger import interval_seconds
+from sqlstream.project.metrics import MetricsSink
 from sqlstream.project.nearest import did_you_mean, quoted_list
 from sqlstream.project.targets import RepositoryAddress, Target
 from sqlstream.project.wording import quoted
@@ -79,8 +82,20 @@ def build_target(name: str, document: ProjectDocument, project: YamlMapping, fin
         remote=target.remote,
         threads=target.threads,
         max_streams=target.max_streams,
+        metrics=_metrics_sink(name, document, project),
+        alerts=build_alerts(name, document, project, findings),
         repositories=tuple(RepositoryAddress(each.url, each.username, each.password) for each in target.repositories),
     )
+
+
+def _metrics_sink(name: str, document: ProjectDocument, project: YamlMapping) -> MetricsSink | None:
+    """Returns the sink for metrics: that of the target, or else of the project."""
+    target = document.targets.get(name) or TargetDocument()
+    metrics = target.metrics or document.metrics
+    if metrics is None:
+        return None
+    path = ("targets", name, "metrics", "sink") if target.metrics else ("metrics", "sink")
+    return MetricsSink(metrics.sink, interval_seconds(metrics.interval), locate(project, path))
 
 
 def _unknown_target(name: str, why: str, names: tuple[str, ...], location: Location) -> Finding:

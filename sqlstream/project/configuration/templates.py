@@ -34,12 +34,17 @@ RESOURCE_RULES: Rules = {
     ("sinks", "*", "table"): RenderPolicy.KEEP,
     ("sinks", "*", "options"): RenderPolicy.KEEP,
     ("models", "*", "config", "options"): RenderPolicy.TEXT,
+    ("exposures", "*", "depends_on"): RenderPolicy.KEEP,
 }
 
 KEPT_PATHS = tuple(path for path, treatment in RESOURCE_RULES.items() if treatment is RenderPolicy.KEEP)
 """The paths in a resource file at which Jinja stays unchanged until a model is known."""
 
+CHANNEL_KEYS = ("webhook", "headers", "routing_key")
+"""The keys of a channel of alerts that can contain secrets."""
+
 TARGET_RULES: Rules = {
+    **{("alerts", "notify", "*", key): RenderPolicy.OPTION for key in CHANNEL_KEYS},
     ("spark",): RenderPolicy.OPTION,
     ("repositories",): RenderPolicy.OPTION,
     ("sources", "*", "options"): RenderPolicy.OPTION,
@@ -52,7 +57,10 @@ TARGET_RULES: Rules = {
 
 UNIT_TEST_RULES: Rules = {("upgrade_from", "sql"): RenderPolicy.KEEP}
 
-PROJECT_RULES: Rules = {("version",): RenderPolicy.TEXT}
+PROJECT_RULES: Rules = {
+    ("version",): RenderPolicy.TEXT,
+    **{("alerts", "notify", "*", key): RenderPolicy.OPTION for key in CHANNEL_KEYS},
+}
 
 
 def render_node(node: YamlNode, render: RenderYaml | None, rules: Rules, findings: list[Finding]) -> YamlNode:

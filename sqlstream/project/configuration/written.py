@@ -12,6 +12,9 @@ from sqlstream.project.yaml import YamlMapping, entries_at, plain
 DESCRIBING = ("name", "description", "tags", "meta")
 """Keys that do not change how a source or sink is read or written. dbt ignores changes of them, too."""
 
+_INHERITED = ("format", "options", "freshness", "loaded_at_field", "config")
+"""Keys of a source that its tables inherit. dbt counts a change of freshness as a change, too."""
+
 
 def written_config(*patches: ConfigPatch) -> Mapping[str, object]:
     """Returns the configuration from patches in ascending precedence."""
@@ -30,7 +33,7 @@ def written_table(node: YamlMapping, path: Path, schema: Schema | None) -> Mappi
     A schema counts as its text, in a file or not, and columns as their names and types.
     """
     table, source = written_keys(node, path), written_keys(node, path[:2], (*DESCRIBING, "tables"))
-    taken = {key: value for key, value in source.items() if key in ("format", "options")}
+    taken = {key: value for key, value in source.items() if key in _INHERITED}
     written = {**taken, **table}
     inherited, own = source.get("options"), table.get("options")
     if isinstance(inherited, dict) and isinstance(own, dict):

@@ -47,7 +47,8 @@ class Dialect:
     statement waits a minute for a lock. `driver` is the class of the JDBC driver, `bulk_options` are its options for
     writing many rows at once. `unique_columns` returns the query for the unique indexes of a table: a row with the name
     of the index for each column. `drop_unique` returns the statement that drops a unique index, None if `on_conflict`
-    only replaces rows with the same key: in MySQL it does so for every unique index.
+    only replaces rows with the same key: in MySQL it does so for every unique index. `longest_name` is the number of
+    bytes after which the database cuts a name without an error, 0 if it does not.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Dialect:
     unique_columns: Callable[[str], str] = str
     bulk_options: Mapping[str, str] = field(default_factory=dict)
     drop_unique: Callable[[str, str], str] | None = None
+    longest_name: int = 0
 
     def quote(self, name: str) -> str:
         """Returns a name as an identifier."""

@@ -91,13 +91,17 @@ def _change_type(table: str, column: str, type_: str) -> str:
     return f"ALTER TABLE {table} MODIFY COLUMN {column} {type_}"
 
 
+def name_parts(table: str) -> tuple[str, str]:
+    """Returns the schema and the name of a table as SQL expressions."""
+    parts = [part.strip('`"').replace("'", "''") for part in table.split(".")]
+    return (f"'{parts[0]}'" if len(parts) > 1 else "DATABASE()"), f"'{parts[-1]}'"
+
+
 def _unique_columns(table: str) -> str:
-    parts = [part.strip("`") for part in table.split(".")]
-    name, schema = parts[-1].replace("'", "''"), parts[0].replace("'", "''")
-    where = f"'{schema}'" if len(parts) > 1 else "DATABASE()"
+    schema, name = name_parts(table)
     return (
         "SELECT index_name, column_name FROM information_schema.statistics "
-        f"WHERE table_schema = {where} AND table_name = '{name}' AND non_unique = 0"
+        f"WHERE table_schema = {schema} AND table_name = {name} AND non_unique = 0"
     )
 
 

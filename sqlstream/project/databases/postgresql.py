@@ -77,6 +77,7 @@ POSTGRESQL = Dialect(
     ignore=" ON CONFLICT DO NOTHING",
     driver="org.postgresql.Driver",
     unique_columns=_unique_columns,
+    longest_name=63,
     session="SET lock_timeout = '60s'",
     bulk_options={"reWriteBatchedInserts": "true", "tcpKeepAlive": "true", "ApplicationName": "sqlstream"},
 )

@@ -48,7 +48,7 @@ def _delete(table: str, staging: str, keys: list[tuple[str, str]], is_deleted: s
 
 
 def _add_key(table: str, keys: list[str]) -> str:
-    return f"CREATE UNIQUE INDEX unique_key ON {table} ({', '.join(keys)})"
+    return f'CREATE UNIQUE INDEX {table[:-1]}_unique_key" ON {table} ({", ".join(keys)})'
 
 
 SQLITE = Dialect(

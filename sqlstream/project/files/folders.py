@@ -145,10 +145,13 @@ def _with_parents(paths: Iterable[Folders]) -> set[Folders]:
 
 def _unused(path: Folders, kind: str, used: Collection[Folders], location: Location) -> Finding:
     beside = sorted(folders[-1] for folders in used if folders[:-1] == path[:-1])
+    why = f"{kind}/ has no folder or file with that name there"
+    if kind == "exposures":
+        why = "no exposure has that name there, and no folder with that name has files that declare exposures"
     return Finding(
         "unused-config",
         f"the configuration of {quoted('/'.join(path))} applies to no {kind.removesuffix('s')}",
-        f"{kind}/ has no folder or file with that name there",
+        why,
         did_you_mean(path[-1], beside) if beside else "fix the name, or remove the configuration",
         location,
         Severity.WARNING,

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from sqlstream.errors import Finding
 from sqlstream.report.rows import json_text
+from sqlstream.report.unit_tests.as_json import result_entry
 from sqlstream.state.runs.events import (
+    AlertChanged,
     Notice,
     QueriesSelected,
+    QueryNotRun,
     QueryRestarting,
     QueryResult,
     QueryResumed,
@@ -21,6 +25,9 @@ from sqlstream.state.runs.events import (
     RunEvent,
     RunStarting,
     TableShown,
+    UnitTestEnded,
+    UnitTestsSelected,
+    UnitTestStarted,
     WarningEmitted,
 )
 from sqlstream.state.runs.progress import BatchProgress
@@ -28,7 +35,11 @@ from sqlstream.state.runs.progress import BatchProgress
 EVENT_NAMES: dict[type[RunEvent], str] = {
     RunStarting: "run_started",
     WarningEmitted: "finding",
+    UnitTestsSelected: "unit_tests_chosen",
+    UnitTestStarted: "unit_test_started",
+    UnitTestEnded: "unit_test_ended",
     QueriesSelected: "queries_chosen",
+    QueryNotRun: "query_not_run",
     QueryStarted: "query_started",
     BatchProgress: "batch",
     QuerySilent: "query_silent",
@@ -36,6 +47,7 @@ EVENT_NAMES: dict[type[RunEvent], str] = {
     QueryResumed: "query_restarted",
     QueryResult: "query_ended",
     Notice: "notice",
+    AlertChanged: "alert",
     TableShown: "memory_table",
 }
 
@@ -54,13 +66,32 @@ class JsonReporter:
         if not isinstance(event, QuerySilent) or event.is_new:
             self.emit(event_name(event), event_fields(event))
 
-    def done(self, results: Sequence[QueryResult], *, succeeded: bool) -> None:
-        """Writes the last line of a run."""
-        self.emit("done", {"succeeded": succeeded, "queries": len(results)})
+    def done(self, queries: int, tests: int = 0, *, succeeded: bool) -> None:
+        """Writes the last line of a run. Only a build has unit tests."""
+        self.emit("done", {"succeeded": succeeded, "queries": queries, **({"unit_tests": tests} if tests else {})})
 
     def emit(self, name: str, fields: dict[str, Any]) -> None:
         """Writes one line."""
         self._write(to_line(name, fields))
+
+
+def outcome_json(
+    command: str,
+    invocation_id: str,
+    entries: Iterable[Mapping[str, object]],
+    findings: Iterable[Finding],
+    *,
+    succeeded: bool,
+) -> str:
+    """Returns the outcome of a run or a build as one JSON object; `entries` are those of run_results.json."""
+    outcome = {
+        "command": command,
+        "invocation_id": invocation_id,
+        "succeeded": succeeded,
+        "findings": [finding.as_json() for finding in findings],
+        "results": list(entries),
+    }
+    return json_text(outcome, indent=2)
 
 
 def event_name(event: RunEvent) -> str:
@@ -85,4 +116,10 @@ def event_fields(event: RunEvent) -> dict[str, Any]:
         return {**asdict(event), "finding": event.finding.as_json()}
     if isinstance(event, QuerySilent):
         return {"model": event.model, **event.silence.as_json()}
+    if isinstance(event, QueryNotRun):
+        return event.as_json()
+    if isinstance(event, UnitTestStarted):
+        return {**asdict(event.test), "index": event.index, "total": event.total}
+    if isinstance(event, UnitTestEnded):
+        return {**result_entry(event.result), **asdict(event.test), "index": event.index, "total": event.total}
     return asdict(event)

@@ -12,8 +12,25 @@ from rich.live import Live
 from rich.text import Text
 
 from sqlstream.report.runs.query_table import query_table
-from sqlstream.report.runs.text import TIME_LAYOUT, Silent, TextReporter, done_line, shown_path, silence_texts
-from sqlstream.state.runs.events import QueriesSelected, QueryResult, QuerySilent, QueryStarted, RunEvent, Status
+from sqlstream.report.runs.text import (
+    TIME_LAYOUT,
+    Counts,
+    Silent,
+    TextReporter,
+    done_line,
+    open_alerts_text,
+    shown_path,
+    silence_texts,
+)
+from sqlstream.state.runs.events import (
+    AlertChanged,
+    QueriesSelected,
+    QueryResult,
+    QuerySilent,
+    QueryStarted,
+    RunEvent,
+    Status,
+)
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.runs.run_state import QueryState, RunState, follow
 
@@ -52,8 +69,12 @@ class LiveReporter:
         if self._live is not None:
             self._live.stop()
 
-    def summary(self, results: Sequence[QueryResult], warnings: int, here: Path) -> str | None:
-        """Returns the lines below the table: the output of each query, and dbt's closing line. None without a table."""
+    def summary(
+        self, results: Sequence[QueryResult], counts: Counts, here: Path, alerts: Sequence[AlertChanged] = ()
+    ) -> str | None:
+        """Returns the lines below the table: the output of each query, the open alerts, and dbt's closing line. None
+        without a table.
+        """
         if self._live is None:
             return None
         written = [
@@ -61,7 +82,9 @@ class LiveReporter:
             for result in results
             if result.output is not None and result.status is not Status.SKIPPED
         ]
-        return "\n".join(["", *written, *([""] if written else []), done_line(results, warnings)])
+        opened = open_alerts_text(alerts)
+        parts = [*written, *([opened] if opened else []), *([""] if written or opened else [])]
+        return "\n".join(["", *parts, done_line(results, counts)])
 
     def _begin(self) -> None:
         self._live = Live(

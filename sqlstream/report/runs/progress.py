@@ -50,6 +50,9 @@ def _version_lines(query: QueryProgress, version: VersionProgress, now: datetime
         user = f"in use by {version.holder}" if version.holder else "not running"
         yield ""
         yield f"version {position.version}{since}, beside the current one: {user}"
+    elif version.is_previous:
+        yield ""
+        yield f"version {position.version}{since}, the previous one: still in use by {version.holder}"
     else:
         stored = f" (stored: {', '.join(map(str, query.stored))})" if query.stored[1:] else ""
         yield f"version {position.version}{since}{stored}"
@@ -149,6 +152,7 @@ def _version_json(version: VersionProgress, now: datetime) -> Mapping[str, Any]:
     return {
         "version": position.version,
         "parallel": version.is_parallel,
+        "previous": version.is_previous,
         "holder": version.holder,
         "since": position.since,
         "committed_batch": position.batch,

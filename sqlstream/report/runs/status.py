@@ -37,6 +37,8 @@ def _recorded(status: ProjectStatus, now: datetime, width: int | None) -> Iterat
         yield query_table([query.entry for query in status.queries], width)
     elif status.runs:
         yield "No query was started."
+    for query in status.queries:
+        yield from _alerts(query, now)
     yield from silence_texts(silent for query in status.queries if (silent := _silence_of(query)))
     for query in status.queries:
         yield from _notes(query, now)
@@ -91,6 +93,13 @@ def _silence_of(query: QueryWithStatus) -> Silent | None:
         return None
     has_ended, had_rows = query.status not in set(LiveStatus), bool(query.entry.get("rows_out"))
     return Silent(query.model, str(silence.get("text")), has_ended, had_rows)
+
+
+def _alerts(query: QueryWithStatus, now: datetime) -> Iterator[str]:
+    alerts = query.entry.get("alerts")
+    for alert in alerts if isinstance(alerts, list) else ():
+        if isinstance(alert, Mapping) and isinstance(alert.get("since"), str):
+            yield f"ALERT {alert.get('alert')} for {since_text(alert['since'], now)}: {alert.get('message')}"
 
 
 def _notes(query: QueryWithStatus, now: datetime) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,9 +12,14 @@ from sqlstream.report.compiled import found_text
 from sqlstream.report.findings import finding_text
 from sqlstream.report.numbers import count_text, plural, seconds_text
 from sqlstream.report.rows import cell_text
+from sqlstream.report.runs.layout import node_line
 from sqlstream.report.table import table_text
+from sqlstream.report.unit_tests.text import failure_text, result_line
+from sqlstream.state.results.unit_tests import CaseResult, Outcome
 from sqlstream.state.runs.events import (
+    AlertChanged,
     Notice,
+    QueryNotRun,
     QueryRestarting,
     QueryResult,
     QuerySilent,
@@ -22,12 +28,11 @@ from sqlstream.state.runs.events import (
     RunStarting,
     Status,
     TableShown,
+    UnitTestEnded,
+    UnitTestStarted,
     WarningEmitted,
 )
 from sqlstream.state.runs.progress import BatchProgress
-
-LINE_WIDTH = 88
-"""The position of `[RUN]`, `[SUCCESS]` and so on, so that they form a column."""
 
 OUTCOMES = {
     Status.SUCCESS: ("OK", "SUCCESS"),
@@ -64,24 +69,28 @@ class TextReporter:
             when = f", trigger {event.trigger}" if event.kind == "stream" else ""
             what = f"START {event.kind} {event.model} -> {event.sink}{when}"
             self._line(event.index, event.total, what, "RUN")
-        elif isinstance(event, BatchProgress | QuerySilent | Notice):
+        elif isinstance(event, BatchProgress | QuerySilent | Notice | AlertChanged):
             self._note(event)
         elif isinstance(event, QueryRestarting):
             self._print(restart_text(event))
             self._write(finding_text(event.finding))
         elif isinstance(event, QueryResult):
             self._result(event)
+        elif isinstance(event, UnitTestStarted | UnitTestEnded | QueryNotRun):
+            self._of_build(event)
         elif isinstance(event, TableShown):
             self._write(memory_text(event))
         elif isinstance(event, WarningEmitted):
             self._write(finding_text(event.finding))
         elif isinstance(event, RunStarting):
             self._print(f"sqlstream {event.sqlstream_version} on Spark {event.spark_version}")
-            self._print(found_text(event.models, event.sources, event.sinks, event.seeds))
+            self._print(found_text(event.models, event.sources, event.sinks, event.seeds, exposures=event.exposures))
 
-    def _note(self, event: BatchProgress | QuerySilent | Notice) -> None:
+    def _note(self, event: BatchProgress | QuerySilent | Notice | AlertChanged) -> None:
         if isinstance(event, BatchProgress):
             self._print(batch_text(event))
+        elif isinstance(event, AlertChanged):
+            self._print(alert_text(event))
         elif isinstance(event, Notice):
             self._print(event.text)
         elif event.is_new:
@@ -99,9 +108,20 @@ class TextReporter:
         if result.finding is not None:
             self._write(finding_text(result.finding))
 
+    def _of_build(self, event: UnitTestStarted | UnitTestEnded | QueryNotRun) -> None:
+        if isinstance(event, QueryNotRun):
+            self._line(event.index, event.total, f"NO-OP {event.kind} {event.model}", "NO-OP")
+            self._print(f"{event.model} does not run: {event.reason}")
+        elif isinstance(event, UnitTestStarted):
+            self._line(event.index, event.total, f"START unit test {event.test.name}", "RUN")
+        else:
+            self._print(result_line(event.result, event.index, event.total))
+            said = failure_text(event.result, None)
+            if said:
+                self._write(said)
+
     def _line(self, index: int, total: int, what: str, end: str) -> None:
-        start = f"{index} of {total} {what} "
-        self._print(f"{start.ljust(LINE_WIDTH, '.')} [{end}]" if len(start) < LINE_WIDTH else f"{start}[{end}]")
+        self._print(node_line(index, total, what, end))
 
     def _print(self, text: str) -> None:
         self._write(f"{self._clock():{self._layout}}  {text}")
@@ -144,6 +164,18 @@ def _silence_text(models: Sequence[str], why: str, has_ended: bool, had_rows: bo
     return f"{', '.join(models)} {verb} no {'more ' if had_rows else ''}rows: {why}"
 
 
+def alert_text(alert: AlertChanged) -> str:
+    """Returns the line for a change of an alert."""
+    word = {"raised": "ALERT", "repeated": "ALERT still open", "open": f"ALERT open since {alert.since}"}
+    return f"{word.get(alert.state, 'RESOLVED')} {alert.alert}: {alert.message}"
+
+
+def open_alerts_text(alerts: Sequence[AlertChanged]) -> str:
+    """Returns the lines for the open alerts at the end of a run, empty without any."""
+    lines = [f"  {alert.alert}: {alert.message} (since {alert.since})" for alert in alerts]
+    return "\n".join(["", f"{plural(len(alerts), 'open alert')}:", *lines]) if lines else ""
+
+
 def dropped_text(records: int) -> str:
     """Returns the number of corrupt records that were dropped."""
     return f"{plural(records, 'corrupt record')} dropped"
@@ -164,12 +196,16 @@ def memory_text(shown: TableShown) -> str:
     return "\n".join(["", head, table_text(shown.columns, rows)])
 
 
-def summary_text(results: Sequence[QueryResult], warnings: int, here: Path) -> str:
-    """Returns the closing table and dbt's closing line. Paths below `here` are shown relative to it."""
+def summary_text(
+    results: Sequence[QueryResult], counts: Counts, here: Path, alerts: Sequence[AlertChanged] = ()
+) -> str:
+    """Returns the closing table, open alerts, and dbt's closing line. Paths below `here` are shown relative to it."""
     rows = [_summary_row(result, here) for result in results]
     header = ("query", "status", "batches", "rows in", "rows out", "duration", "output")
-    table = table_text(header, rows, right=(2, 3, 4, 5))
-    return f"\n{table}\n\n{done_line(results, warnings)}"
+    table = table_text(header, rows, right=(2, 3, 4, 5)) if rows else None
+    parts = [part for part in (table, open_alerts_text(alerts)) if part]
+    lines = [*parts, *([""] if parts else []), done_line(results, counts)]
+    return "\n" + "\n".join(lines)
 
 
 def _summary_row(result: QueryResult, here: Path) -> tuple[str, ...]:
@@ -186,14 +222,27 @@ def _summary_row(result: QueryResult, here: Path) -> tuple[str, ...]:
     )
 
 
-def done_line(results: Sequence[QueryResult], warnings: int) -> str:
-    """Returns `Done. PASS=.. WARN=.. ERROR=.. SKIP=.. TOTAL=..`; a query that was stopped counts as passed."""
-    counts = {status: sum(result.status is status for result in results) for status in Status}
-    passed = counts[Status.SUCCESS] + counts[Status.STOPPED] + counts[Status.INTERRUPTED]
-    return (
-        f"Done. PASS={passed} WARN={warnings} ERROR={counts[Status.ERROR]} "
-        f"SKIP={counts[Status.SKIPPED]} TOTAL={len(results)}"
-    )
+@dataclass(frozen=True)
+class Counts:
+    """What the closing line counts besides queries: warnings, and in a build unit tests and queries that never end."""
+
+    warnings: int = 0
+    tests: tuple[CaseResult, ...] = ()
+    not_run: int = 0
+
+
+def done_line(results: Sequence[QueryResult], counts: Counts) -> str:
+    """Returns `Done. PASS=.. WARN=.. ERROR=.. SKIP=.. TOTAL=..`; a query that was stopped counts as passed. In front of
+    TOTAL is NO-OP, as in dbt, if a build has left out queries.
+    """
+    queries = Counter(result.status for result in results)
+    tests = Counter(test.outcome for test in counts.tests)
+    passed = queries[Status.SUCCESS] + queries[Status.STOPPED] + queries[Status.INTERRUPTED] + tests[Outcome.PASSED]
+    errors = queries[Status.ERROR] + tests[Outcome.FAILED] + tests[Outcome.BROKEN]
+    skipped = queries[Status.SKIPPED] + tests[Outcome.SKIPPED]
+    left_out = f" NO-OP={counts.not_run}" if counts.not_run else ""
+    total = len(results) + len(counts.tests) + counts.not_run
+    return f"Done. PASS={passed} WARN={counts.warnings} ERROR={errors} SKIP={skipped}{left_out} TOTAL={total}"
 
 
 def shown_path(path: str | None, here: Path) -> str:

@@ -27,14 +27,15 @@ def results_json(results: Sequence[CaseResult], findings: Sequence[Finding], *, 
     return json_text(
         {
             "succeeded": succeeded,
-            "results": [_entry(result) for result in results],
+            "results": [result_entry(result) for result in results],
             "findings": [finding.as_json() for finding in findings],
         },
         indent=2,
     )
 
 
-def _entry(result: CaseResult) -> dict[str, object]:
+def result_entry(result: CaseResult) -> dict[str, object]:
+    """Returns the result of one test as plain JSON values."""
     return {
         "name": result.name,
         "model": result.model,

@@ -10,7 +10,7 @@ from sqlstream.errors import Finding
 from sqlstream.report.findings import finding_text
 from sqlstream.report.numbers import plural, seconds_text
 from sqlstream.report.rows import shown_text
-from sqlstream.report.runs.text import LINE_WIDTH
+from sqlstream.report.runs.layout import LINE_WIDTH
 from sqlstream.report.table import fit_table
 from sqlstream.state.results.unit_tests import (
     ANY,

@@ -149,9 +149,24 @@ def end_jvm_without(jars: Sequence[str]) -> None:
 
     Call it only while no session runs. A JVM that another program launched stays.
     """
+    known = _known_jars()
+    if known is not None and not known.issuperset(jars):
+        end_jvm()
+
+
+def _known_jars() -> frozenset[str] | None:
+    """Returns the jars of the JVM that sqlstream launched in this process, None without one."""
     gateway: Any = SparkContext._gateway  # noqa: SLF001
-    known = None if gateway is None else vars(gateway).get("jars")  # getattr would ask the JVM for other names
-    if known is None or known.issuperset(jars):
+    return None if gateway is None else vars(gateway).get("jars")  # getattr would ask the JVM for other names
+
+
+def end_jvm() -> None:
+    """Ends the JVM of an earlier session in this process, so that the next session starts one with its own options.
+
+    Call it only while no session runs. A JVM that another program launched stays.
+    """
+    gateway: Any = SparkContext._gateway  # noqa: SLF001
+    if _known_jars() is None:
         return
     gateway.shutdown()
     _end(gateway.proc)

@@ -70,10 +70,17 @@ def _format_columns(inputs: NodeReader, table: SourceTable) -> StructType:
     return (inputs.open_source(undeclared, None) if frame is None else frame).schema
 
 
-def _paths(inputs: NodeReader, table: SourceTable) -> list[str]:
-    """Returns the files of the table. Raises: FindingsError, for example if the path does not exist."""
+def list_files(inputs: NodeReader, table: SourceTable) -> DataFrame:
+    """Returns a row for each file of `table`, a static table without a schema, with its `path` and
+    `modificationTime`. Raises: FindingsError, for example if the path does not exist.
+    """
     options = {name: value for name, value in table.options.items() if name.lower() in map(str.lower, LISTING)}
-    listed = inputs.open_source(replace(table, format="binaryFile", options=options), None)
+    return inputs.open_source(replace(table, format="binaryFile", options=options), None)
+
+
+def _paths(inputs: NodeReader, table: SourceTable) -> list[str]:
+    """Returns the files of the table. Raises: FindingsError."""
+    listed = list_files(inputs, table)
     try:
         return sorted(row[0] for row in listed.select("path").collect())
     except SPARK_ERRORS as error:

@@ -1,7 +1,8 @@
-"""The first and the last offsets of Kafka topics, asked with the client that Spark's connector brings."""
+"""The offsets and the times of records in Kafka topics, asked with the client that Spark's connector brings."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +13,12 @@ from sqlstream.spark.jvm.gateway import java_class
 
 TIMEOUT_SECONDS = 15
 """The time that each question to the brokers may take."""
+
+_TIMEOUTS = ("request.timeout.ms", "default.api.timeout.ms")
+"""Settings of the admin client; the second cannot be smaller than the first."""
+
+_FIRST_LONG = 2**31
+"""The first number that becomes a Long of Java, which Kafka needs. As a time it is in January 1970."""
 
 _PREFIX = "kafka."
 _OFFSETS = dict[str, dict[str, int]]
@@ -35,6 +42,64 @@ def first_and_end_offsets(
         return _by_topic(first), _by_topic(end)
 
 
+def offsets_at(
+    session: SparkSession, options: Mapping[str, str], partitions: Mapping[str, Iterable[str]], time_ms: int
+) -> _OFFSETS:
+    """Returns the offset of the first record of each partition whose timestamp is not before `time_ms` (ms since 1970),
+    by topic and partition. A partition without such a record has none. Reads no records. Raises: Spark's errors.
+    """
+    java = _Java(session)
+    with _consumer(java, options) as consumer:
+        times = java_class(session, "java.util.HashMap")()
+        for topic, numbers in partitions.items():
+            for number in numbers:
+                times.put(java.partition(topic, int(number)), max(time_ms, _FIRST_LONG))
+        found: _OFFSETS = {}
+        for entry in consumer.offsetsForTimes(times, java.timeout).entrySet():
+            if entry.getValue() is not None:
+                part = entry.getKey()
+                found.setdefault(part.topic(), {})[str(part.partition())] = int(entry.getValue().offset())
+        return found
+
+
+def newest_record_ms(session: SparkSession, options: Mapping[str, str]) -> int | None:
+    """Returns the timestamp of the newest record that a source with these `options` would read (ms since 1970), None
+    without records.
+
+    The brokers know it (from Kafka 3.0 on), so this reads no records. Raises: Spark's errors.
+    """
+    java = _Java(session)
+    with _consumer(java, options) as consumer:
+        partitions = list(_subscribed(java, consumer, {name.lower(): value for name, value in options.items()}))
+    latest = java_class(session, "org.apache.kafka.clients.admin.OffsetSpec").maxTimestamp()
+    asked = java_class(session, "java.util.HashMap")()
+    for topic, number in partitions:
+        asked.put(java.partition(topic, number), latest)
+    settings = java.map({**_client_settings(options), **dict.fromkeys(_TIMEOUTS, str(TIMEOUT_SECONDS * 1000))})
+    admin = java_class(session, "org.apache.kafka.clients.admin.AdminClient").create(settings)
+    try:
+        found = admin.listOffsets(asked).all().get()
+        times = [int(entry.getValue().timestamp()) for entry in found.entrySet()]
+    finally:
+        admin.close()
+    return max((time for time in times if time >= 0), default=None)
+
+
+def _subscribed(java: _Java, consumer: Any, options: Mapping[str, str]) -> Iterator[tuple[str, int]]:
+    """Yields the partitions that Spark would read with these options, whose names are in lower case."""
+    if "assign" in options:
+        assigned: Mapping[str, list[int]] = json.loads(options["assign"])
+        yield from ((topic, number) for topic, numbers in assigned.items() for number in numbers)
+        return
+    topics = [name.strip() for name in options.get("subscribe", "").split(",") if name.strip()]
+    if "subscribepattern" in options:
+        pattern = java.pattern(options["subscribepattern"])
+        known = [entry.getKey() for entry in consumer.listTopics(java.timeout).entrySet()]
+        topics = [name for name in known if pattern.matcher(name).matches()]
+    for topic in topics:
+        yield from ((topic, part.partition()) for part in consumer.partitionsFor(topic, java.timeout) or ())
+
+
 class _Java:
     """The classes of the JVM that the questions need."""
 
@@ -43,13 +108,19 @@ class _Java:
         self.partition = java_class(session, "org.apache.kafka.common.TopicPartition")
         self.timeout = java_class(session, "java.time.Duration").ofSeconds(TIMEOUT_SECONDS)
 
-    def consumer(self, settings: Mapping[str, str]) -> Any:
+    def map(self, settings: Mapping[str, str]) -> Any:
         given = java_class(self._session, "java.util.HashMap")()
         for name, value in settings.items():
             given.put(name, value)
+        return given
+
+    def pattern(self, text: str) -> Any:
+        return java_class(self._session, "java.util.regex.Pattern").compile(text)
+
+    def consumer(self, settings: Mapping[str, str]) -> Any:
         bytes_of = java_class(self._session, "org.apache.kafka.common.serialization.ByteArrayDeserializer")
         return java_class(self._session, "org.apache.kafka.clients.consumer.KafkaConsumer")(
-            given, bytes_of(), bytes_of()
+            self.map(settings), bytes_of(), bytes_of()
         )
 
     def list(self, items: Iterable[Any]) -> Any:
@@ -61,12 +132,17 @@ class _Java:
 
 @contextmanager
 def _consumer(java: _Java, options: Mapping[str, str]) -> Iterator[Any]:
-    settings = {name[len(_PREFIX) :]: value for name, value in options.items() if name.lower().startswith(_PREFIX)}
-    consumer = java.consumer({**settings, "enable.auto.commit": "false", "allow.auto.create.topics": "false"})
+    consumer = java.consumer(
+        {**_client_settings(options), "enable.auto.commit": "false", "allow.auto.create.topics": "false"}
+    )
     try:
         yield consumer
     finally:
         consumer.close()
+
+
+def _client_settings(options: Mapping[str, str]) -> dict[str, str]:
+    return {name[len(_PREFIX) :]: value for name, value in options.items() if name.lower().startswith(_PREFIX)}
 
 
 def _by_topic(offsets: Any) -> _OFFSETS:

@@ -15,6 +15,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.location import Location
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.secrets import OptionValue
+from sqlstream.project.values import SourceTable
 from sqlstream.spark.secrets import Secrets
 
 CONNECT_SECONDS = 5.0
@@ -66,14 +67,18 @@ def endpoints_of(compiled: CompiledProject, model: CompiledModel, secrets: Secre
 
 def _endpoints(compiled: CompiledProject, model: CompiledModel, secrets: Secrets) -> Iterator[Endpoint]:
     for table in compiled.tables_of(model.unique_id):
-        place = table.places.get(f"options.{BROKERS}", table.places.get("options", table.location))
-        name = table.described
-        yield Endpoint(name, table.format, _addresses(table.format, table.options, secrets), place)
+        yield source_endpoint(table, secrets)
     for output in model.outputs:
         sink = next(sink for sink in compiled.project.sinks if sink.name == output.sink)
         place = sink.places.get(f"options.{BROKERS}", sink.location)
         addresses = _addresses(output.format, output.options, secrets)
         yield Endpoint(f"sink `{output.sink}`", output.format, addresses, place)
+
+
+def source_endpoint(table: SourceTable, secrets: Secrets) -> Endpoint:
+    """Returns the addresses of a source, none if its format has none or they are not understood."""
+    place = table.places.get(f"options.{BROKERS}", table.places.get("options", table.location))
+    return Endpoint(table.described, table.format, _addresses(table.format, table.options, secrets), place)
 
 
 def _addresses(format_name: str, options: Mapping[str, OptionValue], secrets: Secrets) -> tuple[tuple[str, int], ...]:

@@ -93,7 +93,7 @@ def prepare_query(
     output = model.output
     if output is None:
         raise ValueError(f"{model.name} is not a terminal model")
-    session = child_session(runtime, _frozen_settings(model, runtime, ledger))
+    session = child_session(runtime, frozen_settings(model, runtime, ledger))
     register_functions(session, compiled.project.functions)
     # Spark counts nothing in a continuous query
     counts_dropped = model.config.trigger.kind != "continuous"
@@ -149,7 +149,10 @@ def _with_row_count(model: CompiledModel, frame: DataFrame) -> DataFrame:
     return frame.observe(ROWS_OUT, count(lit(1)).alias("rows")) if can_count else frame
 
 
-def _frozen_settings(model: CompiledModel, runtime: SparkRuntime, ledger: Ledger | None) -> dict[str, str]:
+def frozen_settings(model: CompiledModel, runtime: SparkRuntime, ledger: Ledger | None) -> dict[str, str]:
+    """Returns the settings that the checkpoint of `ledger` fixes, or those of a new checkpoint (None). Raises:
+    FindingsError if this Spark cannot read the checkpoint.
+    """
     if ledger is None:
         evolution = {SOURCE_EVOLUTION: "true" if runtime.names_sources else "false"}
         partitions = runtime.cluster.partitions() if runtime.cluster and model.streaming else None

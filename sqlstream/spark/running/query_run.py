@@ -121,7 +121,9 @@ class QueryRun:
         self.waiting_checks = 0
         self.has_waited = False
 
-    def end(self, total_queries: int, status: Status, finding: Finding | None) -> QueryResult:
+    def end(
+        self, total_queries: int, status: Status, finding: Finding | None, reason: str | None = None
+    ) -> QueryResult:
         """Records the end, frees what the query has cached, and returns the result."""
         self.order.query.release()
         model = self.order.query.model
@@ -141,5 +143,6 @@ class QueryRun:
             restarts=self.restarts,
             kind=model.kind,
             dropped_records=self.figures.dropped_records,
+            reason=reason,
         )
         return self.result

@@ -53,7 +53,8 @@ class Runner:
     """Runs the queries of one session in parallel. `notify` gets every event, in the thread that calls `run`.
 
     `restart` returns the order for the restart of a failed query, or raises FindingsError if it cannot restart.
-    `follow` returns the order of a query that reads stored outputs, None if they do not exist yet.
+    `follow` returns the order of a query that reads stored outputs, None if they do not exist yet. `beat` is called in
+    each turn of the supervision, at least every second unless a step takes longer.
 
     A signal handler can call `request_stop`: once to stop after the running batches, twice to stop now.
     """
@@ -66,11 +67,12 @@ class Runner:
         restart: Callable[[StartOrder], StartOrder],
         follow: Callable[[StartOrder], StartOrder | None],
         grace_seconds: float = GRACE_SECONDS,
+        beat: Callable[[], None] = lambda: None,
     ) -> None:
         self._secrets = secrets
         self._notify = notify
         self._limits = limits
-        self._restart, self._follow = restart, follow
+        self._restart, self._follow, self._beat = restart, follow, beat
         self._stopper = Stopper(notify, grace_seconds)
         self._cores = OccupiedCores(notify)
         self._events: Queue[tuple[QueryRun, str | None]] = Queue()  # SimpleQueue.get can hang after a signal
@@ -104,6 +106,7 @@ class Runner:
                 self._stop_reason = self._stop_reason or stop_reason(self._limits, self._runs, time.monotonic() - began)
             self._poll()
             self._handle_event()
+            self._beat()
         return tuple(run.result for run in self._runs if run.result is not None)
 
     def _start_next(self) -> None:
@@ -145,7 +148,7 @@ class Runner:
         reason = reason or reason_to_skip(run, self._runs, has_inputs=order is not None)
         if reason is not None:
             self._notify(Notice(f"{run.name} is skipped: {reason}"))
-            self._finish(run, Status.SKIPPED, None)
+            self._finish(run, Status.SKIPPED, None, reason)
         run.order = order or run.order
         return order is not None
 
@@ -270,8 +273,8 @@ class Runner:
         if self._limits.fail_fast and self._stop_reason is None:
             self._stop_reason = f"{run.name} has failed"
 
-    def _finish(self, run: QueryRun, status: Status, finding: Finding | None) -> None:
-        self._notify(run.end(len(self._runs), status, finding))
+    def _finish(self, run: QueryRun, status: Status, finding: Finding | None, reason: str | None = None) -> None:
+        self._notify(run.end(len(self._runs), status, finding, reason))
 
     def _stop(self) -> None:
         """Takes the next step to stop each query; ends queries that do not run at once."""
@@ -284,7 +287,7 @@ class Runner:
             if run.restart_at is not None:
                 self._finish(run, Status.ERROR, run.failure)
             elif run.query is None:
-                self._finish(run, Status.SKIPPED, None)
+                self._finish(run, Status.SKIPPED, None, self._stop_reason or "a stop was requested")
             else:
                 self._stop_one(run, run.query)
 

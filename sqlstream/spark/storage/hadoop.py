@@ -48,3 +48,11 @@ def hadoop_replace(session: SparkSession, source: str, destination: str) -> bool
     options[0] = fs.Options.Rename.OVERWRITE
     context.rename(fs.Path(source), fs.Path(destination), options)
     return True
+
+
+def hadoop_copy(session: SparkSession, source: str, destination: str) -> None:
+    """Copies a file to a new path, and creates its folders. Raises: Spark's errors."""
+    configuration = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+    (source_system, make_path), (system, _) = (hadoop_file_system(session, uri) for uri in (source, destination))
+    files = jvm_of(session).org.apache.hadoop.fs.FileUtil
+    files.copy(source_system, make_path(source), system, make_path(destination), False, configuration)

@@ -49,6 +49,10 @@ class QueryLocks:
         """Returns the lock of the version in `root`. Raises: KeyError if it is not locked."""
         return self._locks[root]
 
+    def holds(self, root: str) -> bool:
+        """Returns whether this run has locked the version in `root`."""
+        return root in self._locks
+
     def confirm(self, root: str, model: str, location: Location) -> None:
         """Checks that the version in `root` is still locked. Raises: FindingsError."""
         with _lost_locks(model, location, self._secrets):
@@ -57,6 +61,16 @@ class QueryLocks:
     def _report(self, text: str) -> None:
         with self._mutex:
             self._waiting(text)
+
+
+class NoLocks(QueryLocks):
+    """Locks nothing, for a command that only reads and may run beside a run."""
+
+    def add(self, storage: Storage, root: str, model: str, location: Location) -> None:
+        """Does nothing."""
+
+    def confirm(self, root: str, model: str, location: Location) -> None:
+        """Does nothing."""
 
 
 @contextmanager

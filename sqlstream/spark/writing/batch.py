@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -18,11 +19,12 @@ from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, set_pool
 from sqlstream.spark.jvm.internals import cancel_jobs
 from sqlstream.spark.jvm.observations import observed_values
+from sqlstream.spark.publication.links import try_exchange
 from sqlstream.spark.reading.corrupt import dropped_counts
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.running.start import StartOrder, query_name
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.storage import Storage, storage_for
+from sqlstream.spark.storage.storage import LocalStorage, Storage, storage_for
 from sqlstream.spark.writing.kafka import written_rows
 from sqlstream.spark.writing.micro_batches import SinkTarget
 from sqlstream.spark.writing.tables import replace_table, table_provider
@@ -121,9 +123,10 @@ class BatchWrite:
         return None if values is None else int(values["rows"])
 
     def _write_files(self, frame: DataFrame, output: str) -> None:
-        """Writes files to another folder, and then replaces the output with two moves.
+        """Writes files to another folder, and then replaces the output.
 
-        A killed run leaves the earlier output in place, except between the two moves, when it is in the archive.
+        A killed run leaves the earlier output or the new one in place. Storage that cannot exchange them takes two
+        moves; between them the earlier output is in the archive.
         """
         storage, place = storage_for(output, frame.sparkSession)
         aside = f"{writing_folder(place)}/{uuid4().hex}"
@@ -165,15 +168,20 @@ def _drop_unless_only_copy(session: SparkSession, aside: str, name: str, *, is_c
 def replace_output(storage: Storage, complete: str, place: str) -> str | None:
     """Moves the folder `complete` to `place`, and its earlier content to the archive beside it; returns that path.
 
+    On a local disk that can exchange folders, readers find the earlier or the new content at any moment.
     Raises: OSError or Spark's errors; each move is complete or not done.
     """
-    archived = None
-    if storage.exists(place):
-        folder = archive_folder(place)
-        taken = [int(name) for name in storage.names(folder) if name.isdigit()]
-        archived = f"{folder}/{max(taken, default=0) + 1}"
+    if not storage.exists(place):
+        storage.move(complete, place)
+        return None
+    folder = archive_folder(place)
+    taken = [int(name) for name in storage.names(folder) if name.isdigit()]
+    archived = f"{folder}/{max(taken, default=0) + 1}"
+    if isinstance(storage, LocalStorage) and try_exchange(Path(complete), Path(place)):
+        storage.move(complete, archived)
+    else:
         storage.move(place, archived)
-    storage.move(complete, place)
+        storage.move(complete, place)
     return archived
 
 

@@ -99,15 +99,15 @@ class LastRowsWriter:
     """Gives `writer` only the last row of each key in a batch, as `sequence_by` orders them."""
 
     def __init__(self, writer: BatchWriter, keys: Sequence[str], sequence: Sequence[str]) -> None:
-        self._writer, self._keys, self._sequence = writer, keys, sequence
+        self.writer, self._keys, self._sequence = writer, keys, sequence
 
     def open(self) -> None:
         """Prepares the sink."""
-        self._writer.open()
+        self.writer.open()
 
     def write(self, rows: DataFrame, batch: MicroBatch) -> None:
         """Writes the last rows. Raises: any error, which ends the query."""
-        self._writer.write(last_rows(rows, self._keys, self._sequence), batch)
+        self.writer.write(last_rows(rows, self._keys, self._sequence), batch)
 
 
 class FunctionWriter:

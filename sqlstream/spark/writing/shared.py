@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame
 
@@ -21,7 +21,7 @@ class SharedWriter:
     """
 
     def __init__(self, targets: Sequence[SinkTarget]) -> None:
-        self._parts = [(target, _writer(target)) for target in targets]
+        self._parts = [(target, writer_of(target, FileBatchWriter)) for target in targets]
 
     def open(self) -> None:
         """Prepares all sinks. Raises: FindingsError, Spark's errors."""
@@ -35,7 +35,8 @@ class SharedWriter:
                 writer.write(rows, target.batch(batch.id, batch.query_id))
 
 
-def _writer(target: SinkTarget) -> BatchWriter:
+def writer_of(target: SinkTarget, file_writer: Callable[[SinkTarget, str], BatchWriter]) -> BatchWriter:
+    """Returns the writer of batches for a sink of any format. `file_writer` makes the one for a folder of files."""
     writer = batch_writer(target)
     if writer is not None:
         return writer
@@ -43,11 +44,11 @@ def _writer(target: SinkTarget) -> BatchWriter:
     if table is not None:
         return CommittingWriter(target, table)
     if target.place is not None and format_of(target.output.format).writes_files:
-        return FileBatchWriter(target, target.place)
-    return _PlainWriter(target)
+        return file_writer(target, target.place)
+    return PlainWriter(target)
 
 
-class _PlainWriter:
+class PlainWriter:
     """Writes batches with Spark's writer for static rows, which keeps no record of them: at least once."""
 
     def __init__(self, target: SinkTarget) -> None:

@@ -8,6 +8,7 @@ from sqlstream.project.formats.formats import FORMATS
 from sqlstream.spark.reading.python_code import import_name, is_data_source, is_foreach
 from sqlstream.spark.table_formats.writers import table_writer
 from sqlstream.spark.writing.databases.factories import jdbc_writer, sqlite_writer
+from sqlstream.spark.writing.databases.writer import DatabaseWriter
 from sqlstream.spark.writing.micro_batches import BatchWriter, FunctionWriter, LastRowsWriter, SinkTarget, WriterFactory
 from sqlstream.spark.writing.snapshots import snapshot_writer
 
@@ -19,6 +20,14 @@ def batch_writer(target: SinkTarget) -> BatchWriter | None:
     if writer is None or not config.sequence_by:
         return writer
     return LastRowsWriter(writer, config.unique_key, config.sequence_by)
+
+
+def recorded_batch(writer: BatchWriter, query_id: str) -> int | None:
+    """Returns the last batch of a query that the sink of `writer` has recorded, -1 without one, and None if it records
+    none. Raises: DatabaseError.
+    """
+    inner = writer.writer if isinstance(writer, LastRowsWriter) else writer
+    return inner.last_batch(query_id) if isinstance(inner, DatabaseWriter) else None
 
 
 def _function_writer(target: SinkTarget) -> BatchWriter | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlstream.compiler.comparison.exact import is_exact
+from sqlstream.compiler.comparison.filters import select_other_rows
 from sqlstream.compiler.comparison.forms import FormRows, QueryForm, form_of
 from sqlstream.compiler.comparison.queries import QueryReader
 from sqlstream.compiler.comparison.terms import NotComparableError
 from sqlstream.compiler.sql.sql_text import PYTHON
+from sqlstream.project.formats.formats import format_of
 from sqlstream.state.changes import Change
 from sqlstream.state.comparison.inputs import InputColumns, Inputs
 from sqlstream.state.judgement import Judgement, other_differences
@@ -34,7 +36,8 @@ def judge_by_sql(
         before, after = _form(old, new, columns), _form(new, new, columns)
     except (NotComparableError, RecursionError):
         return None
-    is_same, are_exact = before.has_state_of(after), is_exact(before) and is_exact(after)
+    is_same = before.has_state_of(after)
+    are_exact = (is_exact(before) and is_exact(after)) or _select_other_rows(before, after, new)
     other_zone = old.settings.get(_ZONE) != new.settings.get(_ZONE)  # no exact expression depends on it
     if not are_exact and (other_zone or not is_same):
         return None
@@ -44,6 +47,14 @@ def judge_by_sql(
     if differences:
         return Judgement(is_safe=False, differences=differences)
     return Judgement(is_safe=True, by_sql=True) if is_same and not _other_results(old, new) else None
+
+
+def _select_other_rows(before: QueryForm, after: QueryForm, new: QueryIdentity) -> bool:
+    kinds = {each.kind for each in after.operators}
+    keeps_groups = not after.watermarks and (new.output_mode == "update" or "deduplication" in kinds)
+    formats = [text.partition(" ")[0] for text in new.contents.values()]
+    has_nulls = all(format_of(name).is_file for name in formats)
+    return select_other_rows(before, after, keeps_groups=keeps_groups, has_nulls=has_nulls)
 
 
 def _calls_python(identity: QueryIdentity) -> bool:

@@ -18,8 +18,11 @@ from sqlstream.state.ledger import QueryIdentity
 PARTITIONS = "spark.sql.shuffle.partitions"
 """Spark's setting for the number of partitions of a query's state. Its first batch fixes it in the checkpoint."""
 
-_STATE_FILE = re.compile(r"(?:\A|/)(?P<version>\d+)(?:_[^/]*)?\.(?:zip|changelog|delta|snapshot)\Z")
-_METADATA_FILE = re.compile(r"(?:\A|/)_metadata/v\d+/(?P<batch>\d+)\Z")
+STATE_FILE = re.compile(r"(?:\A|/)(?P<version>\d+)(?:_[^/]*)?\.(?P<kind>zip|changelog|delta|snapshot)\Z")
+"""The name of a file with the state, or its changes, after batch `version` - 1."""
+
+METADATA_FILE = re.compile(r"(?:\A|/)_metadata/v\d+/(?P<batch>\d+)\Z")
+"""The name of a file that describes an operator from batch `batch` on."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ def is_written_by(name: str, batch: int) -> bool:
     """Returns whether batch `batch` writes the file `name` below the folder `state` of a checkpoint. The state after
     batch n has version n + 1. A file whose name does not depend on the batch is not needed to load the state.
     """
-    state, metadata = _STATE_FILE.search(name), _METADATA_FILE.search(name)
+    state, metadata = STATE_FILE.search(name), METADATA_FILE.search(name)
     return (state is not None and int(state["version"]) == batch + 1) or (
         metadata is not None and int(metadata["batch"]) == batch
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sqlstream.state.ledger import HistoryEntry
+from sqlstream.state.versions.versions import Switch
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,8 @@ class VersionHistory:
 
 @dataclass(frozen=True)
 class QueryHistory:
-    """The stored versions of a query, the oldest first."""
+    """The stored versions of a query, the oldest first, and its last switches to another version, newest last."""
 
     model: str
     versions: tuple[VersionHistory, ...]
+    switches: tuple[Switch, ...] = ()

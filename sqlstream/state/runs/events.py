@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlstream.errors import Finding
+from sqlstream.state.results.unit_tests import CaseResult
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.runs.silence import Silence
 
@@ -33,6 +34,7 @@ class RunStarting:
     seeds: int
     sqlstream_version: str
     spark_version: str
+    exposures: int = 0
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,69 @@ class QueriesSelected:
     """The queries that a run will start. They compile; Spark has not analyzed them yet."""
 
     queries: tuple[SelectedQuery, ...]
+
+
+@dataclass(frozen=True)
+class SelectedTest:
+    """A unit test that a build will run: its name, and its model (None if the test does not say)."""
+
+    name: str
+    unique_id: str
+    model: str | None
+
+
+@dataclass(frozen=True)
+class UnitTestsSelected:
+    """The unit tests that a build will run before its queries."""
+
+    tests: tuple[SelectedTest, ...]
+
+
+@dataclass(frozen=True)
+class UnitTestStarted:
+    """A unit test, number `index` (from 1) of `total` nodes of a build, starts."""
+
+    test: SelectedTest
+    index: int
+    total: int
+
+
+@dataclass(frozen=True)
+class UnitTestEnded:
+    """How a unit test of a build ended."""
+
+    test: SelectedTest
+    index: int
+    total: int
+    result: CaseResult
+
+
+@dataclass(frozen=True)
+class QueryNotRun:
+    """A build does not run the query of `model`, for a `reason` that is no failure: the query never ends."""
+
+    model: str
+    unique_id: str
+    index: int
+    total: int
+    trigger: str
+    reason: str
+    kind: str = "stream"
+
+    def as_json(self) -> dict[str, object]:
+        """Returns the entry of target/run_results.json."""
+        return {
+            "unique_id": self.unique_id,
+            "model": self.model,
+            "kind": self.kind,
+            "status": NO_OP,
+            "trigger": self.trigger,
+            "reason": self.reason,
+        }
+
+
+NO_OP = "no-op"
+"""The status of a query that a build does not run because it never ends, as dbt calls nodes with nothing to do."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +183,7 @@ class QueryRestarting:
 class QueryResult:
     """How a query ended. `rows_in` and `rows_out` are None if Spark does not know them. `seconds` is wall time, with
     `restarts` restarts. `kind` is `stream`, or `batch` for a batch model, which has no checkpoint. `dropped_records`
-    counts the corrupt records that its sources dropped.
+    counts the corrupt records that its sources dropped. `reason` is why it was skipped.
     """
 
     model: str
@@ -136,11 +201,15 @@ class QueryResult:
     restarts: int = 0
     kind: str = "stream"
     dropped_records: int = 0
+    reason: str | None = None
 
     @classmethod
-    def skipped(cls, model: str, unique_id: str, index: int, total: int, kind: str = "stream") -> QueryResult:
+    def skipped(
+        cls, model: str, unique_id: str, index: int, total: int, kind: str = "stream", reason: str | None = None
+    ) -> QueryResult:
         """Returns the result of a query that did not start."""
-        return cls(model, unique_id, index, total, Status.SKIPPED, 0, None, None, 0.0, None, None, kind=kind)
+        skip = Status.SKIPPED
+        return cls(model, unique_id, index, total, skip, 0, None, None, 0.0, None, None, kind=kind, reason=reason)
 
     @property
     def started(self) -> bool:
@@ -162,6 +231,7 @@ class QueryResult:
             "output": self.output,
             "checkpoint": self.checkpoint,
             "error": None if self.finding is None else self.finding.as_json(),
+            "reason": self.reason,
         }
 
 
@@ -170,6 +240,28 @@ class Notice:
     """A sentence about the run or one query, reported once."""
 
     text: str
+
+
+@dataclass(frozen=True)
+class AlertChanged:
+    """An alert of the query of `model`: `alert` is its kind, such as `failed`. `state` is `raised`, `repeated` (it is
+    still open, and sent again), `open` (known from an earlier run) or `resolved`. `id` is the same until it is
+    resolved. `value` is what was measured (seconds or a count), `since` is when it was raised (UTC, ISO 8601).
+    """
+
+    model: str
+    alert: str
+    state: str
+    message: str
+    id: str
+    since: str
+    value: float | None = None
+    limit: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the alert is open after this."""
+        return self.state != "resolved"
 
 
 @dataclass(frozen=True)
@@ -187,7 +279,11 @@ class TableShown:
 RunEvent = (
     RunStarting
     | WarningEmitted
+    | UnitTestsSelected
+    | UnitTestStarted
+    | UnitTestEnded
     | QueriesSelected
+    | QueryNotRun
     | QueryStarted
     | BatchProgress
     | QuerySilent
@@ -195,5 +291,6 @@ RunEvent = (
     | QueryResumed
     | QueryResult
     | Notice
+    | AlertChanged
     | TableShown
 )

@@ -10,10 +10,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sqlstream.state.runs.events import NO_OP
 from sqlstream.state.runs.progress import BatchProgress
 
 PROGRESS_KEYS = tuple(BatchProgress.__dataclass_fields__)
 """The fields of a batch's progress in the journal."""
+
+QUERY_KINDS = ("stream", "batch", None)
+"""The kinds of entries about queries. Early versions wrote no kind."""
+
+NOT_RUNS = ("test", "backfill")
+"""The commands in run_results.json that start no queries."""
 
 
 @dataclass
@@ -57,7 +64,8 @@ class PastRun:
         if results.get("status") != "running":
             self.succeeded = results.get("status") == "success"
         for entry in results.get("results", ()):
-            model = entry.get("model") if isinstance(entry, dict) else None
+            is_query = isinstance(entry, dict) and entry.get("kind") in QUERY_KINDS and entry.get("status") != NO_OP
+            model = entry.get("model") if is_query else None
             if isinstance(model, str) and self.queries.get(model, {}).get("heard_at", "") < time:
                 self.queries[model] = {**entry, "heard_at": time}
 
@@ -70,11 +78,17 @@ def past_runs(lines: Iterable[str], results: object) -> tuple[PastRun, ...]:
         identity = line.get("invocation_id")
         if isinstance(identity, str) and isinstance(line.get("time"), str):
             found.setdefault(identity, PastRun(identity)).add(line, line["time"])
-    metadata = results.get("metadata") if isinstance(results, dict) else None
+    metadata = results.get("metadata") if isinstance(results, dict) and _is_run(results) else None
     if isinstance(results, dict) and isinstance(metadata, dict) and isinstance(metadata.get("invocation_id"), str):
         identity = metadata["invocation_id"]
         found.setdefault(identity, PastRun(identity)).add_results(results)
     return tuple(sorted(found.values(), key=lambda run: run.began_at))
+
+
+def _is_run(results: Mapping[str, Any]) -> bool:
+    """Returns whether a `run` or a `build` wrote the content of run_results.json."""
+    arguments = results.get("args")
+    return not isinstance(arguments, dict) or arguments.get("which") not in NOT_RUNS
 
 
 def _read(text: str) -> dict[str, Any]:

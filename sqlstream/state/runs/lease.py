@@ -99,6 +99,12 @@ def lease_holder(names: Collection[str], read: Callable[[str], str | None]) -> s
     return None if holder is None else holder.name
 
 
+def holder_text(holder: str) -> str:
+    """Returns the name of a run as part of a sentence: the time since when it runs is in parentheses."""
+    name, comma, since = holder.partition(", since ")
+    return f"{name} (since {since})" if comma else holder
+
+
 def token_of(name: str) -> int | None:
     """Returns the token of a file, None for a file that is not part of a lease."""
     match = _NAME.fullmatch(name)

@@ -8,8 +8,11 @@ from datetime import datetime
 from enum import StrEnum
 
 from sqlstream.errors import Finding
+from sqlstream.state.results.unit_tests import CaseResult, Outcome
 from sqlstream.state.runs.events import (
+    AlertChanged,
     QueriesSelected,
+    QueryNotRun,
     QueryRestarting,
     QueryResult,
     QueryResumed,
@@ -17,7 +20,11 @@ from sqlstream.state.runs.events import (
     QueryStarted,
     RunEvent,
     SelectedQuery,
+    SelectedTest,
     Status,
+    UnitTestEnded,
+    UnitTestsSelected,
+    UnitTestStarted,
 )
 from sqlstream.state.runs.figures import Figures, add_batch
 from sqlstream.state.runs.progress import BatchProgress
@@ -37,7 +44,7 @@ class LiveStatus(StrEnum):
 @dataclass(frozen=True)
 class QueryState:
     """One query of a run: its state, its start time, and its figures. `failure` is the last one, also if the query runs
-    again. `result` is None until the query ends.
+    again. `result` is None until the query ends. `alerts` has the last change of each alert by its kind.
     """
 
     query: SelectedQuery
@@ -50,6 +57,12 @@ class QueryState:
     silence: Silence | None = None
     failure: Finding | None = None
     result: QueryResult | None = None
+    alerts: Mapping[str, AlertChanged] = field(default_factory=dict)
+
+    @property
+    def open_alerts(self) -> tuple[AlertChanged, ...]:
+        """The alerts that are open."""
+        return tuple(alert for alert in self.alerts.values() if alert.is_open)
 
     @property
     def has_ended(self) -> bool:
@@ -95,8 +108,12 @@ class QueryState:
             "output": self.output,
             "checkpoint": self.checkpoint,
             "error": None if error is None else error.as_json(),
+            "reason": None if self.result is None else self.result.reason,
             "last_failure": None if self.failure is None else self.failure.as_json(),
             "silence": None if silence is None else silence.as_json(),
+            "alerts": [
+                {"alert": each.alert, "message": each.message, "since": each.since} for each in self.open_alerts
+            ],
             "newest_event": figures.newest_event,
             "watermark_lag_seconds": figures.lag_seconds,
             "latest_rates": list(figures.rates),
@@ -105,26 +122,77 @@ class QueryState:
 
 
 @dataclass(frozen=True)
+class TestState:
+    """One unit test of a build: its state, and its result when it has ended."""
+
+    __test__ = False  # not a test of pytest
+
+    test: SelectedTest
+    status: Outcome | LiveStatus = LiveStatus.PENDING
+    result: CaseResult | None = None
+
+    def as_json(self) -> dict[str, object]:
+        """Returns the entry of target/run_results.json."""
+        result = self.result
+        return {
+            "unique_id": self.test.unique_id,
+            "name": self.test.name,
+            "model": self.test.model,
+            "kind": "unit_test",
+            "status": str(self.status),
+            "duration_seconds": 0.0 if result is None else round(result.seconds, 3),
+            "findings": [] if result is None else [finding.as_json() for finding in result.findings],
+        }
+
+
+@dataclass(frozen=True)
 class RunState:
-    """The queries of a run by model name, in the order of their start."""
+    """The queries of a run by model name, in the order of their start. A build also has unit tests by unique id, and
+    queries that it does not run.
+    """
 
     queries: Mapping[str, QueryState] = field(default_factory=dict)
+    tests: Mapping[str, TestState] = field(default_factory=dict)
+    not_run: tuple[QueryNotRun, ...] = ()
 
     @property
     def has_started(self) -> bool:
-        """Whether any query has started or was skipped. In a refused run, none has."""
-        return any(query.status is not LiveStatus.PENDING for query in self.queries.values())
+        """Whether any query or unit test has started or was skipped. In a refused run, none has."""
+        statuses = [query.status for query in self.queries.values()] + [test.status for test in self.tests.values()]
+        return any(status is not LiveStatus.PENDING for status in statuses)
+
+    def entries(self, now: datetime) -> tuple[dict[str, object], ...]:
+        """Returns the entries of target/run_results.json: unit tests, queries, and queries that are not run."""
+        queries = (query.as_json(now) for query in self.queries.values())
+        return (
+            *(test.as_json() for test in self.tests.values()),
+            *queries,
+            *(query.as_json() for query in self.not_run),
+        )
 
 
 def follow(run: RunState, event: RunEvent, now: datetime) -> RunState:
     """Returns the state of the run after `event`, which happened at `now` (with a time zone)."""
     if isinstance(event, QueriesSelected):
-        return RunState({query.model: QueryState(query) for query in event.queries})
+        return replace(run, queries={query.model: QueryState(query) for query in event.queries})
+    if isinstance(event, UnitTestsSelected | UnitTestStarted | UnitTestEnded):
+        return replace(run, tests={**run.tests, **_tests_after(event)})
+    if isinstance(event, QueryNotRun):
+        return replace(run, not_run=(*run.not_run, event))
     model: str = getattr(event, "model", "")
     if model not in run.queries:
         return run
     after = _follow_query(run.queries[model], event, now)
-    return RunState({**run.queries, model: after})
+    return replace(run, queries={**run.queries, model: after})
+
+
+def _tests_after(event: UnitTestsSelected | UnitTestStarted | UnitTestEnded) -> dict[str, TestState]:
+    """Returns the states of the unit tests that `event` changes."""
+    if isinstance(event, UnitTestsSelected):
+        return {test.unique_id: TestState(test) for test in event.tests}
+    if isinstance(event, UnitTestStarted):
+        return {event.test.unique_id: TestState(event.test, LiveStatus.RUNNING)}
+    return {event.test.unique_id: TestState(event.test, event.result.outcome, event.result)}
 
 
 def _follow_query(query: QueryState, event: RunEvent, now: datetime) -> QueryState:
@@ -137,6 +205,8 @@ def _follow_query(query: QueryState, event: RunEvent, now: datetime) -> QuerySta
         return replace(query, figures=figures, silence=query.silence if figures.quiet.batches else None)
     if isinstance(event, QuerySilent):
         return replace(query, silence=event.silence)
+    if isinstance(event, AlertChanged):
+        return replace(query, alerts={**query.alerts, event.alert: event})
     if isinstance(event, QueryRestarting):
         return replace(query, status=LiveStatus.RESTARTING, failure=event.finding)
     if isinstance(event, QueryResumed):
@@ -147,8 +217,17 @@ def _follow_query(query: QueryState, event: RunEvent, now: datetime) -> QuerySta
 
 
 def end_unfinished(run: RunState) -> RunState:
-    """Returns the run that ended before its queries: running ones count as interrupted, the others as skipped."""
-    return RunState({name: _abandoned(query) for name, query in run.queries.items()} if run.has_started else {})
+    """Returns the run that ended before its queries: running ones count as interrupted, the others as skipped. So do
+    unit tests that have not ended.
+    """
+    if not run.has_started:
+        return RunState()
+    queries = {name: _abandoned(query) for name, query in run.queries.items()}
+    tests = {
+        name: test if test.result is not None else replace(test, status=Outcome.SKIPPED)
+        for name, test in run.tests.items()
+    }
+    return replace(run, queries=queries, tests=tests)
 
 
 def _abandoned(query: QueryState) -> QueryState:

@@ -25,11 +25,22 @@ class StateDifference:
 
     def __str__(self) -> str:
         if self.before and self.after:
-            change = f"changed from `{self.before}` to `{self.after}`"
+            before, after = _without_zones(self.before, self.after)
+            change = f"changed from `{before}` to `{after}`"
         else:
             have = "have" if self.part.split(" of ")[0].endswith("s") else "has"
             change = f"no longer {have} `{self.before}`" if self.before else f"now {have} `{self.after}`"
         return f"{self.part} {change}"
+
+
+_ZONE = re.compile(r", timeZoneId [\w/+:-]+")
+"""The session time zone in a cast."""
+
+
+def _without_zones(before: str, after: str) -> tuple[str, str]:
+    """Returns both texts without the time zones of casts, unless only these differ."""
+    shorter = (_ZONE.sub("", before), _ZONE.sub("", after))
+    return shorter if shorter[0] != shorter[1] else (before, after)
 
 
 _EFFECTS = {
@@ -57,7 +68,7 @@ def state_differences(
         return (_operators(*kinds),)
     found = [*_mode(old, new), *_watermarks(old, new)]
     for index, (before, after) in enumerate(zip(old.operators, new.operators, strict=True)):
-        if _leaves_other_keys_unused(before, after, new):
+        if _leaves_other_keys_unused(before, after, new) or _returns_nothing(before, after):
             continue
         found += _operator(before, after, _name(old, index), set(known_sources) if not new.watermarks else None)
     return tuple(found)
@@ -98,6 +109,15 @@ def _leaves_other_keys_unused(old: StateOperator, new: StateOperator, query: Sta
         or new.parts.get("type") == ("Inner",)
     )
     return is_quiet and not query.watermarks and only_filters_keys(old, new)
+
+
+def _returns_nothing(old: StateOperator, new: StateOperator) -> bool:
+    """Returns whether `new` is an inner join with the stored rows of `old`, and Spark found that its conditions exclude
+    each other.
+    """
+    stored = ({**each.parts, CONDITION: ()} for each in (old, new))
+    is_empty = any("false" in conditions_of(rows) for rows in new.inputs)
+    return new.parts.get("type") == ("Inner",) and is_empty and next(stored) == next(stored)
 
 
 def _operator(

@@ -13,7 +13,8 @@ _KEY = "\ue010"
 
 _STRING = r"'(?:[^']|'')*'"
 _TYPES = r"(?:byte|short|long|float|double|date|timestamp|decimal\([0-9]+,[0-9]+\))"
-_OPERAND = rf"(?:{_KEY}[0-9]+|{_STRING}|{_TYPES} -?[0-9][-0-9.:E+]*(?: [0-9:.]+)?|-?[0-9]+|true|false)"
+_CASED = rf"(?:upper|lower)\({_KEY}[0-9]+\)"
+_OPERAND = rf"(?:{_KEY}[0-9]+|{_CASED}|{_STRING}|{_TYPES} -?[0-9][-0-9.:E+]*(?: [0-9:.]+)?|-?[0-9]+|true|false)"
 _TESTS = (
     rf"is(?:not)?null\({_OPERAND}\)",
     rf"(?:in|startswith|endswith|contains)\({_OPERAND}(?:, {_OPERAND})+\)",
@@ -22,8 +23,9 @@ _TESTS = (
 _TRUTH = "\ue011"
 _LOGIC = (rf"not\({_TRUTH}\)", rf"\({_TRUTH}\)", rf"{_TRUTH} (?:and|or) {_TRUTH}")
 _STEP = re.compile("|".join((*_TESTS, *_LOGIC)))
-"""A test of keys and literals, or a combination of such tests. Equal keys have the same result in each of them. That is
-not so for all functions: 0.0 and -0.0 are the same key, but different strings.
+"""A test of keys and literals, or a combination of such tests. Equal keys have the same result in each of them, also in
+another letter case under a collation. That is not so for all functions: 0.0 and -0.0 are the same key, but different
+strings.
 """
 
 _PIECE = re.compile(rf"(?s){_STRING}| and |.")

@@ -7,9 +7,7 @@ from sqlstream.location import Place
 from sqlstream.project.formats.formats import format_of
 from sqlstream.state.ledger import QueryIdentity
 from sqlstream.state.refusals import refresh_text
-
-_UNSTORED = ("console", "memory", "noop")
-"""Sinks whose rows do not outlive a run."""
+from sqlstream.state.sinks import UNSTORED
 
 
 def parallel_problem(identity: QueryIdentity, place: Place, *, restartable: bool) -> Finding | None:
@@ -34,4 +32,4 @@ def parallel_problem(identity: QueryIdentity, place: Place, *, restartable: bool
 
 
 def _has_versions(use: QueryIdentity) -> bool:
-    return use.sink_format in _UNSTORED or format_of(use.sink_format).keeps_output
+    return use.sink_format in UNSTORED or format_of(use.sink_format).keeps_output

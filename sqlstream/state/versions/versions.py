@@ -16,18 +16,40 @@ class VersionsUnreadableError(OSError):
 
 
 @dataclass(frozen=True)
+class Switch:
+    """A switch to another version by a promotion, a rollback or a full refresh (`action`): when it happened, and the
+    current `version` after and `before` it. The time is UTC, ISO 8601.
+    """
+
+    at: str
+    action: str
+    version: int
+    before: int
+
+
+MOST_SWITCHES = 20
+"""The most switches that versions.json keeps."""
+
+
+@dataclass(frozen=True)
 class Versions:
     """The parts of a query's versions. `current` is the one that runs continue and that readers see. `parallel` runs
     beside it until it is promoted. A rollback goes back to `previous`.
+
+    `published` are the plain paths and tables of sinks that show readers the current version: version 1 of their
+    outputs is in `<path>.v1` or `<table>_v1`, too. None if an earlier sqlstream has switched versions, so readers use
+    the names of the versions until the next switch. `history` are the last switches, the newest last.
     """
 
     current: int
     parallel: int | None = None
     previous: int | None = None
+    published: tuple[str, ...] | None = None
+    history: tuple[Switch, ...] = ()
 
     def refreshed(self, version: int) -> Versions:
         """Returns the parts after a full refresh that started `version`."""
-        return self if version == self.current else replace(self, current=version, previous=self.current)
+        return self if version == self.current else self._with(current=version, previous=self.current)
 
     def beside(self, version: int) -> Versions:
         """Returns the parts when `version` runs beside the current one."""
@@ -35,7 +57,9 @@ class Versions:
 
     def promoted(self) -> Versions | None:
         """Returns the parts after the parallel version became the current one, None if there is none."""
-        return None if self.parallel is None else Versions(self.parallel, previous=self.current)
+        if self.parallel is None:
+            return None
+        return self._with(current=self.parallel, parallel=None, previous=self.current)
 
     def rolled_back(self) -> Versions | None:
         """Returns the parts after the previous version became the current one again, None if there is none. The version
@@ -44,8 +68,17 @@ class Versions:
         if self.previous is None:
             return None
         if self.parallel is None:
-            return Versions(self.previous, parallel=self.current)
-        return replace(self, current=self.previous, previous=self.current)
+            return self._with(current=self.previous, parallel=self.current, previous=None)
+        return self._with(current=self.previous, previous=self.current)
+
+    def _with(self, **changes: int | None) -> Versions:
+        """Returns the parts after a switch, whose readers keep the plain names where storage can do that."""
+        return replace(self, **changes, published=self.published or ())  # type: ignore[arg-type]
+
+    def recorded(self, action: str, before: Versions, at: str) -> Versions:
+        """Returns the parts with the switch that made them of the parts `before`."""
+        switch = Switch(at, action, self.current, before.current)
+        return replace(self, history=(*before.history, switch)[-MOST_SWITCHES:])
 
     def chosen(self, *, parallel: bool) -> int:
         """Returns the number of the parallel or of the current version, 0 if there is none."""

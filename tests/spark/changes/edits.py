@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 RESUME, REFUSE, ASK = "resume", "refuse", "ask"
-"""What `run` does: it resumes, refuses, or refuses because it cannot tell, and the results agree here."""
+"""What `run` does: it resumes, refuses, or asks, because only the author of Python code knows what its change means."""
 
 TS = "/*+ WATERMARK(ts, '10 minutes') */"
 ORDERS = "{{ source('shop', 'orders') }}"
@@ -15,8 +15,8 @@ REFUNDS = "{{ source('shop', 'refunds') }}"
 
 @dataclass(frozen=True)
 class Edit:
-    """One edit. `mode` is the output mode, `mode_after` a changed one. `files` are other files of the project, before
-    and after. `reads_more`: the changed query reads another source from its start, so only later results can agree.
+    """One edit. `mode` is the output mode, `mode_after` a changed one, and so with `sink`. `files` are other files of the
+    project, before and after, and options by their name. `compared` are the phases whose results must agree.
     """
 
     name: str
@@ -32,13 +32,29 @@ class Edit:
     files: tuple[Mapping[str, str], Mapping[str, str]] = field(default=({}, {}))
     compared: tuple[int, ...] = (2, 3)
     group: str = "queries"
+    sink: str = "probe"
+    sink_after: str | None = None
+    suffix: str = ".sql"
+
+    @property
+    def path(self) -> str:
+        """The file of the model."""
+        return f"models/{self.name}{self.suffix}"
+
+    @property
+    def output(self) -> str:
+        """The sink of the changed query."""
+        return self.sink_after or self.sink
 
     def sql(self, *, changed: bool) -> str:
-        """Returns the file of the model."""
+        """Returns the text of the model."""
+        if self.suffix != ".sql":
+            return self.after if changed else self.before
+        sink = self.output if changed else self.sink
         mode = self.mode_after if changed and self.mode_after else self.mode
         more = self.config_after if changed else self.config_before
         query = self.after if changed else self.before
-        return f"{{{{ config(sink='probe', output_mode='{mode}'{more}) }}}}\n{query}\n"
+        return f"{{{{ config(sink='{sink}', output_mode='{mode}'{more}) }}}}\n{query}\n"
 
 
 def aggregation(select: str, where: str = "", keys: str = "k", having: str = "") -> str:
@@ -66,6 +82,22 @@ def joined(select: str, kind: str = "join", on: str = "o.id = r.id", where: str 
 def distinct(keys: str, where: str = "", select: str = "id, k, v") -> tuple[str, str]:
     """Returns a query without duplicates and its configuration."""
     return f"select {select} from {ORDERS} {where}", f", deduplicate=[{keys}]"
+
+
+def python(
+    name: str,
+    text: str,
+    before: str,
+    after: str,
+    expected: str,
+    view: str = "",
+    options: Mapping[str, str] | None = None,
+) -> Edit:
+    """Returns an edit of a Python model with state, of the SQL `view` below it, or of `options`."""
+    below = f"models/{name}_below.sql"
+    views = ({below: f"select * from {ORDERS}\n"}, {below: f"select * from {ORDERS} {view}\n", **(options or {})})
+    before, after = (code.replace("VIEW", f"{name}_below") for code in (before, after))
+    return Edit(name, "python", text, before, after, expected, files=views, suffix=".py")
 
 
 COUNT = aggregation("k, count(*) as n, sum(v) as total")
@@ -98,6 +130,29 @@ VALUES = (
     "on o.k = n.k group by n.name"
 )
 RANGE = f"select o.k, count(*) as c from {ORDERS} o join range(2) n on o.id > n.id group by o.k"
+TOTALS = """from pyspark.sql import Row
+from pyspark.sql.streaming import StatefulProcessor
+
+
+class Totals(StatefulProcessor):
+    def init(self, handle):
+        self.total = handle.getValueState("total", "v long")
+
+    def handleInputRows(self, key, rows, timerValues):
+        total = self.total.get()[0] if self.total.exists() else 0
+        total += sum(row.v or 0 for row in rows)
+        self.total.update((total,))
+        yield Row(k=key[0], total=total)
+
+
+def model(sqlstream, spark):
+    sqlstream.config(sink="probe", output_mode="update")
+    rows = sqlstream.ref("VIEW")
+    return rows.groupBy("k").transformWithState(Totals(), "k string, total long", "update", "None")
+"""
+"""A Python model with state, over a view of orders."""
+LEAST = TOTALS.replace(".groupBy", ".where(f\"v >= {sqlstream.var('least')}\").groupBy")
+"""The same with a variable."""
 STATELESS = f"select id, k, v from {ORDERS} where v > 1"
 
 # fmt: off
@@ -231,6 +286,21 @@ EDITS: tuple[Edit, ...] = (
     Edit("source_type", "input", "another type of a column that is read", "select k, sum(v) as s from {{ source('shop', 'typed') }} group by k", "select k, sum(v) as s from {{ source('shop', 'typed') }} group by k", REFUSE, files=({"typed": "{}"}, {"typed": "{}", "typed columns": "id int, ts timestamp, k string, g string, v double, d double"})),
     Edit("source_column", "input", "another column of a source that is not read", "select k, sum(v) as s from {{ source('shop', 'wider') }} group by k", "select k, sum(v) as s from {{ source('shop', 'wider') }} group by k", RESUME, files=({"wider": "{}"}, {"wider": "{}", "wider columns": "id int, ts timestamp, k string, g string, v int, d double, w int"})),
     Edit("option_rate", "input", "an option that changes how much is read at once", "select k, count(*) as n from {{ source('shop', 'slow') }} group by k", "select k, count(*) as n from {{ source('shop', 'slow') }} group by k", RESUME, files=({"slow": "{maxFilesPerTrigger: 1}"}, {"slow": "{maxFilesPerTrigger: 5}"})),
+    # sinks
+    Edit("sink_other", "sink", "a function as another sink, with other options", COUNT, COUNT, REFUSE, sink_after="other", compared=(1, 2, 3)),
+    Edit("sink_option", "sink", "an option of a function", COUNT, COUNT, RESUME, sink="noted", files=({}, {"noted": ", note: later"}), compared=(1, 2, 3)),
+    Edit("sink_path", "sink", "another path of files", STATELESS, STATELESS, REFUSE, mode="append", sink="lines", sink_after="elsewhere"),
+    Edit("sink_kind", "sink", "files to a function", STATELESS, STATELESS, REFUSE, mode="append", sink="lines", sink_after="probe", compared=(1, 2, 3)),
+    Edit("sink_columns", "sink", "another name of a column in files", STATELESS, STATELESS.replace("v from", "v as w from"), REFUSE, mode="append", sink="lines"),
+    Edit("sink_form", "sink", "how many rows a file has", STATELESS, STATELESS, RESUME, mode="append", sink="sized", files=({}, {"sized": ", options: {maxRecordsPerFile: 1000}"})),
+    # state of Python code
+    python("python_comment", "a comment and another layout", TOTALS, TOTALS.replace("row.v or 0 for", "(row.v or 0)  # null counts as 0\n            for"), RESUME),
+    python("python_state", "what is added to the state", TOTALS, TOTALS.replace("row.v or 0", "row.id or 0"), ASK),
+    python("python_result", "what is returned from the state", TOTALS, TOTALS.replace("total=total)", "total=total * 2)"), ASK),
+    python("python_key", "another key of the groups", TOTALS, TOTALS.replace('groupBy("k")', 'groupBy("g")'), REFUSE),
+    python("python_filter", "a filter in the view below", TOTALS, TOTALS, REFUSE, view="where v > 2"),
+    python("python_variable", "a variable that Python code reads", LEAST, LEAST, REFUSE, options={"least": "4"}),
+    python("python_view", "another alias in the view below", TOTALS, TOTALS, RESUME, view="as renamed"),
     # settings
     Edit("zone_date", "setting", "the time zone below a date", aggregation("date(ts) as day, count(*) as n", keys="date(ts)"), aggregation("date(ts) as day, count(*) as n", keys="date(ts)"), REFUSE, group="zone"),
     Edit("zone_window", "setting", "the time zone of windows", WINDOW, WINDOW, RESUME, mode="append", group="zone"),

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from edits import Edit
+from world_sinks import sinks_text
 
 from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.planning.details import describe
-from sqlstream.app.planning.pure import identity_without_spark
+from sqlstream.app.planning.identity import identity_without_spark
 from sqlstream.app.planning.sql_judge import sql_judge
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
@@ -100,16 +101,16 @@ def written_project(
         for name in TABLES
     ]
     files = {
-        "project.yml": f"name: shop\ntargets: {{local: {{master: 'local[2]', storage: store, spark: {{{setting}}}}}}}\n",
+        "project.yml": f"name: shop\nvars: {{least: {options.get('least', '1')}}}\ntargets: {{local: {{master: 'local[2]', storage: store, spark: {{{setting}}}}}}}\n",
         "sources.yml": "sources:\n  - name: shop\n    tables:\n" + "".join(tables),
-        "sinks.yml": "sinks:\n  - {name: probe, format: python, function: 'probe:write'}\n",
+        "sinks.yml": sinks_text(root, options),
         "python/probe.py": "def write(rows, batch):\n    rows.collect()\n",
         "seeds/names.csv": "k,name\na,alpha\nb,beta\nc,gamma\n",
     }
     for edit in edits:
         kept = edit.files[False] if any(name.startswith("models/") for name in edit.files[False]) else {}
         files |= {name: text for each in (kept, edit.files[changed]) for name, text in each.items() if "/" in name}
-        files[f"models/{edit.name}.sql"] = edit.sql(changed=changed)
+        files[edit.path] = edit.sql(changed=changed)
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")

@@ -43,7 +43,7 @@ def test_compile_writes_the_sql_and_the_manifest(project: Path, capsys: pytest.C
     """The compiled SQL is at dbt's paths, and the manifest has parents, children, sources and sinks."""
     assert exit_code("compile") == 0
 
-    assert capsys.readouterr().out.startswith("Found 41 models, 16 sources, 7 sinks, 1 seed\n")
+    assert capsys.readouterr().out.startswith("Found 41 models, 16 sources, 7 sinks, 1 seed, 1 exposure\n")
     compiled = (project / "target/compiled/examples/models/cloudtrail/cloudtrail_hourly.sql").read_text()
     assert "cloudtrail_in_order WATERMARK event_time DELAY OF INTERVAL 10 MINUTES" in compiled
     manifest = json.loads((project / "target/manifest.json").read_text())
@@ -180,10 +180,12 @@ def test_variables_and_target_come_from_the_command_line(project: Path) -> None:
         ),
         (("compil",), 2, "No such command 'compil': did you mean `compile`?"),
         (("nothing-such",), 2, "No such command 'nothing-such'."),
-        (("build", "--select", "a"), 2, "No such command 'build': run `sqlstream test` and then `sqlstream run`."),
+        (("build", "--select", "cloudtrail_in_order"), 1, "[nothing-to-build]"),
+        (("retry",), 2, "there is no command to retry"),
         (("seed",), 2, "seeds need no loading"),
-        (("docs", "generate"), 2, "`sqlstream lineage`"),
-        (("source", "freshness"), 2, "`sqlstream status`"),
+        (("docs", "serve"), 2, "run `sqlstream docs generate` first"),
+        (("source", "freshness"), 1, "[no-freshness]"),
+        (("freshness",), 2, "run `sqlstream source freshness`"),
         (("show",), 2, "needs a selection such as --select my_model"),
         (("show", "--inline", "select 1", "--select", "a"), 2, "cannot be combined"),
         (("test", "--select", "word_counts"), 1, "[empty-selection] `word_counts` has no unit test"),
@@ -258,9 +260,15 @@ def test_the_help_lists_commands_in_working_order(capsys: pytest.CaptureFixture[
         "test",
         "plan",
         "run",
+        "build",
+        "retry",
         "status",
+        "ui",
+        "replay",
+        "backfill",
         "promote",
         "rollback",
+        "docs",
         "state",
         "clean",
     ]
@@ -351,9 +359,10 @@ def test_resource_types_are_excluded(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Resource types can be excluded with both spellings of the option and with the environment variable."""
-    assert exit_code("ls", "--exclude-resource-type", "model", "--exclude-resource-types", "source") == 0
+    spelled = (("resource-type", "model"), ("resource-types", "source"), ("resource-type", "exposure"))
+    assert exit_code("ls", *(word for option, type_ in spelled for word in (f"--exclude-{option}", type_))) == 0
     seeds = capsys.readouterr().out
-    monkeypatch.setenv("SQLSTREAM_EXCLUDE_RESOURCE_TYPES", "model source")
+    monkeypatch.setenv("SQLSTREAM_EXCLUDE_RESOURCE_TYPES", "model source exposure")
     assert exit_code("ls") == 0
 
     assert capsys.readouterr().out == seeds

@@ -20,7 +20,10 @@ def test_creates_a_project_in_the_current_folder(
         main(["init", "shop"])
     assert ended.value.code == DONE
     assert (tmp_path / "shop/project.yml").is_file()
-    assert "cd shop " in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "cd shop " in printed
+    page = Path(__file__).parents[3] / "docs/commands/init.md"
+    assert printed.splitlines()[0] in page.read_text().splitlines()
 
 
 def test_creates_a_project_in_a_given_folder(tmp_path: Path) -> None:

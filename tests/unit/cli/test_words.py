@@ -22,6 +22,8 @@ from sqlstream.cli.words import join_selectors
         ("run --available-now --select a b", ["run", "--available-now", "--select", "a b"]),
         ("run --select a b -t prod extra", ["run", "--select", "a b", "-t", "prod", "extra"]),
         ("run --target=prod extra", ["run", "--target=prod", "extra"]),
+        ("run -s a b --parallel a b", ["run", "-s", "a b", "--parallel", "a b"]),
+        ("run --accept-state-change a b --migrate c d", ["run", "--accept-state-change", "a b", "--migrate", "c d"]),
         ("ls --select", ["ls", "--select"]),
         ("ls --select --exclude a", ["ls", "--select", "--exclude", "a"]),
     ],

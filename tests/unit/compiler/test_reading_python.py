@@ -63,7 +63,14 @@ def test_a_python_model_is_compared_by_its_text(tmp_path: Path) -> None:
 
     assert "unmodified" in same["model.shop.large"]
     assert {"modified", "modified.body"} <= new["model.shop.large"]
-    assert python_fingerprint("a = 1\n") == python_fingerprint("a = 1") != python_fingerprint("a = 2")
+
+
+def test_the_fingerprint_of_a_python_model_has_its_code_and_variables() -> None:
+    """Comments and layout do not count, code and the values of variables do."""
+    found = python_fingerprint("a = 1\n", {})
+
+    assert found == python_fingerprint("a = 1  # one", {})
+    assert found not in (python_fingerprint("a = 2", {}), python_fingerprint("a = 1", {"least": "2"}))
 
 
 @pytest.mark.parametrize(

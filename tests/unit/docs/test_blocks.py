@@ -10,13 +10,13 @@ from pathlib import Path
 
 import click
 import pytest
+import yaml
+from command_lines import check_command_line
 from doc_blocks import KINDS, Block, blocks, sqlstream_arguments
 from doc_runs import copied_examples, fresh_shop, missing_lines, needs_spark, normalize, run_block
 
 from sqlstream.app.loading.load import try_load
 from sqlstream.app.request import ProjectRequest
-from sqlstream.cli.main import cli
-from sqlstream.cli.words import join_selectors
 from sqlstream.codes import BRIEF, CODES
 
 ROOT_FILES = ("project.yml", "sources.yml", "sinks.yml", "selectors.yml")
@@ -60,15 +60,8 @@ def test_every_command_is_valid(line: str) -> None:
     assert arguments is not None
     if set(arguments[:1]) <= {"--version", "--help", "COMMAND"}:
         return
-    context = click.Context(cli, info_name="sqlstream")
-    command: click.Command = cli
-    rest = join_selectors(arguments)
-    while isinstance(command, click.Group):
-        _, found, rest = command.resolve_command(context, rest)
-        assert found is not None
-        command = found
     try:
-        command.make_context(command.name, rest)
+        check_command_line(arguments)
     except click.exceptions.Exit:
         return  # --help
     except click.BadParameter as error:
@@ -99,13 +92,19 @@ def files_of(text: str) -> dict[str, str]:
     parts = re.split(r"(?m)^# (\w+\.yml)\n", text)
     if len(parts) == 1:
         keys = set(re.findall(r"(?m)^(\w+):", text))
-        is_list = re.search(r"(?m)^(sources|sinks|models|seeds|unit_tests):\n  - ", text)
+        is_list = re.search(r"(?m)^(sources|sinks|models|seeds|exposures|unit_tests):\n  - ", text)
         parts = ["", "selectors.yml" if keys == {"selectors"} else "more.yml" if is_list else "project.yml", text]
     files = {"project.yml": "name: documented\n"}
     for name, part in zip(parts[1::2], parts[2::2], strict=True):
         has_name = name != "project.yml" or re.search(r"(?m)^name:", part)
         files[name if name in ROOT_FILES else f"models/{name}"] = part if has_name else f"name: documented\n{part}"
     return files
+
+
+@pytest.mark.parametrize("block", named(blocks("yml")))
+def test_files_of_other_tools_are_yaml(block: Block) -> None:
+    """A YAML file of another tool is valid YAML."""
+    assert yaml.safe_load(block.text)
 
 
 @pytest.mark.parametrize("block", named([block for block in blocks("yaml") if block.page != WHOLE_PROJECT]))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
+from sqlstream.project.docs import DocsBlock
 from sqlstream.project.loading import LoadResult, load_project
 from sqlstream.project.secrets import SecretName, SecretText
 from sqlstream.project.values import Project, RenderYaml
@@ -17,8 +19,24 @@ _EXPRESSION = re.compile(r"\{\{ (\w+)\('?([^')]*)'?\) \}\}")
 
 def make_render(variables: Mapping[str, object], target: str | None) -> RenderYaml:
     """Returns a renderer of `{{ var('x') }}`, `{{ secret('X') }}` and `{{ target() }}`."""
+    return _Renderer(variables, target)
 
-    def render(text: str, location: Location, *, secrets: bool) -> object:
+
+@dataclass(frozen=True)
+class _Renderer:
+    """Renders calls of a function with one name. It ignores docs blocks."""
+
+    variables: Mapping[str, object]
+    target: str | None
+
+    def with_docs(self, blocks: Sequence[DocsBlock]) -> RenderYaml:
+        """Returns the same renderer."""
+        return self
+
+    def __call__(self, text: str, location: Location, *, secrets: bool) -> object:
+        """Returns the rendered text."""
+        variables, target = self.variables, self.target
+
         def value(match: re.Match[str]) -> object:
             kind, name = match.groups()
             if kind == "target":
@@ -31,8 +49,6 @@ def make_render(variables: Mapping[str, object], target: str | None) -> RenderYa
 
         whole = _EXPRESSION.fullmatch(text)
         return value(whole) if whole else _EXPRESSION.sub(lambda match: str(value(match)), text)
-
-    return render
 
 
 def write_project(root: Path, files: Mapping[str, str | bytes]) -> Path:

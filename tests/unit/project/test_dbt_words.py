@@ -18,6 +18,7 @@ from sqlstream.project.configuration.documents import (
     SourceDocument,
     TableDocument,
 )
+from sqlstream.project.configuration.freshness import SourceConfigDocument
 from sqlstream.project.configuration.validate import allowed_keys
 from sqlstream.project.dbt_words import KEYS_BY_PLACE, replacement_for_value
 from sqlstream.project.files.files import find_project_root
@@ -31,6 +32,7 @@ DOCUMENTS = (
     ResourceDocument,
     SeedConfig,
     SeedProperties,
+    SourceConfigDocument,
     SourceDocument,
     TableDocument,
     UnitTestsDocument,

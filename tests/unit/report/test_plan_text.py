@@ -8,6 +8,7 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.report.plan import plan_json, plan_markdown, plan_text
 from sqlstream.state.changes import Change
+from sqlstream.state.downstream.breaks import Break, BreakKind
 from sqlstream.state.verdicts import ProjectPlan, QueryVerdict, Verdict
 
 FINDING = Finding(
@@ -25,6 +26,11 @@ REFUSED = QueryVerdict(
     sql=(("totals", "select a\nfrom b\n", "select c\nfrom b\n"),),
     reads_again=("shop.orders: 2 files, 1.2 kB",),
     shared_with=(("clean", ("counts", "plain")),),
+    columns=("column `a` was removed",),
+    breaks=(
+        Break(BreakKind.SINK, "lake", "column `a` was removed"),
+        Break(BreakKind.EXPOSURE, "board", "it reads `totals`, whose column `a` was removed", "Ada"),
+    ),
 )
 RESUMED = QueryVerdict(
     "counts", Verdict.RESUME, "its state stays", 2, 1, changes=(Change("the SQL of `counts` changed", "counts"),)
@@ -47,9 +53,12 @@ def test_the_text_begins_with_what_is_refused() -> None:
         "    -select a\n"
         "    +select c\n"
         "     from b\n"
+        "  output: column `a` was removed\n"
         "  setting: spark.sql.shuffle.partitions stays 2\n"
         "  a full refresh would read shop.orders: 2 files, 1.2 kB\n"
         "  clean is also read by counts, plain\n"
+        "  breaks sink lake: column `a` was removed\n"
+        "  breaks exposure board (owner: Ada): it reads `totals`, whose column `a` was removed\n"
         "\n"
         "resume: counts (v2, 1 batch)\n"
         "  its state stays\n"
@@ -59,6 +68,17 @@ def test_the_text_begins_with_what_is_refused() -> None:
         "\n"
         "Plan for target prod (Spark 4.3.0 compared the plans): 2 unchanged, 1 resume, 1 refuse"
     )
+
+
+def test_distant_changes_of_sql_are_apart() -> None:
+    """A line of dots replaces unchanged lines between two differences, and a removed comment is a difference."""
+    before = "-- old\nselect a,\n  b,\n  c\nfrom d\nwhere e\n"
+    after = "select a,\n  b,\n  c\nfrom d\nwhere f\n"
+    query = QueryVerdict("one", Verdict.RESUME, "its state stays", sql=(("one", before, after),))
+    lines = ["--- old", " select a,", "...", " from d", "-where e", "+where f"]
+
+    assert "\n".join(f"    {line}" for line in lines) in plan_text(ProjectPlan("prod", (query,)))
+    assert "\n".join(["# one", *lines, "```"]) in plan_markdown(ProjectPlan("prod", (query,)))
 
 
 def test_a_setting_without_effect_is_shown_for_unchanged_queries() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from run_events import BATCH, BIG, FAILURE
 
 from sqlstream.report.runs.live import LiveReporter
+from sqlstream.report.runs.text import Counts
 from sqlstream.state.runs.events import (
     Notice,
     QueriesSelected,
@@ -53,7 +54,7 @@ def test_the_final_table_has_all_figures() -> None:
     assert "batch 0:" not in text
     row = last_table(text)[2].split()
     assert row[:4] == ["big", "success", "0", "1,234"]
-    summary = reporter.summary((BIG,), 0, Path("/project"))
+    summary = reporter.summary((BIG,), Counts(), Path("/project"))
     assert summary == "\nbig -> .sqlstream/local/big\n\nDone. PASS=1 WARN=0 ERROR=0 SKIP=0 TOTAL=1"
 
 
@@ -90,7 +91,7 @@ def test_a_console_sink_has_the_terminal_to_itself() -> None:
 
     assert "big batch 0: 1,234 rows in" in text
     assert "query " not in text
-    assert reporter.summary((BIG,), 0, Path("/project")) is None
+    assert reporter.summary((BIG,), Counts(), Path("/project")) is None
 
 
 def test_nothing_is_drawn_before_the_first_query_starts() -> None:

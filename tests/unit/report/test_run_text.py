@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from run_events import BATCH, BIG, EVENTS, LATE, POOR, RESULTS
 
-from sqlstream.report.runs.text import TextReporter, batch_text, done_line, memory_text, summary_text
+from sqlstream.report.runs.text import Counts, TextReporter, batch_text, done_line, memory_text, summary_text
 from sqlstream.state.runs.events import QueryStarted, RunEvent, Status, TableShown
 
 
@@ -82,7 +82,7 @@ def test_nested_values_of_a_memory_table_are_shown_as_json() -> None:
 
 def test_the_summary_has_a_row_for_each_query() -> None:
     """The summary has one row per query, with paths relative to the project and `-` for unknown values."""
-    assert summary_text(RESULTS, 1, Path("/project")) == (
+    assert summary_text(RESULTS, Counts(1), Path("/project")) == (
         "\n"
         "query   status    batches   rows in   rows out     duration   output\n"
         "──────────────────────────────────────────────────────────────────────────────────\n"
@@ -96,7 +96,7 @@ def test_the_summary_has_a_row_for_each_query() -> None:
 
 def test_a_query_without_an_output_path_has_a_dash() -> None:
     """A query without an output path, such as a console or noop sink, shows a dash."""
-    assert summary_text([replace(BIG, output=None)], 0, Path("/project")).split("\n")[3].endswith(" -")
+    assert summary_text([replace(BIG, output=None)], Counts(), Path("/project")).split("\n")[3].endswith(" -")
 
 
 @pytest.mark.parametrize(
@@ -111,4 +111,4 @@ def test_the_last_line_counts_as_dbt_does(statuses: tuple[Status, ...], warnings
     """The last line counts as in dbt; a query that is stopped in a batch counts as passed, because it can resume."""
     results = [replace(POOR if status is Status.ERROR else LATE, status=status) for status in statuses]
 
-    assert done_line(results, warnings) == expected
+    assert done_line(results, Counts(warnings)) == expected

@@ -41,6 +41,7 @@ def test_a_result_is_plain_json() -> None:
         "output": "/data/orders",
         "checkpoint": "/data/queries/orders/v1/checkpoint",
         "error": None,
+        "reason": None,
     }
 
 

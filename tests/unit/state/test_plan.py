@@ -129,13 +129,19 @@ def test_accepting_without_a_change_has_no_effect() -> None:
         (("noop", None), ("parquet", "per_hour")),
         (("jdbc", "per_hour"), ("jdbc", "hourly")),
         (("parquet", "per_hour"), ("sqlite", "per_hour.sqlite")),
+        (("parquet", "per_hour"), ("console", None)),
+        (("parquet", "per_hour"), ("noop", None)),
+        (("jdbc", "per_hour"), ("kafka", None)),
+        (("console", None), ("kafka", None)),
+        (("kafka", None), ("python", "probe:write")),
+        (("python", "probe:write"), ("python", "probe:other")),
         (("delta", "per_hour"), ("delta", "hourly")),
     ],
 )
-def test_a_sink_of_files_or_a_table_cannot_change(
-    before: tuple[str, str | None], after: tuple[str, str], stateful: bool, options: StartOptions
+def test_a_sink_cannot_change(
+    before: tuple[str, str | None], after: tuple[str, str | None], stateful: bool, options: StartOptions
 ) -> None:
-    """A sink cannot become other files or another table, which would lack earlier rows; no option accepts it."""
+    """Another sink would lack the rows of the earlier batches; no option accepts it."""
     old = replace(STATEFUL, stateful=stateful, sink_format=before[0], sink_path=before[1])
     new = replace(STATEFUL, stateful=stateful, sink_format=after[0], sink_path=after[1])
 
@@ -150,11 +156,70 @@ def test_a_full_refresh_may_change_the_sink() -> None:
     assert plan(replace(STATEFUL, sink_path="hourly"), USED, REFRESH).action is Action.REFRESH
 
 
-def test_a_sink_without_files_can_replace_a_file_sink() -> None:
-    """A sink without files can replace a file sink, and the ledger records it."""
+def test_sinks_that_keep_no_rows_can_replace_each_other() -> None:
+    """No row is missing where none is kept, and the ledger records the new sink."""
+    old = ledger_of(replace(STATEFUL, sink_format="noop", sink_path=None))
     console = replace(STATEFUL, sink_format="console", sink_path=None)
 
-    assert plan(console, USED) == QueryPlan(Action.RESUME, 1, writes_ledger=True)
+    assert plan(console, replace(USED, ledger=old)) == QueryPlan(Action.RESUME, 1, writes_ledger=True)
+
+
+def test_a_ledger_without_the_topic_matches_any_topic() -> None:
+    """A ledger of an early sqlstream does not have the topic of a Kafka sink."""
+    old, new = (replace(STATEFUL, sink_format="kafka", sink_path=None, sink_address=each) for each in (None, "totals"))
+
+    assert plan(new, replace(USED, ledger=ledger_of(old))).action is Action.RESUME
+
+
+TABLE = replace(
+    STATEFUL,
+    sink_format="jdbc",
+    sink_path="totals",
+    columns=(OutputColumn("kind", "string"), OutputColumn("n", "bigint")),
+    unique_key=("kind",),
+)
+"""A query that replaces rows of a table."""
+RENAMED = replace(TABLE, columns=(OutputColumn("category", "string"), OutputColumn("n", "bigint")))
+
+
+@pytest.mark.parametrize("options", [NONE, ACCEPT])
+@pytest.mark.parametrize("sink", ["jdbc", "sqlite", "delta", "iceberg"])
+@pytest.mark.parametrize(
+    ("old", "new", "fix"),
+    [
+        (TABLE, replace(RENAMED, unique_key=("category",)), "set unique_key back to [kind], and select kind again"),
+        (TABLE, replace(TABLE, unique_key=("kind", "n")), "set unique_key back to [kind]; or "),
+        (TABLE, replace(TABLE, unique_key=()), "set unique_key back to [kind]; or "),
+        (
+            replace(TABLE, unique_key=None),
+            replace(RENAMED, unique_key=("category",)),
+            "restore the old unique_key; or ",
+        ),
+    ],
+)
+def test_rows_of_a_table_keep_their_key(
+    old: QueryIdentity, new: QueryIdentity, fix: str, sink: str, options: StartOptions
+) -> None:
+    """With another unique_key, the rows of the earlier batches would not be replaced; no option accepts it."""
+    old, new = (replace(each, sink_format=sink) for each in (old, new))
+
+    (finding,) = findings(new, replace(USED, ledger=ledger_of(old)), options)
+
+    assert finding.code == "output-columns"
+    assert finding.fix.startswith(fix)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (replace(TABLE, unique_key=("kind", "n")), replace(TABLE, unique_key=("N", "kind"))),
+        (replace(TABLE, unique_key=None), TABLE),
+        (replace(TABLE, sink_format="parquet"), replace(TABLE, sink_format="parquet", unique_key=())),
+    ],
+)
+def test_the_same_key_resumes(old: QueryIdentity, new: QueryIdentity) -> None:
+    """The order and letter case of a key, and a key that the sink ignores, make no difference."""
+    assert plan(new, replace(USED, ledger=ledger_of(old))).action is Action.RESUME
 
 
 def test_another_spelling_of_a_path_is_no_change() -> None:

@@ -53,6 +53,9 @@ class Connection(Protocol):
     def first(self, query: str) -> Sequence[object] | None:
         """Returns the first row of a query, None without rows."""
 
+    def all(self, query: str) -> Sequence[Sequence[object]]:
+        """Returns all rows of a query."""
+
     def commit(self) -> None:
         """Ends the transaction."""
 

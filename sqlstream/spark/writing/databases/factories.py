@@ -3,26 +3,45 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
+from sqlstream.compiler.compiled import Output
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.databases.dialects import dialect_of
 from sqlstream.project.databases.sqlite import SQLITE
-from sqlstream.spark.secrets import MASK
+from sqlstream.spark.secrets import MASK, Secrets
 from sqlstream.spark.storage.storage import FILE_URI
+from sqlstream.spark.writing.databases.database import Database
 from sqlstream.spark.writing.databases.jdbc_database import JdbcDatabase
 from sqlstream.spark.writing.databases.sqlite_file import SqliteFile
 from sqlstream.spark.writing.databases.writer import DatabaseWriter
 from sqlstream.spark.writing.micro_batches import BatchWriter, SinkTarget
+from sqlstream.state.layout import output_table
+from sqlstream.state.versions.places import split_sqlite_place
 
 _PASSWORD_IN_URL = re.compile(r"(?i)(?:password=([^&;]+)|//[^/@:]+:([^/@]+)@)")
 
 
 def sqlite_writer(target: SinkTarget) -> BatchWriter:
-    """Returns the writer of a table in a file, which has the name of the query."""
-    path = FILE_URI.sub("", target.place or "")
-    return DatabaseWriter(target, SqliteFile(Path(path), SQLITE.quote(target.model.query_id)))
+    """Returns the writer of a table in a file, which has the name of the query or of its version."""
+    return DatabaseWriter(target, sqlite_file(target.place or "", target.model.query_id))
+
+
+def sqlite_file(place: str, query_id: str) -> SqliteFile:
+    """Returns the table of a version that writes to `place`."""
+    path, version = split_sqlite_place(FILE_URI.sub("", place))
+    table = SQLITE.quote(query_id)
+    if version is None:
+        return SqliteFile(Path(path), table)
+    earlier = Path(f"{path}.v{version}")  # before versions shared a file
+    return (
+        SqliteFile(earlier, table)
+        if earlier.exists()
+        else SqliteFile(Path(path), output_table(table, version, is_published=True))
+    )
 
 
 def jdbc_writer(target: SinkTarget) -> BatchWriter | None:
@@ -30,21 +49,47 @@ def jdbc_writer(target: SinkTarget) -> BatchWriter | None:
 
     Raises: FindingsError for a stream into a database that sqlstream cannot write.
     """
-    options = target.secrets.resolve_all(target.output.options)
-    dialect = dialect_of(target.output.format, options)
-    if dialect is None:
+    database = jdbc_database(target.output, target.place or "", target.frame.sparkSession, target.secrets)
+    if database is None:
         if target.model.streaming:
             raise FindingsError([_unknown_database(target)])
+        return None
+    return DatabaseWriter(target, database)
+
+
+def jdbc_database(output: Output, table: str, session: SparkSession, secrets: Secrets) -> JdbcDatabase | None:
+    """Returns a table of the database of a sink, None for a database that sqlstream cannot write."""
+    options = secrets.resolve_all(output.options)
+    dialect = dialect_of(output.format, options)
+    if dialect is None:
         return None
     passwords = _passwords(options)
 
     def redact(text: str) -> str:
         for password in passwords:
             text = text.replace(password, MASK)
-        return target.secrets.redact(text)
+        return secrets.redact(text)
 
-    session = target.frame.sparkSession
-    return DatabaseWriter(target, JdbcDatabase(dialect, target.place or "", session, options, redact))
+    return JdbcDatabase(dialect, table, session, options, redact)
+
+
+def is_known_database(output: Output, secrets: Secrets) -> bool:
+    """Returns whether sqlstream itself writes to the database of a sink.
+
+    Raises: FindingsError if a secret is not set.
+    """
+    missing = secrets.missing(output.options, output.location)
+    if missing:
+        raise FindingsError(missing)
+    return dialect_of(output.format, secrets.resolve_all(output.options)) is not None
+
+
+def plain_table(
+    output: Output, place: str, query_id: str, session: Callable[[], SparkSession], secrets: Secrets
+) -> Database:
+    """Returns the table with the plain name in a database that sqlstream writes, without a connection to it."""
+    database = jdbc_database(output, place, session(), secrets) if output.database_table else None
+    return database or sqlite_file(place, query_id)
 
 
 def _passwords(options: Mapping[str, str]) -> list[str]:

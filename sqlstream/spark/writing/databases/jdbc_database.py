@@ -78,8 +78,11 @@ class _JdbcSession:
             self.connection.run(statement)
 
     def first(self, query: str) -> tuple[str | None, ...] | None:
+        return next(iter(self.all(query)), None)
+
+    def all(self, query: str) -> list[tuple[str | None, ...]]:
         with self.database.errors():
-            return next(iter(self.connection.all(query)), None)
+            return self.connection.all(query)
 
     def commit(self) -> None:
         with self.database.errors():

@@ -22,6 +22,7 @@ from sqlstream.project.types.types import type_name
 from sqlstream.spark.reading.type_text import type_text
 from sqlstream.spark.writing.databases.database import Connection, Database, DatabaseError
 from sqlstream.spark.writing.databases.existing import check_table
+from sqlstream.spark.writing.databases.publishing.publish import check_writable
 from sqlstream.spark.writing.keys import RefusedRowsError
 from sqlstream.spark.writing.micro_batches import MicroBatch, SinkTarget, discard
 
@@ -41,16 +42,22 @@ class DatabaseWriter:
         self._replaces = not target.model.streaming or self._config.output_mode == "complete"
 
     def open(self) -> None:
-        """Creates the table, or checks that the existing one has the columns and the key of the query.
+        """Creates the table of a stream, or checks that the existing one has the columns and the key of the query.
+
+        The table of a batch model is created with its rows: a version whose table exists has its output.
 
         Raises: FindingsError, DatabaseError.
         """
         layout = self._layout()
         with closing(self._database.connect()) as connection:
+            model, output = self._target.model, self._target.output
+            plain = output.database_table or self._database.dialect.quote(model.query_id)
+            check_writable(connection, self._database, model, plain)
             connection.run(BatchRecord(self._database.dialect, "", self._database.schema).create)
             found = connection.find_table(self._database.table)
             if found is None:
-                connection.run(create_table(layout))
+                if self._target.model.streaming:
+                    connection.run(create_table(layout))
                 return
             for statement in check_table(self._target, self._database, layout, found):
                 connection.run(statement)
@@ -78,9 +85,16 @@ class DatabaseWriter:
                     connection.rollback()  # first: in MySQL, DROP TABLE commits the transaction
                     connection.drop_staging(staging)
 
+    def last_batch(self, query_id: str) -> int:
+        """Returns the last batch of a query that the database has recorded, -1 without one. Raises: DatabaseError."""
+        record = BatchRecord(self._database.dialect, query_id, self._database.schema)
+        with closing(self._database.connect()) as connection:
+            return _last_batch(connection.first(record.find))
+
     def _apply(
         self, connection: Connection, layout: TableLayout, staging: str, batch: MicroBatch, record: BatchRecord
     ) -> None:
+        created = self._table_of_batch_model(connection, layout)
         connection.begin()
         if self._target.model.streaming:
             add, find = record.lock(batch.model)
@@ -90,9 +104,15 @@ class DatabaseWriter:
             connection.run(record.update(batch.id))
         if layout.keys:
             self._check_keys(connection.first(wrong_keys(layout, staging)))
-        for statement in apply_batch(layout, staging, replaces=self._replaces):
+        for statement in (*created, *apply_batch(layout, staging, replaces=self._replaces)):
             connection.run(statement)
         connection.commit()
+
+    def _table_of_batch_model(self, connection: Connection, layout: TableLayout) -> list[str]:
+        """Returns the statement that creates the table of a batch model, if it does not exist."""
+        if self._target.model.streaming or connection.find_table(layout.table) is not None:
+            return []
+        return [create_table(layout)]
 
     def _layout(self) -> TableLayout:
         dialect, keys = self._database.dialect, {key.lower() for key in self._config.unique_key}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,43 @@ of a watermark.
 
 OPERANDS = "aggregates in the order of operands"
 OTHERS = {OPERANDS: (aggregation("k, sum(v) + count(*) as n"), aggregation("k, count(*) + sum(v) as n"))}
+COUNTS = "k, count(v) as n"
+FILTERS = {
+    "another filter on a column": ("v > 1", "v > 3"),
+    "a filter that selects more": ("v > 1", "v > 1 or g = 'x'"),
+    "nulls": ("v is null", "v is not null"),
+    "a null that passes": ("g <> 'x'", "g <> 'x' or g is null"),
+    "a null-safe comparison": ("v <> 2", "not (v <=> 2)"),
+    "nested conditions": ("not (v > 1 and (g = 'x' or d < 1.5))", "not (v > 1 and (g = 'x' or d <= 1.5))"),
+    "a longer list": ("v in (1, 2)", "v in (1, 2, 3)"),
+    "a key and another column": ("v > 1", "v > 1 and (k = 'a' or v > 2)"),
+}
+"""Filters of which some row passes only one."""
+
+SAME_FILTERS = {
+    "a filter that follows from another one": ("v > 1", "v > 1 and v > 0"),
+    "a negated comparison": ("v > 1", "not v <= 1"),
+    "a list of one": ("v = 1", "v in (1)"),
+    "a literal of another type": ("v > 1", "v > 1.5 or v = 2"),
+    "a filter on keys in update mode": ("v > 1", "v > 1 and k <> 'a'"),
+    "a filter on keys that another one selects": ("k in ('a', 'b')", "k = 'a'"),
+    "a filter that nothing passes": ("v > 1", "v > 1 and v < 0"),
+    "filters that nothing passes": ("v > 1 and v < 0", "v = 1 and v = 2"),
+    "a comparison of columns": ("v > 1", "v > id"),
+    "a text as a number": ("v > 1", "v > '3'"),
+    "a time": ("v > 1", "ts > timestamp '2024-01-01'"),
+}
+"""Filters that Spark may take for the same ones, or that are not plain."""
+
+
+def counted(pairs: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
+    """Returns aggregations with these filters."""
+    where = {name: [aggregation(COUNTS, f"where {each}") for each in both] for name, both in pairs.items()}
+    return {name: (before, after) for name, (before, after) in where.items()}
+
+
+OTHERS |= counted(FILTERS)
+ONLY_SPARK_CAN_TELL |= counted(SAME_FILTERS)
 SAME = {
     "a HAVING on a key and a WHERE": (
         aggregation("k, count(*) as n", "where k > 'a'"),
@@ -169,6 +207,12 @@ def test_an_operator_below_another_one_needs_spark(tmp_path: Path) -> None:
     assert {name: verdict.verdict for name, verdict in found.items()} == {
         edit.name: Verdict.UNDECIDED for edit in APPENDED
     }
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_filters_that_select_other_rows_are_refused(name: str, pairs: dict[str, Verdict]) -> None:
+    """A row that passes only one of two filters decides, however Spark writes them."""
+    assert pairs[name] is Verdict.REFUSE
 
 
 @pytest.mark.parametrize("name", ONLY_SPARK_CAN_TELL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sqlstream.state.versions.places import place_of
-from sqlstream.state.versions.versions import Versions, VersionsUnreadableError, read_parts
+from sqlstream.state.versions.versions import MOST_SWITCHES, Switch, Versions, VersionsUnreadableError, read_parts
 
 
 def test_without_a_file_the_newest_version_is_current() -> None:
@@ -13,9 +13,26 @@ def test_without_a_file_the_newest_version_is_current() -> None:
     assert read_parts(None, 3, "x") == Versions(3)
 
 
+SWITCH = Switch("2024-01-01T00:00:00+00:00", "promote", 2, 1)
+
+
+def test_the_last_switches_are_kept() -> None:
+    """The file lists a limited number of promotions and rollbacks, the newest last."""
+    parts = Versions(1, parallel=2)
+    for _ in range(MOST_SWITCHES):
+        promoted = parts.promoted()
+        assert promoted is not None
+        back = promoted.recorded("promote", parts, "now").rolled_back()
+        assert back is not None
+        parts = back.recorded("rollback", promoted.recorded("promote", parts, "now"), "later")
+
+    assert len(parts.history) == MOST_SWITCHES
+    assert parts.history[-2:] == (Switch("now", "promote", 2, 1), Switch("later", "rollback", 1, 2))
+
+
 def test_parts_survive_their_file() -> None:
     """What is written is read back."""
-    parts = Versions(2, parallel=3, previous=1)
+    parts = Versions(2, parallel=3, previous=1, published=("orders",), history=(SWITCH,))
     assert read_parts(parts.to_json(), 9, "x") == parts
 
 
@@ -29,24 +46,24 @@ def test_promotion_and_rollback_are_inverse() -> None:
     """A version that was rolled back can be promoted again."""
     beside = Versions(1).beside(2)
     promoted = beside.promoted()
-    assert promoted == Versions(2, previous=1)
+    assert promoted == Versions(2, previous=1, published=())
     assert promoted is not None
-    assert promoted.rolled_back() == Versions(1, parallel=2)
+    assert promoted.rolled_back() == Versions(1, parallel=2, published=())
     assert (Versions(1).promoted(), Versions(1).rolled_back()) == (None, None)
 
 
 def test_a_rollback_loses_no_version() -> None:
     """If a version runs beside the current one, a second rollback returns to where it was."""
-    parts = Versions(2, parallel=3, previous=1)
+    parts = Versions(2, parallel=3, previous=1, published=("orders",))
     back = parts.rolled_back()
-    assert back == Versions(1, parallel=3, previous=2)
+    assert back == Versions(1, parallel=3, previous=2, published=("orders",))
     assert back is not None
     assert (back.rolled_back(), back.highest) == (parts, 3)
 
 
 def test_a_full_refresh_can_be_rolled_back() -> None:
     """The version before is kept, and so is a parallel one."""
-    assert Versions(1, parallel=2).refreshed(3) == Versions(3, parallel=2, previous=1)
+    assert Versions(1, parallel=2).refreshed(3) == Versions(3, parallel=2, previous=1, published=())
     assert Versions(3, previous=1).refreshed(3) == Versions(3, previous=1)
 
 
@@ -56,3 +73,8 @@ def test_a_full_refresh_can_be_rolled_back() -> None:
 def test_each_version_has_its_own_output(version: int, place: str) -> None:
     """Version 1 writes to the plain path, later versions to their own paths."""
     assert place_of("s3a://bucket/orders", version) == place
+
+
+def test_the_first_version_has_its_own_path_once_another_one_is_published() -> None:
+    """The plain path then shows readers the current version."""
+    assert place_of("/data/orders", 1, is_published=True) == "/data/orders.v1"

@@ -1,0 +1,147 @@
+"""`sqlstream backfill`: writes history that a stream has left out into its sink, as batches of the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlstream.app.backfilling.batches import HistoryWriter
+from sqlstream.app.backfilling.checks import check_model, check_plan, open_batch
+from sqlstream.app.backfilling.history import HistoryFinder
+from sqlstream.app.backfilling.request import BackfillRequest, backfill_arguments
+from sqlstream.app.loading.load import Loaded, load
+from sqlstream.app.replaying.parts import static_names
+from sqlstream.app.request import RunRequest
+from sqlstream.app.running.jars import session_connectors
+from sqlstream.app.running.ready import CheckContext, CheckedQuery, check_all, storage_location
+from sqlstream.app.running.session import check_java, check_target, start_session
+from sqlstream.app.running.signals import StopRequestedError, StopSignals, stop_signals
+from sqlstream.app.running.stored_query import terminal_model
+from sqlstream.app.runs.short_commands import ShortCommand
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.errors import FindingsError, UsageError
+from sqlstream.project.wording import quoted, quoted_list
+from sqlstream.spark.jvm.session import FINITE_RUN_JVM, stop_spark
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.storage.query_locks import NoLocks, QueryLocks
+from sqlstream.spark.storage.storage import storage_problems
+from sqlstream.state.backfill.ranges import in_batches
+from sqlstream.state.results.backfill import Backfilled, BackfilledBatch
+
+
+def backfill_query(request: BackfillRequest) -> Backfilled:
+    """Writes the history of a query that its stream has not read and will not read, each row once, and returns what was
+    written. First completes a backfill that was interrupted.
+
+    Raises: FindingsError if the query cannot be backfilled, or runs; UsageError if the model is not terminal.
+    """
+    loaded = load(request.project)
+    model = terminal_model(loaded, request.model)
+    check_model(loaded, model)
+    with (
+        nullcontext() if request.dry_run else _recorded(loaded, model, request),
+        _checked(loaded, model, request) as found,
+    ):
+        return _Backfilling(*found, request).run()
+
+
+@contextmanager
+def _recorded(loaded: Loaded, model: CompiledModel, request: BackfillRequest) -> Iterator[None]:
+    """Records the backfill in run_results.json, where `retry` finds it if it fails or is killed."""
+    project = loaded.compiled.project
+    command = ShortCommand(project.root, project.target.name, backfill_arguments(request))
+    entry = {"unique_id": model.unique_id, "model": model.name, "kind": "backfill"}
+    command.write([{**entry, "status": "running"}], succeeded=None)
+    try:
+        yield
+    except BaseException as error:
+        findings = error.findings if isinstance(error, FindingsError) else ()
+        command.write([{**entry, "status": "error"}], succeeded=False, findings=findings)
+        raise
+    command.write([{**entry, "status": "success"}], succeeded=True)
+
+
+@contextmanager
+def _checked(
+    loaded: Loaded, model: CompiledModel, request: BackfillRequest
+) -> Iterator[tuple[CheckedQuery, CheckContext, StopSignals]]:
+    """Yields the query, checked as a run checks it, and locked. A dry run locks nothing. Raises: FindingsError."""
+    secrets, project = Secrets(request.project.env), request.project
+    with ExitStack() as stack, _interrupts():
+        signals = stack.enter_context(stop_signals())
+        check_target(loaded)
+        check_java(project.env, signals)
+        connectors = session_connectors(loaded, secrets, project.env, project.notify, [model.unique_id])
+        locks = stack.enter_context((NoLocks if request.dry_run else QueryLocks)(secrets, project.notify))
+        project.notify(f"Starting Spark to {'plan the backfill of' if request.dry_run else 'backfill'} {model.name}")
+        runtime = start_session(loaded, secrets, purpose=FINITE_RUN_JVM, connectors=connectors, console_to_stderr=True)
+        stack.callback(stop_spark, runtime)  # before the locks are released: until then the query may write
+        signals.install()
+        checks = CheckContext(loaded, RunRequest(project), runtime, secrets, locks, is_backfill=True)
+        (query,) = check_all(checks, [model], signals)
+        stack.callback(query.query.release)
+        with storage_problems(query.root, storage_location(loaded, model), secrets):
+            yield query, checks, signals
+
+
+@contextmanager
+def _interrupts() -> Iterator[None]:
+    """Converts a requested stop to KeyboardInterrupt."""
+    try:
+        yield
+    except StopRequestedError as error:
+        raise KeyboardInterrupt from error
+
+
+@dataclass(frozen=True)
+class _Backfilling:
+    query: CheckedQuery
+    checks: CheckContext
+    signals: StopSignals
+    request: BackfillRequest
+
+    def run(self) -> Backfilled:
+        record, last = self.query.backfills(self.checks), self.query.state.last_commit
+        begun = record.unfinished(last)
+        check_plan(self.query)
+        open_batch(self.query, self.checks, begun)
+        writer = HistoryWriter(self.query, self.checks, self.signals, record, last)
+        done: list[BackfilledBatch] = []
+        if begun is not None and not self.request.dry_run:
+            done.append(writer.complete(begun))
+        elif self.request.only_complete:
+            raise UsageError("give a range with --from and --to, or all history with --full-range")
+        finder = HistoryFinder(self.query, self.checks.runtime, self.checks.secrets, writer.record, self.request.times)
+        for sources in in_batches({} if self.request.only_complete else finder.find()):
+            self.signals.check()
+            if self.request.dry_run:
+                done.append(BackfilledBatch(last + len(done) + 1, sources))
+            else:
+                done.append(writer.write(sources, *self._limits))
+        model = self.query.query.model
+        return Backfilled(
+            model.name, self.query.plan.version, *self._limits, tuple(done), self.request.dry_run, tuple(self._notes())
+        )
+
+    @property
+    def _limits(self) -> tuple[str | None, str | None]:
+        since, until = self.request.since, self.request.until
+        return (None if since is None else _text(since)), (None if until is None else _text(until))
+
+    def _notes(self) -> Iterator[str]:
+        query = self.query.query
+        compiled, model = query.compiled, query.model
+        static = static_names(compiled, model)
+        if static:
+            yield f"{quoted_list(static)} {'is' if len(static) == 1 else 'are'} read as of now"
+        kept = [table for table in compiled.tables_of(model.unique_id) if table.on_corrupt == "quarantine"]
+        for table in kept:
+            yield f"corrupt records of {quoted(table.full_name)} are left out; backfill the query of its quarantine too"
+        if any(output.format == "kafka" for output in model.outputs):
+            yield "Kafka gets each row at least once: after an interruption, some can be there twice"
+
+
+def _text(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

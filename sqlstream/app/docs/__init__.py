@@ -1,0 +1,1 @@
+"""`sqlstream docs`: the documentation site of a project, from its compiled form."""

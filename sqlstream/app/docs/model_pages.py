@@ -1,0 +1,133 @@
+"""The pages of models: SQL, columns with lineage, configuration, guarantees, and when rows are emitted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+from sqlstream.app.loading.load import LoadAttempt
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.emission.examples import explain_emission
+from sqlstream.compiler.emission.model_reads import explain_reads
+from sqlstream.compiler.flow.analyse import Analysis, analyse_models
+from sqlstream.compiler.flow.columns import Column, Where
+from sqlstream.compiler.flow.direct import direct_origins
+from sqlstream.compiler.node_ids import sink_id
+from sqlstream.compiler.refusals import is_about
+from sqlstream.compiler.rules.streams.modes import place_in
+from sqlstream.compiler.spark_versions import rules_apply
+from sqlstream.location import Location
+from sqlstream.project.formats.guarantees import guarantee_of
+from sqlstream.project.values import DeclaredColumn
+from sqlstream.report.emission import emission_text
+from sqlstream.web.site.markdown import markdown_html, markdown_words
+
+
+class ModelPages:
+    """Makes the entries of models. What needs an analysis of the whole project is computed once."""
+
+    def __init__(self, compiled: CompiledProject, attempt: LoadAttempt, chosen: Collection[str]) -> None:
+        self._compiled = compiled
+        self._errors = attempt.errors
+        self._chosen = chosen
+
+    def entry(self, model: CompiledModel) -> dict[str, Any]:
+        """Returns the entry of a model."""
+        compiled, file = self._compiled, model.file
+        return {
+            "kind": "query" if model.output is not None else "view",
+            "name": model.name,
+            "path": file.path,
+            "folders": list(file.folders),
+            **described(file.description),
+            "tags": list(model.config.tags),
+            "meta": model.config.meta,
+            "streaming": model.streaming,
+            "mode": model.mode,
+            "trigger": str(model.config.trigger) if model.output is not None and model.streaming else None,
+            "stored": model.config.is_stored,
+            "columns": self._columns(model),
+            "config": _shown_config(model.config.plain()),
+            "language": "python" if file.is_python else "sql",
+            "raw": file.text,
+            "compiled": model.sql,
+            "compiled_path": model.compiled_path,
+            "outputs": [self._output(model, index) for index in range(len(model.outputs))],
+            "emission": self._emission(model) if model.output is not None else None,
+            "depends_on": list(compiled.graph.parents[model.unique_id]),
+        }
+
+    def _columns(self, model: CompiledModel) -> list[dict[str, Any]] | None:
+        known = self._compiled.columns.get(model.unique_id)
+        if known is None:
+            return declared_columns(model.file.columns) if model.file.columns else None
+        described_as = {column.name.lower(): column.description for column in model.file.columns}
+        origins = self._origins.get(model.unique_id, {})
+        return [
+            _column(column, described_as.get(column.name.lower(), ""), origins.get(column.name, ())) for column in known
+        ]
+
+    @cached_property
+    def _origins(self) -> Mapping[str, Mapping[str, Collection[tuple[str, str]]]]:
+        return direct_origins(self._compiled, self._chosen)
+
+    @cached_property
+    def _analyses(self) -> Mapping[str, Analysis]:
+        return analyse_models(self._compiled.project, self._compiled.models)
+
+    def _output(self, model: CompiledModel, index: int) -> dict[str, Any]:
+        output = model.outputs[index]
+        guarantee = guarantee_of(output.format, model.mode)
+        return {
+            "sink": sink_id(self._compiled.project.name, output.sink),
+            "name": output.sink,
+            "format": output.format,
+            "place": output.place or output.database_table,
+            "partition_by": list(output.partition_by),
+            "rows": guarantee.rows,
+            "means": guarantee.means,
+        }
+
+    def _emission(self, model: CompiledModel) -> str | None:
+        """Returns the text of `compile --explain`; None for a query that cannot run."""
+        compiled = self._compiled
+        if any(is_about(compiled, error, model) for error in self._errors):
+            return None
+
+        def locate(where: Where, key: str) -> Location:
+            return place_in(compiled, compiled, where, key).location
+
+        tree = self._analyses[model.unique_id].node
+        target = compiled.project.target
+        reads = explain_reads(compiled, model, tree)
+        return emission_text(
+            model, explain_emission(model, tree, target.spark), locate, reads, is_foreseen=rules_apply(target)
+        )
+
+
+def described(description: str) -> dict[str, str]:
+    """Returns a description as HTML and as plain words."""
+    return {"description": markdown_html(description), "words": markdown_words(description)}
+
+
+def declared_columns(columns: Iterable[DeclaredColumn]) -> list[dict[str, Any]]:
+    """Returns declared columns, without lineage."""
+    return [{"name": item.name, "type": item.data_type, **described(item.description)} for item in columns]
+
+
+def _column(column: Column, description: str, origins: Collection[tuple[str, str]]) -> dict[str, Any]:
+    return {
+        "name": column.name,
+        "type": None if column.type is None else str(column.type),
+        "watermark": None if column.event_time is None else column.event_time.delay,
+        **described(description),
+        "from": [list(origin) for origin in sorted(origins)],
+    }
+
+
+def _shown_config(config: Mapping[str, object]) -> dict[str, object]:
+    """Returns the settings that say something: no empty ones, and none that the page shows elsewhere."""
+    return {
+        key: value for key, value in config.items() if key not in ("tags", "meta") and value not in (None, [], {}, ())
+    }

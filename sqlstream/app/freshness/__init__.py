@@ -1,0 +1,1 @@
+"""`source freshness`: the time of the newest data of each source, from files, logs, offsets or a column."""

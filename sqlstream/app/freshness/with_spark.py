@@ -1,0 +1,81 @@
+"""The time of the newest data of sources that only Spark can read: one session, which starts when it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+
+from sqlstream.app.loading.load import Loaded
+from sqlstream.app.running.jars import session_connectors
+from sqlstream.app.running.session import brief_session, check_java, check_target
+from sqlstream.app.running.signals import StopSignals
+from sqlstream.errors import FindingsError
+from sqlstream.project.freshness import Freshness
+from sqlstream.project.unknown_freshness import unknown
+from sqlstream.project.values import SourceTable
+from sqlstream.spark.reading.inputs import NodeReader
+from sqlstream.spark.reading.newest import NewestData
+from sqlstream.spark.reading.sources import Readers
+from sqlstream.spark.secrets import Secrets
+from sqlstream.state.results.freshness import NEVER
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class SparkClock:
+    """Finds the newest data of the sources with the ids `nodes` in one session. `notify` gets progress messages."""
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        nodes: Sequence[str],
+        env: Mapping[str, str],
+        notify: Callable[[str], None],
+        signals: StopSignals,
+    ) -> None:
+        self._loaded, self._nodes, self._env, self._notify, self._signals = loaded, nodes, env, notify, signals
+        self._secrets = Secrets(env)
+        self._running = ExitStack()
+        self._newest: NewestData | None = None
+        self._failure: FindingsError | None = None
+
+    def newest(self, table: SourceTable, freshness: Freshness) -> datetime:
+        """Returns the time of the newest data of `table`, `NEVER` without data.
+
+        Raises: FindingsError; the same one for each table if Spark cannot start.
+        """
+        micros = self._started().micros(table, freshness)
+        if micros is None:
+            return NEVER
+        try:
+            return _EPOCH + timedelta(microseconds=micros)
+        except OverflowError as error:
+            why = "the time of its newest data is beyond the year 9999"
+            raise FindingsError([unknown(table, why, "correct it, or exclude it with `filter`")]) from error
+
+    def close(self) -> None:
+        """Stops Spark if it runs."""
+        self._running.close()
+
+    def _started(self) -> NewestData:
+        if self._failure is not None:
+            raise self._failure
+        if self._newest is None:
+            try:
+                self._newest = self._start()
+            except FindingsError as error:
+                self._failure = error
+                raise
+        return self._newest
+
+    def _start(self) -> NewestData:
+        loaded = self._loaded
+        check_target(loaded)
+        check_java(self._env, self._signals)
+        connectors = session_connectors(loaded, self._secrets, self._env, self._notify, self._nodes)
+        self._notify("Starting Spark")
+        runtime = self._running.enter_context(brief_session(loaded, self._secrets, connectors))
+        self._signals.install()
+        readers = Readers(runtime.session, self._secrets, loaded.compiled.project.root)
+        return NewestData(NodeReader(loaded.compiled, readers))

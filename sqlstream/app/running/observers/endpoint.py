@@ -1,0 +1,111 @@
+"""The HTTP endpoint of a run: metrics for Prometheus, and health for the probes of Kubernetes."""
+
+from __future__ import annotations
+
+import json
+import socket
+import socketserver
+import threading
+from collections.abc import Callable
+from contextvars import copy_context
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+from sqlstream.errors import UsageError
+from sqlstream.state.metrics.health import Health
+
+REQUEST_SECONDS = 10.0
+"""How long a client can take to send its request."""
+
+Metrics = Callable[[str], tuple[bytes, str]]
+"""Returns the metrics and their content type for the value of an Accept header."""
+
+
+class Endpoint:
+    """Answers `/metrics`, `/health/live` and `/health/ready` in background threads, from its creation until `close`.
+
+    Raises: UsageError if it cannot listen there.
+    """
+
+    def __init__(
+        self, host: str, port: int, metrics: Metrics, live: Callable[[], Health], ready: Callable[[], Health]
+    ) -> None:
+        routes = {"/metrics": metrics, "/health/live": _answer(live), "/health/ready": _answer(ready)}
+        try:
+            self._server = _Server((host, port), routes)
+        except (OSError, OverflowError) as error:
+            why = (getattr(error, "strerror", None) or str(error)).lower()
+            raise UsageError(
+                f"cannot listen for --metrics-port on {host} port {port} ({why}); "
+                "choose another port, or stop the process that uses it"
+            ) from error
+        serve = threading.Thread(
+            target=copy_context().run, args=(self._server.serve_forever,), name="metrics endpoint", daemon=True
+        )
+        serve.start()
+
+    @property
+    def url(self) -> str:
+        """The address of the metrics."""
+        host, port = self._server.server_address[:2]
+        name = f"[{host!s}]" if ":" in str(host) else host
+        return f"http://{name!s}:{port}/metrics"
+
+    def close(self) -> None:
+        """Stops answering."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _answer(ask: Callable[[], Health]) -> Callable[[str], tuple[HTTPStatus, bytes, str]]:
+    def answer(_accept: str) -> tuple[HTTPStatus, bytes, str]:
+        health = ask()
+        status = HTTPStatus.OK if health.is_well else HTTPStatus.SERVICE_UNAVAILABLE
+        return status, json.dumps(health.body).encode() + b"\n", "application/json"
+
+    return answer
+
+
+class _Server(ThreadingHTTPServer):
+    def __init__(self, address: tuple[str, int], routes: dict[str, Callable[[str], tuple[Any, ...]]]) -> None:
+        self.routes = routes
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, _Handler)
+
+    def server_bind(self) -> None:
+        """Binds without looking up the name of the host, which can take seconds."""
+        socketserver.TCPServer.server_bind(self)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignores a client that has gone away."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    timeout = REQUEST_SECONDS
+
+    def do_GET(self) -> None:
+        """Answers one request."""
+        route = self.server.routes.get(urlsplit(self.path).path)
+        if route is None:
+            known = ", ".join(self.server.routes)
+            self._send(HTTPStatus.NOT_FOUND, f"not found; there are {known}\n".encode(), "text/plain; charset=utf-8")
+            return
+        answer = route(self.headers.get("Accept", ""))
+        self._send(*(answer if len(answer) == 3 else (HTTPStatus.OK, *answer)))
+
+    do_HEAD = do_GET  # noqa: N815 - the name in BaseHTTPRequestHandler
+
+    def _send(self, status: HTTPStatus, body: bytes, content_type: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Prints nothing: the lines of a run are about its queries."""

@@ -1,0 +1,118 @@
+"""The observers that a run has, from its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlstream.app.loading.load import Loaded
+from sqlstream.app.request import RunRequest
+from sqlstream.app.running.alerts.of_run import RunAlerts, alerting
+from sqlstream.app.running.alerts.sink import Write as WriteAlerts
+from sqlstream.app.running.observers.heartbeat import Heartbeat
+from sqlstream.app.running.observers.metrics import RunMetrics
+from sqlstream.app.running.observers.metrics_sink import MetricsSink, Write
+from sqlstream.app.running.observers.observer import Observer
+from sqlstream.app.running.observers.observers import Observers, observing
+from sqlstream.app.running.observers.otel_settings import exports_metrics
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.errors import FindingsError
+from sqlstream.state.metrics.health import liveness, readiness
+from sqlstream.state.metrics.samples import RunFacts
+from sqlstream.state.runs.events import AlertChanged
+from sqlstream.version import __version__
+
+
+@dataclass(frozen=True)
+class RunFollowers:
+    """What follows a run: its `observers`, the `heartbeat` of the supervisor of its queries, the sink for rows of
+    metrics, and the alerts.
+    """
+
+    observers: Observers
+    heartbeat: Heartbeat
+    metrics_sink: MetricsSink | None = None
+    alerts: RunAlerts | None = None
+
+    def writing_metrics(self, write: Write) -> AbstractContextManager[None]:
+        """Writes metrics to their sink during the body, if the project declares one."""
+        sink = self.metrics_sink
+        return nullcontext() if sink is None else sink.writing(write, self.observers.drain)
+
+    def writing_alerts(self, write: WriteAlerts) -> AbstractContextManager[None]:
+        """Writes alerts to their sink during the body, if the project declares one."""
+        return nullcontext() if self.alerts is None else self.alerts.writing(write, self.observers.drain)
+
+
+@contextmanager
+def following(
+    loaded: Loaded,
+    models: Sequence[CompiledModel],
+    request: RunRequest,
+    emit: Callable[[AlertChanged], None],
+    report: Callable[[str], None],
+) -> Iterator[RunFollowers]:
+    """Starts what follows a run of `models` for the body, and closes it after it. `emit` gets the changes of alerts,
+    and `report` sentences for the user, both in any thread.
+
+    Raises: FindingsError, UsageError, if something cannot work.
+    """
+    heartbeat = Heartbeat()
+    observers: list[Observer] = []
+    with ExitStack() as stack:
+        facts, exports = _facts(loaded), exports_metrics(request.project.env)
+        metrics = RunMetrics(facts)
+        observers += [metrics] if exports or request.metrics_port is not None else []
+        if exports:
+            from sqlstream.app.running.observers.otel import OtelMetrics  # an extra, which may not be installed
+
+            observers.append(OtelMetrics(facts, metrics, request.project.env, report))
+        if request.metrics_port is not None:
+            stack.enter_context(_endpoint(request.metrics_host, request.metrics_port, metrics, heartbeat, report))
+        sink = _metrics_sink(loaded, facts, report)
+        observers += [sink] if sink is not None else []
+        alerts = stack.enter_context(alerting(loaded, models, request.project.env, emit, report))
+        observers += [alerts.observer] if alerts is not None else []
+        started = Observers(observers, report)
+        stack.enter_context(observing(started))
+        try:
+            yield RunFollowers(started, heartbeat, sink, alerts)
+        except FindingsError as error:
+            if alerts is not None:
+                alerts.observer.refuse(error.findings)
+            raise
+
+
+@contextmanager
+def _endpoint(
+    host: str, port: int, metrics: RunMetrics, heartbeat: Heartbeat, report: Callable[[str], None]
+) -> Iterator[None]:
+    from sqlstream.app.running.observers.endpoint import Endpoint  # most runs need neither
+    from sqlstream.app.running.observers.prometheus import Exposition
+
+    endpoint = Endpoint(
+        host,
+        port,
+        Exposition(metrics.samples).text,
+        lambda: liveness(heartbeat.idle_seconds),
+        lambda: readiness(metrics.run),
+    )
+    report(f"metrics are at {endpoint.url}, health at /health/live and /health/ready")
+    try:
+        yield
+    finally:
+        endpoint.close()
+
+
+def _metrics_sink(loaded: Loaded, facts: RunFacts, report: Callable[[str], None]) -> MetricsSink | None:
+    declared = loaded.compiled.project.target.metrics
+    if declared is None:
+        return None
+    return MetricsSink(declared.sink, declared.interval_seconds, facts, loaded.invocation.id, report)
+
+
+def _facts(loaded: Loaded) -> RunFacts:
+    project = loaded.compiled.project
+    return RunFacts(project.name, project.target.name, __version__, datetime.now(UTC))

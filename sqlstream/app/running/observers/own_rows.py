@@ -1,0 +1,42 @@
+"""Writes what runs say about themselves, metrics and alerts, to sinks of the project."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from sqlstream.app.loading.load import Loaded
+from sqlstream.app.request import silent
+from sqlstream.app.running.jars import session_connectors
+from sqlstream.app.running.places import place_of_output
+from sqlstream.app.running.session import brief_session
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.spark.jvm.session import SparkRuntime
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.writing.own_rows import OwnRows, OwnRowsWriter
+from sqlstream.state.alerts.payloads import ALERTS_SCHEMA
+from sqlstream.state.metrics.rows import METRICS_SCHEMA
+
+METRICS_ROWS, ALERT_ROWS = OwnRows("metrics", METRICS_SCHEMA), OwnRows("alerts", ALERTS_SCHEMA)
+
+Write = Callable[[int, Sequence[tuple[object, ...]]], None]
+"""Writes the batch with a number. The same number again is the same batch."""
+
+
+def write_own_rows(
+    loaded: Loaded, model: CompiledModel | None, rows: OwnRows, runtime: SparkRuntime, secrets: Secrets
+) -> Write:
+    """Returns the function that writes rows of metrics or alerts to their sink."""
+    if model is None:
+        return lambda _number, _rows: None
+    place = place_of_output(loaded, model.outputs[0], version=1, published=())
+    return OwnRowsWriter(rows, runtime.session, model, place, secrets).write
+
+
+@contextmanager
+def writing_alerts(loaded: Loaded, secrets: Secrets) -> Iterator[Write]:
+    """Starts Spark for the body, which can write rows of alerts to their sink. Raises: FindingsError."""
+    env = loaded.compiled.options.env
+    models = [model.unique_id for model in filter(None, [loaded.compiled.alerts])]
+    with brief_session(loaded, secrets, session_connectors(loaded, secrets, env, silent, models)) as runtime:
+        yield write_own_rows(loaded, loaded.compiled.alerts, ALERT_ROWS, runtime, secrets)

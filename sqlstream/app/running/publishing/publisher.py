@@ -1,0 +1,129 @@
+"""Keeps the plain names of outputs in step with the queries of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from sqlstream.app.running.publishing.publications import QueryNames
+from sqlstream.app.running.ready import CheckContext, CheckedQuery
+from sqlstream.errors import FindingsError
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.publication.publication import Publication
+from sqlstream.spark.storage.query_locks import versions_lock
+from sqlstream.state.checkpoints import read_versions_file
+from sqlstream.state.plan import Action
+from sqlstream.state.runs.events import Notice, QueryResult, RunEvent
+from sqlstream.state.runs.progress import BatchProgress
+
+
+class Publisher:
+    """Passes the events of a run on, and shows readers each batch before its event.
+
+    After a full refresh, readers see the new version once it has committed a batch.
+    """
+
+    def __init__(self, ready: Sequence[CheckedQuery], checks: CheckContext, notify: Callable[[RunEvent], None]) -> None:
+        self._checks, self._notify = checks, notify
+        self._names = {item.query.model.name: _names(item, checks) for item in ready}
+        self._outputs = {
+            item.query.model.name: (item, self._names[item.query.model.name].publications(item.query.identity))
+            for item in ready
+        }
+        self._waiting = {item.query.model.name for item in ready if _starts_current(item)}
+        self._reported: set[str] = set()
+
+    def before_start(self, item: CheckedQuery, checks: CheckContext) -> None:
+        """Completes a switch that was interrupted, and shows batches that were committed before a run was killed.
+
+        Raises: FindingsError if another command is changing which version is current; OSError, Spark's errors.
+        """
+        model, names = item.query.model.name, self._names[item.query.model.name]
+        parts = read_versions_file(checks.storage_of, item.root)
+        behind = [] if _starts_current(item) else names.behind(parts)  # a full refresh may replace what is broken
+        if any(each.name in (parts.published or ()) for each in behind):
+            self._follow(model)
+        elif parts.published is not None and not item.is_parallel and (behind or not names.has_rows(parts)):
+            self._waiting.add(model)  # a full refresh was interrupted
+            self._try_to_follow(model)
+        self._keep_up(model)
+
+    def __call__(self, event: RunEvent) -> None:
+        """Handles one event."""
+        if isinstance(event, BatchProgress | QueryResult) and event.model in self._outputs:
+            self._show(event.model)
+        self._notify(self.with_plain_name(event) if isinstance(event, QueryResult) else event)
+
+    def with_plain_name(self, result: QueryResult) -> QueryResult:
+        """Returns the result with the place where readers find the output."""
+        item, outputs = self._outputs[result.model]
+        written = item.output(self._checks)
+        first = item.query.identity.sink_path
+        with suppress(OSError, FindingsError, *SPARK_ERRORS):
+            for each in outputs:
+                if each.name == first and result.output == written and self._is_shown(item, each):
+                    return replace(result, output=each.place)
+        return result
+
+    def _is_shown(self, item: CheckedQuery, publication: Publication) -> bool:
+        parts = read_versions_file(self._checks.storage_of, item.root)
+        return publication.name in (parts.published or ()) and publication.is_shown(item.plan.version)
+
+    def _show(self, model: str) -> None:
+        if model in self._waiting:
+            with suppress(OSError, *SPARK_ERRORS):  # the next batch tries again
+                self._try_to_follow(model)
+        try:
+            self._keep_up(model)
+        except (OSError, *SPARK_ERRORS) as error:
+            reason = self._checks.secrets.redact(str(error))
+            self._report(model, f"readers do not see its last batches yet: {reason}")
+
+    def _try_to_follow(self, model: str) -> None:
+        try:
+            if self._follow(model):
+                self._waiting.discard(model)
+        except FindingsError as error:
+            self._report(model, f"readers still see the version before: {error.findings[0].why}")
+
+    def _follow(self, model: str) -> bool:
+        """Makes the plain names of a query show its current version. Returns whether they do, or cannot."""
+        names = self._names[model]
+        place = names.model.file.location
+        with versions_lock(names.storage, names.root, model, place, self._checks.secrets):
+            parts = read_versions_file(names.storage_of, names.root)
+            if not names.has_rows(parts):
+                return False
+            parts, problems = names.switch(parts)
+            for problem in problems:
+                self._report(model, problem)
+            return bool(problems) or not names.behind(parts)
+
+    def _keep_up(self, model: str) -> None:
+        item, outputs = self._outputs[model]
+        for each in outputs:
+            each.keep_up(item.plan.version)
+
+    def _report(self, model: str, text: str) -> None:
+        if model not in self._reported:
+            self._reported.add(model)
+            self._notify(Notice(f"{model}: {text}"))
+
+
+def _starts_current(item: CheckedQuery) -> bool:
+    """Returns whether the run starts a version that becomes the current one."""
+    return item.plan.action is Action.REFRESH and not item.is_parallel
+
+
+def _names(item: CheckedQuery, checks: CheckContext) -> QueryNames:
+    return QueryNames(
+        checks.loaded,
+        item.query.model,
+        item.storage,
+        item.root,
+        checks.storage_of,
+        checks.secrets,
+        lambda: checks.runtime.session,
+        checks.locks.holds,
+    )

@@ -1,0 +1,293 @@
+"""The data of the page, from the history of runs, the project, and what runs have stored."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from sqlstream.app.lineage import trace_compiled
+from sqlstream.app.loading.artifacts import RUN_RESULTS
+from sqlstream.app.loading.logs import LOGS_FOLDER
+from sqlstream.app.request import ProjectRequest
+from sqlstream.app.running.journal import journal_files
+from sqlstream.app.ui.lags import CheckpointLags
+from sqlstream.app.ui.overview import Differences, Overviews
+from sqlstream.app.ui.project_view import ProjectView, SeenProject
+from sqlstream.app.ui.query_page import query_page
+from sqlstream.app.ui.results import target_of_results
+from sqlstream.app.ui.sample import Sample, sample_of
+from sqlstream.compiler.manifest.manifest import output_columns
+from sqlstream.errors import FindingsError, UsageError
+from sqlstream.history.reads import Page, batch_rows, events_of, first_batch_ms
+from sqlstream.history.series import NAMES, SeriesRequest, read_series
+from sqlstream.history.store import History
+from sqlstream.project.files.files import ARTIFACTS_FOLDER
+from sqlstream.report.findings import finding_text, sort_findings
+from sqlstream.version import __version__
+from sqlstream.web.server.protocol import Json, Span, UnknownQueryError
+
+UPDATE_SECONDS = 1.0
+"""How often the journal is read while somebody looks at the page."""
+
+IDLE_UPDATE_SECONDS = 5.0
+"""How often it is read otherwise, so that no file is rotated away unread."""
+
+VIEWED_SECONDS = 15.0
+"""How long after a request somebody still looks."""
+
+MAX_TARGETS = 4
+"""The most targets whose compiled projects stay in memory."""
+
+SHOWN_RUNS = 50
+
+logger = logging.getLogger("sqlstream.ui")
+
+
+class ProjectData:
+    """Implements `UiData` for the project of `request`. `start` begins to read the journal in the background.
+
+    Raises: UsageError if there is no project in the folder.
+    """
+
+    def __init__(self, request: ProjectRequest) -> None:
+        self._request = request
+        self._views: OrderedDict[str | None, ProjectView] = OrderedDict()
+        self._views_lock = threading.Lock()
+        root = self._view(request.target).root
+        logs, results = root / LOGS_FOLDER, root / ARTIFACTS_FOLDER / RUN_RESULTS
+        self.history = History(logs, journal_files(logs), target_of=lambda run: target_of_results(results, run))
+        self._lock = threading.Lock()
+        self._overviews = Overviews(lambda target: self._seen(target).shape)
+        self._lags = CheckpointLags()
+        self._viewed_at = float("-inf")
+        self._problem: str | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="page data", daemon=True)
+
+    def start(self) -> None:
+        """Reads the journal once, and from then on in the background."""
+        self._update()
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends the background thread and closes the history."""
+        self._ended.set()
+        if self._thread.ident is not None:
+            self._thread.join(5.0)
+        self.history.close()
+
+    def _work(self) -> None:
+        while not self._ended.wait(UPDATE_SECONDS if self._is_viewed else IDLE_UPDATE_SECONDS):
+            self._update()
+            if self._is_viewed:
+                self._read_lags()
+
+    @property
+    def _is_viewed(self) -> bool:
+        return time.monotonic() < self._viewed_at + VIEWED_SECONDS
+
+    def _update(self) -> None:
+        """Reads what is new. A history that cannot be written now is no reason to end."""
+        try:
+            self.history.ingest()
+            with self.history.reading() as connection, self._lock:
+                self._overviews.update(connection)
+            self._problem = None
+        except (OSError, sqlite3.Error) as error:
+            self._problem = f"{self.history.path.name} cannot be written now ({error}); the page shows what it has"
+            logger.exception("the journal was not read")
+
+    def _read_lags(self) -> None:
+        for target in list(self._views):
+            with suppress(OSError, FindingsError, UsageError):
+                seen, live = self._seen(target), self._overviews.live.of_target(self._name(target))
+                for model, lag in self._lags.read(seen, live):
+                    with self._lock:
+                        live[model].lag = lag
+                        self._overviews.renew(self._name(target), model)
+
+    def _view(self, target: str | None) -> ProjectView:
+        """Returns the project for a target; keeps those of the last few."""
+        with self._views_lock:
+            view = self._views.get(target)
+            if view is None:
+                view = self._views[target] = ProjectView(replace(self._request, target=target))
+            self._views.move_to_end(target)
+            while len(self._views) > MAX_TARGETS:
+                self._views.popitem(last=False)
+            return view
+
+    def _seen(self, target: str | None) -> SeenProject:
+        return self._view(target).seen()
+
+    def _name(self, target: str | None) -> str | None:
+        """Returns the name of a target: that of the request, of the newest run, or the project's default for None.
+
+        Raises: UnknownQueryError if there is no such target.
+        """
+        if target is not None:
+            self._check_target(target)
+            return target
+        if self._request.target is not None:
+            return self._request.target
+        newest = next((run.target for run in self._overviews.live.runs_of(None) if run.target), None)
+        return newest or self._seen(None).target
+
+    def _check_target(self, target: str) -> None:
+        known = {run.target for run in self._overviews.live.runs_of(None)}
+        known |= {name for name, _ in self._overviews.live.queries} | {self._request.target}
+        if target not in known and target not in self._seen(self._request.target).targets:
+            raise UnknownQueryError(f"there is no target `{target}`")
+
+    def project(self, target: str | None) -> Json:
+        """See `UiData`."""
+        self._viewed_at = time.monotonic()
+        name = self._name(target)
+        seen = self._seen(name)
+        with self.history.reading() as connection:
+            since = first_batch_ms(connection)
+        live = self._overviews.live
+        with self._lock:
+            ran = {run.target for run in live.runs_of(None) if run.target}
+            runs = self._runs(name)
+        return {
+            "project": seen.name,
+            "sqlstream_version": __version__,
+            "target": name,
+            "targets": sorted({*seen.targets, *ran}),
+            "runs": runs,
+            "problems": self._problems(seen),
+            "has_history_since": since,
+        }
+
+    def _problems(self, seen: SeenProject) -> list[str]:
+        errors = [finding_text(each) for each in sort_findings(seen.findings) if each.is_error]
+        return [text for text in (self._problem, seen.problem, *self.history.problems, *errors) if text]
+
+    def _runs(self, target: str | None) -> list[dict[str, Any]]:
+        live = self._overviews.live
+        return [
+            {
+                "id": run.invocation,
+                "target": run.target,
+                "life": str(live.lives.get(run.number, "")) or None,
+                "began_at": run.began_at,
+                "heard_at": run.heard_at,
+                "succeeded": run.succeeded,
+                "pid": run.pid,
+                "sqlstream_version": run.sqlstream_version,
+                "spark_version": run.spark_version,
+            }
+            for run in live.runs_of(target)[:SHOWN_RUNS]
+        ]
+
+    def overview(self, target: str | None) -> Json:
+        """See `UiData`."""
+        self._viewed_at = time.monotonic()
+        name = self._name(target)
+        self._seen(name)  # compiles without the lock
+        with self._lock:
+            return {**self._overviews.as_json(name), "target": name, "runs": self._runs(name)}
+
+    def follow(self, target: str | None) -> _Follower:
+        """See `UiData`."""
+        return _Follower(self, self._name(target))
+
+    def new_batches(self, target: str | None, model: str, after_ms: int) -> list[dict[str, Any]]:
+        """See `UiData`."""
+        with self.history.reading() as connection:
+            number = self._numbers(connection, target, [model])
+            found = batch_rows(connection, number[0], Page(after_ms + 1)) if number else []
+        return found[::-1]
+
+    def _numbers(self, connection: sqlite3.Connection, target: str | None, models: list[str]) -> list[int]:
+        del connection
+        queries, name = self._overviews.live.queries, self._name(target) or ""
+        return [queries[name, model].number for model in models if (name, model) in queries]
+
+    def query(self, target: str | None, model: str) -> Json:
+        """See `UiData`."""
+        self._viewed_at = time.monotonic()
+        name = self._name(target)
+        seen = self._seen(name)
+        shape = seen.shape.queries.get(model)
+        with self._lock:
+            now = self._overviews.of(name).queries.get(model)
+        if shape is None and now is None:
+            raise UnknownQueryError(f"there is no query `{model}`")
+        page = {"model": model, "problems": []} if shape is None else query_page(seen, self._view(name).request, shape)
+        return {**page, "target": name, "now": now}
+
+    def series(self, target: str | None, model: str, span: Span) -> Json:
+        """See `UiData`."""
+        number = self._number(target, model)
+        shape = self._seen(self._name(target)).shape.queries.get(model)
+        with self.history.reading() as connection:
+            guards = self._numbers(connection, target, list(shape.quarantines)) if shape else []
+            names = tuple(name for name in span.names if name in NAMES) or NAMES
+            request = SeriesRequest(number, span.from_ms, span.to_ms, span.points, names, tuple(guards))
+            return read_series(connection, request).as_json()
+
+    def _number(self, target: str | None, model: str) -> int:
+        """Returns the number of a query in the history, 0 if it has not run. Raises: UnknownQueryError."""
+        name = self._name(target)
+        live = self._overviews.live.queries.get((name or "", model))
+        if live is None and model not in self._seen(name).shape.queries:
+            raise UnknownQueryError(f"there is no query `{model}`")
+        return live.number if live is not None else 0
+
+    def batches(self, target: str | None, model: str, span: Span) -> Json:
+        """See `UiData`."""
+        number = self._number(target, model)
+        page = Page(span.from_ms, span.to_ms, span.order == "slowest", span.limit, span.before)
+        with self.history.reading() as connection:
+            return {"batches": batch_rows(connection, number, page)}
+
+    def events(self, target: str | None, model: str, span: Span) -> Json:
+        """See `UiData`."""
+        number = self._number(target, model)
+        with self.history.reading() as connection:
+            return {"events": list(events_of(connection, number, span.from_ms, span.to_ms, span.limit))}
+
+    def sample(self, target: str | None, model: str, limit: int) -> Json:
+        """See `UiData`."""
+        name = self._name(target)
+        seen = self._seen(name)
+        shape = seen.shape.queries.get(model)
+        if shape is None:
+            raise UnknownQueryError(f"there is no query `{model}`")
+        if seen.loaded is None:
+            return Sample(note="the project does not compile").as_json()
+        live = self._overviews.live.queries.get((name or "", model))
+        place = live.entry.get("output") if live is not None else None
+        return sample_of(seen.loaded.compiled.models[shape.unique_id], place, limit).as_json()
+
+    def lineage(self, target: str | None, column: str) -> Json:
+        """See `UiData`."""
+        loaded = self._seen(self._name(target)).loaded
+        if loaded is None:
+            raise UnknownQueryError("the project does not compile")
+        try:
+            found = trace_compiled(loaded, column)
+        except UsageError as error:
+            raise UnknownQueryError(str(error)) from error
+        return {"model": found.model, "columns": output_columns(found.columns)}
+
+
+class _Follower:
+    """Follows the overview of one target."""
+
+    def __init__(self, data: ProjectData, target: str | None) -> None:
+        self._data, self._target = data, target
+        self._differences = Differences()
+
+    def changes(self) -> Mapping[str, Any] | None:
+        """See `Follower`."""
+        return self._differences.since_last(self._data.overview(self._target))

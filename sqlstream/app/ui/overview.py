@@ -1,0 +1,168 @@
+"""The overview of a target: its graph with what flows now, and each query as it is now."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlstream.app.ui.flows import Flows, flows_of
+from sqlstream.app.ui.live_query import LiveQuery
+from sqlstream.app.ui.live_runs import LiveRuns
+from sqlstream.app.ui.shape import ProjectShape, QueryShape
+
+QueryNow = dict[str, Any]
+
+
+@dataclass
+class TargetNow:
+    """The queries of one target, by model, and what flows between them."""
+
+    shape: ProjectShape
+    queries: dict[str, QueryNow] = field(default_factory=dict)
+    flows: Flows = field(default_factory=Flows)
+
+
+class Overviews:
+    """Keeps the queries of each target up to date. `shape_of` returns the graph of a target. Not for several threads
+    at once.
+    """
+
+    def __init__(self, shape_of: Callable[[str | None], ProjectShape]) -> None:
+        self.live = LiveRuns()
+        self._shape_of = shape_of
+        self._targets: dict[str | None, TargetNow] = {}
+
+    def update(self, connection: sqlite3.Connection) -> None:
+        """Reads what is new in the history."""
+        changed = self.live.update(connection)
+        for target, model in changed:
+            self.renew(target or None, model)
+        for target in {target for target, _ in changed}:
+            self._renew_flows(target or None)
+
+    def of(self, target: str | None) -> TargetNow:
+        """Returns a target as it was at the last update, with the graph of now."""
+        shape = self._shape_of(target)
+        now = self._targets.get(target)
+        if now is None or now.shape is not shape:
+            now = self._targets[target] = TargetNow(shape)
+            for model in {**shape.queries, **self.live.of_target(target)}:
+                self.renew(target, model)
+            self._renew_flows(target)
+        return now
+
+    def renew(self, target: str | None, model: str) -> None:
+        """Makes the entry of a query again, and those of the queries whose corrupt records it writes."""
+        now = self._targets.get(target)
+        if now is None:
+            return
+        for name in (model, *now.shape.guarded.get(model, ())):
+            found = self._query_now(now.shape, target, name)
+            if found is not None:
+                now.queries[name] = found
+
+    def _renew_flows(self, target: str | None) -> None:
+        now = self._targets.get(target)
+        if now is not None:
+            now.flows = flows_of(now.shape, self.live.of_target(target))
+
+    def _query_now(self, shape: ProjectShape, target: str | None, model: str) -> QueryNow | None:
+        """Returns a query as it is now, None if it belongs to a model that was removed."""
+        query = shape.queries.get(model)
+        if query is None and shape.queries:
+            return None
+        live = self.live.queries.get((target or "", model))
+        if live is None:
+            return LiveQuery(0, model, entry=_declared(query)).now(None, None) if query is not None else None
+        run = self.live.runs.get(live.run) if live.run is not None else None
+        return live.now(run.invocation if run else None, self._quarantined(query, target))
+
+    def _quarantined(self, query: QueryShape | None, target: str | None) -> int | None:
+        """Returns the corrupt records of the sources of a query, None if none of them has a quarantine."""
+        if query is None or not query.quarantines:
+            return None
+        found = [self.live.queries.get((target or "", name)) for name in query.quarantines]
+        return sum(live.entry.get("rows_out") or 0 for live in found if live is not None)
+
+    def as_json(self, target: str | None) -> dict[str, Any]:
+        """Returns everything that the overview shows."""
+        now = self.of(target)
+        return {
+            "time": utc_now(),
+            "nodes": [{**node.as_json(), "status": now.flows.statuses.get(node.unique_id)} for node in now.shape.nodes],
+            "edges": now.shape.edges,
+            "flow": now.flows.as_json(now.shape),
+            "queries": dict(now.queries),
+        }
+
+
+def _declared(query: QueryShape | None) -> dict[str, Any]:
+    """Returns what is known about a query that has not run yet."""
+    if query is None:
+        return {}
+    config, outputs = query.entry["config"], [query.entry["output"], *query.entry.get("further_outputs", ())]
+    return {
+        "unique_id": query.unique_id,
+        "kind": "stream" if query.entry["streaming"] else "batch",
+        "trigger": str(config.get("trigger")) if query.entry["streaming"] else None,
+        "sink": ", ".join(output["sink"] for output in outputs),
+    }
+
+
+class Differences:
+    """What has changed in an overview since the last call of `since_last`, for one target."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, Any] | None = None
+
+    def since_last(self, overview: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Returns the changed parts of `overview`: fields of queries, states of nodes, and rates, with edges by number.
+        None if nothing has changed, and the first time. `reload`: the graph has changed.
+        """
+        now = {
+            "queries": overview["queries"],
+            "nodes": {node["id"]: node["status"] for node in overview["nodes"]},
+            "edge_rates": dict(enumerate(overview["flow"]["edges"])),
+            "node_rates": overview["flow"]["nodes"],
+            "graph": overview["edges"],
+            "runs": overview["runs"],
+        }
+        last, self._last = self._last, now
+        if last is None:
+            return None
+        if last["graph"] is not now["graph"]:
+            return {"time": overview["time"], "reload": True}
+        found: dict[str, Any] = {
+            "queries": _changed_queries(last["queries"], now["queries"]),
+            "nodes": _changed(last["nodes"], now["nodes"]),
+            "flow": {
+                "edges": _changed(last["edge_rates"], now["edge_rates"]),
+                "nodes": _changed(last["node_rates"], now["node_rates"]),
+            },
+        }
+        if last["runs"] != now["runs"]:
+            found["runs"] = now["runs"]
+        is_new = any((found["queries"], found["nodes"], *found["flow"].values(), "runs" in found))
+        return {"time": overview["time"], **found} if is_new else None
+
+
+def _changed_queries(last: Mapping[str, QueryNow], now: Mapping[str, QueryNow]) -> dict[str, Any]:
+    return {
+        model: {name: value for name, value in query.items() if name not in before or before[name] != value}
+        for model, query in now.items()
+        if (before := last.get(model, {})) is not query
+    }
+
+
+def _changed(last: Mapping[Any, Any], now: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Returns the new values of the keys that changed; a key that is gone has None."""
+    gone = dict.fromkeys(last.keys() - now.keys())
+    return {**{key: value for key, value in now.items() if key not in last or last[key] != value}, **gone}
+
+
+def utc_now() -> str:
+    """Returns the current time in UTC, ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

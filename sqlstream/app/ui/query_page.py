@@ -1,0 +1,149 @@
+"""What the page shows of one query beside its time series."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlstream.app.explain_model import Explanation
+from sqlstream.app.loading.load import Loaded
+from sqlstream.app.planning.beside import ParallelQueries
+from sqlstream.app.planning.local_files import files_of, local_storage
+from sqlstream.app.planning.pure import plan_without_spark
+from sqlstream.app.request import ProjectRequest
+from sqlstream.app.state.progress import progress_without_spark
+from sqlstream.app.state.versions import stored_versions
+from sqlstream.app.test import unit_tests_of
+from sqlstream.app.ui.project_view import SeenProject
+from sqlstream.app.ui.shape import QueryShape
+from sqlstream.app.unit_tests.results import read_results
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.compiler.emission.query import emission_of_query, reads_of_query
+from sqlstream.compiler.node_ids import kind_of
+from sqlstream.compiler.refusals import is_about
+from sqlstream.compiler.spark_versions import rules_apply
+from sqlstream.errors import FindingsError, UsageError
+from sqlstream.project.unit_tests.values import BrokenTest, UnitTest
+from sqlstream.report.emission import emission_text
+from sqlstream.report.findings import findings_json
+from sqlstream.report.plan import verdict_json
+from sqlstream.report.runs.progress import progress_json
+from sqlstream.state.layout import query_root
+
+SOURCE_KEYS = ("format", "mode", "path", "table", "description", "watermark", "on_corrupt")
+
+
+def query_page(seen: SeenProject, request: ProjectRequest, query: QueryShape) -> dict[str, Any]:
+    """Returns what is known about a query: its SQL, columns, findings, checkpoint, plan and unit tests.
+
+    Parts that cannot be read are None; `problems` has the reasons.
+    """
+    entry, nodes = query.entry, seen.manifest.get("nodes", {})
+    page: dict[str, Any] = {
+        "model": query.model,
+        "unique_id": query.unique_id,
+        "description": entry["description"],
+        "path": entry["path"],
+        "raw_sql": entry["raw_code"],
+        "compiled_sql": entry["compiled_sql"],
+        "columns": list(_columns(entry)),
+        "sources": list(_sources(seen.manifest, query)),
+        "views": [nodes[node]["name"] for node in sorted(query.nodes) if kind_of(node) == "model" and node in nodes],
+        "config": entry["config"],
+        "outputs": [entry["output"], *entry["further_outputs"]],
+        "depends_on": entry["depends_on"],
+        "read_by": list(seen.manifest.get("child_map", {}).get(query.unique_id, ())),
+        "findings": [],
+        "problems": [],
+    }
+    page |= dict.fromkeys(("emission", "versions", "checkpoint", "plan", "tests"))
+    if seen.loaded is None:
+        page["problems"].append("the project does not compile, so this is the state of its last compilation")
+        return page
+    _add_compiled(page, seen, request, seen.loaded, seen.loaded.compiled.models[query.unique_id])
+    return page
+
+
+def _add_compiled(
+    page: dict[str, Any], seen: SeenProject, request: ProjectRequest, loaded: Loaded, model: CompiledModel
+) -> None:
+    page["findings"] = findings_json(finding for finding in seen.findings if is_about(loaded.compiled, finding, model))
+    parts: Mapping[str, Callable[[], Any]] = {
+        "emission": lambda: _emission(loaded, model),
+        "tests": lambda: list(_tests(loaded, request, model.name)),
+        **_stored_parts(loaded, model),
+    }
+    for name, read in parts.items():
+        try:
+            page[name] = read()
+        except (OSError, UsageError) as error:
+            page["problems"].append(f"{name}: {error}")
+        except FindingsError as error:
+            page["problems"].append(f"{name}: {error.findings[0].head}")
+    if len(parts) == 2:
+        storage = loaded.compiled.project.target.storage
+        page["problems"].append(f"the checkpoints are in {storage}, which only Spark can read")
+
+
+def _stored_parts(loaded: Loaded, model: CompiledModel) -> dict[str, Callable[[], Any]]:
+    """Returns the readers of what is in the storage, none if the storage is not local."""
+    storage = local_storage(loaded)
+    if storage is None:
+        return {}
+    root = query_root(storage, model.query_id, model.config.checkpoint)
+    beside = ParallelQueries(loaded.compiled, (), files_of, storage)
+    return {
+        "versions": lambda: asdict(stored_versions(files_of, root, model.name))["versions"],
+        "checkpoint": lambda: progress_json(progress_without_spark(loaded, storage, [model]), datetime.now(UTC))[0],
+        "plan": lambda: verdict_json(plan_without_spark(loaded, storage, model, beside)),
+    }
+
+
+def _columns(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    declared = {name.lower(): column for name, column in entry["columns"].items()}
+    found = entry["output_columns"]
+    if found is None:
+        found = [{"name": name, "watermark": None, "origins": []} for name in entry["columns"]]
+    for column in found:
+        known = declared.get(column["name"].lower(), {})
+        yield {
+            "name": column["name"],
+            "data_type": column.get("data_type") or known.get("data_type"),
+            "description": known.get("description"),
+            "watermark": column["watermark"],
+            "origins": [{**origin, "name": shown_name(origin["unique_id"])} for origin in column["origins"]],
+        }
+
+
+def shown_name(node: str) -> str:
+    """Returns a source as `source.table`, another node by its name."""
+    return node.split(".", 2)[-1]
+
+
+def _sources(manifest: Mapping[str, Any], query: QueryShape) -> Iterator[dict[str, Any]]:
+    every = {**manifest.get("nodes", {}), **manifest["sources"]}
+    for node in sorted({table for tables in query.edges.values() for table in tables}):
+        entry = every.get(node, {})
+        found = {key: entry.get(key) for key in SOURCE_KEYS}
+        yield {"unique_id": node, "name": shown_name(node), "kind": kind_of(node), **found}
+
+
+def _emission(loaded: Loaded, model: CompiledModel) -> str:
+    compiled = loaded.compiled
+    emission, reads = emission_of_query(compiled, model), reads_of_query(compiled, model)
+    foreseen = rules_apply(compiled.project.target)
+    found = Explanation(compiled, model, emission, reads, (), foreseen)
+    return emission_text(model, emission, found.locate, reads, is_foreseen=foreseen)
+
+
+def _tests(loaded: Loaded, request: ProjectRequest, model: str) -> Iterator[dict[str, Any]]:
+    """Yields the unit tests of a model with their last results; `status` is None if a test has not run."""
+    tests, results = unit_tests_of(loaded, request), read_results(loaded.target_folder)
+    every: tuple[UnitTest | BrokenTest, ...] = (*tests.cases, *tests.broken)
+    for test in every:
+        if test.model == model:
+            last = results.get(f"{model}.{test.name}", {})
+            found = {key: last.get(key) for key in ("status", "at", "seconds", "message")}
+            yield {"name": test.name, "location": str(test.location), **found}

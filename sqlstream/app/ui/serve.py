@@ -1,0 +1,76 @@
+"""`sqlstream ui` and `run --ui`: serve the page of a project."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from sqlstream.app.request import UI_PORT, ProjectRequest, UiRequest
+from sqlstream.app.running.signals import stop_signals
+from sqlstream.errors import UsageError
+from sqlstream.project.files.files import find_project_root
+
+TOKEN_BYTES = 24
+
+
+@dataclass(frozen=True)
+class Listening:
+    """An open port for the page, on which nothing answers yet."""
+
+    request: UiRequest
+    socket: socket.socket
+    token: str | None = field(repr=False)
+
+
+def listen(request: UiRequest) -> Listening:
+    """Opens the port of the page. Raises: UsageError if it is taken, or the host or the token cannot be used."""
+    from sqlstream.web.server.access import is_loopback  # loads Starlette
+    from sqlstream.web.server.server import AddressError, PortTakenError, bind
+
+    if request.token is not None and not request.token.strip():
+        raise UsageError("--token is empty; remove it, or use a long random text")
+    port = UI_PORT if request.port is None else request.port
+    try:
+        found = bind(request.host, port, searches=request.port is None)
+    except PortTakenError as error:
+        if request.port is None:
+            raise UsageError(f"no port from {port} on is free on {request.host}; choose one with --port") from error
+        raise UsageError(f"port {port} of {request.host} is in use; choose another one, or remove --port") from error
+    except AddressError as error:
+        raise UsageError(f"the page cannot listen on {request.host}, port {port}: {error}") from error
+    needs_token = request.token is None and not is_loopback(request.host)
+    return Listening(request, found, secrets.token_urlsafe(TOKEN_BYTES) if needs_token else request.token)
+
+
+@contextmanager
+def serving(listening: Listening, project: ProjectRequest) -> Iterator[str]:
+    """Serves the page of a project for the body, and yields its URL. Raises: UsageError if there is no project."""
+    from sqlstream.app.ui.data import ProjectData
+    from sqlstream.web.server.server import PageServer
+
+    try:
+        data = ProjectData(project)
+        server = PageServer(data, listening.socket, listening.request.host, listening.token)
+    except BaseException:
+        listening.socket.close()
+        raise
+    try:
+        data.start()
+        server.start()
+        yield server.url
+    finally:
+        server.close()
+        data.close()
+
+
+def serve_page(request: UiRequest, project: ProjectRequest, notify: Callable[[str], None]) -> None:
+    """Serves the page until SIGINT, SIGTERM or SIGHUP; `notify` gets its URL. Raises: UsageError."""
+    find_project_root(project.folder)
+    stopped = threading.Event()
+    with stop_signals() as signals, signals.forwarded_to(stopped.set), serving(listen(request), project) as url:
+        notify(url)
+        stopped.wait()

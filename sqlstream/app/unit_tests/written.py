@@ -1,0 +1,180 @@
+"""Writes a case with rows into tests/models/, and runs it."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from itertools import count
+from pathlib import Path
+
+from sqlstream.app.request import UnitTestRequest
+from sqlstream.app.test import UnitTestOutcome, run_tests
+from sqlstream.app.unit_tests.update import plain_number
+from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.node_ids import model_id
+from sqlstream.errors import FindingsError
+from sqlstream.project.unit_tests.declared import TESTS_FOLDER
+from sqlstream.project.yaml import YamlScalar, YamlSequence, follow, parse_yaml
+from sqlstream.project.yaml.spans import flow_text
+from sqlstream.spark.secrets import Secrets
+from sqlstream.state.results.rows import ShownRows
+from sqlstream.testing.cases import text_of
+
+
+@dataclass
+class RowMasker:
+    """Replaces values that a test must not show. Equal values stay equal."""
+
+    secrets: Secrets
+    _given: dict[object, int] = field(default_factory=dict)
+
+    def row(self, row: Mapping[str, object], masked: Sequence[str]) -> dict[str, object]:
+        """Returns `row` with the values of the columns `masked` replaced, and secrets redacted in all columns."""
+        hidden = {name.casefold() for name in masked}
+        return {
+            name: self._mask(value) if name.casefold() in hidden else self._shown(value) for name, value in row.items()
+        }
+
+    def _mask(self, value: object) -> object:
+        if value is None:
+            return None
+        number = self._given.setdefault(repr(value), len(self._given) + 1)
+        if isinstance(value, str):
+            return _masked_time(number) if _is_time(value) else f"masked-{number}"
+        return number if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
+
+    def _shown(self, value: object) -> object:
+        if isinstance(value, str):
+            return self.secrets.redact(value)
+        if isinstance(value, dict):
+            return {key: self._shown(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._shown(item) for item in value]
+        return plain_number(value) if isinstance(value, Decimal) else value
+
+
+def _is_time(text: str) -> bool:
+    """Whether a text looks like a timestamp or a date, and must be replaced by a valid one."""
+    return re.fullmatch(r"[+-]?\d{4,}-\d\d-\d\d([ T].*)?", text) is not None
+
+
+def _masked_time(number: int) -> str:
+    return (datetime(2000, 1, 1) + timedelta(days=number)).strftime("%Y-%m-%d")
+
+
+@dataclass(frozen=True)
+class GivenRows:
+    """The rows of an input, in one batch or in several. `masked` are the columns whose values must not be shown."""
+
+    unique_id: str
+    batches: tuple[ShownRows, ...]
+    masked: tuple[str, ...] = ()
+    is_batched: bool = False
+
+
+@dataclass(frozen=True)
+class NewCase:
+    """A case to write for a model, which expects `expected` rows. `at` sets its clock. `reason` is why it is not
+    compared with the batch query.
+    """
+
+    model: str
+    name: str
+    given: Sequence[GivenRows]
+    expected: ShownRows | None = None
+    at: str | None = None
+    reason: str | None = None
+
+    def lines(self, masker: RowMasker) -> Iterator[str]:
+        """Yields the lines of the case in a file of unit tests."""
+        yield from (f"  - name: {self.name}", f"    model: {self.model}")
+        if self.at is not None:
+            yield f"    at: {flow_text(self.at)}"
+        if self.reason is not None:
+            yield from ("    equivalence: false", f"    reason: {self.reason}")
+        yield "    given:"
+        for given in self.given:
+            yield f"      - input: {text_of(given.unique_id)}"
+            if not given.is_batched:
+                yield from _row_lines(given.batches[0], masker, given.masked, "        ")
+                continue
+            yield "        batches:"
+            for batch in given.batches:
+                yield from _row_lines(batch, masker, given.masked, "          - ")
+        yield "    expect:"
+        if self.expected is None:
+            yield "      rows: []"
+        else:
+            yield from _row_lines(self.expected, masker, (), "      ")
+
+
+def _row_lines(rows: ShownRows, masker: RowMasker, masked: Sequence[str], start: str) -> Iterator[str]:
+    yield f"{start}rows:" + ("" if rows.rows else " []")
+    names = [column.name for column in rows.columns]
+    binary = {column.name for column in rows.columns if column.data_type == "binary"}
+    for row in rows.rows:
+        values = {name: _bytes(value) if name in binary else value for name, value in zip(names, row, strict=True)}
+        yield f"{' ' * (len(start) + 2)}- {flow_text(masker.row(values, masked))}"
+
+
+def _bytes(value: object) -> object:
+    """Returns a binary value as a case has it."""
+    return f"X'{b64decode(value).hex().upper()}'" if isinstance(value, str) else value
+
+
+def run_case(only: UnitTestRequest, path: str) -> UnitTestOutcome:
+    """Returns the result of the recorded case, without the results of unreadable files."""
+    outcome = run_tests(only, lambda _result, _total: None)
+    results = tuple(result for result in outcome.results if result.location.path == path and result.model is not None)
+    return replace(outcome, results=results)
+
+
+def free_name(first: str, taken: Sequence[str]) -> str:
+    """Returns `first`, or `first` with a number, as a name that is not taken."""
+    names = (first, *(f"{first}_{number}" for number in range(2, len(taken) + 3)))
+    return next(name for name in names if name not in taken)
+
+
+def write_case(compiled: CompiledProject, case: NewCase, masker: RowMasker, kind: str) -> str:
+    """Adds the case to the file `<model>_<kind>.yml` of the model and returns its path."""
+    lines = "\n".join(case.lines(masker))
+    relative, text = next(
+        (path, text)
+        for path, text in _candidates(compiled.project.root, f"{case.model}_{kind}", lines)
+        if _ends_with(text, path, case.name)
+    )
+    path = Path(compiled.project.root, relative)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return relative
+
+
+def _candidates(root: Path, stem: str, lines: str) -> Iterator[tuple[str, str]]:
+    """Yields the possible files, `<stem>.yml`, `<stem>_2.yml` and so on, each with its text after adding `lines`."""
+    for number in count(1):
+        relative = f"{TESTS_FOLDER}/{stem}{'' if number == 1 else f'_{number}'}.yml"
+        path = root / relative
+        before = path.read_text(encoding="utf-8") if path.exists() else "version: 2\n\nunit_tests:\n"
+        yield relative, before.rstrip("\n") + "\n" + lines + "\n"
+
+
+def _ends_with(text: str, path: str, case: str) -> bool:
+    """Whether the last test in a file is the case. It is not if the file has another layout or is invalid."""
+    try:
+        tests = follow(parse_yaml(text, path), ("unit_tests",))
+    except FindingsError:
+        return False
+    name = follow(tests, (len(tests.items) - 1, "name")) if isinstance(tests, YamlSequence) and tests.items else None
+    return isinstance(name, YamlScalar) and name.value == case
+
+
+def masked_columns(compiled: CompiledProject, node_id: str) -> tuple[str, ...]:
+    """Returns the columns to mask of a source or stored output, and of all sources upstream."""
+    if node_id in compiled.stored:
+        node_id = model_id(compiled.project.name, compiled.stored[node_id].name)
+    read = {node_id, *compiled.graph.ancestors(node_id)}
+    return tuple(name for node, table in compiled.sources.items() if node in read for name in table.mask)

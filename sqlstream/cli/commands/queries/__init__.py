@@ -1,0 +1,1 @@
+"""Commands about one query and what it has stored."""

@@ -1,0 +1,60 @@
+"""`sqlstream replay`."""
+
+from __future__ import annotations
+
+import click
+
+from sqlstream.app.request import ProjectRequest
+from sqlstream.app.systems import require_spark_system
+from sqlstream.cli.options import limit_option, project_options
+from sqlstream.cli.output import DONE, FAILED, output_option, refusals_printed
+from sqlstream.cli.terminal import terminal_width
+from sqlstream.report.replay import replayed_json, replayed_text
+
+SHOWN_ROWS = 20
+"""The default number of rows to show of each source, view and model."""
+
+
+@click.command("replay", short_help="Show what a past batch read and returned.")
+@project_options
+@click.option("--batch", type=click.IntRange(min=0), required=True, metavar="N", help="Number of the batch.")
+@click.option(
+    "--version",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Version number of the query, such as 2 for the folder v2 (default: the current one).",
+)
+@limit_option(SHOWN_ROWS, "Maximum number of rows to show of each source, view and model.")
+@click.option(
+    "--to-test",
+    "test",
+    is_flag=False,
+    flag_value="",
+    default=None,
+    metavar="[NAME]",
+    help="Also write the batch as a unit test in tests/models/ (default name: batch_N).",
+)
+@output_option("Tables, or one JSON object.")
+@click.argument("model", metavar="MODEL")
+def replay(
+    project: ProjectRequest,
+    debug: bool,
+    batch: int,
+    version: int | None,
+    limit: int,
+    test: str | None,
+    output: str,
+    model: str,
+) -> int:
+    """Run a past batch of MODEL's query again, and show its rows on their way from the sources through the views.
+
+    Reads exactly what the batch has read, with the SQL, the settings and the state with which it ran. Writes nothing
+    to the checkpoint or the sink. Also works during a run.
+    """
+    require_spark_system("replay")
+    from sqlstream.app.replaying.replay_batch import ReplayRequest, replay_batch
+
+    with refusals_printed(output, debug):
+        shown = replay_batch(ReplayRequest(project, model, batch, version, limit, test))
+    click.echo(replayed_json(shown) if output == "json" else replayed_text(shown, terminal_width()))
+    return DONE if shown.test is None or shown.test[2] else FAILED

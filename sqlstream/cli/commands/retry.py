@@ -1,0 +1,97 @@
+"""`sqlstream retry`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from sqlstream.app.backfilling.request import BackfillRequest
+from sqlstream.app.request import ProjectRequest, RunRequest, UnitTestRequest
+from sqlstream.app.runs.retry import Retry, RetryRequest, plan_retry
+from sqlstream.app.systems import require_spark_system
+from sqlstream.app.test import run_tests
+from sqlstream.cli.options import project_options
+from sqlstream.cli.output import DONE, FAILED, echo_progress, output_option, refusals_printed
+from sqlstream.cli.run_options import full_refresh_option, log_format_option, threads_option
+from sqlstream.cli.run_output import RunPrinter
+from sqlstream.cli.test_output import print_outcome, result_printer
+from sqlstream.report.backfill import backfilled_json, backfilled_text
+
+
+@click.command("retry", short_help="Repeat what failed in the last command.")
+@project_options
+@threads_option
+@full_refresh_option
+@click.option(
+    "--state",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="PATH",
+    help="Folder with the run_results.json of the command to retry (default: target/).",
+)
+@log_format_option
+@output_option("As the repeated command: lines, or one JSON object at the end.")
+def retry(
+    project: ProjectRequest,
+    debug: bool,
+    threads: int | None,
+    full_refresh: bool,
+    state: Path | None,
+    log_format: str,
+    output: str,
+) -> int:
+    """Repeat the last run, build, test or backfill of the project, with its options, for the nodes that failed, were
+    skipped or did not reach their end.
+
+    target/run_results.json says what these are. A query whose new version a --full-refresh has started continues that
+    version.
+    """
+    require_spark_system("retry")
+    is_json = "json" in (log_format, output)
+    request = RetryRequest(
+        project=project if _is_given("target") else replace(project, target=None),
+        state=state,
+        replaces_vars=_is_given("variables"),
+        threads=threads if _is_given("threads") else None,
+        full_refresh=full_refresh and _is_given("full_refresh"),
+        debug=debug,
+        is_json=is_json,
+    )
+    planned = plan_retry(request)
+    if planned.request is None:
+        if output == "json":
+            echo_progress(planned.text)
+            nothing = {"command": planned.which, "succeeded": True, "findings": [], "results": []}
+            click.echo(json.dumps(nothing, indent=2))
+        else:
+            click.echo(planned.text, err=is_json)
+        return DONE
+    echo_progress(planned.text)
+    if isinstance(planned.request, RunRequest):
+        return RunPrinter(planned.which, log_format, output, debug)(planned.run)
+    return _repeat(planned, output, debug)
+
+
+def _is_given(name: str) -> bool:
+    """Returns whether an option is on the command line: variables of the environment do not override the record."""
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+def _repeat(planned: Retry, output: str, debug: bool) -> int:
+    """Repeats a command that starts no query."""
+    from sqlstream.app.backfilling.backfill_query import backfill_query  # loads pyspark
+
+    request = planned.request
+    with refusals_printed(output, debug):
+        if isinstance(request, UnitTestRequest):
+            outcome = run_tests(request, result_printer(output))
+            print_outcome(outcome, output)
+            return DONE if outcome.succeeded else FAILED
+        if isinstance(request, BackfillRequest):
+            found = backfill_query(request)
+            click.echo(backfilled_json(found) if output == "json" else backfilled_text(found))
+            return DONE
+    raise TypeError(f"{planned.which} cannot be repeated")

@@ -1,0 +1,1 @@
+"""Rows of metrics and alerts that runs write to sinks: their columns, and their outputs."""

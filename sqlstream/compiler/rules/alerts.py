@@ -1,0 +1,82 @@
+"""Rules about alerts: rules of a model that can never apply to its query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.rules.rule import Problem, Problems, rule
+from sqlstream.errors import Severity
+from sqlstream.location import Location
+from sqlstream.project.alerts import AlertKind
+from sqlstream.project.files.files import PROJECT_FILE
+
+CODE = "unused-alert"
+
+_BACKLOGS = {"kafka": ("records",), "delta": ("files", "bytes")}
+"""What Spark reports that it has left to read, by the format of the source."""
+
+_WITHOUT_BACKLOG = frozenset({"avro", "csv", "iceberg", "json", "orc", "parquet", "rate", "socket", "text", "xml"})
+"""Formats of which Spark never reports it."""
+
+
+@rule(CODE, severity=Severity.WARNING)
+def unused_alerts(compiled: CompiledProject) -> Problems:
+    """A rule for alerts that a model sets itself can apply to its query."""
+    for model in compiled.models.values():
+        for kind, location in own_kinds(model):
+            reason = why_unused(compiled, model, kind)
+            if reason is not None:
+                yield Problem(unused_message(model, kind), *reason, location)
+
+
+def own_kinds(model: CompiledModel) -> Iterator[tuple[AlertKind, Location]]:
+    """Yields the kinds of alerts that the properties or config() of a model turn on, with the location of `alerts`."""
+    if model.config.alerts is None or model.file.rows_of is not None:
+        return
+    places: dict[str, Location] = {}
+    for patch in (*model.file.configs, model.rendered.config):
+        located = patch.get("alerts")
+        if located is not None and isinstance(located.value, dict) and located.location.path != PROJECT_FILE:
+            places |= dict.fromkeys(located.value, located.location)
+    for kind, rule_ in model.config.alerts.by_kind.items():
+        if rule_.is_on and str(kind) in places:
+            yield kind, places[str(kind)]
+
+
+def unused_message(model: CompiledModel, kind: AlertKind) -> str:
+    """Returns the first line of the finding about a rule."""
+    return f"`{kind}` can never apply to `{model.name}`"
+
+
+def why_unused(compiled: CompiledProject, model: CompiledModel, kind: AlertKind) -> tuple[str, str] | None:
+    """Returns the reason and the fix, None if the rule can apply as far as the declarations show."""
+    if model.output is None:
+        return "it has no sink, so it has no query that could raise alerts", "set it on the models that read it"
+    if not model.streaming:
+        reason = "it is a batch model, which is written once per run; only `failed` applies to it"
+        return None if kind is AlertKind.FAILED else (reason, "remove the rule")
+    if kind is AlertKind.BATCH_SLOWER and model.config.trigger.kind != "interval":
+        return (
+            f"its trigger is {model.config.trigger}, so no batch has a time by which it should end",
+            "set a trigger with an interval, for example `trigger: 1 minute`, or remove the rule",
+        )
+    tables = compiled.tables_of(model.unique_id)
+    if kind is AlertKind.QUARANTINED_OVER and not any(table.on_corrupt == "quarantine" for table in tables):
+        reason = "none of the sources that it reads has `on_corrupt: quarantine`"
+        return reason, "set `on_corrupt: quarantine` on a source, or remove the rule"
+    if kind is AlertKind.LAG_OVER:
+        return _why_no_lag(model, {table.format for table in tables if table.mode == "stream"})
+    return None
+
+
+def _why_no_lag(model: CompiledModel, formats: set[str]) -> tuple[str, str] | None:
+    alerts = model.config.alerts
+    rule_ = None if alerts is None else alerts.lag_over
+    reported = {unit for name in formats for unit in _BACKLOGS.get(name, ())}
+    if rule_ is None or rule_.unit in reported or not formats <= _WITHOUT_BACKLOG | _BACKLOGS.keys():
+        return None
+    units = f", only {' and '.join(sorted(reported))}" if reported else ""
+    what = "it reports records of Kafka, and files and bytes of Delta Lake"
+    fix = f"use {{{min(reported)}: ...}}" if reported else "for example, use `watermark_behind` or `no_rows_for`"
+    return f"Spark does not report how many {rule_.unit} its sources have left{units}: {what}", fix

@@ -1,0 +1,179 @@
+"""What one line of the journal says, as plain values. Lines in another form are ignored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+BATCH = "batch"
+RUN_EVENTS = frozenset({"run_began", "run_loaded", "run_started", "run_ended"})
+QUERY_EVENTS = {
+    "query_started": "started",
+    "query_silent": "silent",
+    "query_restarting": "failed",
+    "query_restarted": "restarted",
+    "query_ended": "ended",
+    "alert": "alert",
+}
+"""The events of queries in the journal, and their kinds in the history. A query that fails for good is `ended`."""
+
+UNITS = ("records", "bytes", "files", "versions")
+"""The units of a backlog, the most exact first."""
+
+
+@dataclass(frozen=True)
+class BatchRow:
+    """A batch of the query of `model`: the columns of `BATCH_COLUMNS` from `at_ms` on, without `run`."""
+
+    model: str
+    at_ms: int
+    batch_id: int
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class EventRow:
+    """Something that happened to the query of `model`. `detail` is JSON without what every line repeats."""
+
+    model: str
+    at_ms: int
+    kind: str
+    detail: str
+
+
+@dataclass
+class RunLines:
+    """What a part of the journal says about one run. `facts` are new values of columns of `runs`, `entries` the newest
+    entry of each query by model, with its time.
+    """
+
+    invocation: str
+    began_at: str
+    heard_at: str
+    facts: dict[str, Any] = field(default_factory=dict)
+    batches: list[BatchRow] = field(default_factory=list)
+    events: list[EventRow] = field(default_factory=list)
+    entries: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+
+
+def read_lines(lines: Iterable[bytes]) -> dict[str, RunLines]:
+    """Returns what `lines` say about each run, by the id of its invocation."""
+    runs: dict[str, RunLines] = {}
+    for text in lines:
+        line = _loaded(text)
+        invocation, time = line.get("invocation_id"), line.get("time")
+        if not isinstance(invocation, str) or not isinstance(time, str):
+            continue
+        run = runs.get(invocation)
+        if run is None:
+            run = runs[invocation] = RunLines(invocation, time, time)
+        run.heard_at = max(run.heard_at, time)
+        try:
+            _add(run, line, time)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            continue  # a line of another version
+    return runs
+
+
+def _loaded(text: bytes) -> dict[str, Any]:
+    try:
+        line = json.loads(text)
+    except ValueError:  # torn, or empty
+        return {}
+    return line if isinstance(line, dict) else {}
+
+
+def _add(run: RunLines, line: Mapping[str, Any], time: str) -> None:
+    event, model = line.get("event"), line.get("model")
+    if event in RUN_EVENTS:
+        run.facts.update(_run_facts(line))
+    entry = line.get("query")
+    if isinstance(entry, dict) and isinstance(entry.get("model"), str):
+        _add_entry(run, entry["model"], {**entry}, line, time)
+    if isinstance(model, str) and event == BATCH:
+        run.batches.append(batch_row(model, line))
+    elif isinstance(model, str) and event in QUERY_EVENTS:
+        detail = {key: value for key, value in line.items() if key not in _REPEATED}
+        run.events.append(EventRow(model, _ms(time), QUERY_EVENTS[str(event)], _json(detail)))
+
+
+_REPEATED = frozenset({"time", "event", "invocation_id", "model", "query"})
+
+
+def _run_facts(line: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("target", "pid", "process_start", "sqlstream_version", "spark_version")
+    found = {name: line[name] for name in names if line.get(name) is not None}
+    if line["event"] == "run_ended":
+        found["succeeded"] = int(line.get("succeeded") is True)
+    return found
+
+
+def _add_entry(run: RunLines, model: str, entry: dict[str, Any], line: Mapping[str, Any], time: str) -> None:
+    """Adds the newest entry of a query. The line of a batch has the progress itself, other lines only in the entry."""
+    if line.get("event") == BATCH:
+        entry["progress"] = {key: value for key, value in line.items() if key not in _REPEATED}
+    elif entry.get("progress") is None and model in run.entries:
+        entry["progress"] = run.entries[model][1].get("progress")
+    run.entries[model] = (time, entry)
+
+
+def batch_row(model: str, line: Mapping[str, Any]) -> BatchRow:
+    """Returns the columns of a batch from its line in the journal. Raises: KeyError, TypeError, ValueError."""
+    parts, state = line.get("parts_ms") or {}, line.get("state") or {}
+    sources: Sequence[Mapping[str, Any]] = line.get("sources") or ()
+    return BatchRow(
+        model,
+        _ms(line["started_at"]),
+        int(line["batch_id"]),
+        (
+            line.get("duration_ms") or 0,
+            line.get("rows_in"),
+            line.get("rows_out"),
+            line.get("input_rows_per_second"),
+            line.get("processed_rows_per_second"),
+            parts.get("addBatch", 0),
+            parts.get("queryPlanning", 0),
+            parts.get("walCommit", 0) + parts.get("commitOffsets", 0),
+            _ms(line["watermark"]) if line.get("watermark") else None,
+            (line.get("query") or {}).get("watermark_lag_seconds"),
+            state.get("rows"),
+            state.get("memory_bytes"),
+            state.get("late_rows", 0),
+            line.get("dropped_records") or 0,
+            backlog_number(sources),
+            _json(
+                [
+                    [each.get("name"), each.get("start_offset"), each.get("end_offset"), each.get("rows_in")]
+                    for each in sources
+                ]
+            ),
+        ),
+    )
+
+
+def backlog_of(sources: Iterable[Mapping[str, Any]]) -> dict[str, int] | None:
+    """Returns what the sources of a batch had left to read, by unit; None if none of them reports it."""
+    found: dict[str, int] = {}
+    for source in sources:
+        for unit, count in (source.get("backlog") or {}).items():
+            found[unit] = found.get(unit, 0) + int(count)
+    return found or None
+
+
+def backlog_number(sources: Iterable[Mapping[str, Any]]) -> int | None:
+    """Returns the backlog of a batch in its most exact unit, None if unknown."""
+    found = backlog_of(sources) or {}
+    return next((found[unit] for unit in UNITS if unit in found), None)
+
+
+def _ms(time: str) -> int:
+    """Returns a time in ISO 8601 (UTC if it has no zone) as milliseconds since 1970."""
+    found = datetime.fromisoformat(time)
+    return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))

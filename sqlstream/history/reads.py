@@ -1,0 +1,180 @@
+"""Queries on the history: runs, the newest state of each query, batches, events."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlstream.history.schema import BATCH_COLUMNS, HOURS_2, MINUTES_5
+
+_BATCH_NAMES = BATCH_COLUMNS[1:]
+_SELECT_BATCH = f"SELECT {', '.join(_BATCH_NAMES)}"
+
+MAX_ROWS = 1_000
+"""The most rows that one call returns."""
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run in the history. `number` identifies it there. Times are UTC, ISO 8601. `succeeded` is None if the run has
+    not reported its end.
+    """
+
+    number: int
+    invocation: str
+    target: str | None
+    pid: int | None
+    process_start: str | None
+    began_at: str
+    heard_at: str
+    succeeded: bool | None
+    sqlstream_version: str | None
+    spark_version: str | None
+
+
+@dataclass(frozen=True)
+class StoredQuery:
+    """A query in the history, with its newest entry as in run_results.json and the number of the run that wrote it."""
+
+    number: int
+    target: str
+    model: str
+    run: int | None
+    heard_at: str
+    entry: Mapping[str, Any]
+
+
+def revision(connection: sqlite3.Connection) -> int:
+    """Returns a number that grows with everything that is written."""
+    row = connection.execute("SELECT value FROM facts WHERE name = 'revision'").fetchone()
+    return int(row[0]) if row else 0
+
+
+def changed_runs(connection: sqlite3.Connection, after: int) -> tuple[StoredRun, ...]:
+    """Returns the runs that changed after the revision `after`, in the order of their start."""
+    statement = (
+        "SELECT id, invocation, target, pid, process_start, began_at, heard_at, succeeded, sqlstream_version, "
+        "spark_version FROM runs WHERE revision > ? ORDER BY began_at"
+    )
+    return tuple(_run(*row) for row in connection.execute(statement, [after]))
+
+
+def changed_queries(connection: sqlite3.Connection, after: int) -> tuple[StoredQuery, ...]:
+    """Returns the queries that changed after the revision `after`."""
+    statement = "SELECT id, target, model, run, heard_at, entry FROM queries WHERE revision > ?"
+    return tuple(_query(*row) for row in connection.execute(statement, [after]))
+
+
+def _run(*row: Any) -> StoredRun:
+    run = StoredRun(*row)
+    return run if run.succeeded is None else replace(run, succeeded=bool(run.succeeded))
+
+
+def _query(*row: Any) -> StoredQuery:
+    query = StoredQuery(*row)
+    return replace(query, entry=json.loads(str(query.entry)) if query.entry else {})
+
+
+def first_batch_ms(connection: sqlite3.Connection) -> int | None:
+    """Returns the start of the oldest rollup, None without any."""
+    first = "SELECT min(at) FROM rollups WHERE query = queries.id AND size = ?"  # one look into the index per query
+    row = connection.execute(f"SELECT min(({first})) FROM queries", [HOURS_2]).fetchone()
+    return None if row[0] is None else int(row[0]) * 1000
+
+
+def latest_batches(
+    connection: sqlite3.Connection, query: int, names: Sequence[str], count: int, after_ms: int = -1
+) -> list[tuple[Any, ...]]:
+    """Returns the columns `names` of the latest `count` batches that began after `after_ms`, the oldest first."""
+    statement = (
+        f"SELECT {', '.join(names)} FROM batches WHERE query = ? AND at_ms > ? "
+        "ORDER BY at_ms DESC, run DESC, batch_id DESC LIMIT ?"
+    )
+    return connection.execute(statement, [query, after_ms, count]).fetchall()[::-1]
+
+
+@dataclass(frozen=True)
+class Page:
+    """Which batches to return: those between two times (ms since 1970), the newest or the slowest `limit` of them.
+    `before` continues a page of the newest: it is the time of the last batch of that page.
+    """
+
+    from_ms: int = 0
+    to_ms: int = 1 << 53
+    slowest: bool = False
+    limit: int = 100
+    before: int | None = None
+
+    @property
+    def end_ms(self) -> int:
+        """The end, which is not included with `before`."""
+        return self.to_ms if self.before is None else min(self.to_ms, self.before - 1)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows to return."""
+        return max(min(self.limit, MAX_ROWS), 1)
+
+
+def batch_rows(connection: sqlite3.Connection, query: int, page: Page) -> list[dict[str, Any]]:
+    """Returns batches with their offsets and durations."""
+    if page.slowest:
+        rows = _slowest(connection, query, page)
+    else:
+        statement = (
+            f"{_SELECT_BATCH} FROM batches WHERE query = ? AND at_ms BETWEEN ? AND ? "
+            "ORDER BY at_ms DESC, run DESC, batch_id DESC LIMIT ?"
+        )
+        rows = connection.execute(statement, [query, page.from_ms, page.end_ms, page.rows]).fetchall()
+    return [_batch(row) for row in rows]
+
+
+def _slowest(connection: sqlite3.Connection, query: int, page: Page) -> list[tuple[Any, ...]]:
+    """Returns the slowest batches. The n slowest are in the n rollups with the highest maxima, and in the two at the
+    ends, which are only partly in the range.
+    """
+    first, last = (each // 1000 // MINUTES_5 * MINUTES_5 for each in (page.from_ms, page.to_ms))
+    statement = (
+        "SELECT at FROM rollups WHERE query = ? AND size = ? AND at > ? AND at < ? "
+        "ORDER BY duration_max_ms DESC, at DESC LIMIT ?"
+    )
+    found = connection.execute(statement, [query, MINUTES_5, first, last, page.rows]).fetchall()
+    spans = {first, last, *(row[0] for row in found)}
+    rows: list[tuple[Any, ...]] = []
+    for at in spans:
+        low, high = max(at * 1000, page.from_ms), min((at + MINUTES_5) * 1000 - 1, page.to_ms)
+        statement = f"{_SELECT_BATCH} FROM batches WHERE query = ? AND at_ms BETWEEN ? AND ?"
+        rows += connection.execute(statement, [query, low, high]).fetchall()
+    number = _BATCH_NAMES.index("duration_ms")
+    return sorted(rows, key=lambda row: (-row[number], -row[0]))[: page.rows]
+
+
+def _batch(row: Sequence[Any]) -> dict[str, Any]:
+    found = dict(zip(_BATCH_NAMES, row, strict=True))
+    parts = {name: found[name] for name in ("add_batch_ms", "planning_ms", "wal_ms")}
+    found["other_ms"] = max(found["duration_ms"] - sum(parts.values()), 0)
+    names = ("name", "start_offset", "end_offset", "rows_in")
+    found["sources"] = [dict(zip(names, source, strict=True)) for source in json.loads(found["sources"] or "[]")]
+    return found
+
+
+def events_of(
+    connection: sqlite3.Connection, query: int, from_ms: int, to_ms: int, limit: int
+) -> Iterator[dict[str, Any]]:
+    """Yields what happened to a query, the newest first."""
+    statement = (
+        "SELECT events.id, at_ms, kind, invocation, detail FROM events JOIN runs ON runs.id = events.run "
+        "WHERE query = ? AND at_ms BETWEEN ? AND ? ORDER BY at_ms DESC, events.id DESC LIMIT ?"
+    )
+    values = [query, from_ms, to_ms, max(min(limit, MAX_ROWS), 1)]
+    for number, at_ms, kind, invocation, detail in connection.execute(statement, values).fetchall():
+        yield {"id": number, "at_ms": at_ms, "kind": kind, "run": invocation, "detail": json.loads(detail)}
+
+
+def alerts_after(connection: sqlite3.Connection, number: int) -> list[tuple[int, int, dict[str, Any]]]:
+    """Returns the alerts after the one with `number`: their numbers, the numbers of their queries, and details."""
+    statement = "SELECT id, query, detail FROM events WHERE kind = 'alert' AND id > ? ORDER BY id"
+    return [(row[0], row[1], json.loads(row[2])) for row in connection.execute(statement, [number])]

@@ -1,0 +1,168 @@
+"""Time series of a query in the form of charts: one list for the times, and one for each value."""
+
+from __future__ import annotations
+
+import sqlite3
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlstream.history.ingest import fact
+from sqlstream.history.schema import HOURS_2, MINUTES_5
+
+MAX_POINTS = 5_000
+"""The most points that one call returns, about."""
+
+_MEAN = "sum({0}) * 1.0 / nullif(sum(batches), 0)"
+_RATE = "sum({0}) / nullif(sum(rates), 0)"
+
+ROLLED = {
+    "rows_in": "sum(rows_in)",
+    "rows_out": "sum(rows_out)",
+    "input_rate": _RATE.format("input_rate"),
+    "processed_rate": _RATE.format("processed_rate"),
+    "duration_ms": _MEAN.format("duration_ms"),
+    "duration_max_ms": "max(duration_max_ms)",
+    "add_batch_ms": _MEAN.format("add_batch_ms"),
+    "planning_ms": _MEAN.format("planning_ms"),
+    "wal_ms": _MEAN.format("wal_ms"),
+    "other_ms": _MEAN.format("duration_ms - add_batch_ms - planning_ms - wal_ms"),
+    "watermark_lag_s": "max(watermark_lag_s)",
+    "state_rows": "max(state_rows)",
+    "state_bytes": "max(state_bytes)",
+    "late_rows": "sum(late_rows)",
+    "dropped_records": "sum(dropped_records)",
+    "backlog": "max(backlog)",
+    "restarts": "coalesce(sum(restarts), 0)",
+}
+"""How a value of a chart comes from rollups: counts add up, durations and rates are means, the rest are maxima."""
+
+RAW = {
+    **{name: name for name in ROLLED},
+    "duration_max_ms": "duration_ms",
+    "other_ms": "max(duration_ms - add_batch_ms - planning_ms - wal_ms, 0)",
+    "restarts": "0",
+}
+"""The same from single batches."""
+
+QUARANTINED = "quarantined_rows"
+"""The rows of other queries: those that write the corrupt records of the query's sources."""
+
+NAMES = (*ROLLED, QUARANTINED)
+
+
+@dataclass(frozen=True)
+class SeriesRequest:
+    """Which values of a query to return, between two times (ms since 1970), in about `points` points. `quarantines`
+    are the queries whose output is `quarantined_rows`.
+    """
+
+    query: int
+    from_ms: int
+    to_ms: int
+    points: int = 800
+    names: tuple[str, ...] = NAMES
+    quarantines: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Series:
+    """`times` are seconds since 1970. `resolution` is `batch`, `5m` or `2h`: where the values come from. `step` is the
+    time that one point covers, in seconds; 0 if each point is a batch.
+    """
+
+    resolution: str
+    step: int
+    times: Sequence[float]
+    values: dict[str, list[Any]]
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the series as plain values."""
+        return {"resolution": self.resolution, "step_seconds": self.step, "t": self.times, "series": self.values}
+
+
+def read_series(connection: sqlite3.Connection, request: SeriesRequest) -> Series:
+    """Returns the values of a query. Single batches if there are few enough and the history still has them, otherwise
+    rollups, of which several may make one point.
+    """
+    points = max(min(request.points, MAX_POINTS), 10)
+    if request.from_ms >= fact(connection, "raw_since_ms") and _batches(connection, request) <= 2 * points:
+        return _raw(connection, request)
+    seconds = max((request.to_ms - request.from_ms) // 1000, 1)
+    size = MINUTES_5 if seconds / points < HOURS_2 else HOURS_2
+    if request.from_ms // 1000 < _first(connection, request.query, MINUTES_5):
+        size = HOURS_2
+    return _rolled(connection, request, size, max(round(seconds / points / size), 1) * size)
+
+
+def _batches(connection: sqlite3.Connection, request: SeriesRequest) -> int:
+    """Returns about how many batches are in the range, and not more."""
+    span = (request.to_ms - request.from_ms) // 1000
+    size = MINUTES_5 if span < 100 * HOURS_2 else HOURS_2
+    statement = "SELECT sum(batches) FROM rollups WHERE query = ? AND size = ? AND at BETWEEN ? AND ?"
+    values = [request.query, size, request.from_ms // 1000 // size * size, request.to_ms // 1000]
+    return connection.execute(statement, values).fetchone()[0] or 0
+
+
+def _first(connection: sqlite3.Connection, query: int, size: int) -> int:
+    """Returns the start of the oldest rollup of a size; 0 if no larger one is older."""
+    statement = "SELECT min(at) FROM rollups WHERE query = ? AND size = ?"
+    found, largest = (connection.execute(statement, [query, each]).fetchone()[0] for each in (size, HOURS_2))
+    return 0 if found is None or found - largest < HOURS_2 else int(found)
+
+
+def _raw(connection: sqlite3.Connection, request: SeriesRequest) -> Series:
+    names = [name for name in request.names if name in RAW]
+    columns = ", ".join(["at_ms", *(RAW[name] for name in names)])
+    statement = f"SELECT {columns} FROM batches WHERE query = ? AND at_ms BETWEEN ? AND ? ORDER BY at_ms"
+    rows = connection.execute(statement, [request.query, request.from_ms, request.to_ms]).fetchall()
+    times, *values = map(list, zip(*rows, strict=True)) if rows else ([] for _ in range(len(names) + 1))
+    found = dict(zip(names, values, strict=True))
+    if "restarts" in found:
+        statement = "SELECT at_ms, 1 FROM events WHERE query = ? AND at_ms BETWEEN ? AND ? AND kind = 'restarted'"
+        happened = connection.execute(statement, [request.query, request.from_ms, request.to_ms]).fetchall()
+        found["restarts"] = _placed(times, happened)
+    if QUARANTINED in request.names:
+        found[QUARANTINED] = _placed(times, _quarantined(connection, request)) if request.quarantines else _none(times)
+    return Series("batch", 0, [at / 1000 for at in times], found)
+
+
+def _quarantined(connection: sqlite3.Connection, request: SeriesRequest) -> list[tuple[int, int]]:
+    """Returns the times and rows of the batches of the quarantines."""
+    statement = "SELECT at_ms, coalesce(rows_out, 0) FROM batches WHERE query = ? AND at_ms BETWEEN ? AND ?"
+    return [
+        row
+        for query in request.quarantines
+        for row in connection.execute(statement, [query, request.from_ms, request.to_ms])
+    ]
+
+
+def _placed(times: Sequence[int], counted: Sequence[tuple[int, int]]) -> list[int]:
+    """Returns how much was counted until each of `times` since the one before; the last has the rest."""
+    found = [0] * len(times)
+    for at, count in counted:
+        if times:
+            found[min(bisect_left(times, at), len(times) - 1)] += count
+    return found
+
+
+def _none(times: Sequence[float]) -> list[Any]:
+    return [None] * len(times)
+
+
+def _rolled(connection: sqlite3.Connection, request: SeriesRequest, size: int, step: int) -> Series:
+    names = [name for name in request.names if name in ROLLED]
+    columns = ", ".join([f"at / {step} * {step}", *(ROLLED[name] for name in names)])
+    span = [size, request.from_ms // 1000 // size * size, request.to_ms // 1000]
+    condition = f"FROM rollups WHERE query = ? AND size = ? AND at BETWEEN ? AND ? GROUP BY at / {step} ORDER BY 1"
+    rows = connection.execute(f"SELECT {columns} {condition}", [request.query, *span]).fetchall()
+    times, *values = map(list, zip(*rows, strict=True)) if rows else ([] for _ in range(len(names) + 1))
+    found = dict(zip(names, values, strict=True))
+    if QUARANTINED in request.names:
+        found[QUARANTINED] = _none(times)
+        if request.quarantines:
+            statement = f"SELECT at / {step} * {step}, coalesce(sum(rows_out), 0) {condition}"
+            each = [connection.execute(statement, [query, *span]) for query in request.quarantines]
+            found[QUARANTINED] = _placed(times, [row for rows in each for row in rows])
+    return Series("5m" if size == MINUTES_5 else "2h", step, times, found)

@@ -1,0 +1,140 @@
+"""The exposures in YAML files, with the configuration of their folders in project.yml."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.project.configuration.config import combine_patches
+from sqlstream.project.configuration.exposures import ExposureConfig, ExposureProperties
+from sqlstream.project.configuration.properties import configuration_of
+from sqlstream.project.configuration.resources import Resources, SeenNames
+from sqlstream.project.configuration.settings import Settings
+from sqlstream.project.configuration.validate import Path
+from sqlstream.project.configuration.written import written_config
+from sqlstream.project.exposures import Exposure, ExposureInput
+from sqlstream.project.files.folders import FolderConfig, Folders, Section, read_folder_config, unused_folders
+from sqlstream.project.files.models import folders_of
+from sqlstream.project.values import ConfigPatch
+from sqlstream.project.wording import quoted
+from sqlstream.project.yaml import YamlMapping, entries_at, locate, plain
+
+EXPOSURES = "exposures"
+"""The key of exposures in YAML files, and of their configuration in project.yml."""
+
+_TEXT = r"""(?:'([^'\\]*)'|"([^"\\]*)")"""
+_CALL = re.compile(rf"\s*(ref|source)\s*\(\s*{_TEXT}(?:\s*,\s*{_TEXT})?\s*,?\s*\)\s*")
+_TEMPLATE = re.compile(r"\s*\{\{-?(?P<call>.*?)-?\}\}\s*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """An exposure in a file, before the configuration of its folders is known."""
+
+    properties: ExposureProperties
+    node: YamlMapping
+    written: YamlMapping
+    path: Path
+
+    @property
+    def location(self) -> Location:
+        return locate(self.node, (*self.path, "name"))
+
+    @property
+    def folders(self) -> Folders:
+        return folders_of(self.location.path)
+
+
+def build_exposures(resources: Resources, settings: Settings | None, findings: list[Finding]) -> tuple[Exposure, ...]:
+    """Returns the enabled exposures, sorted by name. Without settings, those of project.yml do not apply."""
+    names = SeenNames(EXPOSURES, in_spark=False)
+    declared = [item for item in _declared(resources) if names.add(item.properties.name, item.location, findings)]
+    folders = _folder_config(settings, declared, findings, complete=resources.complete)
+    built = (_build(item, folders, findings) for item in declared)
+    return tuple(sorted((item for item in built if item is not None), key=lambda exposure: exposure.name))
+
+
+def _declared(resources: Resources) -> Iterable[_Declared]:
+    for file, (document, node) in resources.documents.items():
+        for index, properties in enumerate(document.exposures):
+            yield _Declared(properties, node, resources.written[file], (EXPOSURES, index))
+
+
+def _folder_config(
+    settings: Settings | None, declared: Iterable[_Declared], findings: list[Finding], *, complete: bool
+) -> FolderConfig:
+    if settings is None:
+        return FolderConfig({}, {}, {})
+    known = [(*item.folders, item.properties.name) for item in declared]
+    section = Section(settings.section(EXPOSURES), settings.written_section(EXPOSURES))
+    config = read_folder_config(section, settings.document.name, known, ExposureConfig, findings)
+    if complete:  # an unreadable file may declare the exposures of a folder
+        findings.extend(unused_folders(config, known, EXPOSURES))
+    return config
+
+
+def _build(item: _Declared, folders: FolderConfig, findings: list[Finding]) -> Exposure | None:
+    """Returns the exposure, None if it is disabled."""
+    properties = item.properties
+    inputs = [_input(text, item.node, (*item.path, "depends_on", at)) for at, text in enumerate(properties.depends_on)]
+    findings.extend(found for found in inputs if isinstance(found, Finding))
+    own = configuration_of(item.node, item.path, ExposureConfig)
+    merged = combine_patches([*folders.patches_for(item.folders, properties.name), own])
+    config = _config(merged)
+    if not config.enabled:
+        return None
+    written = configuration_of(item.written, item.path, ExposureConfig)
+    return Exposure(
+        name=properties.name,
+        type=properties.type,
+        owner={entry.key: plain(entry.value) for entry in entries_at(item.node, (*item.path, "owner"))},
+        inputs=tuple(found for found in inputs if isinstance(found, ExposureInput)),
+        location=item.location,
+        label=properties.label_,
+        maturity=properties.maturity,
+        url=properties.url,
+        description=properties.description,
+        tags=config.tags,
+        meta=config.meta,
+        folders=item.folders,
+        written=written_config(*folders.written_for(item.folders, properties.name), written),
+    )
+
+
+def _config(patch: ConfigPatch) -> ExposureConfig:
+    """Returns the configuration; the default one if a value is wrong, which is a finding of its file."""
+    try:
+        return ExposureConfig.model_validate({key: located.value for key, located in patch.items()})
+    except ValidationError:
+        return ExposureConfig()
+
+
+def _input(text: str, node: YamlMapping, path: Path) -> ExposureInput | Finding:
+    """Returns what an item of `depends_on` names, also if it is between {{ }}."""
+    location = locate(node, path)
+    template = _TEMPLATE.fullmatch(text)
+    match = _CALL.fullmatch(template["call"] if template else text)
+    if match is None:
+        return _invalid(text, location)
+    kind, *texts = match.groups()
+    parts = tuple(
+        one or two or "" for one, two in zip(texts[::2], texts[1::2], strict=True) if (one, two) != (None, None)
+    )
+    if kind == "source" and len(parts) != 2:
+        return _invalid(text, location)
+    return ExposureInput("ref" if kind == "ref" else "source", parts, location)
+
+
+def _invalid(text: str, location: Location) -> Finding:
+    return Finding(
+        "invalid-value",
+        f"`depends_on` cannot contain {quoted(text)}",
+        "each entry is one call of ref() or source() with names in quotes, as in dbt",
+        "for example, use `- ref('orders')` or `- source('shop', 'orders')`",
+        location,
+    )

@@ -1,0 +1,1 @@
+"""The keys of `alerts:`: rules and where alerts go."""

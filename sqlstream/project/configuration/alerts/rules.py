@@ -1,0 +1,145 @@
+"""The rules of alerts in YAML and config(): a limit alone, or a mapping with more settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import PlainValidator, WithJsonSchema
+
+from sqlstream.project.alerts import AlertKind, AlertRule
+from sqlstream.project.configuration.trigger import interval_seconds, invalid, parse_interval
+from sqlstream.project.wording import given, quoted
+
+MARGIN = 0.9
+"""The part of the limit at which an alert is resolved, unless the rule says otherwise."""
+
+DEFAULT_PER = "1 hour"
+SLOW_BATCHES = 3
+
+
+@dataclass(frozen=True)
+class Form:
+    """How the rule of a kind is written. `limits` are the keys of its limit in a mapping; a limit alone means the first
+    one. The other keys are in `settings`.
+    """
+
+    limits: tuple[str, ...]
+    example: str
+    settings: tuple[str, ...] = ()
+    is_time: bool = False
+    least: int = 0
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All keys of the mapping."""
+        return (*self.limits, *self.settings)
+
+
+_LEVEL = ("for", "resolve_at")
+_COUNTED = ("per", "resolve_at")
+
+FORMS: Mapping[AlertKind, Form] = {
+    AlertKind.NO_ROWS_FOR: Form(("time",), "30 minutes", is_time=True),
+    AlertKind.LAG_OVER: Form(("records", "files", "bytes"), "100000", _LEVEL),
+    AlertKind.WATERMARK_BEHIND: Form(("time",), "15 minutes", _LEVEL, is_time=True),
+    AlertKind.RESTARTS_OVER: Form(("restarts",), "3", _COUNTED),
+    AlertKind.LATE_ROWS_OVER: Form(("rows",), "100", _COUNTED),
+    AlertKind.STATE_ROWS_OVER: Form(("rows",), "1000000", _LEVEL),
+    AlertKind.BATCH_SLOWER: Form(("batches",), "true", least=1),
+    AlertKind.QUARANTINED_OVER: Form(("rows",), "0", _COUNTED),
+}
+"""The forms of all kinds but `failed`, which is only on or off."""
+
+
+def parse_rule(kind: AlertKind, value: object) -> AlertRule:
+    """Returns the rule of `kind`. Raises: PydanticCustomError with an example."""
+    if isinstance(value, AlertRule):
+        return value
+    if value is False:
+        return AlertRule(is_on=False)
+    if kind is AlertKind.FAILED:
+        if value is True:
+            return AlertRule()
+        raise invalid(f"must be true or false, but is {given(value)}", "use `failed: true`")
+    form = FORMS[kind]
+    if value is True and kind is AlertKind.BATCH_SLOWER:
+        value = SLOW_BATCHES
+    if isinstance(value, dict):
+        return _from_mapping(form, value)
+    return _rule(form, form.limits[0], {form.limits[0]: value})
+
+
+def _from_mapping(form: Form, value: Mapping[object, object]) -> AlertRule:
+    unknown = next((key for key in value if key not in form.keys), None)
+    if unknown is not None:
+        raise invalid(f"has no key {quoted(str(unknown))}", f"its keys are {', '.join(map(quoted, form.keys))}")
+    limits = [name for name in form.limits if name in value]
+    if len(limits) != 1:
+        names = " or ".join(map(quoted, form.limits))
+        raise invalid(f"needs {'exactly one of ' if len(form.limits) > 1 else ''}{names}", _mapping_example(form))
+    return _rule(form, limits[0], {str(key): item for key, item in value.items()})
+
+
+def _rule(form: Form, name: str, values: Mapping[str, object]) -> AlertRule:
+    limit = _limit(form, values[name], form.least)
+    resolve_at = _limit(form, values["resolve_at"], 0) if "resolve_at" in values else _with_margin(form, limit)
+    if resolve_at > limit:
+        raise invalid("has a resolve_at that is over its limit", "use a `resolve_at` below the limit, or remove it")
+    per = parse_interval(values.get("per", DEFAULT_PER)) if "per" in form.settings else None
+    wait = parse_interval(values["for"], zero=True) if "for" in values else None
+    return AlertRule(
+        limit=limit,
+        resolve_at=resolve_at,
+        for_seconds=0.0 if wait is None else interval_seconds(wait),
+        per_seconds=0.0 if per is None else interval_seconds(per),
+        unit=name if len(form.limits) > 1 else "",
+    )
+
+
+def _with_margin(form: Form, limit: float) -> float:
+    return limit * MARGIN if form.is_time else float(int(limit * MARGIN))
+
+
+def _limit(form: Form, value: object, least: int) -> float:
+    if form.is_time:
+        return interval_seconds(parse_interval(value))
+    if isinstance(value, int) and not isinstance(value, bool) and value >= least:
+        return float(value)
+    raise invalid(f"cannot be {given(value)}", f"use a whole number, for example `{form.example}`, or `false`")
+
+
+def _mapping_example(form: Form) -> str:
+    more = "".join(f", {key}: 10 minutes" for key in form.settings[:1])
+    return f"for example, use {{{form.limits[0]}: {form.example}{more}}}"
+
+
+def _schema(kind: AlertKind) -> dict[str, Any]:
+    if kind is AlertKind.FAILED:
+        return {"type": "boolean"}
+    form = FORMS[kind]
+    interval = {"type": "string", "examples": ["10 minutes"]}
+    limit: dict[str, Any] = interval if form.is_time else {"type": "integer", "minimum": form.least}
+    properties = {key: interval if key in ("for", "per") else limit for key in form.keys}
+    mapping = {"type": "object", "properties": properties, "additionalProperties": False}
+    return {"anyOf": [limit, {"type": "boolean"}, mapping]}
+
+
+def _parsed(kind: AlertKind) -> PlainValidator:
+    return PlainValidator(lambda value: parse_rule(kind, value))
+
+
+def _written(kind: AlertKind) -> WithJsonSchema:
+    return WithJsonSchema(_schema(kind))
+
+
+NoRowsFor = Annotated[AlertRule, _parsed(AlertKind.NO_ROWS_FOR), _written(AlertKind.NO_ROWS_FOR)]
+LagOver = Annotated[AlertRule, _parsed(AlertKind.LAG_OVER), _written(AlertKind.LAG_OVER)]
+WatermarkBehind = Annotated[AlertRule, _parsed(AlertKind.WATERMARK_BEHIND), _written(AlertKind.WATERMARK_BEHIND)]
+Failed = Annotated[AlertRule, _parsed(AlertKind.FAILED), _written(AlertKind.FAILED)]
+RestartsOver = Annotated[AlertRule, _parsed(AlertKind.RESTARTS_OVER), _written(AlertKind.RESTARTS_OVER)]
+LateRowsOver = Annotated[AlertRule, _parsed(AlertKind.LATE_ROWS_OVER), _written(AlertKind.LATE_ROWS_OVER)]
+StateRowsOver = Annotated[AlertRule, _parsed(AlertKind.STATE_ROWS_OVER), _written(AlertKind.STATE_ROWS_OVER)]
+BatchSlower = Annotated[AlertRule, _parsed(AlertKind.BATCH_SLOWER), _written(AlertKind.BATCH_SLOWER)]
+QuarantinedOver = Annotated[AlertRule, _parsed(AlertKind.QUARANTINED_OVER), _written(AlertKind.QUARANTINED_OVER)]

@@ -1,0 +1,1 @@
+"""Writes a range of history as a batch of a query."""

@@ -1,0 +1,138 @@
+"""The time of the newest data of a source, found with Spark: from a column, files, a log of commits, or offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import col, expr, unix_micros
+from pyspark.sql.functions import max as newest_of
+from pyspark.sql.types import DataType, DateType, StringType, TimestampNTZType, TimestampType
+
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location, Place
+from sqlstream.project.files.paths import join
+from sqlstream.project.formats.formats import format_of
+from sqlstream.project.freshness import Expression, Freshness
+from sqlstream.project.unknown_freshness import only_streams, unknown, what_is_unknown
+from sqlstream.project.values import SourceTable
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.reading.infer import list_files
+from sqlstream.spark.reading.inputs import NodeReader
+from sqlstream.spark.reading.kafka_ends import newest_record_ms
+from sqlstream.spark.reading.preview import as_batch, open_batch
+from sqlstream.spark.running.endpoints import UnreachableError, check_brokers, source_endpoint
+from sqlstream.spark.spark_errors import error_finding
+from sqlstream.spark.storage.storage import storage_for
+from sqlstream.state.progress.delta_commits import last_rows_added
+
+TIMES = (TimestampType, TimestampNTZType, DateType, StringType)
+"""The types that become a time. A number could count seconds, milliseconds or days."""
+
+
+@dataclass(frozen=True)
+class NewestData:
+    """Finds the newest data of the sources of one session."""
+
+    inputs: NodeReader
+
+    def micros(self, table: SourceTable, freshness: Freshness) -> int | None:
+        """Returns the time of the newest data of `table` in microseconds since 1970, None without data.
+
+        Raises: FindingsError.
+        """
+        missing = self.inputs.readers.missing_secrets(table)
+        if missing:
+            raise FindingsError(missing)
+        try:
+            endpoint = source_endpoint(table, self.inputs.readers.secrets)
+            check_brokers([endpoint] if endpoint.addresses else [])
+            if freshness.loaded_at_field is not None:
+                return self._newest_row(table, freshness.loaded_at_field, freshness.filter)
+            return self._newest_change(table)
+        except UnreachableError as error:
+            fix = "start the broker, or fix the address"
+            raise FindingsError([unknown(table, str(error), fix, error.endpoint.location)]) from error
+        except SPARK_ERRORS as error:
+            raise FindingsError([self._failure(table, error, table.location)]) from error
+        except (OSError, ValueError) as error:  # a log that cannot be read
+            raise FindingsError([unknown(table, str(error))]) from error
+
+    def _newest_row(self, table: SourceTable, field: Expression, condition: Expression | None) -> int | None:
+        frame = open_batch(self.inputs, table)
+        if frame is None:
+            raise FindingsError([only_streams(table)])
+        rows = frame if condition is None else self._filtered(table, frame, condition)
+        times = self._analysed(table, field, lambda: rows.select(expr(field.sql).alias("at")))
+        kind = times.schema["at"].dataType
+        if not isinstance(kind, TIMES):
+            raise FindingsError([self._no_time(table, field, kind)])
+        try:
+            return _maximum(times, col("at").cast("timestamp"))
+        except SPARK_ERRORS as error:
+            raise FindingsError([self._failure(table, error, field.location)]) from error
+
+    def _newest_change(self, table: SourceTable) -> int | None:
+        """Returns the time that the source itself records. Raises: Spark's errors, OSError, FindingsError."""
+        readers = self.inputs.readers
+        if table.format == "kafka":
+            return _micros(newest_record_ms(readers.session, readers.secrets.resolve_all(table.options)))
+        if format_of(table.format).is_file:
+            listed = list_files(self.inputs, replace(as_batch(table), schema=None, on_corrupt=None))
+            return _maximum(listed, col("modificationTime"))
+        if table.format == "iceberg":
+            return _maximum(self._snapshots(table).where("operation in ('append', 'overwrite')"), col("committed_at"))
+        files, folder = storage_for(self._delta_folder(table), readers.session)
+        return _micros(last_rows_added(files, folder))
+
+    def _snapshots(self, table: SourceTable) -> DataFrame:
+        """Returns the snapshots of a table of Iceberg (https://iceberg.apache.org/docs/latest/spark-queries/)."""
+        session = self.inputs.readers.session
+        if table.table is not None:
+            return session.table(f"{table.table}.snapshots")
+        return session.read.format("iceberg").load(f"{self._path(table)}#snapshots")
+
+    def _delta_folder(self, table: SourceTable) -> str:
+        if table.table is None:
+            return self._path(table)
+        (detail,) = self.inputs.readers.session.sql(f"DESCRIBE DETAIL {table.table}").collect()
+        return str(detail["location"])
+
+    def _path(self, table: SourceTable) -> str:
+        return join(str(self.inputs.readers.root), table.path or "")
+
+    def _filtered(self, table: SourceTable, frame: DataFrame, condition: Expression) -> DataFrame:
+        return self._analysed(table, condition, lambda: frame.where(expr(condition.sql)))
+
+    def _analysed(self, table: SourceTable, part: Expression, analyse: Callable[[], DataFrame]) -> DataFrame:
+        """Returns what `analyse` makes of `part`. Raises: FindingsError, at its location."""
+        try:
+            return analyse()
+        except SPARK_ERRORS as error:
+            raise FindingsError([self._failure(table, error, part.location)]) from error
+
+    def _failure(self, table: SourceTable, error: Exception, location: Location) -> Finding:
+        return error_finding(
+            error,
+            code="freshness-unknown",
+            what=what_is_unknown(table),
+            place=Place(location),
+            secrets=self.inputs.readers.secrets,
+            fix="fix `loaded_at_field` or `filter`, or the declaration of the source",
+        )
+
+    def _no_time(self, table: SourceTable, field: Expression, kind: DataType) -> Finding:
+        why = f"`{field.sql}` is of type {kind.simpleString()}, which is not a time"
+        fix = "convert it, for example with timestamp_millis(...) or to_timestamp(...)"
+        return unknown(table, why, fix, field.location)
+
+
+def _maximum(frame: DataFrame, time: Column) -> int | None:
+    row = frame.agg(unix_micros(newest_of(time)).alias("newest")).first()
+    newest = None if row is None else row["newest"]
+    return None if newest is None else int(newest)
+
+
+def _micros(milliseconds: int | None) -> int | None:
+    return None if milliseconds is None else milliseconds * 1000

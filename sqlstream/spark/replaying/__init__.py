@@ -1,0 +1,1 @@
+"""Runs a past batch again on a copy of its checkpoint."""

@@ -1,0 +1,58 @@
+"""Runs one batch of a query again, and collects its rows instead of writing them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from sqlstream.spark.reading.rows import columns_of, first_rows
+from sqlstream.spark.writing.micro_batches import cached
+from sqlstream.state.results.rows import ShownColumn
+
+
+@dataclass(frozen=True)
+class BatchRows:
+    """The rows of a batch: its columns, at most the first `rows` as JSON values, and the total number."""
+
+    columns: tuple[ShownColumn, ...]
+    rows: tuple[tuple[object, ...], ...]
+    count: int
+
+
+def rerun_batch(frame: DataFrame, checkpoint: str, mode: str, limit: int) -> tuple[BatchRows, dict[str, Any]]:
+    """Returns the first `limit` rows that the streaming `frame` emits for the batch that has begun in `checkpoint`, and
+    the values that it observes. Spark reads exactly what the offsets of the batch say.
+
+    Raises: Spark's errors.
+    """
+    found: list[BatchRows] = []
+
+    def take(rows: DataFrame, _number: int) -> None:
+        with cached(rows):  # once: a second run of the batch would change its state again
+            count = rows.count()
+            found.append(BatchRows(columns_of(rows), first_rows(rows, limit), count))
+
+    observed = run_once(frame, checkpoint, mode, take)
+    return found[-1] if found else BatchRows(columns_of(frame), (), 0), observed
+
+
+def run_once(frame: DataFrame, checkpoint: str, mode: str, take: Callable[[DataFrame, int], None]) -> dict[str, Any]:
+    """Runs the batch that has begun in `checkpoint`, and no other, and passes its rows to `take`. Returns the values
+    that the query observes. Raises: Spark's errors.
+    """
+    writer = frame.writeStream.outputMode(mode).option("checkpointLocation", checkpoint).trigger(once=True)
+    query = writer.foreachBatch(take).start()
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()
+    return _observed(query)
+
+
+def _observed(query: StreamingQuery) -> dict[str, Any]:
+    progress = query.lastProgress
+    return {name: row.asDict() for name, row in progress.observedMetrics.items()} if progress else {}

@@ -1,0 +1,1 @@
+"""Alerts of queries: what they measure, when they are raised and resolved, and their texts."""

@@ -1,0 +1,1 @@
+"""What a changed query means for its readers: differences of its columns, and what they break."""

@@ -1,0 +1,1 @@
+"""The metrics of a run: their names and labels, their values, and its health."""

@@ -1,0 +1,41 @@
+"""What a source has that a query has not read yet, from Spark's progress of a batch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+_OUTSTANDING = {"numFilesOutstanding": "files", "numBytesOutstanding": "bytes"}
+"""Metrics of Delta Lake's source, and the names of what they count."""
+
+
+def source_backlog(source: Mapping[str, Any]) -> dict[str, int]:
+    """Returns the backlog of a source after a batch: `records` of Kafka, `files` and `bytes` of Delta Lake; empty if
+    Spark does not report it. `source` is an entry of `sources` in a `StreamingQueryProgress` as JSON.
+    """
+    found: dict[str, int] = {}
+    for name, kind in _OUTSTANDING.items():
+        with suppress(TypeError, ValueError):
+            found[kind] = int(source["metrics"][name]) if name in (source.get("metrics") or {}) else -1
+    read, latest = (_positions(source.get(key)) for key in ("endOffset", "latestOffset"))
+    if read and latest:
+        found["records"] = sum(max(last - read.get(partition, last), 0) for partition, last in latest.items())
+    return {kind: count for kind, count in found.items() if count >= 0}
+
+
+def _positions(offset: object) -> dict[tuple[str, str], int]:
+    """Returns the positions of an offset of Kafka by topic and partition, empty for other sources."""
+    with suppress(ValueError, TypeError):
+        loaded = json.loads(offset) if isinstance(offset, str) else offset
+        return dict(_entries(loaded)) if isinstance(loaded, dict) else {}
+    return {}
+
+
+def _entries(offset: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], int]]:
+    for topic, partitions in offset.items():
+        if not isinstance(partitions, dict):
+            return
+        for partition, position in partitions.items():
+            yield (topic, partition), int(position)

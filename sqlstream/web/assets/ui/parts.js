@@ -1,0 +1,59 @@
+// The parts of a batch's duration, and the small bar that shows them.
+
+import { h } from "../dom.js";
+import { millis } from "./format.js";
+
+/** The parts in their order, with the names of series, the classes of their colors, and what they are. */
+export const PARTS = [
+  { name: "add_batch_ms", label: "Processing", color: "--part-1", title: "addBatch: Spark reads, computes and writes the rows" },
+  { name: "planning_ms", label: "Planning", color: "--part-2", title: "queryPlanning: Spark plans the batch" },
+  { name: "wal_ms", label: "Commit", color: "--part-3", title: "walCommit and commitOffsets: Spark writes its checkpoint" },
+  { name: "other_ms", label: "Other", color: "--part-4", title: "listing files, reading offsets, and the rest" },
+];
+
+/** Returns the parts of a duration from Spark's names. */
+export function partsOf(duration, raw) {
+  if (!duration || !raw || !Object.keys(raw).length) return null;
+  const found = {
+    add_batch_ms: raw.addBatch || 0,
+    planning_ms: raw.queryPlanning || 0,
+    wal_ms: (raw.walCommit || 0) + (raw.commitOffsets || 0),
+  };
+  found.other_ms = Math.max(duration - found.add_batch_ms - found.planning_ms - found.wal_ms, 0);
+  return found;
+}
+
+/** Returns the parts as text. */
+export function partsTitle(parts) {
+  return parts ? PARTS.map((part) => `${part.label} ${millis(parts[part.name])}`).join(", ") : "";
+}
+
+/** Returns a bar without parts. */
+export function partsBar() {
+  return h("span.parts", { "aria-hidden": "true" });
+}
+
+/** Shows parts in a bar; `share` (0 to 1) is its length. */
+export function drawParts(bar, parts, share = 1) {
+  const total = parts ? PARTS.reduce((sum, part) => sum + parts[part.name], 0) : 0;
+  if (!total) {
+    bar.style.background = "none";
+    return;
+  }
+  let at = 0;
+  const stops = PARTS.map((part) => {
+    const from = at;
+    at += (parts[part.name] / total) * share * 100;
+    return `var(${part.color}) ${from.toFixed(1)}% ${at.toFixed(1)}%`;
+  });
+  bar.style.background = `linear-gradient(90deg, ${stops.join(", ")}, var(--part-rest) ${at.toFixed(1)}% 100%)`;
+}
+
+/** Returns the legend of the parts. */
+export function partsLegend() {
+  return h("span.legend.parts-legend", null, PARTS.map((part) => {
+    const swatch = h("i.swatch");
+    swatch.style.background = `var(${part.color})`;
+    return h("span", { title: part.title }, swatch, part.label);
+  }));
+}

@@ -1,0 +1,101 @@
+// The batches of a query: the newest, or the slowest of the history.
+
+import { h, show } from "../../dom.js";
+import { get, queryPath } from "../api.js";
+import { exact, known, millis, NONE, seconds, short, timeElement } from "../format.js";
+import { drawParts, partsBar, partsLegend, PARTS, partsTitle } from "../parts.js";
+import { route, setParameters } from "../router.js";
+
+const PAGE = 50;
+const MOST = 500;
+const ORDERS = [["newest", "Newest"], ["slowest", "Slowest"]];
+const HEAD = [["Batch", "number"], ["Began"], ["Duration", "number"], ["Parts"], ["Rows in", "number"], ["Rows out", "number"], ["Late", "number"], ["State rows", "number"], ["Behind", "number"], ["Offsets read"]];
+
+export class BatchList {
+  constructor(model, target) {
+    Object.assign(this, { model, target, requests: new AbortController() });
+    this.order = route().parameters.order === "slowest" ? "slowest" : "newest";
+    this.buttons = h("div.ranges", { role: "group", "aria-label": "Order" }, ORDERS.map(([name, label]) =>
+      h("button.button", { type: "button", "data-order": name, onclick: () => this.#choose(name) }, label)));
+    this.body = h("tbody");
+    this.note = h("p.note-text", { role: "status" });
+    this.more = h("button.button", { type: "button", hidden: true, onclick: () => this.#load(this.oldest) }, "Show older batches");
+    this.element = h("section.card", { "aria-label": "Batches" },
+      h("header", null, this.buttons, h("span.spread"), partsLegend()),
+      h("div.scroll-x", { tabindex: 0, role: "region", "aria-label": "Table of batches" },
+        h("table.table.batches", null, h("thead", null, h("tr", null, HEAD.map(([text, kind]) => h("th", { scope: "col", class: kind }, text)))), this.body)),
+      this.note, h("div.more", null, this.more));
+    this.#load();
+  }
+
+  close() {
+    this.requests.abort();
+  }
+
+  /** Adds new batches at the top. */
+  add(rows) {
+    if (this.order !== "newest" || !this.longest) return;
+    for (const row of rows) {
+      if (row.at_ms <= this.newest) continue;
+      this.newest = row.at_ms;
+      this.body.prepend(batchRow(row, this.longest));
+    }
+    while (this.body.childElementCount > MOST) this.body.lastChild.remove();
+    this.note.textContent = "";
+  }
+
+  #choose(order) {
+    this.order = order;
+    setParameters({ order: order === "newest" ? null : order });
+    this.#load();
+  }
+
+  async #load(before = null) {
+    for (const button of this.buttons.children) button.setAttribute("aria-pressed", String(button.dataset.order === this.order));
+    let batches;
+    try {
+      ({ batches } = await get(queryPath(this.model, "batches"), { target: this.target, order: this.order, limit: PAGE, before }, this.requests.signal));
+    } catch (error) {
+      if (error.name !== "AbortError") show(this.note, error.message);
+      return;
+    }
+    if (!before) {
+      this.longest = batches.reduce((top, row) => Math.max(top, row.duration_ms), 1);
+      this.newest = batches[0]?.at_ms || 0;
+      show(this.body);
+    }
+    for (const row of batches) this.body.append(batchRow(row, this.longest));
+    this.oldest = batches.at(-1)?.at_ms;
+    this.more.hidden = this.order !== "newest" || batches.length < PAGE || this.body.childElementCount >= MOST;
+    this.note.textContent = this.body.childElementCount ? "" : "The history has no batch of this query yet.";
+  }
+}
+
+function batchRow(row, longest) {
+  const bar = partsBar();
+  const parts = Object.fromEntries(PARTS.map(({ name }) => [name, row[name] || 0]));
+  drawParts(bar, parts, Math.min(1, row.duration_ms / longest));
+  const cell = (value) => h("td.number", null, value);
+  return h("tr", null, cell(exact(row.batch_id)), h("td.fixed", null, timeElement(row.at_ms)), cell(millis(row.duration_ms)),
+    h("td.bar-cell", { title: partsTitle(parts) }, bar, h("span.visually-hidden", null, partsTitle(parts))), cell(exact(row.rows_in)), cell(exact(row.rows_out)),
+    cell(row.late_rows ? exact(row.late_rows) : "0"), cell(known(row.state_rows) ? short(row.state_rows) : NONE), cell(seconds(row.watermark_lag_s)),
+    h("td.offsets", null, row.sources.map(sourceLine)));
+}
+
+function sourceLine(source) {
+  const [from, to] = [compact(source.start_offset), compact(source.end_offset)];
+  return h("div", { title: `${source.name}: ${from} → ${to}` }, h("span.source-name", null, source.name), h("code", null, `${from} → ${to}`));
+}
+
+/** Returns an offset as short text: `{"logOffset": 41}` is 41. */
+function compact(offset) {
+  if (!known(offset)) return NONE;
+  const text = typeof offset === "string" ? offset : JSON.stringify(offset);
+  try {
+    const value = JSON.parse(text);
+    const entries = value && typeof value === "object" ? Object.entries(value) : [];
+    return entries.length === 1 && typeof entries[0][1] !== "object" ? String(entries[0][1]) : JSON.stringify(value).replace(/"/g, "");
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,145 @@
+// The page of one query: its figures, and tabs for charts, batches, SQL, columns, output, checks and history.
+
+import { h, icon, kindIcon, show } from "../../dom.js";
+import { get, queryPath } from "../api.js";
+import { BatchList } from "./batches.js";
+import { checksTab } from "./checks.js";
+import { known } from "../format.js";
+import { historyTab } from "./history.js";
+import { findingBox, outputTab } from "./output.js";
+import { problemPage } from "../overview.js";
+import { link, queryLink, route } from "../router.js";
+import { columnsTab, sqlTab } from "./sections.js";
+import { stateOf, statusBadge } from "../status.js";
+import { Tiles } from "./tiles.js";
+import { Timeline } from "./timeline.js";
+
+const TABS = [["charts", "Charts"], ["batches", "Batches"], ["sql", "SQL"], ["columns", "Columns"], ["output", "Output"], ["checks", "Plan and tests"], ["history", "History"]];
+const LIVE_TABS = new Set(["charts", "batches"]);
+
+export class QueryPage {
+  constructor(container, store, { model, tab }) {
+    Object.assign(this, { container, store, model, tab });
+    this.title = h("h1", null, model);
+    this.badge = h("span.badge-box");
+    this.meta = h("p.query-meta");
+    this.alarm = h("div.alarm");
+    this.tiles = new Tiles();
+    this.tabs = h("nav.tabs", { "aria-label": "Parts of the query" });
+    this.body = h("div.tab-body");
+    this.requests = new AbortController();
+    this.leave = store.listen((change) => this.#changed(change));
+    show(container, h("header.query-head", null, h("a.back", { href: link("") }, icon("home"), "Overview"),
+      h("div.query-title", null, kindIcon("query", true), this.title, this.badge), this.meta), this.alarm, this.tiles.element, this.tabs, this.body);
+    this.#drawNow();
+    this.#drawTabs();
+    this.#load();
+  }
+
+  close() {
+    this.leave();
+    this.requests.abort();
+    clearTimeout(this.later);
+    this.part?.close?.();
+    this.part = null;
+  }
+
+  /** Follows the address. */
+  moved({ tab }) {
+    if (tab === this.tab) {
+      this.part?.moved?.();
+      return;
+    }
+    this.tab = tab;
+    this.#drawTabs();
+    this.#drawTab();
+  }
+
+  /** Goes to the next tab, or the one before. */
+  step(by) {
+    const index = TABS.findIndex(([name]) => name === this.tab) + by;
+    location.hash = queryLink(this.model, TABS[(index + TABS.length) % TABS.length][0]);
+  }
+
+  escape() {
+    location.hash = link("");
+  }
+
+  get now() {
+    return this.store.queries[this.model] || this.page?.now || null;
+  }
+
+  async #load() {
+    try {
+      this.page = await get(queryPath(this.model), { target: this.store.target }, this.requests.signal);
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      show(this.container, h("a.back", { href: link("") }, icon("home"), "Overview"), problemPage(error.message, null));
+      return;
+    }
+    this.#drawNow();
+    if (!this.part || !LIVE_TABS.has(this.tab)) this.#drawTab();
+  }
+
+  #changed(change) {
+    if (change.batches) {
+      if (change.batches.model === this.model) this.part?.add?.(change.batches.rows);
+      return;
+    }
+    const fields = change.queries?.get(this.model);
+    if (!change.all && !fields) return;
+    this.#drawNow();
+    if (fields && ("status" in fields || "restarts" in fields || "silence" in fields)) {
+      this.part?.changed?.();
+      clearTimeout(this.later);
+      this.later = setTimeout(() => this.#load(), 1_000);
+    } else if (change.all) this.part?.changed?.();
+  }
+
+  #drawNow() {
+    const { now, page } = this;
+    document.title = `${this.model} · sqlstream`;
+    if (!now) return;
+    const state = stateOf(now);
+    if (state !== this.state) show(this.badge, statusBadge(state));
+    this.state = state;
+    this.tiles.update(now);
+    const meta = [now.kind, now.trigger && `trigger ${now.trigger}`, now.sink && `into ${now.sink}`, known(now.version) && `version ${now.version}`, page?.path];
+    const text = meta.filter(Boolean).join(" · ");
+    if (this.meta.dataset.text !== text + (page?.description || "")) {
+      this.meta.dataset.text = text + (page?.description || "");
+      show(this.meta, text, page?.description ? h("span.description", null, page.description) : null);
+    }
+    this.#drawAlarm(now, state);
+  }
+
+  #drawAlarm(now, state) {
+    const drawn = JSON.stringify([state, now.error, now.silence, now.alerts, state === "restarting" && now.last_failure]);
+    if (drawn === this.drawnAlarm) return;
+    this.drawnAlarm = drawn;
+    const failure = now.error || (state === "restarting" ? now.last_failure : null);
+    show(this.alarm,
+      failure ? findingBox(failure, state === "restarting" ? "It failed and will restart" : "Why it failed", "bad") : null,
+      !failure && now.silence ? h("section.card.notice.warn", { "aria-label": "Why there is no output" }, icon("warn"), h("div", null, h("h2", null, "Why there is no output"), h("p", null, now.silence.text),
+        h("p", null, h("a", { href: queryLink(this.model, "output") }, "When this query emits rows")))) : null,
+      (now.alerts || []).map((alert) => h("section.card.notice.warn", { "aria-label": "Alert" }, icon("warn"), h("div", null, h("h2", null, `Alert: ${alert.alert || alert.kind || "raised"}`), h("p", null, alert.message || alert.text || "")))));
+  }
+
+  #drawTabs() {
+    show(this.tabs, TABS.map(([name, label]) => h("a", { href: queryLink(this.model, name), "aria-current": name === this.tab ? "page" : null }, label)));
+  }
+
+  #drawTab() {
+    this.part?.close?.();
+    this.part = null;
+    if (LIVE_TABS.has(this.tab)) {
+      this.part = this.tab === "charts" ? new Timeline(this.model, this.store.target) : new BatchList(this.model, this.store.target);
+      show(this.body, this.part.element);
+      return;
+    }
+    const make = { sql: sqlTab, columns: columnsTab, output: outputTab, checks: checksTab, history: historyTab }[this.tab];
+    if (!make) show(this.body, h("p.loading", null, "This query has no such page."));
+    else if (!this.page) show(this.body, h("p.loading", { role: "status" }, "Loading…"));
+    else show(this.body, make(this.page, this.store, this.requests.signal));
+  }
+}

@@ -1,0 +1,71 @@
+// The tabs of a query about its code: SQL and columns.
+
+import { copyButton, h, icon } from "../../dom.js";
+import { codeBlock } from "../../sql.js";
+
+/** Returns a card with a title. */
+export function card(title, ...content) {
+  return h("section.card", { "aria-label": title }, h("header", null, h("h2", null, title)), content);
+}
+
+/** Returns a table in a region that scrolls sideways; `head` are texts, or pairs of a text and a class. */
+export function table(label, head, rows) {
+  return h("div.scroll-x", { tabindex: 0, role: "region", "aria-label": label }, h("table.table", null,
+    h("thead", null, h("tr", null, head.map((each) => (Array.isArray(each) ? h("th", { scope: "col", class: each[1] }, each[0]) : h("th", { scope: "col" }, each))))),
+    h("tbody", null, rows)));
+}
+
+/** Returns the SQL as written and compiled, side by side; they scroll together. */
+export function sqlTab(page) {
+  const written = pane("As written", page.path, page.raw_sql, page.path?.endsWith(".py") ? "python" : "sql");
+  const compiled = pane("Compiled", "what Spark runs", page.compiled_sql, "sql");
+  const [left, right] = [written, compiled].map((each) => each.querySelector(".code"));
+  if (left && right) scrollTogether(left, right);
+  return h("div.sides", null, written, compiled);
+}
+
+function pane(title, sub, text, language) {
+  const label = `SQL ${title.toLowerCase()}`;
+  return h("section.card.code-card", { "aria-label": label },
+    h("header", null, h("h2", null, title), h("span.muted.path", null, sub), h("span.spread"), text ? copyButton(() => text) : null),
+    text ? codeBlock(text, language, `${label}, text`) : h("p.note-text", null, "Not available: the model has no SQL, or does not compile."));
+}
+
+function scrollTogether(one, other) {
+  let leader = null;
+  for (const [from, to] of [[one, other], [other, one]]) {
+    const lead = () => { leader = from; };
+    from.addEventListener("pointerenter", lead);
+    from.addEventListener("focus", lead);
+    from.addEventListener("scroll", () => {
+      if (leader !== from) return;
+      const share = from.scrollTop / Math.max(from.scrollHeight - from.clientHeight, 1);
+      to.scrollTop = share * (to.scrollHeight - to.clientHeight);
+      to.scrollLeft = from.scrollLeft;
+    }, { passive: true });
+  }
+}
+
+/** Returns the columns with the columns that they come from. */
+export function columnsTab(page) {
+  const columns = page.columns || [];
+  if (!columns.length) return card("Columns", h("p.note-text", null, "The columns are not known before the query runs."));
+  return h("div.stack", null,
+    card("Columns", table("Columns", ["Column", "Type", "Comes from", "Description"], columns.map((column) => h("tr", null,
+      h("td", null, h("b.mono", null, column.name), column.watermark ? h("span.badge.accent", { title: watermarkText(column.watermark) }, icon("clock"), "watermark") : null),
+      h("td.mono", null, column.data_type || "unknown"),
+      h("td", null, originsOf(column)), h("td.text", null, column.description || h("span.muted", null, "–")))))),
+    card("Reads", table("Sources", ["Table", "Kind", "Format", "Place", "Description"], (page.sources || []).map((source) => h("tr", null,
+      h("td", null, h("b", null, source.name)), h("td", null, source.kind), h("td", null, source.format || "–"),
+      h("td.mono", null, source.path || source.table || "–"), h("td.text", null, source.description || h("span.muted", null, "–")))))),
+    page.views?.length ? card("Views on the way", h("p.body", null, page.views.join(", "))) : null);
+}
+
+function originsOf(column) {
+  if (!column.origins?.length) return h("span.muted", null, "computed: no column of a source");
+  return h("ul.origins", null, column.origins.map((origin) => h("li", null, h("span.muted", null, `${origin.name || origin.unique_id}.`), h("b", null, origin.column))));
+}
+
+function watermarkText(watermark) {
+  return typeof watermark === "string" ? `delay ${watermark}` : "This column has the watermark.";
+}

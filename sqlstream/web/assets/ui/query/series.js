@@ -1,0 +1,98 @@
+// The charts of a query: which series, and how they read.
+
+import { bytes, exact, millis, rate, seconds, short } from "../format.js";
+import { PARTS } from "../parts.js";
+
+const TIME_STEPS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400, 172_800, 432_000, 864_000];
+
+/**
+ * Each chart: `title`, `unit` (words), `series` of `{ name, label, color (a token), dash, fill, scale, format, bars }`,
+ * `scale: "right"` has its own axis. `stacked`: the values add up; `steps`: of the axis;
+ * `none` (what to say if no batch has any of the values), `hint`.
+ */
+export const CHARTS = [
+  {
+    id: "rates", title: "Rates", unit: "rows per second", format: rate,
+    series: [
+      { name: "input_rate", label: "Input", color: "--chart-1", fill: true },
+      { name: "processed_rate", label: "Processing", color: "--chart-2", scale: "right" },
+    ],
+    none: "Spark has not reported rates for this query.",
+  },
+  {
+    id: "rows", title: "Rows", unit: "per batch or interval", format: short,
+    series: [
+      { name: "rows_in", label: "In", color: "--chart-1", fill: true },
+      { name: "rows_out", label: "Out", color: "--chart-3" },
+    ],
+    none: "No batch has read rows.",
+  },
+  {
+    id: "duration", title: "Batch duration", unit: "by its parts", format: millis, stacked: true, isWide: true,
+    series: [
+      ...PARTS.map(({ name, label, color }) => ({ name, label, color, fill: true })),
+      { name: "duration_max_ms", label: "Slowest", color: "--chart-6", dash: [2, 3], isTotal: true },
+    ],
+    none: "No batch has run in this range.",
+  },
+  {
+    id: "watermark", title: "Watermark behind", unit: "of the clock", format: seconds, steps: TIME_STEPS,
+    series: [{ name: "watermark_lag_s", label: "Behind", color: "--chart-5", fill: true }],
+    none: "This query has no watermark.",
+  },
+  {
+    id: "backlog", title: "Backlog", unit: "left to read", format: short,
+    series: [{ name: "backlog", label: "Backlog", color: "--chart-2", fill: true }],
+    none: "The sources of this query do not report a backlog.",
+  },
+  {
+    id: "state", title: "State", unit: "rows and memory", format: short,
+    series: [
+      { name: "state_rows", label: "Rows", color: "--chart-4", fill: true },
+      { name: "state_bytes", label: "Memory", color: "--chart-6", dash: [5, 3], scale: "right", format: bytes },
+    ],
+    none: "This query keeps no state.",
+  },
+  {
+    id: "lost", title: "Late and quarantined", unit: "rows per batch or interval", format: exact,
+    series: [
+      { name: "late_rows", label: "Late", color: "--chart-2", fill: true },
+      { name: "quarantined_rows", label: "Quarantined", color: "--chart-4", dash: [5, 3] },
+      { name: "dropped_records", label: "Dropped", color: "--chart-6", dash: [2, 3] },
+    ],
+    none: "No rows were late, quarantined or dropped.", hidesZeros: true,
+  },
+];
+
+/** The names of all series. */
+export const NAMES = [...new Set(CHARTS.flatMap((chart) => chart.series.map((each) => each.name)))];
+
+const MINUTE = 60_000;
+
+/** The ranges of time: a name, and its length in ms. */
+export const RANGES = [
+  ["15m", "15 min", 15 * MINUTE],
+  ["1h", "1 h", 60 * MINUTE],
+  ["6h", "6 h", 360 * MINUTE],
+  ["24h", "24 h", 1_440 * MINUTE],
+  ["7d", "7 d", 7 * 1_440 * MINUTE],
+  ["30d", "30 d", 30 * 1_440 * MINUTE],
+];
+
+/** What happened to a query, drawn as markers: a word, a shape, and the token of its color. */
+export const EVENTS = {
+  started: { word: "started", look: "up", color: "--ok" },
+  restarted: { word: "restarted", look: "up", color: "--warn" },
+  failed: { word: "failed", look: "cross", color: "--bad" },
+  ended: { word: "ended", look: "bar", color: "--idle" },
+  silent: { word: "no output", look: "circle", color: "--warn" },
+  alert: { word: "alert", look: "diamond", color: "--bad" },
+  resolved: { word: "alert resolved", look: "diamond", color: "--ok" },
+};
+
+/** Returns the kind of an event as a marker: an `ended` one with an error is a failure, a resolved alert is none. */
+export function markerOf(event) {
+  if (event.kind === "alert" && event.detail.state === "resolved") return EVENTS.resolved;
+  const isFailure = event.kind === "ended" && (event.detail.error || event.detail.status === "error");
+  return EVENTS[isFailure ? "failed" : event.kind] || EVENTS.ended;
+}

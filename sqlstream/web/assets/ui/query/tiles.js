@@ -1,0 +1,52 @@
+// The figures of one query now.
+
+import { h } from "../../dom.js";
+import { backlog, backlogTitle, bytes, exact, known, localTime, millis, NONE, rate, seconds, short, utcTime } from "../format.js";
+import { drawParts, partsBar, partsOf, partsTitle } from "../parts.js";
+import { drawSpark, sparkline } from "../spark.js";
+
+// name, label, text, second line, title, series of the small chart
+const TILES = [
+  ["input", "Rows in /s", (now) => rate(now.input_rate), (now) => `${short(now.rows_in)} in this run`, (now) => exact(now.input_rate), "input_rate"],
+  ["processed", "Processed /s", (now) => rate(now.processed_rate), headroom, (now) => exact(now.processed_rate)],
+  ["output", "Rows out /s", (now) => rate(now.output_rate), (now) => `${short(now.rows_out)} in this run`, (now) => exact(now.output_rate)],
+  ["batch", "Last batch", (now) => millis(now.duration_ms), null, (now) => partsTitle(partsOf(now.duration_ms, now.parts_ms))],
+  ["backlog", "Backlog", (now) => backlog(now.backlog), (now) => backlogTitle(now.backlog) || "not reported", (now) => backlogTitle(now.backlog)],
+  ["behind", "Watermark behind", (now) => seconds(now.watermark_lag_seconds), (now) => (now.watermark ? localTime(now.watermark) : "no watermark"), (now) => now.watermark && utcTime(now.watermark)],
+  ["state", "State", (now) => (known(now.state_rows) ? `${short(now.state_rows)} rows` : NONE), (now) => (known(now.state_bytes) ? bytes(now.state_bytes) : "keeps no state"), (now) => exact(now.state_rows), "state_rows"],
+  ["late", "Late rows", (now) => short(now.late_rows), (now) => (now.dropped_records ? `${short(now.dropped_records)} dropped` : "in this run"), (now) => exact(now.late_rows)],
+  ["quarantined", "Quarantined", (now) => short(now.quarantined_rows), (now) => (known(now.quarantined_rows) ? "corrupt records" : "no quarantine"), (now) => exact(now.quarantined_rows)],
+  ["restarts", "Restarts", (now) => short(now.restarts), (now) => (known(now.batches) ? `${short(now.batches)} batches` : "in this run"), (now) => now.last_failure && `last failure: ${now.last_failure.message}`],
+];
+
+function headroom(now) {
+  return now.input_rate > 0 && now.processed_rate > 0 ? `${(now.processed_rate / now.input_rate).toFixed(now.processed_rate < 10 * now.input_rate ? 1 : 0)} × input` : "rows per second";
+}
+
+export class Tiles {
+  constructor() {
+    this.cells = TILES.map(([name, label, , , , series]) => {
+      const cell = { value: h("dd"), sub: h("dd.sub"), spark: series ? sparkline() : null, bar: name === "batch" ? partsBar() : null };
+      cell.box = h("div.tile", { class: `tile-${name}` }, h("dt", null, label), cell.value, cell.bar ? h("dd.bar-box", null, cell.bar) : cell.sub, cell.spark ? h("dd.spark-box", null, cell.spark) : null);
+      return cell;
+    });
+    this.element = h("dl.tiles", null, this.cells.map((cell) => cell.box));
+  }
+
+  /** Shows a query as it is now. */
+  update(now) {
+    TILES.forEach(([name, , value, sub, title, series], index) => {
+      const cell = this.cells[index];
+      setText(cell.value, value(now));
+      if (sub) setText(cell.sub, sub(now));
+      if (cell.bar) drawParts(cell.bar, partsOf(now.duration_ms, now.parts_ms));
+      if (cell.spark) drawSpark(cell.spark, now.spark?.[series]);
+      cell.box.title = title(now) || "";
+      if (["late", "quarantined", "restarts"].includes(name)) cell.box.dataset.tone = parseFloat(value(now)) > 0 ? "warn" : "";
+    });
+  }
+}
+
+function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}

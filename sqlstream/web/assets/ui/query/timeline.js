@@ -1,0 +1,161 @@
+// The charts of a query over a range of time, renewed by new batches.
+
+import { h, icon, show } from "../../dom.js";
+import { get, queryPath } from "../api.js";
+import { Chart, markerLegend } from "./chart.js";
+import { localTime, utcTime } from "../format.js";
+import { route, setParameters } from "../router.js";
+import { CHARTS, NAMES, RANGES } from "./series.js";
+
+const POINTS = 800;
+const RENEW_MS = 30_000;
+const DEFAULT_RANGE = "1h";
+const RESOLUTIONS = { batch: "each point is a batch", "5m": "each point is 5 minutes or more", "2h": "each point is 2 hours or more" };
+
+export class Timeline {
+  constructor(model, target) {
+    this.model = model;
+    this.target = target;
+    this.charts = CHARTS.map((spec) => new Chart(spec, {
+      onZoom: (from, to) => this.setRange({ range: null, from: Math.floor(from * 1000), to: Math.ceil(to * 1000) }),
+      onReset: () => this.setRange({ range: DEFAULT_RANGE }),
+    }));
+    this.buttons = h("div.ranges", { role: "group", "aria-label": "Range of time" }, RANGES.map(([name, label]) =>
+      h("button.button", { type: "button", "data-range": name, onclick: () => this.setRange({ range: name }) }, label)));
+    this.shown = h("span.shown", { role: "status" });
+    this.markers = h("span.legend.markers");
+    this.grid = h("div.charts", null, this.charts.map((chart) => chart.element));
+    this.element = h("div.timeline", null,
+      h("div.timeline-bar", null, this.buttons, this.reset = h("button.button.quiet", { type: "button", hidden: true, onclick: () => this.setRange({ range: DEFAULT_RANGE }) }, icon("close"), "End the zoom"), this.shown, h("span.spread"), this.markers),
+      this.grid);
+    this.observer = new ResizeObserver(() => this.charts.forEach((chart) => chart.resize()));
+    this.observer.observe(this.grid);
+    this.renew = () => this.charts.forEach((chart) => chart.renew());
+    document.addEventListener("themechange", this.renew);
+    this.dark = matchMedia("(prefers-color-scheme: dark)");
+    this.dark.addEventListener("change", this.renew);
+    this.timer = setInterval(() => this.#tick(), RENEW_MS);
+    this.#readRange();
+    this.load();
+  }
+
+  close() {
+    this.closed = true;
+    this.request?.abort();
+    clearInterval(this.timer);
+    clearTimeout(this.later);
+    this.observer.disconnect();
+    document.removeEventListener("themechange", this.renew);
+    this.dark.removeEventListener("change", this.renew);
+    for (const chart of this.charts) chart.close();
+  }
+
+  /** Follows the address. */
+  moved() {
+    const before = `${this.name} ${this.from} ${this.to}`;
+    this.#readRange();
+    if (before !== `${this.name} ${this.from} ${this.to}`) this.load();
+  }
+
+  /** Shows another range: `{ range }`, or `{ from, to }` in ms. */
+  setRange({ range, from = null, to = null }) {
+    setParameters({ range, from, to }, true);
+    this.moved();
+  }
+
+  #readRange() {
+    const { range, from, to } = route().parameters;
+    const isFixed = Number(from) > 0 && Number(to) > Number(from);
+    this.name = isFixed ? null : RANGES.some(([name]) => name === range) ? range : DEFAULT_RANGE;
+    this.from = isFixed ? Number(from) : null;
+    this.to = isFixed ? Number(to) : null;
+    this.length = isFixed ? this.to - this.from : RANGES.find(([name]) => name === this.name)[2];
+    for (const button of this.buttons.children) button.setAttribute("aria-pressed", String(button.dataset.range === this.name));
+    this.reset.hidden = !isFixed;
+  }
+
+  #span() {
+    const to = this.to ?? Date.now();
+    return [this.from ?? to - this.length, to];
+  }
+
+  async load() {
+    this.request?.abort();
+    const request = (this.request = new AbortController());
+    const [from, to] = this.#span();
+    const range = { target: this.target, from, to };
+    this.element.setAttribute("aria-busy", "true");
+    try {
+      const [found, { events }] = await Promise.all([
+        get(queryPath(this.model, "series"), { ...range, points: POINTS, names: NAMES.join(",") }, request.signal),
+        get(queryPath(this.model, "events"), { ...range, limit: 300 }, request.signal),
+      ]);
+      addGaps(found);
+      Object.assign(this, { times: found.t, series: found.series, resolution: found.resolution, step: found.step_seconds, events });
+      this.error = null;
+      this.#draw();
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      show(this.shown, h("span.error", { role: "alert" }, error.message));
+    } finally {
+      if (request === this.request) this.element.removeAttribute("aria-busy");
+    }
+  }
+
+  /** Adds new batches if each point is a batch. */
+  add(rows) {
+    if (this.to !== null || this.resolution !== "batch") return;
+    const last = this.times.at(-1) || 0;
+    for (const row of rows) {
+      const at = row.at_ms / 1000;
+      if (at <= last) continue;
+      this.times.push(at);
+      for (const name of NAMES) this.series[name]?.push(valueOf(row, name));
+    }
+    const [from] = this.#span();
+    let gone = this.times.findIndex((at) => at * 1000 >= from);
+    gone = gone < 0 ? this.times.length : gone;
+    if (gone) {
+      this.times.splice(0, gone);
+      for (const values of Object.values(this.series)) values.splice(0, gone);
+    }
+    this.#draw();
+  }
+
+  /** Reads the events again soon: the state of the query has changed. */
+  changed() {
+    clearTimeout(this.later);
+    this.later = setTimeout(() => this.load(), 1_500);
+  }
+
+  #tick() {
+    if (this.to === null && !document.hidden) this.load();
+  }
+
+  #draw() {
+    if (this.closed) return;
+    if (this.resolution === "batch") delete this.series.duration_max_ms; // it is the duration
+    const [from, to] = this.#span();
+    for (const chart of this.charts) chart.draw({ times: this.times, series: this.series, from: from / 1000, to: to / 1000, events: this.events });
+    markerLegend(this.markers, this.events);
+    const withDate = this.length > 86_000_000 || this.to !== null;
+    const text = `${localTime(from, withDate)} – ${localTime(to, withDate)} · ${RESOLUTIONS[this.resolution]}`;
+    if (this.shown.textContent !== text) this.shown.textContent = text;
+    this.shown.title = `${utcTime(from)} – ${utcTime(to)}`;
+  }
+}
+
+/** Adds a point without values in each time without batches, so that no line crosses it. */
+function addGaps({ t: times, series, step_seconds: step }) {
+  if (!step) return;
+  for (let index = times.length - 1; index > 0; index -= 1) {
+    if (times[index] - times[index - 1] <= 2 * step) continue;
+    times.splice(index, 0, times[index - 1] + step);
+    for (const values of Object.values(series)) values.splice(index, 0, null);
+  }
+}
+
+function valueOf(row, name) {
+  if (name === "duration_max_ms") return row.duration_ms;
+  return row[name] ?? null;
+}

@@ -1,0 +1,104 @@
+// The bar at the top: project, target, runs, connection, theme, and the help for keys.
+
+import { h, icon, logo, show, themeButton } from "../dom.js";
+import { localTime, seconds, timeElement } from "./format.js";
+import { link, route } from "./router.js";
+import { statusBadge } from "./status.js";
+
+const KEYS = [
+  ["/", "Filter the queries"],
+  ["g o", "Go to the overview"],
+  ["↑ ↓", "Move in the table; Enter opens a query"],
+  ["[ ]", "Previous or next tab of a query"],
+  ["t", "Dark or light"],
+  ["Esc", "Clear the filter, close, or go back to the overview"],
+  ["?", "Show these keys"],
+];
+const LIVES = { running: "running", ended: "success", killed: "killed", elsewhere: "unknown" };
+
+export class Shell {
+  constructor(bar) {
+    this.name = h("span", null, "sqlstream");
+    this.home = h("a.brand", { href: link(""), title: "Overview" }, logo(), this.name);
+    this.target = h("select.input.target", { "aria-label": "Target", hidden: true, onchange: () => this.#chooseTarget() });
+    this.runs = h("button.button.quiet.runs", { type: "button", "aria-haspopup": "dialog", onclick: () => this.showRuns() });
+    this.connection = h("span.connection", { role: "status" });
+    this.theme = themeButton();
+    const help = h("button.button.quiet.wide-only", { type: "button", "aria-label": "Keys", title: "Keys (?)", onclick: () => this.showKeys() }, h("kbd", null, "?"));
+    show(bar, this.home, this.target, this.runs, h("span.spread"), this.connection, this.theme, help);
+    this.timer = setInterval(() => this.#drawConnection(), 1_000);
+  }
+
+  /** Follows another store. */
+  follow(store) {
+    this.store = store;
+    store.listen((change) => {
+      if (change.connection) this.#drawConnection();
+      if (change.all || change.project || change.runs) this.#draw();
+    });
+    this.#drawConnection();
+  }
+
+  #draw() {
+    const { project, overview } = this.store;
+    this.home.setAttribute("href", link(""));
+    if (project) {
+      show(this.name, h("span.wide-only", null, "sqlstream ", h("span.slash", null, "/ ")), project.project);
+      this.target.hidden = project.targets.length < 2;
+      show(this.target, project.targets.map((name) => h("option", { value: name }, name)));
+      this.target.value = project.target;
+    }
+    const runs = overview?.runs || [];
+    const running = runs.filter((run) => run.life === "running").length;
+    const text = running ? `${running} running` : runs.length ? `last run ${localTime(runs[0].heard_at)}` : "no run yet";
+    if (this.runs.textContent !== `Runs: ${text}`) { // what is replaced between press and release of the mouse gets no click
+      show(this.runs, icon("clock"), h("span", null, h("span.visually-hidden", null, "Runs: "), text));
+    }
+  }
+
+  #drawConnection() {
+    if (!this.store) return;
+    const { state, since } = this.store.connection;
+    const lost = `Disconnected since ${localTime(since)} (${seconds(Math.round((Date.now() - since) / 1000))}), reconnecting…`;
+    const text = { live: "Live", connecting: "Connecting…", lost }[state];
+    this.connection.dataset.state = state;
+    document.documentElement.classList.toggle("disconnected", state === "lost");
+    if (this.connection.textContent === text) return;
+    show(this.connection, h("i", { "aria-hidden": "true" }), h("span", null, text));
+    this.connection.title = state === "live" ? "Updates arrive once a second" : text;
+  }
+
+  #chooseTarget() {
+    const { view, model, parameters } = route();
+    location.hash = link(view === "query" ? `query/${encodeURIComponent(model)}` : "", { ...parameters, target: this.target.value });
+  }
+
+  /** Shows the runs of this target. */
+  showRuns() {
+    const runs = this.store?.overview?.runs || [];
+    const rows = runs.map((run) => h("tr", null,
+      h("td", null, statusBadge(run.life === "ended" && run.succeeded === false ? "failed" : LIVES[run.life] || "unknown")),
+      h("td", null, h("a", { href: link("", { q: `run:${run.id}` }), onclick: (event) => event.target.closest("dialog").close() }, run.id.slice(0, 18))),
+      h("td.fixed", null, timeElement(run.began_at, true)), h("td.fixed", null, timeElement(run.heard_at, true)),
+      h("td.number", null, run.pid ?? "–"), h("td", null, run.spark_version || "–")));
+    const head = ["State", "Run", "Began", "Last event", "Process", "Spark"].map((text) => h("th", { scope: "col" }, text));
+    this.#dialog("Runs", runs.length
+      ? h("div.scroll-x", { tabindex: 0, role: "region", "aria-label": "Runs" }, h("table.table", null, h("thead", null, h("tr", null, head)), h("tbody", null, rows)))
+      : h("p", null, "No run has reported to this project and target yet. Start one with ", h("code", null, "sqlstream run"), "."));
+  }
+
+  showKeys() {
+    this.#dialog("Keys", h("table.table.keys", null, h("tbody", null, KEYS.map(([keys, text]) => h("tr", null,
+      h("td", null, keys.split(" ").map((key) => h("kbd", null, key))), h("td", null, text))))));
+  }
+
+  #dialog(title, content) {
+    const dialog = h("dialog.card", { "aria-label": title },
+      h("header", null, h("h2", null, title), h("span.spread"), h("button.button.quiet", { type: "button", "aria-label": "Close", onclick: () => dialog.close() }, icon("close"))),
+      h("div.dialog-body", null, content));
+    dialog.addEventListener("close", () => dialog.remove());
+    dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+    document.body.append(dialog);
+    dialog.showModal();
+  }
+}

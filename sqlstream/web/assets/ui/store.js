@@ -1,0 +1,145 @@
+// What the server has told: the overview, kept up to date by server-sent events.
+
+import { address, get } from "./api.js";
+
+const FIRST_RETRY_MS = 1_000;
+const LONGEST_RETRY_MS = 15_000;
+const OVERLAP_MS = 600_000; // batches that began before this page was opened, and end later
+
+/**
+ * Follows one target. `listen(call)` calls `call(change)` after each update and returns a function that ends it. A change
+ * has `all` (everything is new), `queries` (a Map from a model to the names of its changed fields), `flow`, `runs`,
+ * `batches` (`{ model, rows }`), or `connection`.
+ */
+export class Store {
+  constructor(target) {
+    this.target = target;
+    this.overview = null;
+    this.project = null;
+    this.error = null;
+    this.connection = { state: "connecting", since: Date.now() };
+    this.listeners = new Set();
+    this.model = null;
+    this.waiting = [];
+    this.retry = FIRST_RETRY_MS;
+  }
+
+  /** Starts to follow. `model` is the query whose new batches are wanted, too. */
+  start(model = null) {
+    this.model = model;
+    this.#connect();
+    this.load();
+  }
+
+  /** Ends everything. */
+  close() {
+    this.closed = true;
+    this.source?.close();
+    clearTimeout(this.timer);
+    this.listeners.clear();
+  }
+
+  /** Follows the batches of another query; null for none. */
+  watch(model) {
+    if (model === this.model) return;
+    this.model = model;
+    this.#connect();
+  }
+
+  listen(call) {
+    this.listeners.add(call);
+    return () => this.listeners.delete(call);
+  }
+
+  get queries() {
+    return this.overview?.queries || {};
+  }
+
+  /** Reads everything again. */
+  async load() {
+    const number = (this.loading = (this.loading || 0) + 1);
+    const isSuperseded = () => this.closed || number !== this.loading;
+    try {
+      const overview = await get("overview", { target: this.target });
+      if (isSuperseded()) return;
+      this.overview = overview;
+      this.error = null;
+      for (const change of this.waiting.splice(0)) this.#merge(change);
+      this.#tell({ all: true });
+      const project = await get("project", { target: this.target }); // the table does not wait for it
+      if (isSuperseded()) return;
+      this.project = project;
+      this.#tell({ project: true });
+    } catch (error) {
+      if (isSuperseded()) return;
+      this.error = error;
+      this.#tell({ all: true });
+    }
+  }
+
+  #connect() {
+    this.source?.close();
+    clearTimeout(this.timer);
+    const after = this.model ? Date.now() - OVERLAP_MS : null;
+    const source = (this.source = new EventSource(address("live", { target: this.target, model: this.model, after })));
+    source.addEventListener("hello", (event) => this.#connected(JSON.parse(event.data)));
+    source.addEventListener("overview", (event) => this.#updated(JSON.parse(event.data)));
+    source.addEventListener("batches", (event) => this.#tell({ batches: JSON.parse(event.data) }));
+    source.addEventListener("error", () => this.#lost(source));
+  }
+
+  #connected({ time }) {
+    this.retry = FIRST_RETRY_MS;
+    const wasLost = this.connection.state === "lost";
+    this.#setConnection("live");
+    if (wasLost || this.error || (this.overview && this.overview.time < time)) this.load();
+  }
+
+  #lost(source) {
+    if (source !== this.source || this.closed) return;
+    this.#setConnection("lost");
+    source.close(); // the browser's own retries end at some errors
+    this.timer = setTimeout(() => this.#connect(), this.retry);
+    this.retry = Math.min(this.retry * 2, LONGEST_RETRY_MS);
+  }
+
+  #setConnection(state) {
+    if (this.connection.state === state) return;
+    this.connection = { state, since: Date.now() };
+    this.#tell({ connection: true });
+  }
+
+  #updated(change) {
+    if (change.reload) {
+      this.load();
+      return;
+    }
+    if (!this.overview) {
+      this.waiting.push(change);
+      return;
+    }
+    const began = performance.now();
+    this.#tell(this.#merge(change));
+    performance.measure("sqlstream:update", { start: began });
+    performance.clearMeasures("sqlstream:update"); // observers have it; the browser would keep all of them
+  }
+
+  #merge(change) {
+    const { overview } = this;
+    overview.time = change.time;
+    const queries = new Map();
+    for (const [model, fields] of Object.entries(change.queries || {})) {
+      overview.queries[model] = { ...overview.queries[model], ...fields };
+      queries.set(model, fields);
+    }
+    for (const [number, value] of Object.entries(change.flow?.edges || {})) overview.flow.edges[number] = value ?? 0;
+    for (const [id, value] of Object.entries(change.flow?.nodes || {})) overview.flow.nodes[id] = value ?? 0;
+    for (const node of overview.nodes) if (node.id in (change.nodes || {})) node.status = change.nodes[node.id];
+    if (change.runs) overview.runs = change.runs;
+    return { queries, flow: true, runs: Boolean(change.runs) };
+  }
+
+  #tell(change) {
+    for (const call of [...this.listeners]) call(change);
+  }
+}

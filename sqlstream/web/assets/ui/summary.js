@@ -1,0 +1,94 @@
+// The figures of all queries together, and what needs somebody.
+
+import { h, icon, show } from "../dom.js";
+import { bytes, count, rate, seconds, short } from "./format.js";
+import { queryLink } from "./router.js";
+import { lookOf, rankOf, stateOf, statusIcon, wordOf } from "./status.js";
+
+const SHOWN_PROBLEMS = 6;
+
+/** The line of figures; a click on a state filters the table by it. */
+export class Figures {
+  constructor(onFilter) {
+    this.onFilter = onFilter;
+    this.states = h("div.states", { role: "group", "aria-label": "Filter by status" });
+    this.values = new Map(FIGURES.map(([name]) => [name, h("dd")]));
+    this.element = h("section.figures", { "aria-label": "All queries together" }, this.states,
+      h("dl", null, FIGURES.map(([name, label, hint]) => h("div", { title: hint }, h("dt", null, label), this.values.get(name)))));
+  }
+
+  update(queries) {
+    const all = Object.values(queries);
+    const counts = new Map();
+    for (const query of all) {
+      const state = stateOf(query);
+      counts.set(state, (counts.get(state) || 0) + 1);
+    }
+    const drawn = JSON.stringify([...counts].sort());
+    if (drawn !== this.drawn) this.#drawStates(counts);
+    this.drawn = drawn;
+    for (const [name, , , value] of FIGURES) {
+      const text = value(all);
+      const cell = this.values.get(name);
+      if (cell.textContent !== text) cell.textContent = text;
+    }
+  }
+
+  #drawStates(counts) {
+    const states = [...counts].sort(([one], [other]) => rankOf(one) - rankOf(other));
+    show(this.states, states.map(([state, number]) => h(`button.state-count.${lookOf(state)}`, {
+      type: "button", onclick: () => this.onFilter(`status:${state}`), title: `Show only these: ${wordOf(state)}`,
+    }, statusIcon(state), h("b", null, short(number)), h("span", null, wordOf(state).toLowerCase()))));
+  }
+}
+
+const sum = (name) => (all) => all.reduce((total, query) => total + (query[name] || 0), 0);
+const most = (name) => (all) => all.reduce((top, query) => (query[name] > (top ?? -1) ? query[name] : top), null);
+
+const FIGURES = [
+  ["input", "Rows in /s", "Rows per second that all queries read", (all) => rate(sum("input_rate")(all))],
+  ["output", "Rows out /s", "Rows per second that all queries write", (all) => rate(sum("output_rate")(all))],
+  ["slowest", "Slowest batch", "The longest of the last batches", (all) => (most("duration_ms")(all) === null ? "–" : seconds(most("duration_ms")(all) / 1000))],
+  ["behind", "Most behind", "The watermark that is the furthest behind now", (all) => seconds(most("watermark_lag_seconds")(all))],
+  ["state", "State", "Rows and memory that all queries keep", (all) => `${short(sum("state_rows")(all))} rows · ${bytes(sum("state_bytes")(all))}`],
+  ["late", "Late rows", "Rows that came too late, in the newest runs", (all) => short(sum("late_rows")(all))],
+  ["quarantined", "Quarantined", "Corrupt records that models wrote", (all) => short(sum("quarantined_rows")(all))],
+  ["restarts", "Restarts", "Restarts after failures, in the newest runs", (all) => short(sum("restarts")(all))],
+];
+
+/** The list of what needs somebody: problems of the project, failures, alerts, and queries without output. */
+export class Problems {
+  constructor(onFilter) {
+    this.onFilter = onFilter;
+    this.list = h("ul");
+    this.title = h("h2", { id: "problems-title" });
+    this.element = h("section.card.problems", { "aria-labelledby": "problems-title", hidden: true },
+      h("header", null, icon("warn"), this.title), this.list);
+  }
+
+  update(queries, texts) {
+    const found = Object.values(queries).filter((query) => rankOf(stateOf(query)) < 5);
+    found.sort((one, other) => rankOf(stateOf(one)) - rankOf(stateOf(other)) || (one.model < other.model ? -1 : 1));
+    const drawn = JSON.stringify([texts, found.map((query) => [query.model, stateOf(query), problemText(query)])]);
+    if (drawn === this.drawn) return;
+    this.drawn = drawn;
+    const total = found.length + texts.length;
+    this.element.hidden = total === 0;
+    this.title.textContent = count(total, "problem");
+    const rest = found.length - SHOWN_PROBLEMS;
+    show(this.list, texts.map((text) => h("li", null, statusIcon("error"), h("span.what", null, h("pre", null, text)))),
+      found.slice(0, SHOWN_PROBLEMS).map(problemItem),
+      rest > 0 ? h("li.more", null, h("button.button.quiet", { type: "button", onclick: () => this.onFilter("is:attention") }, `Show ${rest} more in the table`)) : null);
+  }
+}
+
+function problemItem(query) {
+  const state = stateOf(query);
+  return h("li", null, statusIcon(state), h("a", { href: queryLink(query.model) }, query.model),
+    h("span.word", null, wordOf(state)), h("span.what", { title: problemText(query) }, problemText(query)));
+}
+
+function problemText(query) {
+  if (query.alerts?.length) return query.alerts.map((alert) => alert.message || alert.text || alert.alert || alert.kind).join("; ");
+  return query.error?.message || query.silence?.text || query.last_failure?.message || "";
+}

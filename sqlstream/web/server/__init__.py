@@ -1,0 +1,1 @@
+"""The server of the page: HTTP, live updates, access. Gets its data through `protocol.py`."""

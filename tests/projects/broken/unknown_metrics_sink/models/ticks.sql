@@ -1,0 +1,1 @@
+{{ config(sink='lake') }} select * from {{ source('shop', 'ticks') }}

@@ -1,0 +1,2 @@
+select order_id, amount, ordered_at
+from {{ source('shop', 'orders') }}

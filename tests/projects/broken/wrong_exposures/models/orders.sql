@@ -1,0 +1,2 @@
+{{ config(sink='lake') }}
+select 1 as id

@@ -1,0 +1,2 @@
+{{ config(sink='lake') }}
+select value from {{ source('shop', 'ticks') }}

@@ -1,0 +1,68 @@
+"""Plans edits of queries with Spark and without it, and finds where the two contradict each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from edits import Edit
+from planned_edits import TABLES, ledger_of, model_of, plan_of, written_project
+
+from sqlstream.app.loading.load import Loaded
+from sqlstream.app.running.jars import session_connectors
+from sqlstream.app.running.session import brief_session
+from sqlstream.spark.jvm.session import SparkRuntime
+from sqlstream.spark.running.prepare import prepare_query
+from sqlstream.spark.secrets import Secrets
+from sqlstream.state.ledger import Ledger
+from sqlstream.state.verdicts import QueryVerdict, Verdict
+
+UNCHANGED = frozenset({Verdict.RESUME, Verdict.UNCHANGED})
+
+
+def contradictions(edits: Sequence[Edit], verdicts: Sequence[tuple[QueryVerdict, QueryVerdict]]) -> list[str]:
+    """Returns the edits that `plan` decides without Spark, but not as with Spark. See `planned_twice`."""
+    found = zip(edits, verdicts, strict=True)
+    decided = [(edit, *both) for edit, both in found if both[1].verdict is not Verdict.UNDECIDED]
+    return [_described(*each) for each in decided if (each[1].verdict in UNCHANGED) != (each[2].verdict in UNCHANGED)]
+
+
+def planned_twice(edits: Sequence[Edit], root: Path) -> list[tuple[QueryVerdict, QueryVerdict]]:
+    """Returns the verdicts on each edit with and without Spark."""
+    for table in TABLES:
+        (root / "in" / table).mkdir(parents=True)
+    loaded = written_project(root, edits, changed=False, env=dict(os.environ))
+    secrets = Secrets(dict(os.environ))
+    connectors = session_connectors(loaded, secrets, os.environ, print, [])
+    with brief_session(loaded, secrets, connectors) as runtime:
+        ledgers = {edit.name: _ledger(loaded, edit.name, runtime, secrets) for edit in edits}
+        changed = written_project(root, edits, changed=True, env=dict(os.environ))
+        return list(_verdicts(changed, ledgers, runtime, secrets))
+
+
+def _ledger(loaded: Loaded, name: str, runtime: SparkRuntime, secrets: Secrets) -> Ledger:
+    query = prepare_query(loaded.compiled, model_of(loaded.compiled, name), runtime, secrets, None)
+    try:
+        return ledger_of(query.identity, query.signature if query.identity.stateful else None)
+    finally:
+        query.release()
+
+
+def _verdicts(
+    loaded: Loaded, ledgers: Mapping[str, Ledger], runtime: SparkRuntime, secrets: Secrets
+) -> Iterator[tuple[QueryVerdict, QueryVerdict]]:
+    compiled = loaded.compiled
+    for name, ledger in ledgers.items():
+        model = model_of(compiled, name)
+        query = prepare_query(compiled, model, runtime, secrets, ledger)
+        try:
+            found = plan_of(compiled, model, ledger, query.identity, query.signature)
+            yield found, plan_of(compiled, model, ledger)
+        finally:
+            query.release()
+
+
+def _described(edit: Edit, with_spark: QueryVerdict, without: QueryVerdict) -> str:
+    verdicts = [f"{each.verdict}: {each.reason}" for each in (with_spark, without)]
+    return "\n".join((edit.text, *verdicts, edit.sql(changed=False), edit.sql(changed=True)))

@@ -1,0 +1,47 @@
+"""`sqlstream source freshness` on tables of Delta Lake and Iceberg that runs have written."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from conftest import ProjectFolder
+from lake_tables import FORMATS, SINKS, lake_session
+
+pytestmark = pytest.mark.smoke
+
+LIMITS = "{warn_after: {count: 1, period: hour}, error_after: {count: 1, period: day}}"
+
+
+def check(folder: ProjectFolder) -> dict[str, Any]:
+    """Returns the results by table."""
+    folder.invoke("source", "freshness")
+    results = json.loads((folder.root / "target/sources.json").read_text())["results"]
+    return {result["unique_id"].rpartition(".")[2]: result for result in results}
+
+
+def test_tables_have_the_time_of_the_last_rows(folder: ProjectFolder) -> None:
+    """The time is that of the last commit or snapshot with rows, and deleting rows does not change it."""
+    tables = "".join(f"      - {{name: {each}, format: {each}, path: store/raw_{each}}}\n" for each in FORMATS)
+    text = f"  - name: lake\n    freshness: {LIMITS}\n    tables:\n{tables}"
+    folder.write({"sinks.yml": SINKS, "sources.yml": (folder.root / "sources.yml").read_text() + text})
+    for each in FORMATS:
+        raw = f"{{{{ config(sink='{each}') }}}} select id, kind from {{{{ source('shop', 'orders') }}}}"
+        folder.write({f"models/raw/raw_{each}.sql": raw})
+    for number in range(2):
+        folder.rows(f"in/orders/{number}.json", [{"id": number, "kind": "a"}], modified=number)
+    began = time.time()
+    assert folder.run("raw").succeeded
+
+    before = check(folder)
+    with lake_session(folder) as session:
+        session.sql(f"delete from delta.`{folder.root / 'store/raw_delta'}` where id = 1")
+        session.sql("delete from files.raw_iceberg where id = 1")
+    after = check(folder)
+
+    for each in FORMATS:
+        assert before[each]["status"] == "pass", before
+        assert before[each]["max_loaded_at_time_ago_in_s"] <= time.time() - began
+        assert after[each]["max_loaded_at"] == before[each]["max_loaded_at"]

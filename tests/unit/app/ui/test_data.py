@@ -1,0 +1,210 @@
+"""The data of the page: without Spark, of projects with errors, and at a cost that does not grow."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from make_history import History, LiveRun, make_history, name_of
+from ui_page import page_of
+
+from sqlstream import ProjectRequest
+from sqlstream.app.ui.data import ProjectData
+from sqlstream.app.ui.history_keeper import HistoryKeeper
+from sqlstream.app.ui.sample import sample_of
+from sqlstream.app.unit_tests.results import TEST_RESULTS
+from sqlstream.cli.main import main
+from sqlstream.web.server.protocol import Span
+
+QUERIES = 10
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project of ten queries with a history and a run of this process."""
+    history = History(QUERIES, 500, 1, time.time())
+    make_history(tmp_path, history)
+    LiveRun(tmp_path, history).begin()
+    return tmp_path
+
+
+def test_the_page_never_loads_spark(project: Path) -> None:
+    """Each address answers in a process that has loaded neither pyspark nor py4j."""
+    code = f"""
+import sys
+from pathlib import Path
+from ui_page import page_of
+from sqlstream import ProjectRequest
+with page_of(ProjectRequest(Path({str(project)!r}))) as page:
+    for path in ("project", "overview", *("query/orders_000" + end for end in ("", "/series", "/batches", "/events", "/sample"))):
+        page.get("/api/" + path)
+    page.get("/api/lineage?column=orders_000.amount")
+print([name for name in sys.modules if name.split(".")[0] in ("pyspark", "py4j")])
+"""
+    folder = Path(__file__).parents[3] / "services"
+    env = {**os.environ, "PYTHONPATH": str(folder)}
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True)
+    assert found.stdout == "[]\n"
+
+
+def test_a_project_with_errors_shows_its_runs(project: Path) -> None:
+    """The problem is shown, and the graph is that of the last compilation."""
+    with pytest.raises(SystemExit):
+        main(["compile", "--project-dir", str(project), "--quiet"])
+    (project / "models/orders/orders_000.sql").write_text("{{ config(sink='nowhere') }} select 1 {{ broken")
+    with page_of(ProjectRequest(project)) as page:
+        found = page.get("/api/project")
+        assert any("orders_000.sql" in problem for problem in found["problems"])
+        assert found["runs"][0]["life"] == "running"
+        overview = page.get("/api/overview")
+        assert len(overview["queries"]) == QUERIES + 1
+        assert overview["queries"][name_of(1)]["status"] == "running"
+        query = page.get(f"/api/query/{name_of(1)}")
+        assert query["problems"]
+        assert query["compiled_sql"]
+
+
+def test_a_project_without_a_manifest_shows_its_queries(project: Path) -> None:
+    """A project that never compiled still shows what has run."""
+    (project / "project.yml").write_text("name: [")
+    with page_of(ProjectRequest(project)) as page:
+        overview = page.get("/api/overview?target=local")
+        assert (overview["nodes"], len(overview["queries"])) == ([], QUERIES)
+        assert page.get(f"/api/query/{name_of(1)}?target=local")["now"]["status"] == "running"
+
+
+def test_an_ended_run(tmp_path: Path) -> None:
+    """After the run, its queries are no longer running."""
+    history = History(QUERIES, 100, 1, time.time())
+    make_history(tmp_path, history)
+    run = LiveRun(tmp_path, history)
+    run.begin()
+    run.end()
+    with page_of(ProjectRequest(tmp_path)) as page:
+        assert page.get("/api/overview")["queries"][name_of(1)]["status"] == "interrupted"
+
+
+def test_the_last_result_of_each_unit_test(project: Path) -> None:
+    """A test shows its last result, or null before it has run."""
+    (project / "tests/models").mkdir(parents=True)
+    case = "given: [{input: ref('orders_clean'), rows: []}], expect: {rows: []}"
+    tests = "".join(f"  - {{name: {name}, model: orders_005, {case}}}\n" for name in ("ran", "waits"))
+    (project / "tests/models/tests.yml").write_text(f"version: 2\nunit_tests:\n{tests}")
+    result = {
+        "model": "orders_005",
+        "status": "failed",
+        "at": "2024-01-01T00:00:00.000Z",
+        "seconds": 1.5,
+        "message": "x",
+    }
+    (project / "target").mkdir(exist_ok=True)
+    (project / "target" / TEST_RESULTS).write_text(json.dumps({"results": {"orders_005.ran": result}}))
+    with page_of(ProjectRequest(project)) as page:
+        tests_of = page.get("/api/query/orders_005")["tests"]
+    assert [(test["name"], test["status"]) for test in tests_of] == [("ran", "failed"), ("waits", None)]
+
+
+def test_updates_keep_memory_flat(project: Path) -> None:
+    """Thousands of batches, overviews and series later, the page keeps as much in memory as before."""
+    history = History(QUERIES, 500, 1, time.time())
+    run = LiveRun(project, history)
+    run.begin()
+    data = ProjectData(ProjectRequest(project))
+    follower = data.follow("local")
+
+    def update(count: int) -> None:
+        for number in range(count):
+            run.batch(1 + number % 2)
+            if number % 20 == 0:
+                data._update()
+                follower.changes()
+                data.series("local", name_of(1), Span(0, 1 << 53, 100))
+
+    update(400)  # fills the caches and the small charts
+    tracemalloc.start()
+    update(40)
+    before, _ = tracemalloc.get_traced_memory()
+    update(2_000)
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    data.close()
+    assert after - before < 300_000  # 2,000 batches are 3 MB of lines
+
+
+def test_a_run_writes_its_history(tmp_path: Path) -> None:
+    """The history has every line when the run has ended, and the thread has ended, too."""
+    (tmp_path / "logs").mkdir()
+    history = History(QUERIES, 10, 1, time.time())
+    told: list[str] = []
+    with HistoryKeeper(tmp_path, told.append) as keeper:
+        keeper.start()
+        run = LiveRun(tmp_path, history)
+        run.begin()
+        run.batch(1)
+    assert told == []
+    assert "history" not in {thread.name for thread in threading.enumerate()}
+    with sqlite3.connect(tmp_path / "logs/history.sqlite") as connection:
+        assert connection.execute("SELECT count(*) FROM batches").fetchone() == (QUERIES + 1,)
+
+
+def test_a_history_that_cannot_be_written_is_reported_once(tmp_path: Path) -> None:
+    """A run goes on without its history."""
+    (tmp_path / "logs/history.sqlite").mkdir(parents=True)
+    told: list[str] = []
+    with HistoryKeeper(tmp_path, told.append) as keeper:
+        keeper.start()
+        keeper.wake()
+    assert len(told) == 1
+
+
+def test_ui_needs_a_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Outside of a project, the command fails at once."""
+    with pytest.raises(SystemExit) as ended:
+        main(["ui", "--project-dir", str(tmp_path)])
+    assert ended.value.code == 1
+    assert "project.yml" in capsys.readouterr().err
+
+
+def test_the_command_ends_by_a_signal(project: Path) -> None:
+    """`sqlstream ui` prints its URL, and SIGTERM ends it with exit code 0."""
+    command = [sys.executable, "-c", "from sqlstream.cli.main import program; program()", "ui", "--port", "0"]
+    process = subprocess.Popen([*command, "--project-dir", str(project)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("The page is at http://127.0.0.1:")
+    process.terminate()
+    process.communicate()
+    assert process.returncode == 0
+
+
+def test_rows_of_committed_files_only(project: Path, tmp_path: Path) -> None:
+    """A sample has rows of files in the log of Spark's sink, the newest first, and columns from folder names."""
+    data = ProjectData(ProjectRequest(project))
+    loaded = data._seen("local").loaded
+    data.close()
+    assert loaded is not None
+    model = next(model for model in loaded.compiled.models.values() if model.name == "orders_005")
+    output = tmp_path / "out"
+    log = output / "_spark_metadata"
+    log.mkdir(parents=True)
+    import pyarrow as pa
+    from pyarrow.parquet import write_table
+
+    for number in range(3):
+        (output / f"day={number}").mkdir()
+        write_table(pa.table({"id": [number, 10 + number]}), output / f"day={number}" / "a.parquet")
+    for number in range(2):
+        entry = {"path": f"file://{output}/day={number}/a.parquet", "action": "add"}
+        (log / str(number)).write_text("v1\n" + json.dumps(entry))
+    found = sample_of(model, str(output), 3)
+    assert found.columns == ("id", "day")
+    assert found.rows == [[1, "1"], [11, "1"], [0, "0"]]
+    assert sample_of(model, None, 3).rows is None
+    assert sample_of(model, "s3://bucket/out", 3).note == "the output is in s3://bucket/out, which only Spark can read"

@@ -1,0 +1,23 @@
+"""How a difference between two state signatures reads in a message."""
+
+from __future__ import annotations
+
+from sqlstream.state.signature.compare import StateDifference
+
+
+def test_casts_are_shown_without_their_time_zone() -> None:
+    """A changed expression is readable: the time zone of a cast, which did not change, is left out."""
+    difference = StateDifference(
+        "the keys of the aggregation", "cast(t as date, timeZoneId UTC)", "cast(u as date, timeZoneId UTC)", ""
+    )
+
+    assert str(difference) == "the keys of the aggregation changed from `cast(t as date)` to `cast(u as date)`"
+
+
+def test_a_changed_time_zone_is_shown() -> None:
+    """A cast that differs only in its time zone keeps it in the message."""
+    difference = StateDifference(
+        "the keys of the aggregation", "cast(t as date, timeZoneId UTC)", "cast(t as date, timeZoneId Europe/Paris)", ""
+    )
+
+    assert "timeZoneId Europe/Paris" in str(difference)

@@ -1,0 +1,40 @@
+"""How the output columns of a query differ from those before, in any sink."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlstream.state.downstream.columns import column_differences
+from sqlstream.state.ledger import OutputColumn
+
+
+def columns(text: str) -> tuple[OutputColumn, ...]:
+    """Returns columns, such as `id int, city string`."""
+    pairs = (column.split(" ", 1) for column in text.split(", ") if column)
+    return tuple(OutputColumn(*pair) for pair in pairs)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "texts"),
+    [
+        ("id int", "id int", []),
+        ("id int", "ID int", []),
+        ("id int", "id bigint", ["column `id` was int, and is now bigint"]),
+        ("id int", "id int, city string", ["column `city` is new"]),
+        ("id int, city string", "id int", ["column `city` was removed"]),
+        ("id int, a int", "id int, b int", ["column `a` was removed, or renamed to `b`", "column `b` is new"]),
+        ("id int, a int", "id int, b string", ["column `a` was removed", "column `b` is new"]),
+        ("a int, id int", "id int, b int", ["column `a` was removed", "column `b` is new"]),
+        ("a int, b int", "b int, a int", []),
+    ],
+)
+def test_each_difference_has_a_text(before: str, after: str, texts: list[str]) -> None:
+    """Removed columns, new types and new columns differ; the order and the case of names do not."""
+    assert [each.text for each in column_differences(columns(before), columns(after))] == texts
+
+
+def test_only_new_columns_break_no_reader() -> None:
+    """A removed column and another type may break readers, a new column does not."""
+    found = column_differences(columns("a int, b int"), columns("b string, c int"))
+
+    assert [(each.name, each.breaks_readers) for each in found] == [("a", True), ("b", True), ("c", False)]
