@@ -3,16 +3,23 @@ PYTHON ?= python3
 BIN := .venv/bin
 BIN41 := .venv41/bin
 
+IN_PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
+
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test check corpus corpus-next fuzz kills chaos changes exactly-once services faults registry bench-check bench-compile bench-observers bench-plan bench-run bench-test bench-ui bench-connectors archive lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test test-all check corpus corpus-next fuzz kills chaos changes exactly-once services faults registry bench-check bench-compile bench-observers bench-plan bench-run bench-test bench-ui bench-connectors archive lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
 
 test: .venv/ready archive
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --ignore tests/models --durations 40 --durations-min 20
+	$(BIN)/python -m pytest $(IN_PARALLEL) -m "smoke or not slow" --ignore tests/models --durations 20 --durations-min 10
+	$(BIN)/sqlstream test --equivalence --coverage-min 90
+
+# The tests of `make test`, and those that take longer.
+test-all: .venv/ready archive
+	$(BIN)/python -m pytest $(IN_PARALLEL) --ignore tests/models --durations 40 --durations-min 20
 	$(BIN)/sqlstream test --equivalence --coverage-min 90
 
 check:
@@ -116,7 +123,7 @@ archive: .venv/ready
 	-$(BIN)/sqlstream debug --class-archive build
 
 smoke41: .venv41/ready
-	$(BIN41)/python -m pytest -m smoke -n 2 --dist loadfile --no-loadscope-reorder tests/spark
+	$(BIN41)/python -m pytest $(IN_PARALLEL) -m smoke tests/spark
 
 .venv/ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("sqlstream needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Install one and run: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'

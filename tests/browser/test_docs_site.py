@@ -162,6 +162,7 @@ def test_the_graph_works_with_the_keyboard(static_site: str, open_page: OpenPage
     expect(page.locator("h1")).to_have_text("cloudtrail_in_order")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")])
 def test_views_are_accessible(
     static_site: str, open_page: OpenPage, violations: Callable[[Page], list[str]], width: int, theme: str

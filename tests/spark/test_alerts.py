@@ -1,5 +1,5 @@
-"""Alerts of real queries: each kind is raised and resolved, and delivered to a real receiver; `lag_over` is in
-test_kafka.py.
+"""Alerts of real queries: each kind is raised and resolved, and delivered to a real receiver; `lag_over`
+also in test_kafka.py and test_lake_status.py.
 """
 
 from __future__ import annotations
@@ -149,6 +149,32 @@ def test_alerts_of_running_queries_are_raised_and_resolved(folder: ProjectFolder
     assert raised["quarantined_over"]["model"] == "strict"
 
 
+def test_files_left_to_read(folder: ProjectFolder, receiver: Receiver) -> None:
+    """`lag_over` counts the files of a folder that a query has not read, also while no batch runs."""
+    alerts_to(folder.root, receiver.url)
+    source = "      - name: backlog\n        format: json\n        path: in/backlog\n        schema: id int\n"
+    folder.write(
+        {
+            "sources.yml": (folder.root / "sources.yml").read_text()
+            + f"{source}        options: {{maxFilesPerTrigger: 1}}\n",
+            "models/slow.sql": "{{ config(sink='lake', trigger='1 hour', alerts={'lag_over': {'files': 1}}) }}\n"
+            "select id from {{ source('shop', 'backlog') }}\n",
+        }
+    )
+    for number in range(4):
+        folder.rows(f"in/backlog/{number}.json", [{"id": number}], modified=number)
+
+    def remove() -> None:
+        for number in (1, 2, 3):
+            (folder.root / f"in/backlog/{number}.json").unlink()
+
+    both = {("lag_over", "raised"), ("lag_over", "resolved")}
+    assert run_and_react(folder, {("lag_over", "raised"): remove}, lambda seen: seen >= both).succeeded
+    receiver.wait(lambda: set(receiver.states()) == both)
+    assert [body["value"] for body in receiver.accepted] == [3, 0]
+    assert receiver.accepted[0]["message"] == "slow has 3 files left to read; the limit is 1"
+
+
 FAILING = "{{ config(sink='nowhere') }}\nselect raise_error('planted') as x, id from {{ source('shop', 'orders') }}\n"
 COPIES = "{{ config(sink='nowhere') }}\nselect id from {{ source('shop', 'orders') }}\n"
 SLOW = (
@@ -190,6 +216,7 @@ def test_the_next_run_resolves_alerts(orders: ProjectFolder, receiver: Receiver)
     assert len(receiver.states()) == 4
 
 
+@pytest.mark.slow
 def test_a_hanging_receiver_delays_no_batch(orders: ProjectFolder, receiver: Receiver) -> None:
     """While the receiver does not answer, the query continues with its batches."""
     alerts_to(orders.root, receiver.url)
@@ -215,6 +242,7 @@ def test_a_hanging_receiver_delays_no_batch(orders: ProjectFolder, receiver: Rec
     receiver.wait(lambda: ("no_rows_for", "raised") in receiver.states())
 
 
+@pytest.mark.slow
 def test_the_next_run_delivers_what_a_killed_run_left(orders: ProjectFolder) -> None:
     """A run is killed while its receiver is down; the next run delivers its alert, and then that it is resolved. No log
     contains the secrets of the channel.
@@ -240,14 +268,20 @@ def test_the_next_run_delivers_what_a_killed_run_left(orders: ProjectFolder) -> 
 
 
 def test_a_refused_run_raises_failed(orders: ProjectFolder, receiver: Receiver) -> None:
-    """A query that cannot start, because the run is refused, has failed."""
+    """A query that cannot start, because the run is refused, has failed. A run without any rule resolves the alert."""
+    without = (orders.root / "project.yml").read_text()
     alerts_to(orders.root, receiver.url, "{failed: true}")
     orders.write({"models/copies.sql": COPIES.replace("select id", "select java_method('java.lang.Nope', 'x') as")})
     assert orders.invoke("run", "--available-now").code == 1
     assert receiver.states() == [("failed", "raised")]
     assert receiver.accepted[0]["model"] == "copies"
 
+    orders.write({"models/copies.sql": COPIES, "project.yml": without})
+    assert orders.run().succeeded
+    assert changes(orders) == [("failed", "resolved")]
 
+
+@pytest.mark.slow
 def test_a_sink_and_a_command_get_alerts(orders: ProjectFolder, read_json: Callable[..., Any]) -> None:
     """A sink gets a row for each change, and a command gets it as JSON; `debug --alerts` tries both."""
     project = orders.root / "project.yml"

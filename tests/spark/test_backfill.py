@@ -108,6 +108,7 @@ def test_ranges_of_files_are_written_once_and_the_stream_goes_on(
     assert ids(read_parquet(shop.root / "store/flat")) == from_scratch(shop, tmp_path / "other", read_parquet)
 
 
+@pytest.mark.slow
 def test_a_kill_loses_and_repeats_nothing(shop: ProjectFolder, tmp_path: Path, read_parquet: ReadParquet) -> None:
     """A run is refused until the command has completed the batch, whether or not the sink has it already."""
     process = shop.command("backfill", "flat", "--full-range")
@@ -154,6 +155,7 @@ def wait_for_jvm(folder: ProjectFolder) -> None:
         os.sched_yield()
 
 
+@pytest.mark.slow
 def test_a_database_gets_history_once(folder: ProjectFolder) -> None:
     """A batch that the database has recorded is not written again; a failing one leaves no trace."""
     folder.write(
@@ -187,6 +189,7 @@ def test_a_database_gets_history_once(folder: ProjectFolder) -> None:
     assert found == [10 * number + index for number in (0, 1, 5, 6, 7) for index in range(5)]
 
 
+@pytest.mark.slow
 def test_records_before_the_first_offsets_of_kafka(
     folder: ProjectFolder, topic: Topic, read_parquet: ReadParquet
 ) -> None:
@@ -231,6 +234,7 @@ def test_records_before_the_first_offsets_of_kafka(
     assert ids(read_parquet(folder.root / "store/flat")) == [*range(26)]
 
 
+@pytest.mark.slow
 def test_queries_that_cannot_take_history_are_refused(shop: ProjectFolder) -> None:
     """State, keys, replaced tables and changed queries: each has a reason, and nothing is written."""
     shop.write(

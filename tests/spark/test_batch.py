@@ -134,6 +134,7 @@ def test_a_killed_write_keeps_the_previous_output(shop: ProjectFolder) -> None:
     assert names(shop.root / "store/_archive/report/1") == "abc"
 
 
+@pytest.mark.slow
 def test_a_killed_parallel_version_is_not_promoted(shop: ProjectFolder) -> None:
     """A parallel version is promoted only after a write has ended: neither after kill -9 nor after a later change."""
     endless = "{{ config(sink='lake') }} select id, 'z' as name from range({{ var('rows', 3) }})"
@@ -163,6 +164,7 @@ def test_a_killed_parallel_version_is_not_promoted(shop: ProjectFolder) -> None:
         promote(request, "report")
 
 
+@pytest.mark.slow
 def test_ctrl_c_twice_ends_a_write(shop: ProjectFolder) -> None:
     """A second Ctrl-C stops a write: its files stay aside, the earlier output is unchanged, and no query has failed."""
     shop.result()
@@ -200,6 +202,7 @@ def test_a_failed_write_is_reported_and_changes_nothing(shop: ProjectFolder) -> 
     assert names(shop.root / "store/report") == "abc"
 
 
+@pytest.mark.slow
 def test_threads_limit_batches_but_not_streams(shop: ProjectFolder) -> None:
     """With one thread, batch models run one after the other; a stream without an end takes no thread."""
     shop.write({f"models/{name}.sql": REPORT for name in ("b", "c")})

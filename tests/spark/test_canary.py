@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import signal
 import urllib.request
 from pathlib import Path
@@ -59,6 +61,7 @@ def files_with_password(folder: Path) -> list[str]:
     return [str(path) for path in files if PASSWORD.encode() in path.read_bytes()]
 
 
+@pytest.mark.slow
 def test_a_password_appears_nowhere(
     folder: ProjectFolder, topic: Topic, postgres: DatabaseServer, mariadb: DatabaseServer
 ) -> None:

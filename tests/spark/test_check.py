@@ -124,6 +124,7 @@ def test_only_missing_secrets_of_sources_are_findings(orders: ProjectFolder) -> 
     assert [finding.code for finding in _refused(orders)] == ["missing-env-var"]
 
 
+@pytest.mark.slow
 def test_findings_are_printed_as_json(orders: ProjectFolder) -> None:
     """With JSON output stdout has one object that includes the rules' warnings, and the exit code is 1."""
     orders.write({"models/broken.sql": BROKEN})
@@ -168,6 +169,7 @@ def test_findings_of_rules_are_shown_without_java(orders: ProjectFolder, tmp_pat
     assert "[unknown-column]" in out
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_check_with_code_1(orders: ProjectFolder) -> None:
     """Ctrl-C ends a check with exit code 1, also while Spark starts, so that it never looks like a clean check."""
     orders.write({"models/all.sql": f"select id {READS}"})

@@ -50,6 +50,7 @@ def _misjudged(asked: tuple[SparkRuntime, Project], cases: list[Case]) -> list[s
     return wrong
 
 
+@pytest.mark.slow
 def test_refused_queries_have_findings(asked: tuple[SparkRuntime, Project]) -> None:
     """Every query of the sample that Spark refuses has a finding before anything starts."""
     cases = _sample(CHECKED_STAGES)
@@ -57,6 +58,7 @@ def test_refused_queries_have_findings(asked: tuple[SparkRuntime, Project]) -> N
     assert _misjudged(asked, cases) == []
 
 
+@pytest.mark.slow
 def test_running_queries_have_no_findings(asked: tuple[SparkRuntime, Project]) -> None:
     """No query of the sample that ran has a finding."""
     cases = _sample((None,))

@@ -60,6 +60,7 @@ def test_a_changed_stateful_query_is_refused(sums: ProjectFolder) -> None:
     assert sums.committed("sums") == before
 
 
+@pytest.mark.slow
 def test_formatting_changes_resume(sums: ProjectFolder) -> None:
     """Changes to comments, white space or the case of keywords do not affect the state."""
     cosmetic = SUMS.format(aggregate="SUM( amount )  -- the sum\n").replace("select", "SELECT")
@@ -176,6 +177,7 @@ def test_a_change_that_spark_refuses_does_not_change_the_ledger(sums: ProjectFol
     assert ledger(sums, "sums", 1)["pending"] is None
 
 
+@pytest.mark.slow
 def test_an_accepted_change_without_a_batch_is_announced(sums: ProjectFolder) -> None:
     """If an accepted change had no batch, the run warns that the next run refuses the change again."""
     sums.result()  # reads everything
@@ -189,6 +191,7 @@ def test_an_accepted_change_without_a_batch_is_announced(sums: ProjectFolder) ->
     assert refused(sums)[0] == "state-change"
 
 
+@pytest.mark.slow
 def test_an_accepted_change_survives_a_kill_after_its_commit(sums: ProjectFolder) -> None:
     """A run that is killed between the commit and the ledger still applies the change: the next run detects it."""
     path = sums.root / "store/queries/sums/v1/ledger.json"
@@ -210,6 +213,7 @@ def test_an_accepted_change_survives_a_kill_after_its_commit(sums: ProjectFolder
     assert refused(sums)[0] == "state-change"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("full_refresh", [False, True])
 def test_a_first_run_without_a_commit_starts_over(
     orders: ProjectFolder, read_parquet: Rows, *, full_refresh: bool
@@ -279,6 +283,7 @@ def test_an_output_of_another_checkpoint_is_refused(orders: ProjectFolder) -> No
     assert refused(orders) == ("output-not-empty", "models/all.sql:1:1")
 
 
+@pytest.mark.slow
 def test_an_unreadable_ledger_is_refused(sums: ProjectFolder) -> None:
     """A torn or missing ledger refuses the run, because nobody can tell what the checkpoint contains."""
     path = sums.root / "store/queries/sums/v1/ledger.json"
@@ -289,6 +294,7 @@ def test_an_unreadable_ledger_is_refused(sums: ProjectFolder) -> None:
     assert refused(sums) == ("ledger-unreadable", "models/sums.sql:1:1")
 
 
+@pytest.mark.slow
 def test_a_failed_first_start_allows_changes(orders: ProjectFolder) -> None:
     """A ledger without a batch does not bind the query: after a correction of the SQL it simply starts."""
     orders.write({"models/sums.sql": SUMS.format(aggregate="sum(amount)"), "store/sums": "a file in the way"})
@@ -341,6 +347,7 @@ def test_a_memory_query_starts_over_on_each_run(orders: ProjectFolder) -> None:
     assert shown.count == 10
 
 
+@pytest.mark.slow
 def test_old_checkpoints_of_a_memory_query_are_removed(orders: ProjectFolder) -> None:
     """Each run removes a memory query's old checkpoints, but keeps what the query made with another sink."""
     model = "{{{{ config(sink='{}') }}}} select id from {{{{ source('shop', 'orders') }}}}"

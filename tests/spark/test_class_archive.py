@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import os
 import re
 import subprocess
@@ -13,6 +15,7 @@ from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, descendants, read_proc
 from sqlstream.spark.jvm.class_archive import archive_path, is_complete
 
 
+@pytest.mark.slow
 def test_the_next_run_uses_the_archive(orders: ProjectFolder, tmp_path: Path) -> None:
     """The JVM of the next run maps the archive and prints nothing about it."""
     env = {"XDG_CACHE_HOME": str(tmp_path / "cache")}

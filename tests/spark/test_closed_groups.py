@@ -26,6 +26,7 @@ def signals(spark: SparkSession) -> DataFrame:
     return frame
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sql", "closed"),
     [

@@ -35,6 +35,7 @@ def run_with_closed_pipe(orders: ProjectFolder, *arguments: str) -> tuple[str, s
     return line, errors.read_text(), code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log_format", ["text", "json"])
 def test_a_run_continues_without_a_reader(orders: ProjectFolder, log_format: str, read_parquet: Rows) -> None:
     """Without a reader, a run drops its output, writes every batch, and exits with code 0 and an empty stderr."""
@@ -49,6 +50,7 @@ def test_a_run_continues_without_a_reader(orders: ProjectFolder, log_format: str
     assert (results["status"], results["results"][0]["batches"]) == ("success", 2)
 
 
+@pytest.mark.slow
 def test_a_failure_keeps_its_exit_code_without_a_reader(orders: ProjectFolder) -> None:
     """A failed query still gives exit code 1 when nobody reads the output."""
     poor = "{{ config(sink='nowhere') }} select raise_error('spoilt') as x from {{ source('shop', 'orders') }}"

@@ -43,6 +43,7 @@ def identity(spark: SparkSession, columns: str, sink_format: str) -> QueryIdenti
     return QueryIdentity("q", "q", {}, {}, (), sink_format, "q", "append", False, {}, columns=found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sink_format", ["parquet", "orc", "json"])
 def test_allowed_changes_can_be_read_with_any_columns(spark: SparkSession, tmp_path: Path, sink_format: str) -> None:
     """After an allowed change all values can be read with the old columns, the new columns and both.
@@ -64,6 +65,7 @@ def test_allowed_changes_can_be_read_with_any_columns(spark: SparkSession, tmp_p
         assert [frame.where("q is not null").count() for frame in frames] == [2] * len(frames), (before, after)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sink_format", ["parquet", "orc"])
 def test_refused_type_changes_cannot_be_read(spark: SparkSession, tmp_path: Path, sink_format: str) -> None:
     """When a type change is refused, Spark cannot merge the types of the two files."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ SCRIPT = ROOT / "tests" / "corpus" / "run_corpus.py"
 VERDICTS = SCRIPT.with_name("verdicts.json")
 
 
+@pytest.mark.slow
 def test_another_spark_is_compared_without_recording() -> None:
     """The comparison names both versions and leaves the recorded verdicts unchanged."""
     before = VERDICTS.read_bytes()

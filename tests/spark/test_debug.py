@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 import json
 from pathlib import Path
 
 from conftest import LONGEST_WAIT_SECONDS, ProjectFolder
 
 
+@pytest.mark.slow
 def test_all_checks_pass(folder: ProjectFolder) -> None:
     """All checks pass: Python, PySpark, Java, project, target, write access and a start of Spark."""
     process = folder.command("debug")

@@ -70,6 +70,7 @@ def terminal(orders: ProjectFolder) -> Iterator[Terminal]:
     assert {path.name for path in orders.root.iterdir()} - before <= {"target", "logs"}
 
 
+@pytest.mark.slow
 def test_each_save_shows_rows_or_findings_until_ctrl_c(orders: ProjectFolder, terminal: Terminal) -> None:
     """`dev` reacts to a saved model, a mistake, its correction, a broken project file and an upstream change."""
     terminal.wait_for(r"Watching the project files(.*\n)+ 0\n 1\n")

@@ -18,6 +18,7 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
     return {True: copied_examples(folder), False: fresh_shop(folder)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [pytest.param(block, id=str(block)) for block in SPARK_BLOCKS])
 def test_commands_print_what_the_page_shows(block: Block, projects: dict[bool, Path]) -> None:
     """Each block prints the lines shown, except for figures and times; the order of lines does not matter."""

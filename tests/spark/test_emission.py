@@ -89,6 +89,7 @@ def _timed_model(name: str, text: str) -> str:
     return f"{{{{ config(sink='nowhere', output_mode='append', trigger='available_now') }}}}\n{body}"
 
 
+@pytest.mark.slow
 def test_a_group_comes_out_after_the_named_event(tmp_path: Path) -> None:
     """A group comes out after the named event, not after one a millisecond earlier: windows, sessions, chains."""
     models = {name: _timed_model(name, text) for name, text in TIMED.items()}

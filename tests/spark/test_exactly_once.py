@@ -5,6 +5,8 @@ SQLSTREAM_KILLS sets the number of kills and SQLSTREAM_EVENTS that of the events
 
 from __future__ import annotations
 
+import pytest
+
 import os
 import random
 import signal
@@ -68,6 +70,7 @@ def write_project(folder: ProjectFolder, topic: Topic, copies: Topic, servers: S
     )
 
 
+@pytest.mark.slow
 def test_each_event_has_its_effect_once(
     folder: ProjectFolder,
     topic: Topic,

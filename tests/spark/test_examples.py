@@ -110,6 +110,7 @@ def test_cloudtrail_reads_each_record_once(examples: ProjectFolder, read_parquet
     assert {(epoch(row["since"]), row["source_ip"]): row["failures"] for row in alerts} == attacks != {}
 
 
+@pytest.mark.slow
 def test_devices_leave_out_late_signals(examples: ProjectFolder, read_parquet: Rows) -> None:
     """Windows and sessions lack the signals that are too late; the running average includes them."""
     files = batches(data("devices", examples))
@@ -139,6 +140,7 @@ def test_devices_leave_out_late_signals(examples: ProjectFolder, read_parquet: R
     )
 
 
+@pytest.mark.slow
 def test_words_are_counted_from_the_example_server(examples: ProjectFolder) -> None:
     """The line server feeds the socket, and the console's last table has the twenty most frequent words."""
     server = [sys.executable, "-u", str(ROOT / "tests/data/serve_lines.py"), "--port", "0", "--rate", "0"]
@@ -161,6 +163,7 @@ def test_words_are_counted_from_the_example_server(examples: ProjectFolder) -> N
     assert cells == [[word, str(times)] for word, times in first]
 
 
+@pytest.mark.slow
 def test_events_are_counted_in_windows_and_joined(examples: ProjectFolder, read_parquet: Rows) -> None:
     """Late events count and events that are too late do not. Unknown customers have no city, and the alert lists each
     open that no close follows.
@@ -198,6 +201,7 @@ def test_events_are_counted_in_windows_and_joined(examples: ProjectFolder, read_
     assert found_open == left_open(rows, min(newest) - DELAY) != set()
 
 
+@pytest.mark.slow
 def test_logs_are_deduplicated_and_parsed(examples: ProjectFolder, read_parquet: Rows) -> None:
     """Lines delivered twice come out once, within a batch and across batches; unparsed text is kept as it is."""
     files = batches(data("logs", examples))
@@ -221,6 +225,7 @@ def test_logs_are_deduplicated_and_parsed(examples: ProjectFolder, read_parquet:
     assert {tuple(row[:3]): row[3] for row in shown(examples)["log_levels"]} == levels
 
 
+@pytest.mark.slow
 def test_activity_is_counted_and_followed_per_user(examples: ProjectFolder, read_parquet: Rows) -> None:
     """Duplicates count once; another activity or ten silent minutes end a spell, and late reports are sorted in."""
     files = batches(data("activity", examples))
@@ -245,6 +250,7 @@ def test_activity_is_counted_and_followed_per_user(examples: ProjectFolder, read
     assert "silence" in {spell[4] for ended in expected.values() for spell in ended}
 
 
+@pytest.mark.slow
 def test_transforms_give_one_table_per_model(examples: ProjectFolder) -> None:
     """Each model of the cookbook gives one table, from streams and from static tables."""
     readings = [row for file in batches(data("transforms", examples) / "readings") for row in file]

@@ -31,6 +31,7 @@ def cameras() -> Iterator[dict[str, Any]]:
             yield from json.loads(line)["devices"]["cameras"].values()
 
 
+@pytest.mark.slow
 def test_three_queries_over_one_topic(examples: ProjectFolder, kafka: KafkaBroker, read_parquet: Rows) -> None:
     """The archive has every event, and the report has the zip codes with more than 1,000 sightings, after a restart too."""
     for name in ("nest-updates", "nest-sightings"):
@@ -51,6 +52,7 @@ def test_three_queries_over_one_topic(examples: ProjectFolder, kafka: KafkaBroke
     assert [tuple(row) for row in table.rows] == [("02134", seen["camera-1"], last), ("07105", seen["camera-2"], last)]
 
 
+@pytest.mark.slow
 def test_a_table_is_replicated(examples: ProjectFolder, kafka: KafkaBroker) -> None:
     """The replica has the customers with their last change, also if the changes of a customer are in one batch."""
     create_topic(kafka.servers, "cdc-customers")
@@ -67,6 +69,7 @@ def test_a_table_is_replicated(examples: ProjectFolder, kafka: KafkaBroker) -> N
         assert sorted(replica.execute("select id, name, city, op from cdc_customers")) == left
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["postgres", "mariadb"])
 def test_events_are_upserted_into_databases(
     examples: ProjectFolder, target: str, request: pytest.FixtureRequest

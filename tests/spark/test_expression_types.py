@@ -81,6 +81,7 @@ def compare(expressions: list[str], ours: list[str | None], theirs: list[str]) -
     return 1 - len(unknown) / len(compared)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "aggregate"])
 def test_known_types_are_those_of_spark(table: SparkSession, kind: str) -> None:
     """Of more than a thousand expressions at least 95 % have a known type, and none is wrong."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pathlib import Path
 
 from hourly import MARKED, ORDERS, compile_orders, run_orders
 from pyspark.sql import SparkSession
 
 
+@pytest.mark.slow
 def test_an_aggregation_of_changing_groups_counts_them_again(spark: SparkSession, tmp_path: Path) -> None:
     """An aggregation of changing groups counts them again: the outer sum adds both 1 and 2 of the same inner group."""
     inner = f"select window(ts, '1 hour') as w, count(*) as n from {MARKED} group by 1"
@@ -23,6 +26,7 @@ def test_an_aggregation_of_changing_groups_counts_them_again(spark: SparkSession
     assert "several-aggregations" in compiled.codes
 
 
+@pytest.mark.slow
 def test_grouping_sets_without_the_event_time_never_come_out(spark: SparkSession, tmp_path: Path) -> None:
     """Grouping sets without the event time never come out, although the watermark is hours past every window."""
     compiled = compile_orders(

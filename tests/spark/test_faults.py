@@ -101,6 +101,7 @@ def test_a_failed_sink_gets_its_batch_again(faulty: ProjectFolder, when: str) ->
     assert sent(faulty) == [(0, first), *again, (1, second), (2, [50])]
 
 
+@pytest.mark.slow
 def test_a_python_function_that_fails(faulty: ProjectFolder, read_parquet: Rows) -> None:
     """An exception in a Python function is the cause that is reported; after a fix no row is lost or repeated."""
     faulty.write({"models/poor.sql": f"{{{{ config(sink='lake') }}}} select checked(id) as id from ({IDS})"})
@@ -118,6 +119,7 @@ def test_a_python_function_that_fails(faulty: ProjectFolder, read_parquet: Rows)
     assert sorted(row["id"] for row in read_parquet(faulty.root / "store/poor")) == [0, 1, 2, 3, 4, *range(10, 15)]
 
 
+@pytest.mark.slow
 def test_one_failed_query_of_twenty(faulty: ProjectFolder) -> None:
     """When one query of twenty fails, the other nineteen finish."""
     for number in range(19):
@@ -146,6 +148,7 @@ cp -r store kept
 """Two runs on a small disk that is full in the first. Only this shell can see the mount, and it ends with the shell."""
 
 
+@pytest.mark.slow
 def test_a_full_disk(orders: ProjectFolder, read_parquet: Rows) -> None:
     """On a full disk the query reports it and queries elsewhere continue; with free space each row comes out once."""
     for number in range(2, 12):

@@ -37,6 +37,7 @@ def written(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Pa
     return root
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["json", "csv", "parquet", "orc", "text"])
 def test_file_sources_are_read(folder: ProjectFolder, written: Path, name: str, read_parquet: Rows) -> None:
     """Every file format reads three rows as three rows."""
@@ -174,6 +175,7 @@ def line_server() -> Iterator[int]:
         client.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [2])
 def test_a_socket_is_counted_on_the_console(folder: ProjectFolder, line_server: int, runs: int) -> None:
     """Lines from a socket are counted on the console; each run starts with a fresh checkpoint and says so once."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -40,6 +42,7 @@ def test_a_new_project_runs_and_shows_rows(
     assert sum(row["orders"] for row in rows) == 11
 
 
+@pytest.mark.slow
 def test_a_second_run_writes_no_row_twice(tmp_path: Path, read_parquet: Callable[[Path], list[dict[str, Any]]]) -> None:
     """A second run works as the scaffold's README says: old output stays the same, and the new line is read."""
     fresh = ProjectFolder(init_project("shop", tmp_path).root)

@@ -31,6 +31,7 @@ def _refuses_the_number(spark: SparkSession, name: str, count: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", ["fewer", "more"])
 def test_other_numbers_of_arguments_are_refused(spark: SparkSession, side: str) -> None:
     """Spark refuses one argument fewer than the minimum and one more than the maximum.
@@ -52,6 +53,7 @@ def test_other_numbers_of_arguments_are_refused(spark: SparkSession, side: str) 
     assert taken == []
 
 
+@pytest.mark.slow
 def test_first_arguments_of_other_families_are_refused(spark: SparkSession) -> None:
     """A function with one argument accepts only columns of the type families that the list names."""
     create_view(spark)

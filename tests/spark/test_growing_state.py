@@ -12,6 +12,7 @@ HOURS = 6
 JOIN = f"select a.id from {MARKED} a join {MARKED} b on a.id = b.id"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "sql", "kept"),
     [

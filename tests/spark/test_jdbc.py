@@ -66,6 +66,7 @@ def shop(request: pytest.FixtureRequest, orders: ProjectFolder) -> Shop:
 servers = pytest.mark.parametrize("shop", ["postgres", "mariadb"], indirect=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shop", ["postgres", "mariadb", "mysql"], indirect=True)
 def test_update_mode_replaces_the_row_of_a_key(shop: Shop) -> None:
     """The table has one row for each group, also after a restart, and a repeated batch changes nothing."""
@@ -137,6 +138,7 @@ def test_batches_append_delete_and_replace(shop: Shop) -> None:
     assert found == [["0", "é'\"", true, "7", "1.25", true, "2024-01-02", true, "INTERVAL '1' DAY"]]
 
 
+@pytest.mark.slow
 def test_existing_tables_are_checked(shop: Shop) -> None:
     """A table without the key, without a column, or with a smaller type is refused with the statement to run."""
     select = "select id, kind, amount, cast(amount as decimal(18, 2)) as price from {{ source('shop', 'orders') }}"
@@ -166,6 +168,7 @@ def test_existing_tables_are_checked(shop: Shop) -> None:
     assert {row[4] for row in shop.rows("fine")} == {"7"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shop", ["mariadb"], indirect=True)
 def test_a_second_unique_index_is_refused(shop: Shop) -> None:
     """MariaDB replaces rows for each unique index, so only those with the whole key or a number of their own are fine."""
@@ -187,6 +190,7 @@ def test_a_second_unique_index_is_refused(shop: Shop) -> None:
     assert len(shop.rows("fine")) == 10
 
 
+@pytest.mark.slow
 @servers
 def test_a_wrong_key_is_refused_once(shop: Shop) -> None:
     """Two rows of a batch with one key end the query without a restart and without a change. The next run repeats the
@@ -209,6 +213,7 @@ def test_a_wrong_key_is_refused_once(shop: Shop) -> None:
     assert shop.rows("keyed") == [["10", "a"], ["11", "b"]]
 
 
+@pytest.mark.slow
 def test_the_password_is_nowhere(shop: Shop) -> None:
     """After runs that succeed and fail, no file of the project has the password, and no message."""
     shop.project.write(
@@ -235,6 +240,7 @@ def test_the_password_is_nowhere(shop: Shop) -> None:
     assert with_it == []
 
 
+@pytest.mark.slow
 @servers
 def test_a_restarted_server_and_a_locked_table(shop: Shop) -> None:
     """A batch waits for a table that is locked, and a query whose server is killed continues with each row once."""
@@ -263,6 +269,7 @@ def test_a_restarted_server_and_a_locked_table(shop: Shop) -> None:
     assert shop.rows("totals", "orders") == [["12"], ["8"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shop", "refresh"), [("postgres", "batch"), ("mariadb", "batch"), ("postgres", "run")], indirect=["shop"]
 )

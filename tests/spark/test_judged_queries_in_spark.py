@@ -25,6 +25,7 @@ def _takes(spark: SparkSession, sql: str) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", THEMES)
 def test_the_verdicts_are_those_of_spark(views: SparkSession, theme: str) -> None:
     """Spark accepts or refuses each query as recorded."""

@@ -69,6 +69,7 @@ def pin(folder: ProjectFolder) -> list[str]:
     return lines
 
 
+@pytest.mark.slow
 def test_each_record_is_read_by_its_writers_schema(
     folder: ProjectFolder, topic: Topic, registry: SchemaRegistry, read_parquet: ReadParquet
 ) -> None:

@@ -44,6 +44,7 @@ def events(folder: ProjectFolder, topic: Topic) -> ProjectFolder:
     return folder
 
 
+@pytest.mark.slow
 def test_a_query_outlives_an_outage_of_the_broker(
     events: ProjectFolder, kafka: KafkaBroker, topic: Topic, read_parquet: ReadParquet
 ) -> None:
@@ -65,6 +66,7 @@ def test_a_query_outlives_an_outage_of_the_broker(
     assert values == [f'{{"id": {number}}}' for number in range(9)]
 
 
+@pytest.mark.slow
 def test_lost_records_end_the_query(events: ProjectFolder, topic: Topic) -> None:
     """If the topic has lost records that the query has not read, the query fails at once, and names the option that skips
     them; with it the query continues.

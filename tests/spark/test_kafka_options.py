@@ -30,6 +30,7 @@ def positions(topic: Topic, first: int, second: int) -> str:
     return "'" + json.dumps({topic.name: {"0": first, "1": second}}) + "'"
 
 
+@pytest.mark.slow
 def test_options_choose_topics_and_messages(
     folder: ProjectFolder, topic: Topic, kafka: KafkaBroker, read_parquet: ReadParquet
 ) -> None:
@@ -132,6 +133,7 @@ def test_a_login_over_tls_uses_secrets(folder: ProjectFolder, topic: Topic, kafk
     assert [path for path in files if PASSWORD.encode() in path.read_bytes()] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trigger", ["{real_time: 5 seconds}", "{continuous: 1 second}"])
 def test_messages_flow_from_kafka_to_kafka(trigger: str, folder: ProjectFolder, topic: Topic) -> None:
     """Real-time and continuous queries read typed values and write messages, before a stop ends them."""

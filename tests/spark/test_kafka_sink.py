@@ -46,6 +46,7 @@ def test_records_are_made_of_the_columns(folder: ProjectFolder, topic: Topic) ->
     ]
 
 
+@pytest.mark.slow
 def test_a_batch_model_writes_avro_to_the_topic_of_each_row(folder: ProjectFolder, topic: Topic) -> None:
     """The column `topic` is not in the value."""
     folder.write(
@@ -76,6 +77,7 @@ def test_a_column_value_is_written_as_it_is(folder: ProjectFolder, topic: Topic)
     assert topic.records() == [Record(b"k", b"a"), Record(b"k", None)]
 
 
+@pytest.mark.slow
 def test_records_are_made_without_micro_batches(folder: ProjectFolder, kafka: KafkaBroker, topic: Topic) -> None:
     """Continuous and real-time queries write JSON too."""
     given = create_topic(kafka.servers, f"{topic.name}-in")

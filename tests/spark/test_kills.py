@@ -5,6 +5,8 @@ SQLSTREAM_KILLS sets the number of kills (`make kills`: twenty).
 
 from __future__ import annotations
 
+import pytest
+
 import json
 import os
 import random
@@ -29,6 +31,7 @@ def sqlite_rows(file: Path, table: str) -> list[tuple[Any, ...]]:
         return sorted(connection.execute(f"select * from {table}"))
 
 
+@pytest.mark.slow
 def test_killed_runs_leave_each_row_once(folder: ProjectFolder, read_parquet: Rows) -> None:
     """Stateless rows, closed windows and running totals come out once after several runs that were killed and one that
     finishes, in files and in SQLite.

@@ -1,4 +1,4 @@
-"""`sqlstream status` of a query that reads a table of Delta Lake."""
+"""The lag of a query that reads a table of Delta Lake, in `sqlstream status` and in an alert."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from sqlstream import ProjectRequest
 from sqlstream.app.request import Selection
 from sqlstream.app.status import read_status
 from sqlstream.state.progress.lag import Lag, VersionLag
+from sqlstream.state.runs.events import AlertChanged, RunEvent
 
 pytestmark = pytest.mark.smoke
 
@@ -49,3 +50,32 @@ def test_the_lag_of_delta(folder: ProjectFolder) -> None:
     assert folder.run("raw").succeeded
 
     assert (before, lag(folder)) == (VersionLag(0), VersionLag(2))
+
+
+def test_a_lag_is_raised_and_resolved(folder: ProjectFolder) -> None:
+    """A query that has more versions of Delta Lake left than its limit raises an alert, until it has read them."""
+    folder.write(
+        {
+            "sinks.yml": SINKS,
+            "sources.yml": (folder.root / "sources.yml").read_text()
+            + TABLE.lstrip("\n").replace("startingVersion: 0", "startingVersion: 0, maxFilesPerTrigger: 1"),
+            "models/raw.sql": "{{ config(sink='delta') }} select id from {{ source('shop', 'orders') }}",
+            "models/copy.sql": "{{ config(sink='delta', trigger='3 seconds', alerts={'lag_over': {'versions': 1}}) }} "
+            "select id from {{ source('lake', 'raw') }}",
+        }
+    )
+    for number in range(6):
+        folder.rows(f"in/orders/{number}.json", [{"id": number}], modified=number)
+    assert folder.run("raw").succeeded
+
+    def is_resolved(events: list[RunEvent]) -> bool:
+        return any(isinstance(event, AlertChanged) and event.state == "resolved" for event in events)
+
+    assert folder.run_until(is_resolved, "copy").succeeded
+    raised, resolved = (event for event in folder.events if isinstance(event, AlertChanged))
+    assert [(raised.alert, raised.state), (resolved.alert, resolved.state)] == [
+        ("lag_over", "raised"),
+        ("lag_over", "resolved"),
+    ]
+    assert raised.message.endswith("versions left to read; the limit is 1")
+    assert resolved.value == 0

@@ -94,6 +94,7 @@ def end_of(process: subprocess.Popen[str]) -> str:
     return printed
 
 
+@pytest.mark.slow
 def test_a_second_run_is_refused(shop: ProjectFolder, read_parquet: Rows) -> None:
     """The refusal names the process. After a kill, the next run takes over at once, and each row is written once."""
     process = start(shop, after=1)
@@ -132,6 +133,7 @@ def test_a_run_that_stalls_in_a_batch_is_taken_over(shop: ProjectFolder, read_pa
     assert written_ids(shop, read_parquet) == expected_ids(3)
 
 
+@pytest.mark.slow
 def test_a_run_that_stalls_between_batches_is_taken_over(shop: ProjectFolder, read_parquet: Rows) -> None:
     """A run that is suspended between two batches starts none after another run has taken over."""
     process = start(shop, after=2)

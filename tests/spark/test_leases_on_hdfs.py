@@ -27,6 +27,7 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
     server.stop()
 
 
+@pytest.mark.slow
 def test_a_stalled_run_is_taken_over(
     hdfs: Hdfs, orders: ProjectFolder, read_parquet: Callable[[Path], list[dict[str, Any]]]
 ) -> None:

@@ -95,6 +95,7 @@ def project(killed: tuple[Path, Path]) -> ProjectFolder:
     return ProjectFolder(root)
 
 
+@pytest.mark.slow
 def test_leftovers_are_moved_aside_after_the_next_run(project: ProjectFolder, read_parquet: Rows) -> None:
     """A reader of the whole folder counts rows twice after the query resumes, and once after the repair."""
     assert project.result().rows_out == 10
@@ -177,6 +178,7 @@ def test_nothing_is_moved_if_the_log_is_incomplete(project: ProjectFolder, gone:
     assert globbed(project) == before
 
 
+@pytest.mark.slow
 def test_a_compacted_log_is_read(project: ProjectFolder) -> None:
     """A compacted log is read: Spark merges ten batches into one entry, which does not say which batch wrote a file."""
     for number in range(3, 16):

@@ -62,6 +62,7 @@ class Terminal:
         return self.screen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [140, 40])
 def test_a_run_in_a_terminal(orders: ProjectFolder, columns: int) -> None:
     """The table shows the batches, Ctrl-C ends the query after its batch, and the last table stays on the screen."""

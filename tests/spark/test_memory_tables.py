@@ -52,6 +52,7 @@ def end(process: subprocess.Popen[str]) -> None:
     process.communicate()
 
 
+@pytest.mark.slow
 def test_show_gives_the_table_of_a_running_query(running: ProjectFolder) -> None:
     """During a run `show` gets the table from the run's process without Spark; afterwards it reads the sources."""
     process = running.command("run")
@@ -69,6 +70,7 @@ def test_show_gives_the_table_of_a_running_query(running: ProjectFolder) -> None
     assert (printed, len(rows)) == (["Starting Spark"], 30)
 
 
+@pytest.mark.slow
 def test_an_empty_table_shows_its_columns(folder: ProjectFolder) -> None:
     """A table without rows yet shows its columns and no rows, not the rows that the model would give as a batch."""
     (folder.root / "in/orders").mkdir(parents=True)

@@ -35,6 +35,7 @@ def notices(folder: ProjectFolder) -> list[str]:
     return [event.text for event in folder.events if isinstance(event, Notice)]
 
 
+@pytest.mark.slow
 def test_files_get_a_row_for_each_batch(orders: ProjectFolder) -> None:
     """Each run adds files with the rows of its batches to a folder that any reader can read, partitioned by day."""
     with_metrics(orders, "{name: metrics, format: parquet, path: '{{ model.name }}', partition_by: [date]}")
@@ -67,6 +68,7 @@ def test_a_database_gets_the_rows(orders: ProjectFolder) -> None:
     assert found == [(0, 5, 1), (1, 5, 1)]
 
 
+@pytest.mark.slow
 def test_kafka_gets_the_rows_as_json(orders: ProjectFolder, topic: Topic) -> None:
     """A topic gets a record for each batch, with the model as its key."""
     options = f"{{kafka.bootstrap.servers: '{topic.servers}', topic: {topic.name}}}"

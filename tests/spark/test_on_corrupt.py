@@ -148,6 +148,7 @@ def test_good_and_quarantined_records_are_complete(case: str, folder: ProjectFol
     assert results["made__rows__corrupt"].rows_in == len(good) + len(corrupt)
 
 
+@pytest.mark.slow
 def test_a_killed_run_neither_loses_nor_repeats_records(folder: ProjectFolder, read_parquet: Rows) -> None:
     """After a kill no record is lost or repeated: the quarantine resumes from its own checkpoint."""
     write(folder, *(f'{{"id": {n}}}\n{{"id": "bad {n}"}}\n' for n in range(12)))
@@ -189,6 +190,7 @@ def test_dropped_records_are_counted(folder: ProjectFolder, read_parquet: Rows) 
     assert len(read_parquet(folder.root / "store/both")) == 4
 
 
+@pytest.mark.slow
 def test_dropped_records_of_a_static_table_are_counted(folder: ProjectFolder) -> None:
     """Dropped records of a static table are counted in batch models, also if a view is read twice or no row is needed.
 

@@ -271,6 +271,7 @@ def notices(folder: ProjectFolder) -> list[str]:
     return [event.text for event in folder.events if isinstance(event, Notice)]
 
 
+@pytest.mark.slow
 def test_a_reader_of_the_stored_output_never_mixes_versions(orders: ProjectFolder) -> None:
     """A query that reads the plain path has to stop before the first switch, and to start over behind it."""
     stored = IDS.replace("sink='lake'", "sink='lake', materialized='stored'")

@@ -165,6 +165,7 @@ def is_taken(rows: DataFrame, folder: Path) -> bool:
     return query.exception() is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({*TAKEN, *REFUSED}))
 def test_spark_and_the_compiler_judge_values_alike(spark: SparkSession, data: Path, tmp_path: Path, name: str) -> None:
     """Spark and the compiler agree on each value in a stream."""

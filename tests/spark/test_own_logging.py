@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import os
 import subprocess
 import sys
@@ -49,6 +51,7 @@ except AnalysisException:
 """
 
 
+@pytest.mark.slow
 def test_logging_is_restored(orders: ProjectFolder) -> None:
     """After a run, also one that Spark refuses, levels and handlers are restored and PySpark logs its errors again."""
     orders.write(

@@ -116,6 +116,7 @@ def test_a_parallel_version_is_promoted_and_rolled_back(sums: ProjectFolder) -> 
     assert "rollback" in CliRunner().invoke(cli, ["state", "history", "sums", "--project-dir", str(sums.root)]).stdout
 
 
+@pytest.mark.slow
 def test_versions_run_in_two_processes(sums: ProjectFolder) -> None:
     """Each version is locked for its own run. For the first switch version 1 has to stop; both go on through others."""
     old, new = started(sums, OLD), started(sums, NEW, "--parallel", "sums")
@@ -167,6 +168,7 @@ def stop(process: subprocess.Popen[str]) -> None:
     process.communicate(timeout=60)
 
 
+@pytest.mark.slow
 def test_a_version_without_rows_is_not_promoted(sums: ProjectFolder) -> None:
     """A failed parallel version never becomes the current one."""
     sums.write({"models/sums.sql": SUMS.format(aggregate="sum(raise_error('broken'))")})
@@ -179,6 +181,7 @@ def test_a_version_without_rows_is_not_promoted(sums: ProjectFolder) -> None:
     assert sums.result().rows_in == 0  # the current version goes on
 
 
+@pytest.mark.slow
 def test_a_full_refresh_can_be_rolled_back(sums: ProjectFolder) -> None:
     """The version before a full refresh is complete, and its query goes on where it stopped."""
     assert sums.result(full_refresh=True).output == str(sums.root / "store/sums")
@@ -190,6 +193,7 @@ def test_a_full_refresh_can_be_rolled_back(sums: ProjectFolder) -> None:
     assert (sums.result().rows_in, every_total(sums)) == (5, ([10, 10], [10, 10], [10000]))
 
 
+@pytest.mark.slow
 def test_a_refused_parallel_version_can_start_over(sums: ProjectFolder) -> None:
     """A parallel version is judged like any other; with a full refresh, another one takes its place."""
     sums.run(parallel=("sums",))
@@ -201,6 +205,7 @@ def test_a_refused_parallel_version_can_start_over(sums: ProjectFolder) -> None:
     assert roll_back(request(sums), "sums").version == 1
 
 
+@pytest.mark.slow
 def test_snapshots_have_versions(orders: ProjectFolder) -> None:
     """Complete mode replaces all rows of its own version with each batch."""
     model = "{{{{ config(sink='lake', output_mode='complete') }}}} select sum(amount{}) as total from {}"

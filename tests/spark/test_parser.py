@@ -123,6 +123,7 @@ def test_a_java_that_does_not_start_is_a_warning(compiling: Compilations) -> Non
     assert "Too small maximum heap" in found.why
 
 
+@pytest.mark.slow
 def test_keywords_are_accepted_as_aliases(spark: SparkSession) -> None:
     """No SQL that Spark parses is refused because of a keyword as an alias or after an alias."""
     parser: Any = spark._jsparkSession.sessionState().sqlParser()
@@ -147,6 +148,7 @@ def _reads(parser: Any, text: str) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_threads_ask_at_once(tmp_path: Path) -> None:
     """Threads can ask at the same time, although PySpark takes port and secret from the shared environment."""
     projects = [shop_project(tmp_path / name) for name in ("a", "b")]

@@ -58,6 +58,7 @@ def stored(folder: ProjectFolder) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in (folder.root / "store").rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_each_query_has_a_verdict(changed: ProjectFolder) -> None:
     """With Spark, each query is judged as a run would do it; nothing is written."""
     before = stored(changed)
@@ -101,6 +102,7 @@ def test_without_spark_only_what_it_alone_can_tell_is_open(changed: ProjectFolde
     assert (queries["totals"].findings, "--check" in queries["totals"].reason) == ((), True)
 
 
+@pytest.mark.slow
 def test_a_refusal_without_spark_has_the_reason_of_spark(changed: ProjectFolder) -> None:
     """The SQL of a plain aggregation shows the same difference as Spark's plan."""
     _, without = plan(changed)
@@ -120,6 +122,7 @@ def test_a_changed_view_names_the_other_queries(changed: ProjectFolder) -> None:
     assert [name for name, _, _ in queries["plain"].sql] == ["clean", "plain"]
 
 
+@pytest.mark.slow
 def test_the_command_starts_no_java(changed: ProjectFolder, tmp_path: Path) -> None:
     """Without --check the command runs where there is no Java, and prints what it knows."""
     bare = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
@@ -203,6 +206,7 @@ def test_a_changed_type_breaks_what_is_downstream(orders: ProjectFolder, *, chec
     assert queries["ids"].breaks == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", [False, True])
 def test_a_changed_batch_model_is_not_unchanged(orders: ProjectFolder, *, check: bool) -> None:
     """A changed batch model shows its differences and what they break; an unchanged one shows none."""

@@ -117,6 +117,7 @@ BUGS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planted", [pytest.param(each, id=each.name.replace(" ", "-")) for each in BUGS])
 def test_the_cases_of_the_examples_find_a_planted_bug(planted: Bug, tmp_path: Path) -> None:
     """All cases of the model pass before the bug is planted; afterwards exactly the named cases fail."""

@@ -123,6 +123,7 @@ def file_shop(orders: ProjectFolder) -> Shop:
     return shop_of(orders, None)
 
 
+@pytest.mark.slow
 def test_readers_keep_one_name(shop: Shop) -> None:
     """The plain name has the rows of the current version after a full refresh, a rollback and a promotion, at any time.
     Each version goes on where it stopped, and each row counts once.
@@ -174,6 +175,7 @@ def killed(shop: Shop, command: str) -> None:
     assert subprocess.run(arguments, check=False).returncode == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_a_killed_switch_is_finished(file_shop: Shop) -> None:
     """Until the next command, readers see the version before. The next promotion, rollback or run finishes the switch."""
     shop, project = file_shop, file_shop.project
@@ -203,6 +205,7 @@ def test_a_killed_switch_is_finished(file_shop: Shop) -> None:
     assert shop.total() == "20000"
 
 
+@pytest.mark.slow
 def test_a_switch_that_would_fail_changes_nothing(file_shop: Shop) -> None:
     """A promotion is refused before versions.json changes, and a full refresh says that readers still see the old
     version. The next run makes up for it.
@@ -233,6 +236,7 @@ def test_a_switch_that_would_fail_changes_nothing(file_shop: Shop) -> None:
     assert shop.total() == shop.total("sums_v4") == "20000"
 
 
+@pytest.mark.slow
 def test_batch_models_and_complete_mode_replace_behind_the_name(orders: ProjectFolder) -> None:
     """A later run replaces the rows of the current version, which readers see; the earlier version stays."""
     orders.write(

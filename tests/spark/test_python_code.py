@@ -179,6 +179,7 @@ def noted(project: ProjectFolder, name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
+@pytest.mark.slow
 def test_rows_go_to_functions_and_classes_of_the_project(coded: ProjectFolder) -> None:
     """A function gets each batch with its number, a class each row, and a data source's writer each partition."""
     for sink in ("sent", "each", "written"):
@@ -221,6 +222,7 @@ def test_one_function_writes_several_batch_models(coded: ProjectFolder) -> None:
     assert batches == 2 * [{"model": "one", "options": {"key": "opensesame", "to": "a"}, "n": 1}]
 
 
+@pytest.mark.slow
 def test_functions_of_the_project_work_in_sql(coded: ProjectFolder, read_parquet: Rows) -> None:
     """Functions of the project work in expressions and in FROM; the compiler knows their names and declared types."""
     coded.write(
@@ -236,6 +238,7 @@ def test_functions_of_the_project_work_in_sql(coded: ProjectFolder, read_parquet
     assert rows[3] == {"id": 3, "doubled": 6, "next": 4, "high": 4}
 
 
+@pytest.mark.slow
 def test_a_data_source_of_the_project_streams(coded: ProjectFolder, read_parquet: Rows) -> None:
     """A data source of the project resumes in the second run: no number comes twice."""
     coded.write({"models/counted.sql": "{{ config(sink='lake') }} select n from {{ source('made', 'numbers') }}"})
@@ -273,6 +276,7 @@ def test_failed_imports_are_found_at_start(coded: ProjectFolder) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_changed_function_changes_the_query(coded: ProjectFolder) -> None:
     """A changed function changes the query, because the old code made the state; changed comments do not."""
     coded.write(
@@ -330,6 +334,7 @@ def test_spark_itself_refuses_a_pandas_aggregate_over_a_stream_in_the_first_batc
     assert (result.status, result.batches) == (Status.ERROR, 0)
 
 
+@pytest.mark.slow
 def test_a_pandas_aggregate_of_a_static_table_or_of_a_collected_list_runs(
     coded: ProjectFolder, read_parquet: Rows
 ) -> None:

@@ -96,6 +96,7 @@ def test_each_reference_has_a_reader_of_its_own(orders: ProjectFolder) -> None:
     assert orders.result().rows_out == 0
 
 
+@pytest.mark.slow
 def test_state_with_timers_survives_a_restart(folder: ProjectFolder, read_parquet: Rows) -> None:
     """State with timers survives a restart; only this query uses RocksDB, and a changed file changes the query."""
     pytest.importorskip("google.protobuf", reason="Spark sends state to Python in its messages")

@@ -115,6 +115,7 @@ def is_refused_by_the_compiler(root: Path, sql: str, interval: str, sink: str) -
     return "real-time-trigger" in codes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sql", "interval", "sink", "is_refused"),
     [

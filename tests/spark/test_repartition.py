@@ -92,6 +92,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_the_query_runs_on_with_more_partitions(
     hours: ProjectFolder, tmp_path_factory: pytest.TempPathFactory, read_parquet: ReadParquet
 ) -> None:
@@ -120,6 +121,7 @@ def test_the_query_runs_on_with_more_partitions(
     assert hours.committed("hours")
 
 
+@pytest.mark.slow
 def test_back_to_fewer_partitions(
     hours: ProjectFolder,
     tmp_path_factory: pytest.TempPathFactory,
@@ -141,6 +143,7 @@ def test_back_to_fewer_partitions(
     assert output == from_scratch(hours, tmp_path_factory.mktemp("other") / "shop", read_parquet)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["repeat", "another number", "repair"])
 def test_a_killed_repartition(
     hours: ProjectFolder, way: str, tmp_path_factory: pytest.TempPathFactory, read_parquet: ReadParquet
@@ -170,6 +173,7 @@ def test_a_killed_repartition(
     assert output == from_scratch(hours, tmp_path_factory.mktemp("other") / "shop", read_parquet)
 
 
+@pytest.mark.slow
 def test_run_migrates_the_selected_query(
     hours: ProjectFolder, tmp_path_factory: pytest.TempPathFactory, read_parquet: ReadParquet
 ) -> None:
@@ -213,6 +217,7 @@ def test_a_refused_migration_starts_nothing(orders: ProjectFolder) -> None:
     assert files_of(checkpoint(orders)) == before
 
 
+@pytest.mark.slow
 def test_a_repartition_that_is_killed_after_its_commit(
     hours: ProjectFolder, monkeypatch: pytest.MonkeyPatch, read_parquet: ReadParquet
 ) -> None:
@@ -236,6 +241,7 @@ def _killed(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_what_spark_cannot_repartition_is_refused(orders: ProjectFolder) -> None:
     """Before anything is written: the in-memory store, a LIMIT. A query without state is a mistake in the command."""
     orders.write(
@@ -264,6 +270,7 @@ def _assert_refused(folder: ProjectFolder, name: str, why: str) -> None:
     assert files_of(folder.root / f"store/queries/{name}/v1") == before
 
 
+@pytest.mark.slow
 def test_an_output_that_a_promotion_switched_can_be_repartitioned(
     hours: ProjectFolder, read_parquet: ReadParquet
 ) -> None:

@@ -101,6 +101,7 @@ def test_a_batch_with_state_runs_again_and_changes_no_file(shop: ProjectFolder) 
     assert found.notes == ()
 
 
+@pytest.mark.slow
 def test_every_batch_of_a_stateless_query_returns_what_it_wrote(shop: ProjectFolder, read_parquet: ReadParquet) -> None:
     """The rows of all batches together are the output, and `--limit` cuts only what is shown."""
     shop.run("flat")
@@ -112,6 +113,7 @@ def test_every_batch_of_a_stateless_query_returns_what_it_wrote(shop: ProjectFol
     assert (len(values(short, "flat")), node(short, "flat").count) == (2, 4)
 
 
+@pytest.mark.slow
 def test_a_changed_model_is_replayed_with_the_sql_that_ran(shop: ProjectFolder) -> None:
     """The ledger's SQL decides, and a note says so; other changes of the query are refused."""
     shop.run("flat")
@@ -126,6 +128,7 @@ def test_a_changed_model_is_replayed_with_the_sql_that_ran(shop: ProjectFolder) 
     assert refusal(shop, "flat", 0) == "replay-changed"
 
 
+@pytest.mark.slow
 def test_batches_that_cannot_be_read_again_are_refused(shop: ProjectFolder) -> None:
     """A batch that is not in the log, missing files and a source without stored data each have a finding."""
     shop.run("flat")
@@ -146,6 +149,7 @@ def test_batches_that_cannot_be_read_again_are_refused(shop: ProjectFolder) -> N
     assert refusal(shop, "ticks", 0) == "replay-source"
 
 
+@pytest.mark.slow
 def test_without_its_state_the_rows_before_it_are_still_shown(shop: ProjectFolder) -> None:
     """Where Spark has removed the state, the model's rows are unknown, and the note names the first possible batch."""
     shop.run("big")
@@ -160,6 +164,7 @@ def test_without_its_state_the_rows_before_it_are_still_shown(shop: ProjectFolde
     assert "Spark has removed the state before batch 3" in (node(found, "big").note or "")
 
 
+@pytest.mark.slow
 def test_a_batch_becomes_a_unit_test_that_passes(shop: ProjectFolder) -> None:
     """A stateless batch expects what came out; a query with state gets all earlier batches. Both tests pass."""
     shop.run("big", "flat")
@@ -183,6 +188,7 @@ def test_a_large_batch_does_not_become_a_unit_test(shop: ProjectFolder) -> None:
     assert refusal(shop, "flat", 4, test="") == "replay-test"
 
 
+@pytest.mark.slow
 def test_the_command_prints_tables_or_json(shop: ProjectFolder) -> None:
     """Text has a table for each part, JSON an object for each."""
     shop.run("flat")
@@ -199,6 +205,7 @@ def test_the_command_prints_tables_or_json(shop: ProjectFolder) -> None:
     assert result["results"][2]["rows"][0] == {"id": 1, "kind": "b"}
 
 
+@pytest.mark.slow
 def test_a_batch_of_kafka_has_its_offsets_only(folder: ProjectFolder, topic: Topic) -> None:
     """Later records of the topic are not in a replayed batch, and parsed values are shown."""
     options = f"{{kafka.bootstrap.servers: '{topic.servers}', subscribe: {topic.name}, startingOffsets: earliest}}"

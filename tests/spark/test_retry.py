@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import json
 import os
 import signal
@@ -42,6 +44,7 @@ def versions(orders: ProjectFolder, query: str) -> set[str]:
     return {path.name for path in (orders.root / "store/queries" / query).glob("v*/")}
 
 
+@pytest.mark.slow
 def test_a_retry_of_a_build_repeats_the_failed_test_and_what_it_skipped(orders: ProjectFolder) -> None:
     """After the repair of a unit test, it runs again, with the query and the stage below, and the options of the build."""
     write_models(orders, BRONZE)
@@ -93,6 +96,7 @@ def test_a_retry_of_a_run_repeats_the_failed_query_and_what_reads_its_output(ord
     assert results(orders) == {"bronze": "success", "silver": "success"}
 
 
+@pytest.mark.slow
 def test_a_retry_after_a_kill_continues_the_versions_of_a_full_refresh(
     orders: ProjectFolder, read_parquet: Rows
 ) -> None:

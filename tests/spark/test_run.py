@@ -77,6 +77,7 @@ def written(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_totals_include_all_batches(orders: ProjectFolder) -> None:
     """A run of more batches than Spark keeps progress for (100) still has correct totals."""
     for number in range(2, 110):
@@ -190,6 +191,7 @@ def test_once_runs_one_batch_over_all_data(orders: ProjectFolder) -> None:
     assert (result.batches, result.rows_in, result.rows_out) == (1, 10, 10)
 
 
+@pytest.mark.slow
 def test_the_output_can_be_queried_during_a_run(orders: ProjectFolder, spark: SparkSession) -> None:
     """During a run, another Spark session reads whole batches, and sees the next batch after it is written."""
     orders.write(

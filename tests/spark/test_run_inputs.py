@@ -73,6 +73,7 @@ def test_a_watermark_closes_windows(orders: ProjectFolder, read_parquet: Rows) -
     assert sorted((row["hour"].hour, row["orders"]) for row in rows) == [(0, 5), (1, 5)]
 
 
+@pytest.mark.slow
 def test_a_project_runs_from_any_folder(orders: ProjectFolder, tmp_path_factory: pytest.TempPathFactory) -> None:
     """A project runs from any folder: relative paths are below the project, and the working directory stays empty."""
     orders.write({"models/all.sql": "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}"})

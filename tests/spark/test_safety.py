@@ -16,6 +16,7 @@ LISTEN = "0A"
 """The state of a listening socket in /proc/net/tcp (include/net/tcp_states.h of Linux)."""
 
 
+@pytest.mark.slow
 def test_no_file_and_no_line_contains_a_secret(orders: ProjectFolder) -> None:
     """No file that a run leaves and no line that it prints contains a secret, although options of source, sink and
     target contain it and Spark raises an error about one.
@@ -50,6 +51,7 @@ def test_no_file_and_no_line_contains_a_secret(orders: ProjectFolder) -> None:
     assert [str(path) for path in left if CANARY.encode() in path.read_bytes()] == []
 
 
+@pytest.mark.slow
 def test_no_secret_reaches_sql(orders: ProjectFolder) -> None:
     """SQL cannot read a secret: neither the process environment nor Spark's variables contain one."""
     orders.write(
@@ -67,6 +69,7 @@ def test_no_secret_reaches_sql(orders: ProjectFolder) -> None:
     assert CANARY not in out
 
 
+@pytest.mark.slow
 def test_stdout_has_only_json_lines(orders: ProjectFolder) -> None:
     """With JSON output stdout has only JSON lines; a console sink prints to stderr."""
     orders.write(
@@ -84,6 +87,7 @@ def test_stdout_has_only_json_lines(orders: ProjectFolder) -> None:
     assert "Batch: 1" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_missing_secret_is_a_finding_before_anything_starts(orders: ProjectFolder) -> None:
     """A missing secret is a finding at the sink that names the variable, before anything starts."""
     orders.write(
@@ -118,6 +122,7 @@ def test_nothing_listens_beyond_loopback(orders: ProjectFolder) -> None:
     assert addresses <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
 
 
+@pytest.mark.slow
 def test_errors_have_no_java_stack_traces(orders: ProjectFolder) -> None:
     """An analysis error and a failing batch take three lines each, without stack traces, JSON dumps or repeated SQL."""
     orders.write(
@@ -149,6 +154,7 @@ def test_errors_have_no_java_stack_traces(orders: ProjectFolder) -> None:
         assert "WARN" not in text.replace("WARN=", "")
 
 
+@pytest.mark.slow
 def test_workers_run_the_python_of_the_command(tmp_path: Path) -> None:
     """Python UDFs run under the command's virtual environment, even if it is not activated."""
     script = tmp_path / "which.py"

@@ -105,6 +105,7 @@ def test_a_failing_sink_repeats_no_rows_in_the_others(shared: ProjectFolder, rea
     assert notes(shared) == [f"0 events {ids[:5]}", f"0 events {ids[:5]}", f"1 events {ids[5:]}"]
 
 
+@pytest.mark.slow
 def test_a_killed_query_writes_each_row_once(shared: ProjectFolder, read_parquet: ReadParquet) -> None:
     """Whenever it is killed, files and tables then have each row once."""
     shared.write({"models/events.sql": EVENTS.replace(", 'notes'", "")})

@@ -136,6 +136,7 @@ def writing() -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sink", sorted(SINKS))
 def test_spark_and_the_compiler_judge_a_sink_alike(writing: SparkSession, tmp_path: Path, sink: str) -> None:
     """Spark and the compiler agree on each sink in every output mode, trigger and partitioning."""

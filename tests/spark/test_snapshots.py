@@ -51,6 +51,7 @@ def test_each_batch_replaces_the_output(totals: ProjectFolder) -> None:
     assert rows(totals) == [("a", 9, 18), ("b", 6, 12)]
 
 
+@pytest.mark.slow
 def test_a_snapshot_stays_for_a_minute_after_its_replacement(totals: ProjectFolder) -> None:
     """Readers may still list its files. The previous snapshot stays longer."""
     totals.rows("in/orders/2.json", order_rows(2), modified=2)
@@ -65,6 +66,7 @@ def test_a_snapshot_stays_for_a_minute_after_its_replacement(totals: ProjectFold
     assert snapshots(totals) == [2, 3]
 
 
+@pytest.mark.slow
 def test_a_repeated_batch_changes_nothing(totals: ProjectFolder) -> None:
     """A batch that was killed before its commit gives the same output, whether or not it had switched the link."""
     undo_commit(totals, 1)
@@ -107,6 +109,7 @@ def test_the_output_of_another_mode_is_refused(totals: ProjectFolder) -> None:
     assert "from parquet `totals` in complete mode to parquet `totals`" in finding.why
 
 
+@pytest.mark.slow
 def test_readers_never_see_half_a_snapshot(folder: ProjectFolder) -> None:
     """While eight batches replace a partitioned output, every read that succeeds has the rows of exactly one batch."""
     for number in range(8):

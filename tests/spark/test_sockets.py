@@ -46,6 +46,7 @@ def is_loopback(address: str) -> bool:
     return (mapped or ip).is_loopback
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_ui", [False, True], ids=["as usual", "with the UI"])
 def test_a_run_listens_on_this_machine_only(orders: ProjectFolder, has_ui: bool) -> None:
     """Python, Java and their children listen on loopback only; a configured UI shows that the check finds sockets."""

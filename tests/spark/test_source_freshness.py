@@ -104,6 +104,7 @@ def test_a_topic_has_the_time_of_its_newest_record(folder: ProjectFolder, topic:
     assert found["down"]["status"] == "runtime error"
 
 
+@pytest.mark.slow
 def test_a_table_of_a_database_has_the_time_of_a_column(
     folder: ProjectFolder, postgres: DatabaseServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

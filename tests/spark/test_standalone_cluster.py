@@ -75,6 +75,7 @@ def notices(folder: ProjectFolder) -> list[str]:
     return [event.text for event in folder.events if isinstance(event, Notice) and "shuffle partitions" in event.text]
 
 
+@pytest.mark.slow
 def test_an_earlier_run_in_the_process_has_no_effect(orders: ProjectFolder, master: str) -> None:
     """An earlier run's number of partitions, which is still in the JVM's Spark configuration, is ignored."""
     project_on(orders, "local[2]", f"{PARTITIONS}: '5'")
@@ -86,6 +87,7 @@ def test_an_earlier_run_in_the_process_has_no_effect(orders: ProjectFolder, mast
     assert partitions(orders, version=2) == str(2 * CORES)
 
 
+@pytest.mark.slow
 def test_a_new_checkpoint_gets_twice_the_cores_of_the_cluster(orders: ProjectFolder, master: str) -> None:
     """A new checkpoint gets twice the cluster's cores, with a notice; later runs silently keep the ledger's number."""
     project_on(orders, master)
@@ -105,6 +107,7 @@ def test_a_new_checkpoint_gets_twice_the_cores_of_the_cluster(orders: ProjectFol
     assert (partitions(orders), notices(orders)) == (str(2 * CORES), [])
 
 
+@pytest.mark.slow
 def test_the_targets_number_takes_precedence(orders: ProjectFolder, master: str) -> None:
     """The target's own number of partitions takes precedence, and the cluster is not asked."""
     project_on(orders, master, f"{PARTITIONS}: '5'")

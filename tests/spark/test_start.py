@@ -11,6 +11,7 @@ from conftest import LONGEST_WAIT_SECONDS, ProjectFolder
 MODEL = "{{ config(sink='nowhere') }} select * from {{ source('shop', 'orders') }}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "target",
     ["master: nonsense", "spark: {spark.driver.memory: much}", "spark: {spark.scheduler.mode: NONE_SUCH}"],
@@ -70,6 +71,7 @@ def test_a_target_over_spark_connect_is_refused(orders: ProjectFolder) -> None:
     assert '"code": "unsupported-target"' in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", ["spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"])
 def test_a_configured_garbage_collector_replaces_the_default(orders: ProjectFolder, setting: str) -> None:
     """A configured garbage collector replaces the default of a small run, because a JVM does not start with two."""

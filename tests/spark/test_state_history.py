@@ -28,6 +28,7 @@ def history(folder: ProjectFolder) -> QueryHistory:
     return query_history(ProjectRequest(folder.root, env=os.environ), "totals")
 
 
+@pytest.mark.slow
 def test_the_history_of_a_query(orders: ProjectFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """A version begins with a start or a refresh; changes that resume or are accepted are listed in it."""
     orders.write({"models/_sinks.yml": "sinks: [{name: tables, format: sqlite, path: '{{ model.name }}.sqlite'}]\n"})

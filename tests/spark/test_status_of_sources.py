@@ -126,6 +126,7 @@ def test_the_lag_of_kafka(events: ProjectFolder, topic: Topic) -> None:
     assert [source.lag for source in asked.sources] == [RecordLag(3, {topic.name: {"0": 1, "1": 2}})]
 
 
+@pytest.mark.slow
 def test_brokers_that_do_not_respond(events: ProjectFolder, topic: Topic) -> None:
     """Without brokers the rest is shown, and the reason is below the table. The JSON has it, too."""
     source = events.root / "models/_bus.yml"

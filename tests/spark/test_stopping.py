@@ -52,6 +52,7 @@ def send(process: subprocess.Popen[str], number: signal.Signals, *, group: bool)
     return rest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "group"), WAYS)
 def test_a_signal_stops_after_the_running_batch(
     slow: ProjectFolder, number: signal.Signals, group: bool, read_parquet: Rows
@@ -89,6 +90,7 @@ def test_a_query_that_waits_for_its_trigger_stops_at_once(folder: ProjectFolder)
     assert folder.committed("idle") == {"0"}
 
 
+@pytest.mark.slow
 def test_a_second_signal_stops_now(folder: ProjectFolder) -> None:
     """A second signal interrupts the batch and names it; the next run repeats it."""
     folder.rows("in/orders/0.json", [{"id": 1}])
@@ -106,6 +108,7 @@ def test_a_second_signal_stops_now(folder: ProjectFolder) -> None:
     assert not list((folder.root / "store/queries/stuck/v1/checkpoint/commits").glob("0"))
 
 
+@pytest.mark.slow
 def test_for_stops_by_itself(folder: ProjectFolder) -> None:
     """`--for` ends an endless run and announces it; JSON lines report each event, and the last line reports success."""
     folder.rows("in/orders/0.json", [{"id": 1}])
@@ -129,6 +132,7 @@ def launches(process: subprocess.Popen[str]) -> bool:
     return any("pyspark-shell" in read_proc_file(child, "cmdline") for child in descendants(process.pid))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "group"), WAYS)
 def test_a_signal_during_the_start_of_the_jvm_skips_queries(
     slow: ProjectFolder, number: signal.Signals, group: bool
@@ -161,6 +165,7 @@ def test_a_stop_between_two_starts_skips_the_second(orders: ProjectFolder) -> No
     assert outcome.succeeded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stops", [False, True], ids=["running", "stopping"])
 def test_a_jvm_that_dies_ends_the_run(slow: ProjectFolder, stops: bool) -> None:
     """A JVM that dies ends the run with code 1, one finding per query, written results and no traceback."""

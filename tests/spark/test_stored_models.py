@@ -39,6 +39,7 @@ def table(events: list[RunEvent]) -> list[tuple[object, ...]]:
     return sorted(shown.rows)
 
 
+@pytest.mark.slow
 def test_a_run_goes_stage_by_stage(layers: ProjectFolder) -> None:
     """Each query reads what the stage before has committed in the same run; a later run reads only what is new."""
     first = layers.run()
@@ -68,6 +69,7 @@ def test_a_query_alone_reads_what_is_committed(layers: ProjectFolder) -> None:
     assert table(layers.events)[:2] == [(0, "a", 0), (1, "b", 1)]
 
 
+@pytest.mark.slow
 def test_a_query_follows_an_output_that_has_started_over(layers: ProjectFolder) -> None:
     """After a full refresh of the stored model, its readers are refused until they start over, too."""
     layers.run("bronze", "silver")
@@ -129,6 +131,7 @@ TEST = """unit_tests:
 """
 
 
+@pytest.mark.slow
 def test_a_unit_test_gives_the_rows_of_a_stored_model(layers: ProjectFolder) -> None:
     """A unit test gives rows for a stored model as for a source."""
     layers.write({"models/tests.yml": TEST})

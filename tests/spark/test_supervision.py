@@ -130,6 +130,7 @@ def test_a_failing_expression_is_located_in_its_model(orders: ProjectFolder) -> 
     assert places == {"first": "models/ratios.sql:3:3", "second": "models/second.sql:3:31"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fail_fast", [False, True])
 def test_a_start_that_fails(orders: ProjectFolder, fail_fast: bool) -> None:
     """After a failed start the others continue; with --fail-fast they end after their batch and no more start."""
@@ -147,6 +148,7 @@ def test_a_start_that_fails(orders: ProjectFolder, fail_fast: bool) -> None:
     assert ("b has failed" if fail_fast else "no query had anything to read for 3 s") in printed
 
 
+@pytest.mark.slow
 def test_new_rows_reset_the_idle_timer(orders: ProjectFolder, read_parquet: Rows) -> None:
     """New rows reset the idle timer, and all of them are written before the run ends."""
     orders.write({"models/all.sql": f"{{{{ config(sink='lake', trigger='100 milliseconds') }}}} {ALL}"})
@@ -165,6 +167,7 @@ def test_new_rows_reset_the_idle_timer(orders: ProjectFolder, read_parquet: Rows
     assert len(read_parquet(orders.root / "store/all")) == 25
 
 
+@pytest.mark.slow
 def test_threads_limit_queries_that_end(orders: ProjectFolder) -> None:
     """With one thread, queries that end start one after the other; endless queries need no thread."""
     orders.write({"project.yml": PROJECT.replace("storage: store", "storage: store, threads: 1")})
@@ -220,6 +223,7 @@ class Reader(SimpleDataSourceStreamReader):
 """
 
 
+@pytest.mark.slow
 def test_a_query_is_not_idle_before_its_first_look(orders: ProjectFolder) -> None:
     """A query is not idle before its first look at the source, however long that takes; the run reads what it finds."""
     gate = orders.root / "gate"

@@ -107,6 +107,7 @@ def make_table(name: str, server: DatabaseServer, loaded: Loaded, session: Spark
     return Table(server, database, model)
 
 
+@pytest.mark.slow
 def test_readers_see_one_version_at_any_time(table: Table) -> None:
     """The plain name has the rows of the last switch, the versions keep theirs, and views of the user follow. A client
     that reads all the time gets the row of one version and never an error.

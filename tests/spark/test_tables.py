@@ -58,6 +58,7 @@ def run(project: ProjectFolder, *arguments: str) -> tuple[int, str]:
     return process.returncode, output
 
 
+@pytest.mark.slow
 def test_another_process_reads_the_tables(written: ProjectFolder, read_parquet: Any) -> None:
     """Another process reads the tables as streams and as static tables; replaced ones are complete in the archive."""
     written.write(
@@ -84,6 +85,7 @@ def test_another_process_reads_the_tables(written: ProjectFolder, read_parquet: 
     assert not list(written.root.glob("spark-warehouse/*writing*"))
 
 
+@pytest.mark.slow
 def test_leftovers_in_a_table_are_moved_aside(written: ProjectFolder) -> None:
     """Leftovers are moved aside: the table of a stream has a file sink's log, which engines may ignore."""
     (folder,) = written.root.glob("**/gold_all")
@@ -101,6 +103,7 @@ def test_leftovers_in_a_table_are_moved_aside(written: ProjectFolder) -> None:
     assert len(list((folder.parent / "_archive/gold_all").rglob(left.name))) == 1
 
 
+@pytest.mark.slow
 def test_a_declared_schema_must_match_the_table(written: ProjectFolder) -> None:
     """A declared schema must match the table's own columns and types."""
     written.write({"models/wrong.sql": "{{ config(sink='lake') }} select id from {{ source('gold', 'wrong') }}"})
@@ -110,6 +113,7 @@ def test_a_declared_schema_must_match_the_table(written: ProjectFolder) -> None:
     assert (code, "as int, but the model needs string" in output) == (1, True), output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("columns", "problem", "fix"),
     [

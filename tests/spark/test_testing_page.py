@@ -25,6 +25,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_tests_of_the_page_pass(project: Path) -> None:
     """The page's tests pass in batches, and with all rows at once."""
     outcome = run_tests(UnitTestRequest(ProjectRequest(project), equivalence=True), lambda _result, _total: None)

@@ -49,6 +49,7 @@ TEXTS = (
 TYPES = ("bigint", "double", "decimal(38,10)", "timestamp", "timestamp_ntz", "date", "boolean")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TYPES)
 def test_a_text_that_cannot_be_cast_stops_the_query(spark: SparkSession, name: str) -> None:
     """The check refuses no text that Spark casts, and finds most of those that Spark refuses."""

@@ -52,6 +52,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_a_damaged_state_file_is_named_with_the_fix(case: str, orders: ProjectFolder) -> None:
     """A damaged file is named with the fix, in the last version of the state and in one that it builds on."""

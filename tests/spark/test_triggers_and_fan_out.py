@@ -54,6 +54,7 @@ def test_a_further_sink_has_its_own_query(
     assert len(read_parquet(orders.root / "store/copies/ids")) == 10
 
 
+@pytest.mark.slow
 def test_a_continuous_query_stops_and_resumes(folder: ProjectFolder) -> None:
     """A continuous query writes rows, Ctrl-C ends it successfully, and the next run resumes from its checkpoint."""
     folder.write(

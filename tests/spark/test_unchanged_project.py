@@ -64,6 +64,7 @@ def plan(folder: ProjectFolder, *, check: bool) -> dict[str, QueryVerdict]:
     return {query.model: query for query in found.queries}
 
 
+@pytest.mark.slow
 def test_an_unchanged_project_is_unchanged(project: ProjectFolder) -> None:
     """Each query of an unchanged project is unchanged, with and without Spark; then changed sinks are noticed."""
     for check in (False, True):

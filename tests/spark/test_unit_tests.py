@@ -51,6 +51,7 @@ def test_cases_run_on_every_spark() -> None:
     assert [result.outcome for result in outcome.results] == [PASSED, PASSED, PASSED]
 
 
+@pytest.mark.slow
 def test_cases_end_as_their_names_say(outcome: UnitTestOutcome) -> None:
     """Cases named `fails_`, `broken_` or `skipped_` end that way, and all others pass."""
     wanted = {"fails": FAILED, "broken": BROKEN, "skipped": SKIPPED}
@@ -114,6 +115,7 @@ def test_a_failed_batch_has_its_cause(results: dict[str, CaseResult]) -> None:
     assert "DIVIDE_BY_ZERO" in finding.why
 
 
+@pytest.mark.slow
 def test_a_stream_that_differs_from_its_batch_is_shrunk() -> None:
     """A stream that differs from its batch is shrunk to two rows in two batches; joins and totals do not differ."""
     chosen = Selection(("rare", "joined", "acked", "unit_test:only_what_changes_*", "unit_test:a_query_may_give_*"))
@@ -193,6 +195,7 @@ def test_a_selection_without_tests_is_an_error(capsys: pytest.CaptureFixture[str
     assert "empty-selection" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_pytest_collects_the_same_cases(tmp_path: Path) -> None:
     """Pytest collects one item per case, supports -k, and shows the differing rows."""
     done = subprocess.run(

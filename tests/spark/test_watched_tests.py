@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import signal
 
 from conftest import ProjectFolder, descendants, wait_for
@@ -26,6 +28,7 @@ CASES = "unit_tests:\n" + "".join(
 )
 
 
+@pytest.mark.slow
 def test_a_save_runs_the_affected_tests_again(folder: ProjectFolder) -> None:
     """A save repeats the tests of the model and of the models below it in the same Spark; Ctrl-C ends it cleanly."""
     folder.write({"models/doubled.sql": MODEL, "models/fourfold.sql": BELOW, "tests/models/t.yml": CASES})

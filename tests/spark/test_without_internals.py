@@ -55,6 +55,7 @@ def test_a_run_counts_every_batch(public: ProjectFolder, read_parquet: Rows) -> 
     assert sorted(row["id"] for row in read_parquet(public.root / "store/copied")) == list(range(10))
 
 
+@pytest.mark.slow
 def test_a_signal_stops_a_run_and_the_next_one_resumes_exactly(public: ProjectFolder, read_parquet: Rows) -> None:
     """After a signal the exit code is 0 and the current batch is finished; over both runs each row is written once."""
     public.write({"models/copied.sql": copied("100 milliseconds", sleep=1000)})
@@ -72,6 +73,7 @@ def test_a_signal_stops_a_run_and_the_next_one_resumes_exactly(public: ProjectFo
     assert sorted(row["id"] for row in read_parquet(public.root / "store/copied")) == list(range(10))
 
 
+@pytest.mark.slow
 def test_a_second_signal_stops_now(public: ProjectFolder, read_parquet: Rows) -> None:
     """A second signal interrupts a batch that would take minutes; the next run repeats it."""
     public.write({"models/copied.sql": copied("100 milliseconds", sleep=600_000)})
@@ -90,6 +92,7 @@ def test_a_second_signal_stops_now(public: ProjectFolder, read_parquet: Rows) ->
     assert sorted(row["id"] for row in read_parquet(public.root / "store/copied")) == list(range(10))
 
 
+@pytest.mark.slow
 def test_a_query_that_waits_for_its_trigger_stops_at_once(public: ProjectFolder) -> None:
     """A query that waits an hour for its trigger stops without waiting."""
     public.write({"models/copied.sql": copied("1 hour")})

@@ -93,6 +93,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             (
                 (f"sqlstream_source_backlog_records{{{FILTER}}}", "{{model}} {{source}} records"),
                 (f"sqlstream_source_backlog_files{{{FILTER}}}", "{{model}} {{source}} files"),
+                (f"sqlstream_source_backlog_versions{{{FILTER}}}", "{{model}} {{source}} versions"),
             ),
         ),
     ),

@@ -35,7 +35,7 @@ class LiveQuery:
     entry: Mapping[str, Any] = field(default_factory=dict)
     status: str | None = None
     charts: deque[tuple[Any, ...]] = field(default_factory=lambda: deque(maxlen=SPARK_POINTS))
-    lag: dict[str, int] | None = None
+    lag: Mapping[str, int] | None = None
     alerts: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property

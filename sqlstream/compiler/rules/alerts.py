@@ -10,14 +10,14 @@ from sqlstream.errors import Severity
 from sqlstream.location import Location
 from sqlstream.project.alerts import AlertKind
 from sqlstream.project.files.files import PROJECT_FILE
+from sqlstream.project.formats.formats import format_of
 
 CODE = "unused-alert"
 
-_BACKLOGS = {"kafka": ("records",), "delta": ("files", "bytes")}
-"""What Spark reports that it has left to read, by the format of the source."""
+_UNITS = {"kafka": ("records",), "delta": ("versions",), "iceberg": (), "rate": (), "socket": ()}
+"""What can be counted that a source has left to read, by its format."""
 
-_WITHOUT_BACKLOG = frozenset({"avro", "csv", "iceberg", "json", "orc", "parquet", "rate", "socket", "text", "xml"})
-"""Formats of which Spark never reports it."""
+_UNITS_OF_FILES = ("files", "bytes")
 
 
 @rule(CODE, severity=Severity.WARNING)
@@ -73,10 +73,11 @@ def why_unused(compiled: CompiledProject, model: CompiledModel, kind: AlertKind)
 def _why_no_lag(model: CompiledModel, formats: set[str]) -> tuple[str, str] | None:
     alerts = model.config.alerts
     rule_ = None if alerts is None else alerts.lag_over
-    reported = {unit for name in formats for unit in _BACKLOGS.get(name, ())}
-    if rule_ is None or rule_.unit in reported or not formats <= _WITHOUT_BACKLOG | _BACKLOGS.keys():
+    known = {name: _UNITS_OF_FILES if format_of(name).is_file else _UNITS.get(name) for name in formats}
+    units = {unit for each in known.values() for unit in each or ()}
+    if rule_ is None or rule_.unit in units or None in known.values():
         return None
-    units = f", only {' and '.join(sorted(reported))}" if reported else ""
-    what = "it reports records of Kafka, and files and bytes of Delta Lake"
-    fix = f"use {{{min(reported)}: ...}}" if reported else "for example, use `watermark_behind` or `no_rows_for`"
-    return f"Spark does not report how many {rule_.unit} its sources have left{units}: {what}", fix
+    only = f", only {' and '.join(sorted(units))}" if units else ""
+    what = "it is counted in records of Kafka, files or bytes of folders, and versions of Delta Lake"
+    fix = f"use {{{min(units - {'bytes'})}: ...}}" if units else "for example, use `watermark_behind` or `no_rows_for`"
+    return f"nothing shows how many {rule_.unit} its sources have left{only}: {what}", fix

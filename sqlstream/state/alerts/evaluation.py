@@ -98,8 +98,13 @@ class AlertBook:
             changes += self._evaluate(model, at)
         return changes
 
-    def tick(self, at: datetime) -> list[AlertChanged]:
-        """Returns what changes with the time."""
+    def tick(self, at: datetime, left: Mapping[str, Mapping[str, Mapping[str, int]]]) -> list[AlertChanged]:
+        """Returns what changes with the time. `left` is what models have left to read, by model, source and unit, where
+        batches do not report it.
+        """
+        for model, sources in left.items():
+            if model in self._measures:
+                self._measures[model].left = sources
         return [change for model in self._measures for change in self._evaluate(model, at)]
 
     def refuse(self, models: Iterable[str], error: str, at: datetime) -> list[AlertChanged]:

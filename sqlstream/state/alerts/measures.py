@@ -60,7 +60,8 @@ class RecentCount:
 @dataclass
 class Measures:
     """The values of one query with the given `rules`. `trigger_seconds` is the interval of its trigger, if it has one.
-    `failure` says how it has failed. Times are Unix times.
+    `failure` says how it has failed. `left` is what it has left to read, by source and unit, where batches do not
+    report it. Times are Unix times.
     """
 
     rules: Mapping[AlertKind, AlertRule]
@@ -76,6 +77,7 @@ class Measures:
     _quick: int = 0
     _status: Status | None = None
     _counts: dict[AlertKind, RecentCount] = field(default_factory=dict)
+    left: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def observe(self, event: RunEvent, at: datetime) -> None:
         """Adds an event of the query, which happened at `at`."""
@@ -168,7 +170,8 @@ class Measures:
 
     def _left_to_read(self, unit: str) -> float | None:
         sources = () if self._last is None else self._last.sources
-        counts = [source.backlog[unit] for source in sources if unit in source.backlog]
+        backlogs = [*self.left.values(), *(source.backlog for source in sources)]
+        counts = [backlog[unit] for backlog in backlogs if unit in backlog]
         return float(sum(counts)) if counts else None
 
 

@@ -56,6 +56,14 @@ class RunFacts:
         return (self.project, self.target)
 
 
+_BACKLOGS = {
+    "records": names.BACKLOG_RECORDS,
+    "files": names.BACKLOG_FILES,
+    "bytes": names.BACKLOG_BYTES,
+    "versions": names.BACKLOG_VERSIONS,
+}
+
+
 def run_samples(facts: RunFacts, dropped_batches: int) -> Iterator[Sample]:
     """Yields the metrics of the run itself."""
     yield Sample(names.BUILD_INFO, (*facts.labels, facts.version, facts.spark_version), 1)
@@ -63,8 +71,12 @@ def run_samples(facts: RunFacts, dropped_batches: int) -> Iterator[Sample]:
     yield Sample(names.DROPPED_BATCHES, facts.labels, dropped_batches)
 
 
-def query_samples(facts: RunFacts, query: QueryState, totals: QueryTotals) -> Iterator[Sample]:
-    """Yields the metrics of a query. Leaves out values that Spark does not know or that do not exist yet."""
+def query_samples(
+    facts: RunFacts, query: QueryState, totals: QueryTotals, left: Mapping[str, Mapping[str, int]]
+) -> Iterator[Sample]:
+    """Yields the metrics of a query. Leaves out values that Spark does not know or that do not exist yet. `left` is
+    what the query has left to read, by source and unit, where batches do not report it.
+    """
     labels = (*facts.labels, query.query.model)
     about = query.query
     yield Sample(names.QUERY_INFO, (*labels, about.kind, about.sink, about.format, about.trigger), 1)
@@ -80,7 +92,11 @@ def query_samples(facts: RunFacts, query: QueryState, totals: QueryTotals) -> It
         yield Sample(names.BATCH_DURATION, labels, duration)
     for part, milliseconds in totals.part_ms.items():
         yield Sample(names.PART_SECONDS, (*labels, part), milliseconds / 1000)
-    yield from _source_samples(labels, totals)
+    for source, rows in totals.source_rows.items():
+        yield Sample(names.SOURCE_ROWS, (*labels, source), rows)
+    for source, backlog in [*totals.backlogs.items(), *left.items()]:
+        for unit, count in backlog.items():
+            yield Sample(_BACKLOGS[unit], (*labels, source), count)
 
 
 def _values(query: QueryState, totals: QueryTotals) -> Mapping[Metric, float | None]:
@@ -115,15 +131,3 @@ def _batch_values(last: BatchProgress) -> Mapping[Metric, float | None]:
 def _seconds(time: str | None) -> float | None:
     found = moment(time)
     return None if found is None else found.timestamp()
-
-
-_BACKLOGS = {"records": names.BACKLOG_RECORDS, "files": names.BACKLOG_FILES, "bytes": names.BACKLOG_BYTES}
-
-
-def _source_samples(labels: tuple[str, ...], totals: QueryTotals) -> Iterator[Sample]:
-    for source, rows in totals.source_rows.items():
-        yield Sample(names.SOURCE_ROWS, (*labels, source), rows)
-    for source, backlog in totals.backlogs.items():
-        for kind, metric in _BACKLOGS.items():
-            if kind in backlog:
-                yield Sample(metric, (*labels, source), backlog[kind])

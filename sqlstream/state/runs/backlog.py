@@ -7,22 +7,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-_OUTSTANDING = {"numFilesOutstanding": "files", "numBytesOutstanding": "bytes"}
-"""Metrics of Delta Lake's source, and the names of what they count."""
-
 
 def source_backlog(source: Mapping[str, Any]) -> dict[str, int]:
-    """Returns the backlog of a source after a batch: `records` of Kafka, `files` and `bytes` of Delta Lake; empty if
-    Spark does not report it. `source` is an entry of `sources` in a `StreamingQueryProgress` as JSON.
+    """Returns the backlog of a source after a batch: the `records` of Kafka; empty for other sources, of which Spark
+    does not report it. `source` is an entry of `sources` in a `StreamingQueryProgress` as JSON.
     """
-    found: dict[str, int] = {}
-    for name, kind in _OUTSTANDING.items():
-        with suppress(TypeError, ValueError):
-            found[kind] = int(source["metrics"][name]) if name in (source.get("metrics") or {}) else -1
     read, latest = (_positions(source.get(key)) for key in ("endOffset", "latestOffset"))
-    if read and latest:
-        found["records"] = sum(max(last - read.get(partition, last), 0) for partition, last in latest.items())
-    return {kind: count for kind, count in found.items() if count >= 0}
+    if not read or not latest:
+        return {}
+    return {"records": sum(max(last - read.get(partition, last), 0) for partition, last in latest.items())}
 
 
 def _positions(offset: object) -> dict[tuple[str, str], int]:

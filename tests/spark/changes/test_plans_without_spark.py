@@ -21,6 +21,7 @@ MOST_DECIDED = 0.5
 """The least share of random filters with a verdict."""
 
 
+@pytest.mark.slow
 def test_no_random_edit_has_another_verdict_without_spark(tmp_path: Path) -> None:
     """What resumes without Spark resumes with it, and what is refused without Spark is refused with it."""
     random = Random(SEED)
@@ -29,6 +30,7 @@ def test_no_random_edit_has_another_verdict_without_spark(tmp_path: Path) -> Non
     assert contradictions(edits, planned_twice(edits, tmp_path)) == []
 
 
+@pytest.mark.slow
 def test_no_random_filter_has_another_verdict_without_spark(tmp_path: Path) -> None:
     """Filters that imply one another, exclude each other, or that Spark rewrites to the same, never get another verdict
     without Spark. Most others are decided.

@@ -13,17 +13,8 @@ def test_records_of_kafka_are_counted_by_partition() -> None:
     assert source_backlog(as_text) == {"records": 2}
 
 
-def test_files_of_delta_lake_are_as_reported() -> None:
-    """Delta Lake reports the files and bytes that are left."""
-    source = {
-        "endOffset": {"reservoirVersion": 3},
-        "metrics": {"numFilesOutstanding": "4", "numBytesOutstanding": "99"},
-    }
-    assert source_backlog(source) == {"files": 4, "bytes": 99}
-
-
 def test_other_sources_have_no_known_backlog() -> None:
-    """A source without these reports has an unknown backlog, in any form of its offsets."""
+    """A source without offsets of Kafka has an unknown backlog, in any form of its offsets."""
     assert source_backlog({"endOffset": {"logOffset": 3}, "latestOffset": None}) == {}
     assert source_backlog({"endOffset": "12", "latestOffset": "13"}) == {}
-    assert source_backlog({"endOffset": "no JSON", "latestOffset": "{", "metrics": {"numFilesOutstanding": "x"}}) == {}
+    assert source_backlog({"endOffset": "no JSON", "latestOffset": "{"}) == {}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from sqlstream.app.running.alerts.outbox import Change
+from sqlstream.app.running.observers.backlogs import SourceBacklogs
 from sqlstream.app.running.observers.observer import Observed, Snapshot
 from sqlstream.errors import Finding
 from sqlstream.project.alerts import AlertKind
@@ -17,12 +18,12 @@ IN_USE = "query-in-use"
 
 
 class AlertObserver:
-    """Passes each change of the alerts in `book` to `put`."""
+    """Passes each change of the alerts in `book` to `put`. `left` returns what models have left to read."""
 
     name = "the alerts"
 
-    def __init__(self, book: AlertBook, put: Callable[[Change], None]) -> None:
-        self._book, self._put = book, put
+    def __init__(self, book: AlertBook, put: Callable[[Change], None], left: Callable[[], SourceBacklogs]) -> None:
+        self._book, self._put, self._left = book, put, left
         self._refusal: str | None = None
 
     def observe(self, seen: Observed) -> None:
@@ -34,7 +35,7 @@ class AlertObserver:
 
     def tick(self, now: Snapshot) -> None:
         """Raises or resolves alerts after some time."""
-        self._put_all(self._book.tick(now.at), now.at)
+        self._put_all(self._book.tick(now.at, self._left()), now.at)
 
     def refuse(self, findings: Iterable[Finding]) -> None:
         """The run ends because of `findings`. Call it before `close`, which raises the alerts. A run that is refused

@@ -17,8 +17,9 @@ from sqlstream.app.running.alerts.observer import AlertObserver
 from sqlstream.app.running.alerts.outbox import Outbox, OutboxTexts
 from sqlstream.app.running.alerts.sender import Sender
 from sqlstream.app.running.alerts.sink import SinkSender, Write
-from sqlstream.app.running.alerts.store import AlertStore
+from sqlstream.app.running.alerts.store import ALERTS_FILE, AlertStore
 from sqlstream.app.running.alerts.webhook import WebhookSender
+from sqlstream.app.running.observers.backlogs import SourceBacklogs
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.node_ids import source_id
 from sqlstream.errors import Finding, FindingsError
@@ -75,16 +76,19 @@ def alerting(
     env: Mapping[str, str],
     emit: Callable[[AlertChanged], None],
     report: Callable[[str], None],
+    left: Callable[[], SourceBacklogs],
 ) -> Iterator[RunAlerts | None]:
-    """Delivers alerts of the queries of `models` during the body, and the last ones after it; None without any rule or
-    channel. Enter it before the observers start, and leave it after they have ended. `emit` gets each change and
-    `report` sentences for the user, in any thread.
+    """Delivers alerts of the queries of `models` during the body, and the last ones after it; None without any rule,
+    channel or alert of an earlier run. Enter it before the observers start, and leave it after they have ended. `emit`
+    gets each change and `report` sentences for the user, in any thread. `left` returns what the queries have left to
+    read.
 
     Raises: FindingsError for a secret that is not set.
     """
     compiled = loaded.compiled
     alerts, queries = compiled.project.target.alerts, query_rules(compiled, models)
-    if not alerts.channels and not any(query.rules for query in queries.values()):
+    has_rules = bool(alerts.channels) or any(query.rules for query in queries.values())
+    if not has_rules and not (compiled.project.root / LOGS_FOLDER / ALERTS_FILE).exists():
         yield None
         return
     secrets = Secrets(env)
@@ -96,7 +100,7 @@ def alerting(
     deliveries = tuple(Delivery(name, sender, store, report) for name, sender in senders.items())
     names = RunNames(compiled.project.name, compiled.project.target.name, loaded.invocation.id)
     outbox = Outbox(store, deliveries, OutboxTexts(names, secrets.redact, emit, report))
-    observer = AlertObserver(_book(compiled, queries, alerts, store), outbox.put)
+    observer = AlertObserver(_book(compiled, queries, alerts, store), outbox.put, left)
     outbox.start()
     for delivery in deliveries:
         delivery.start()

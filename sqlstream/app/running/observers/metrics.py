@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import replace
 
+from sqlstream.app.running.observers.backlogs import SourceBacklogs
 from sqlstream.app.running.observers.observer import Observed, Snapshot
 from sqlstream.state.metrics.samples import RunFacts, Sample, query_samples, run_samples
 from sqlstream.state.metrics.totals import QueryTotals
@@ -15,12 +17,14 @@ from sqlstream.state.runs.run_state import QueryState, RunState
 
 
 class RunMetrics:
-    """The metrics of a run. Other threads call `samples` and `run` at any time."""
+    """The metrics of a run. `left` returns what its queries have left to read, where batches do not report it. Other
+    threads call `samples` and `run` at any time.
+    """
 
     name = "the metrics"
 
-    def __init__(self, facts: RunFacts) -> None:
-        self._facts = facts
+    def __init__(self, facts: RunFacts, left: Callable[[], SourceBacklogs]) -> None:
+        self._facts, self._left = facts, left
         self._queries: dict[str, QueryState] = {}
         self._totals: defaultdict[str, QueryTotals] = defaultdict(QueryTotals)
         self._dropped_batches = 0
@@ -55,8 +59,9 @@ class RunMetrics:
         with self._lock:
             facts, totals = self._facts, self._totals
             found = list(run_samples(facts, self._dropped_batches))
+            left = self._left()
             for model, query in self._queries.items():
-                found += query_samples(facts, query, totals[model])
+                found += query_samples(facts, query, totals[model], left.get(model, {}))
             return found
 
     @property

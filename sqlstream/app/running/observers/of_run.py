@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import RunRequest
-from sqlstream.app.running.alerts.of_run import RunAlerts, alerting
+from sqlstream.app.running.alerts.of_run import RunAlerts, alerting, query_rules
 from sqlstream.app.running.alerts.sink import Write as WriteAlerts
+from sqlstream.app.running.observers.backlogs import Backlogs, has_unreported_backlog
 from sqlstream.app.running.observers.heartbeat import Heartbeat
 from sqlstream.app.running.observers.metrics import RunMetrics
 from sqlstream.app.running.observers.metrics_sink import MetricsSink, Write
@@ -19,6 +20,7 @@ from sqlstream.app.running.observers.observers import Observers, observing
 from sqlstream.app.running.observers.otel_settings import exports_metrics
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
+from sqlstream.project.alerts import AlertKind
 from sqlstream.state.metrics.health import liveness, readiness
 from sqlstream.state.metrics.samples import RunFacts
 from sqlstream.state.runs.events import AlertChanged
@@ -63,8 +65,10 @@ def following(
     observers: list[Observer] = []
     with ExitStack() as stack:
         facts, exports = _facts(loaded), exports_metrics(request.project.env)
-        metrics = RunMetrics(facts)
-        observers += [metrics] if exports or request.metrics_port is not None else []
+        exports_any = exports or request.metrics_port is not None
+        backlogs = stack.enter_context(_backlogs(loaded, models, exports_any, report))
+        metrics = RunMetrics(facts, backlogs.left)
+        observers += [metrics] if exports_any else []
         if exports:
             from sqlstream.app.running.observers.otel import OtelMetrics  # an extra, which may not be installed
 
@@ -73,7 +77,7 @@ def following(
             stack.enter_context(_endpoint(request.metrics_host, request.metrics_port, metrics, heartbeat, report))
         sink = _metrics_sink(loaded, facts, report)
         observers += [sink] if sink is not None else []
-        alerts = stack.enter_context(alerting(loaded, models, request.project.env, emit, report))
+        alerts = stack.enter_context(alerting(loaded, models, request.project.env, emit, report, backlogs.left))
         observers += [alerts.observer] if alerts is not None else []
         started = Observers(observers, report)
         stack.enter_context(observing(started))
@@ -83,6 +87,25 @@ def following(
             if alerts is not None:
                 alerts.observer.refuse(error.findings)
             raise
+
+
+@contextmanager
+def _backlogs(
+    loaded: Loaded, models: Sequence[CompiledModel], exports: bool, report: Callable[[str], None]
+) -> Iterator[Backlogs]:
+    """Reads during the body what the queries have left to read that alerts and exported metrics contain."""
+    compiled = loaded.compiled
+    rules = query_rules(compiled, models)
+    counted = [model for model in models if has_unreported_backlog(compiled, model)]
+    needed = frozenset(
+        model.name
+        for model in counted
+        if (rule := rules[model.name].rules.get(AlertKind.LAG_OVER)) is not None and rule.unit != "records"
+    )
+    read = counted if exports else [model for model in counted if model.name in needed]
+    backlogs = Backlogs(loaded, read, needed, report)
+    with backlogs.reading():
+        yield backlogs
 
 
 @contextmanager

@@ -39,7 +39,8 @@ class AlertRulesDocument(Document):
 
     no_rows_for: NoRowsFor | None = Field(None, description="The query has emitted no row for this time.")
     lag_over: LagOver | None = Field(
-        None, description="The query has more records of Kafka, or more files or bytes of Delta Lake, left to read."
+        None,
+        description="The query has more records of Kafka, files of a folder, or versions of Delta Lake left to read.",
     )
     watermark_behind: WatermarkBehind | None = Field(
         None, description="The watermark is further than this behind the clock."

@@ -42,7 +42,7 @@ _COUNTED = ("per", "resolve_at")
 
 FORMS: Mapping[AlertKind, Form] = {
     AlertKind.NO_ROWS_FOR: Form(("time",), "30 minutes", is_time=True),
-    AlertKind.LAG_OVER: Form(("records", "files", "bytes"), "100000", _LEVEL),
+    AlertKind.LAG_OVER: Form(("records", "files", "bytes", "versions"), "100000", _LEVEL),
     AlertKind.WATERMARK_BEHIND: Form(("time",), "15 minutes", _LEVEL, is_time=True),
     AlertKind.RESTARTS_OVER: Form(("restarts",), "3", _COUNTED),
     AlertKind.LATE_ROWS_OVER: Form(("rows",), "100", _COUNTED),

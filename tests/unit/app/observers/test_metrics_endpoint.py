@@ -58,7 +58,7 @@ def batch(number: int) -> BatchProgress:
 
 def metrics_after(*events: RunEvent) -> RunMetrics:
     """Returns the metrics of a run with these events."""
-    metrics, run = RunMetrics(FACTS), RunState()
+    metrics, run = RunMetrics(FACTS, dict), RunState()
     for event in (QueriesSelected(QUERIES), *events):
         run = follow(run, event, NOW)
         metrics.observe(Observed(NOW, event, run.queries.get(getattr(event, "model", ""))))

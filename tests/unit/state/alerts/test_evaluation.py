@@ -70,6 +70,7 @@ class Clock:
     repeat_seconds: float | None = None
     trigger_seconds: float | None = None
     quarantines: tuple[str, ...] = ()
+    left: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
     book: AlertBook = field(init=False)
 
     def __post_init__(self) -> None:
@@ -84,7 +85,7 @@ class Clock:
     def changes(self, seconds: float, event: RunEvent | None = None, model: str = "orders") -> list[AlertChanged]:
         """Returns the changes at a time."""
         now = START + timedelta(seconds=seconds)
-        return self.book.tick(now) if event is None else self.book.observe(model, event, now)
+        return self.book.tick(now, self.left) if event is None else self.book.observe(model, event, now)
 
 
 def rule(limit: float, resolve_at: float | None = None, per_seconds: float = 0.0) -> AlertRule:
@@ -145,6 +146,18 @@ def test_for_needs_the_condition_without_a_break() -> None:
     assert change.message == "orders has 300 records left to read; the limit is 100"
     assert clock.at(101, batch(backlog={"files": 1})) == []  # not reported: unknown
     assert clock.at(102, batch(backlog={"records": 0})) == ["resolved"]
+
+
+def test_files_are_counted_between_batches() -> None:
+    """What the sources have left counts also while no batch runs."""
+    clock = Clock({AlertKind.LAG_OVER: AlertRule(10, 9, unit="files")})
+    clock.at(0, STARTED)
+    assert clock.at(1, batch()) == []
+    clock.left = {"orders": {"shop.raw": {"files": 8, "bytes": 800}, "shop.more": {"files": 3}}}
+    assert clock.at(5) == ["raised"]
+    clock.left = {"orders": {"shop.raw": {"files": 0, "bytes": 0}, "shop.more": {"files": 3}}}
+    (change,) = clock.changes(10)
+    assert (change.state, change.value) == ("resolved", 3)
 
 
 def test_the_watermark_is_compared_with_the_clock() -> None:

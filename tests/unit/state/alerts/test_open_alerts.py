@@ -41,7 +41,7 @@ def test_the_gauge_is_one_while_the_alert_is_open() -> None:
     values = [
         (sample.labels, sample.value)
         for query in (after(), after(RAISED), after(RAISED, RESOLVED))
-        for sample in query_samples(facts, query, QueryTotals())
+        for sample in query_samples(facts, query, QueryTotals(), {})
         if sample.metric is ALERT_ACTIVE
     ]
     labels = ("shop", "local", "orders", "lag_over")
