@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 import signal
 import urllib.request
 from pathlib import Path
 
+import pytest
 from conftest import ProjectFolder, wait_for
 from database_server import PASSWORD, USER, DatabaseServer
 from kafka_topics import Topic

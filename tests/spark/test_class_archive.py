@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, descendants, read_proc_file, wait_for
 
 from sqlstream.spark.jvm.class_archive import archive_path, is_complete

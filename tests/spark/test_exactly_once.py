@@ -5,8 +5,6 @@ SQLSTREAM_KILLS sets the number of kills and SQLSTREAM_EVENTS that of the events
 
 from __future__ import annotations
 
-import pytest
-
 import os
 import random
 import signal
@@ -15,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from conftest import ProjectFolder, java_below, wait_for
 from database_server import PASSWORD, USER, DatabaseServer
 from kafka_topics import Topic, create_topic

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pathlib import Path
 
+import pytest
 from hourly import MARKED, ORDERS, compile_orders, run_orders
 from pyspark.sql import SparkSession
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from conftest import ProjectFolder
 
 from sqlstream.app.init import init_project

@@ -5,8 +5,6 @@ SQLSTREAM_KILLS sets the number of kills (`make kills`: twenty).
 
 from __future__ import annotations
 
-import pytest
-
 import json
 import os
 import random
@@ -16,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from conftest import ProjectFolder, java_below, order_rows, wait_for
 
 Rows = Callable[[Path], list[dict[str, Any]]]

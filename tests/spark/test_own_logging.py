@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from conftest import ProjectFolder
 
 SCRIPT = """

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 import signal
 
+import pytest
 from conftest import ProjectFolder, descendants, wait_for
 
 MODEL = "{{ config(sink='nowhere') }}\nselect id, amount * 2 as twice from {{ source('shop', 'orders') }}\n"
