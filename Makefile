@@ -72,7 +72,7 @@ fuzz: .venv/ready
 	PYTHONPATH=tests/corpus $(BIN)/python tests/fuzz/run_fuzz.py --first $(FIRST) --count $(COUNT)
 
 # Ends runs by kill -9, of Python and of the JVM, twenty times, and ten times runs into Delta Lake and Iceberg.
-# `make check` does it twice, without these tables.
+# `make test-all` does it twice, without these tables.
 kills: .venv/ready .venv41/ready
 	SQLSTREAM_KILLS=20 $(BIN)/python -m pytest tests/spark/test_kills.py
 	SQLSTREAM_KILLS=10 $(BIN41)/python -m pytest tests/spark/test_lake_kills.py
@@ -87,11 +87,11 @@ chaos: .venv/ready
 changes: .venv/ready
 	PYTHONPATH=tests/spark/changes:tests/spark:tests/services $(BIN)/python tests/spark/changes/run_changes.py $(CHANGES)
 
-# 200,000 events from Kafka into files and databases, through twenty kills; `make check` makes it two.
+# 200,000 events from Kafka into files and databases, through twenty kills; `make test-all` makes it two.
 exactly-once: .venv/ready
 	SQLSTREAM_KILLS=20 SQLSTREAM_EVENTS=200000 $(BIN)/python -m pytest -s tests/spark/test_exactly_once.py
 
-# A broker that is away for twenty seconds, and a table that is locked for thirty; `make check` makes it three.
+# A broker that is away for twenty seconds, and a table that is locked for thirty; `make test-all` makes it three.
 faults: .venv/ready
 	SQLSTREAM_OUTAGE_SECONDS=20 $(BIN)/python -m pytest tests/spark/test_kafka_faults.py
 	SQLSTREAM_LOCKED_SECONDS=30 $(BIN)/python -m pytest tests/spark/test_jdbc.py -k locked_table

@@ -10,13 +10,11 @@ from pydantic import ValidationError
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.configuration.config import combine_patches
 from sqlstream.project.configuration.exposures import ExposureConfig, ExposureProperties
-from sqlstream.project.configuration.properties import configuration_of
+from sqlstream.project.configuration.properties import config_of
 from sqlstream.project.configuration.resources import Resources, SeenNames
 from sqlstream.project.configuration.settings import Settings
 from sqlstream.project.configuration.validate import Path
-from sqlstream.project.configuration.written import written_config
 from sqlstream.project.exposures import Exposure, ExposureInput
 from sqlstream.project.files.folders import FolderConfig, Folders, Section, read_folder_config, unused_folders
 from sqlstream.project.files.models import folders_of
@@ -83,12 +81,13 @@ def _build(item: _Declared, folders: FolderConfig, findings: list[Finding]) -> E
     properties = item.properties
     inputs = [_input(text, item.node, (*item.path, "depends_on", at)) for at, text in enumerate(properties.depends_on)]
     findings.extend(found for found in inputs if isinstance(found, Finding))
-    own = configuration_of(item.node, item.path, ExposureConfig)
-    merged = combine_patches([*folders.patches_for(item.folders, properties.name), own])
-    config = _config(merged)
+    own = config_of(item.node, item.path, ExposureConfig)
+    config = _config(_replaced(*folders.patches_for(item.folders, properties.name), own))
     if not config.enabled:
         return None
-    written = configuration_of(item.written, item.path, ExposureConfig)
+    written = _replaced(
+        *folders.written_for(item.folders, properties.name), config_of(item.written, item.path, ExposureConfig)
+    )
     return Exposure(
         name=properties.name,
         type=properties.type,
@@ -99,11 +98,16 @@ def _build(item: _Declared, folders: FolderConfig, findings: list[Finding]) -> E
         maturity=properties.maturity,
         url=properties.url,
         description=properties.description,
-        tags=config.tags,
-        meta=config.meta,
+        tags=tuple(dict.fromkeys([*properties.tags, *config.tags])),
+        meta={**properties.meta, **config.meta},
         folders=item.folders,
-        written=written_config(*folders.written_for(item.folders, properties.name), written),
+        written={key: located.value for key, located in written.items()},
     )
+
+
+def _replaced(*patches: ConfigPatch) -> ConfigPatch:
+    """Returns patches in ascending precedence as one. The last value wins, also of tags and meta, as in dbt."""
+    return {key: located for patch in patches for key, located in patch.items() if located.value is not None}
 
 
 def _config(patch: ConfigPatch) -> ExposureConfig:

@@ -126,7 +126,32 @@ CHANGES: dict[str, dict[str, list[str] | str | None]] = {
     "a row of a seed": {"seeds/customers.csv": ["\n", "\n3,Alan,20\n"]},
     "a source's description": {"sources.yml": ["AWS audit and network logs", "logs"]},
     "a source's tags": {"sources.yml": ["tags: [raw, aws]", "tags: [raw]"]},
-    "a new source": {"sources.yml": ["tables:", "tables:\n      - {name: fresh, format: json, schema: a int}"]},
+    "a new source": {
+        "sources.yml": ["tables:", "tables:\n      - {name: fresh, format: json, path: in, schema: a int}"]
+    },
+    "a new exposure": {
+        "models/reporting/_more.yml": "exposures: [{name: fresh, type: ml, owner: {name: a}, depends_on: [ref('flows')]}]\n"
+    },
+    "an exposure's description": {"models/reporting/_reporting.yml": ["for the management", "for all"]},
+    "an exposure's label": {"models/reporting/_reporting.yml": ["The weekly report", "Weekly"]},
+    "an exposure's owner": {"models/reporting/_reporting.yml": ["risk@", "fraud@"]},
+    "an exposure's url": {"models/reporting/_reporting.yml": ["weekly\n    desc", "weeks\n    desc"]},
+    "an exposure's models": {"models/reporting/_reporting.yml": ["ref('big_orders'), ", ""]},
+    "an exposure's models in another order": {
+        "models/reporting/_reporting.yml": [
+            "ref('orders_by_hour'), ref('big_orders')",
+            "ref('big_orders'), ref('orders_by_hour')",
+        ]
+    },
+    "an exposure's tags": {"models/reporting/_reporting.yml": ["tags: [core]", "tags: [core, board]"]},
+    "an exposure's config.tags": {"models/reporting/_reporting.yml": ["tags: [weekly]", "tags: [monthly]"]},
+    "an exposure's meta": {"models/reporting/_reporting.yml": ["meta: {owner: growth}", "meta: {owner: board}"]},
+    "an exposure's config.meta": {"models/reporting/_reporting.yml": ["pii: true", "pii: false"]},
+    "an exposure that is disabled": {
+        "models/reporting/_reporting.yml": ["config:\n      tags", "config:\n      enabled: false\n      tags"]
+    },
+    "the tags of a folder of exposures": {"project.yml": ["+tags: [bi]", "+tags: [tables]"]},
+    "the meta of a folder of exposures": {"project.yml": ["owner: reporting_team", "owner: board"]},
     "a macro that a model uses": {"macros/loud.sql": ["upper(", "lower("]},
     "a macro that a macro uses": {"macros/quiet.sql": ["trim(", "rtrim("]},
     "a macro that no model uses": {"macros/unused.sql": ["1", "2"]},

@@ -17,7 +17,7 @@ One thing differs from a plain dbt project. dbt reads no YAML in a project's roo
 folder, and the tool then sets the path of its tables to `sources.yml` in dbt's manifest.
 
 Not in the table: `state:` and selectors.yml (see make_selector_definitions.py), `sink:`, and dbt's methods for things
-that sqlstream does not have (tests, exposures, metrics, groups, access, versions).
+that sqlstream does not have (tests, metrics, groups, access, versions).
 """
 
 from __future__ import annotations
@@ -150,6 +150,19 @@ customers+ | customers+1 | regions_2+ | +customers | @orders | @customers | @reg
 +orders_by_* | *_by_*+ | @s3_* | +shop.marts | shop.marts+ | 1+cloudtrail.alerts+1 | orders+0 | 0+orders
 0+orders+0 | 01+orders | @+orders | @1+orders | @orders+ | @orders+1 | ++orders | orders++ | @@orders | +@orders
 orders@ | + | @ | 1+ | +1 | 1 | -1+orders | orders+-1 | orders+x | x+orders | 1+2 | +nothing | nothing+ | @nothing
+
+# exposure:
+exposure:weekly_report | exposure:* | exposure:weekly* | exposure:selection.weekly_report | exposure:selection.*
+exposure:other.weekly_report | exposure:Weekly_report | exposure: | exposure:nothing | exposure:old_report
+exposure:reporting.weekly_report | exposure:a.b.c | +exposure:weekly_report | 1+exposure:* | exposure:*+
++exposure:fraud_scores,resource_type:model | @exposure:weekly_report | weekly_report | reporting.weekly_report
+selection.reporting.weekly_report | path:models/reporting/_reporting.yml | _reporting.yml | file:_reporting
+models/reporting | +weekly_report | orders+ | customers+1 | source:shop.payments+1 | tag:weekly | tag:bi
+tag:downstream | config.tags:weekly | config.tags:core | config.tags:bi | config.meta.owner:growth
+config.meta.owner:reporting_team | config.meta.pii:true | config.enabled:true | config.enabled:false
+resource_type:exposure | +resource_type:exposure | package:selection | fqn:weekly_report | fqn:reporting.* | tag:core
+everything except exposure:* | everything except resource_type:exposure | +exposure:* except exposure:*
+orders+ except exposure:weekly_report
 
 # disabled
 old_logins | +old_logins | old_logins+ | @old_logins | old_* | cloudtrail.alerts.old_logins | root_logins+1
@@ -296,6 +309,7 @@ def dbt_project(project: dict[str, Any]) -> dict[str, Any]:
         "profile": name,
         "model-paths": ["models", ROOT_SOURCES],
         "models": {name: project["models"]},
+        "exposures": {name: project["exposures"]},
     }
 
 

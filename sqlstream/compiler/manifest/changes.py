@@ -22,7 +22,7 @@ Entry = Mapping[str, Any]
 """One node or source of a manifest."""
 
 NOT_COMPARED = ("tags",)
-"""Configuration keys whose changes dbt ignores."""
+"""Configuration keys whose changes dbt ignores, except those of exposures."""
 
 _COMPARED: Mapping[str, tuple[str, ...]] = {
     MODEL: ("path",),
@@ -38,7 +38,8 @@ def find_states(old: Manifest, new: Manifest) -> Mapping[str, frozenset[str]]:
     New nodes are also modified. A model is modified if its template, configuration or path changes, the definition of
     its sink, a macro that it uses, the Python module of a function that its SQL calls, or a variable of project.yml
     that any of these read. A seed is modified if its text, configuration or path changes, a source if its reading
-    changes, an exposure if anything of it but its tags changes. Tags do not count, nor do other descriptions.
+    changes, an exposure if anything of it but its own `tags` and `meta` changes. Other tags and descriptions do not
+    count.
     """
     comparison = _Comparison(old, json.loads(json.dumps(new, default=str)))
     return {node: frozenset(comparison.states(node)) for node in comparison.new_entries}
@@ -161,7 +162,8 @@ def _configured(entry: Entry, called: Mapping[str, tuple[str, ...]]) -> Mapping[
     config: dict[str, object] = {**entry.get("unrendered_config", {}), **called}
     if entry.get("resource_type") == SOURCE and isinstance(config.get("schema"), str):
         config["schema"] = read_template(str(config["schema"])).words
-    return {key: value for key, value in config.items() if key not in NOT_COMPARED}
+    compared = entry.get("resource_type") == EXPOSURE
+    return {key: value for key, value in config.items() if compared or key not in NOT_COMPARED}
 
 
 def _reads(value: object, variables: Iterable[str]) -> bool:

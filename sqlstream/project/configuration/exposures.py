@@ -24,7 +24,8 @@ _ExposureName = Annotated[
     str, BeforeValidator(_parse_exposure_name), WithJsonSchema({"type": "string", "pattern": r"^\w[\w-]*$"})
 ]
 
-_TAGS = "Tags for selection; tags from all places are combined."
+_TAGS = "Tags for selection, besides those of `config`."
+_CONFIG_TAGS = "Tags for selection. They replace those of folders."
 _META = "Any values; sqlstream copies them to the manifest."
 
 
@@ -51,7 +52,7 @@ class ExposureConfig(Document):
     label: ClassVar[str] = "an exposure's configuration"
 
     enabled: bool = Field(True, description="Whether the exposure is part of the project.")
-    tags: Names = Field((), description=_TAGS)
+    tags: Names = Field((), description=_CONFIG_TAGS)
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)
 
 

@@ -104,7 +104,12 @@ class _Places(Mapping[str, Location]):
 
 def configuration_of(node: YamlMapping, path: Path, model: type[Document]) -> ConfigPatch:
     """Returns what the entry at `path` configures, at its top level and in its `config`, whose keys are in `model`."""
-    return combine_patches([_patch(node, path, _TOP_LEVEL), _patch(node, (*path, "config"), allowed_keys(model))])
+    return combine_patches([_patch(node, path, _TOP_LEVEL), config_of(node, path, model)])
+
+
+def config_of(node: YamlMapping, path: Path, model: type[Document]) -> ConfigPatch:
+    """Returns the `config` of the entry at `path`."""
+    return _patch(node, (*path, "config"), allowed_keys(model))
 
 
 def _patch(node: YamlMapping, path: Path, keys: Collection[str]) -> ConfigPatch:

@@ -67,7 +67,7 @@ def test_the_manifest_has_exposures_as_in_dbt(root: Path) -> None:
             "tags": ["weekly"],
             "meta": {},
             "config": {"enabled": True, "tags": ["weekly"], "meta": {}},
-            "unrendered_config": {"tags": ["weekly"]},
+            "unrendered_config": {},
             "refs": [{"name": "wide"}],
             "sources": [],
             "depends_on": {"macros": [], "nodes": ["model.shop.wide"]},

@@ -80,7 +80,7 @@ def named(project: Path) -> Path:
     return project
 
 
-CORE = ["model.orders", "model.orders_by_hour", "model.orders_by_minute", "seed.customers"]
+CORE = ["exposure.weekly_report", "model.orders", "model.orders_by_hour", "model.orders_by_minute", "seed.customers"]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ CORE = ["model.orders", "model.orders_by_hour", "model.orders_by_minute", "seed.
         (("selector:[cs]*s",), (), ["seed.customers", "seed.regions_2"]),
         (("flows", "selector:seeds"), (), ["model.flows", "seed.customers", "seed.regions_2"]),
         (("1+selector:seeds+0",), ("selector:core",), ["seed.regions_2"]),
-        (("selector:core+1",), ("resource_type:model",), ["seed.customers"]),
+        (("selector:core+1",), ("resource_type:model", "exposure:*"), ["seed.customers"]),
     ],
 )
 def test_a_selector_is_a_criterion_too(
@@ -111,6 +111,7 @@ def test_selectors_build_on_selectors_with_graph_operators(named: Path) -> None:
 def test_an_exclusion_in_a_union_applies_to_its_criterion(named: Path) -> None:
     """An exclusion within one criterion of a union applies to that criterion only, unlike in dbt 1.11."""
     assert chosen(named, Selection(selector="less")) == [
+        "exposure.weekly_report",
         "model.flows",
         "model.orders_by_hour",
         "model.orders_by_minute",
@@ -124,7 +125,7 @@ def test_the_default_applies_without_a_selection(named: Path) -> None:
 
     assert default == chosen(named, Selection(selector="both"))
     assert chosen(named, Selection(resource_types=("seed",))) == ["seed.customers", "seed.regions_2"]
-    assert chosen(named, Selection(excluded_types=("seed", "source"))) == [x for x in default if x.startswith("model")]
+    assert chosen(named, Selection(excluded_types=("seed", "source", "exposure"))) == [x for x in default if x.startswith("model")]
     assert len(chosen(named, Selection(exclude=("flows",)))) > len(default)
 
 

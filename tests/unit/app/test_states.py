@@ -36,6 +36,7 @@ DIFFERENT: Mapping[str, Mapping[str, list[str]]] = {
     "a comment of SQL in a macro": SAME,
     "a source's tags": {**SAME, "state:modified.configs": []},
     "a new source": {"state:modified": ["source.aws.fresh"], "state:modified+": ["source.aws.fresh"]},
+    "a new exposure": {"state:modified": ["exposure.fresh"], "state:modified+": ["exposure.fresh"]},
 }
 """Where sqlstream's answer differs from dbt's: formatting and tags do not count, and new nodes are also modified."""
 
@@ -43,7 +44,7 @@ ALSO: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "a folder's meta": {
         "state:modified": ("model.orders",),
         "state:modified.configs": ("model.orders",),
-        "state:modified+": ("model.orders", "model.repeat_orders"),
+        "state:modified+": ("exposure.fraud_scores", "model.orders", "model.repeat_orders"),
     }
 }
 """Modified only for sqlstream: dbt ignores a folder's `meta` if the model adds to it."""

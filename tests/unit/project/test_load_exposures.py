@@ -70,18 +70,18 @@ def test_other_items_are_errors(tmp_path: Path, item: str) -> None:
 
 
 def test_the_configuration_comes_from_folders_and_the_entry(tmp_path: Path) -> None:
-    """Tags and meta are combined from project.yml, by folder and by name, the entry and its `config`."""
+    """In `config` and the folders of project.yml, the innermost tags and meta win; those of the entry are added."""
     files: dict[str, str | bytes] = {
         "project.yml": "name: shop\nvars: {team: sales}\nexposures:\n  +tags: all\n  shop:\n    +meta: {a: 1}\n"
         "  boards:\n    +tags: [\"{{ var('team') }}\"]\n    board: {+meta: {b: 2}}\n",
-        "models/boards/a.yml": f"{START}    tags: [own]\n    meta: {{b: 3}}\n    config: {{tags: inner}}\n",
+        "models/boards/a.yml": f"{START}    tags: [own]\n    meta: {{b: 3, c: 3}}\n",
     }
     (exposure,) = load_good(tmp_path, files).exposures
 
-    assert exposure.tags == ("all", "sales", "own", "inner")
-    assert exposure.meta == {"a": 1, "b": 3}
+    assert exposure.tags == ("own", "sales")
+    assert exposure.meta == {"b": 2, "c": 3}
     assert exposure.folders == ("boards",)
-    assert exposure.written["tags"] == ["all", "{{ var('team') }}", "own", "inner"]
+    assert exposure.written == {"tags": ["{{ var('team') }}"], "meta": {"b": 2}}
 
 
 @pytest.mark.parametrize(
