@@ -110,12 +110,12 @@ def test_the_table_filters_and_sorts(served: Served, open_page: OpenPage) -> Non
     expect(names).to_have_count(4)
     page.get_by_role("button", name="In /s").click()
     expect(page.locator(".head .c-input")).to_have_attribute("aria-sort", "descending")
-    sorted_names = names.all_inner_texts()
+    sorted_names = names.all_text_contents()
     assert "q=folder%3Aorders" in page.url
     assert "sort=-input" in page.url
     page.reload()
     expect(names).to_have_count(4)
-    assert sorted(names.all_inner_texts()) == sorted(sorted_names)
+    assert sorted(names.all_text_contents()) == sorted(sorted_names)
     page.get_by_role("searchbox").fill("no such query")
     expect(page.get_by_text("No query matches the filter.")).to_be_visible()
 
