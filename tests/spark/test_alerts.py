@@ -174,6 +174,10 @@ def test_files_left_to_read(folder: ProjectFolder, receiver: Receiver) -> None:
     assert [body["value"] for body in receiver.accepted] == [3, 0]
     assert receiver.accepted[0]["message"] == "slow has 3 files left to read; the limit is 1"
 
+    for number in range(4, 8):
+        folder.rows(f"in/backlog/{number}.json", [{"id": number}], modified=number)
+    assert folder.run().alerts == ()  # it has read everything
+
 
 FAILING = "{{ config(sink='nowhere') }}\nselect raise_error('planted') as x, id from {{ source('shop', 'orders') }}\n"
 COPIES = "{{ config(sink='nowhere') }}\nselect id from {{ source('shop', 'orders') }}\n"
@@ -198,7 +202,7 @@ def test_the_next_run_resolves_alerts(orders: ProjectFolder, receiver: Receiver)
         "failed"
     ]
     status = orders.invoke("status")
-    assert "ALERT failed for" in status.out
+    assert "ALERT failed, raised " in status.out
     assert "planted" in status.out
 
     orders.write({"models/failing.sql": COPIES, "models/slow.sql": SLOW.replace("1 millisecond", "1 hour")})

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from sqlstream.app.loading.load import Loaded
-from sqlstream.app.state.progress import progress_without_spark
-from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.state.progress.lag import FileLag, Lag, VersionLag
-from sqlstream.state.progress.progress import QueryProgress, VersionProgress
+from sqlstream.state.progress.progress import VersionProgress
 
 SHARE = 50
 """Reading takes at most one part in so many of the time."""
@@ -36,12 +33,6 @@ class Pace:
         wait = max(self._seconds, SHARE * (now - self._began))
         self._next = now + wait
         return wait
-
-
-def each_progress(loaded: Loaded, storage: str, models: Sequence[CompiledModel]) -> Iterator[QueryProgress]:
-    """Yields the progress of each query, read when it is asked for. `storage` is as in `progress_without_spark`."""
-    for model in models:
-        yield from progress_without_spark(loaded, storage, [model])
 
 
 def source_backlogs(version: VersionProgress) -> dict[str, Backlog]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from sqlstream.app.planning.local_files import local_storage
-from sqlstream.app.state.backlogs import Backlog, Pace, each_progress, source_backlogs, total
+from sqlstream.app.state.backlogs import Backlog, Pace, source_backlogs, total
+from sqlstream.app.state.progress import progress_without_spark
 from sqlstream.app.ui.live_query import LiveQuery
 from sqlstream.app.ui.project_view import SeenProject
 
@@ -30,6 +31,7 @@ class CheckpointLags:
             for model in seen.loaded.compiled.models.values()
             if model.streaming and model.name in live and live[model.name].is_running
         ]
-        for progress in each_progress(seen.loaded, storage, models):
-            yield progress.model, total(source_backlogs(progress.versions[0])) if progress.versions else None
+        for model in models:
+            (progress,) = progress_without_spark(seen.loaded, storage, [model])
+            yield model.name, total(source_backlogs(progress.versions[0])) if progress.versions else None
         pace.end()

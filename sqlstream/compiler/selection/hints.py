@@ -86,7 +86,7 @@ def _paths(nodes: _Nodes) -> Iterator[_Candidate]:
 
 def _config_texts(criterion: Criterion, nodes: _Nodes) -> Iterator[str]:
     """Yields the values of the criterion's key in all nodes, as they are written in a selector."""
-    values = (config_value(node.config, criterion.arguments) for node in nodes)
+    values = (config_value(node.config, criterion.arguments) for node in nodes if node.resource_type != "exposure")
     items = (item for value in values for item in (value if isinstance(value, list | tuple) else [value]))
     return (str(item).lower() if isinstance(item, bool) else item for item in items if isinstance(item, str | bool))
 

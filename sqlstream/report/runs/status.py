@@ -99,7 +99,7 @@ def _alerts(query: QueryWithStatus, now: datetime) -> Iterator[str]:
     alerts = query.entry.get("alerts")
     for alert in alerts if isinstance(alerts, list) else ():
         if isinstance(alert, Mapping) and isinstance(alert.get("since"), str):
-            yield f"ALERT {alert.get('alert')} for {since_text(alert['since'], now)}: {alert.get('message')}"
+            yield f"ALERT {alert.get('alert')}, raised {since_text(alert['since'], now)} ago: {alert.get('message')}"
 
 
 def _notes(query: QueryWithStatus, now: datetime) -> Iterator[str]:

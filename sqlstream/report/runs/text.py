@@ -166,14 +166,19 @@ def _silence_text(models: Sequence[str], why: str, has_ended: bool, had_rows: bo
 
 def alert_text(alert: AlertChanged) -> str:
     """Returns the line for a change of an alert."""
-    word = {"raised": "ALERT", "repeated": "ALERT still open", "open": f"ALERT open since {alert.since}"}
+    word = {"raised": "ALERT", "repeated": "ALERT still open", "open": f"ALERT open since {_since(alert)}"}
     return f"{word.get(alert.state, 'RESOLVED')} {alert.alert}: {alert.message}"
 
 
 def open_alerts_text(alerts: Sequence[AlertChanged]) -> str:
     """Returns the lines for the open alerts at the end of a run, empty without any."""
-    lines = [f"  {alert.alert}: {alert.message} (since {alert.since})" for alert in alerts]
+    lines = [f"  {alert.alert}: {alert.message} (since {_since(alert)})" for alert in alerts]
     return "\n".join(["", f"{plural(len(alerts), 'open alert')}:", *lines]) if lines else ""
+
+
+def _since(alert: AlertChanged) -> str:
+    """Returns when an alert was raised, to the second."""
+    return f"{alert.since[:19].replace('T', ' ')} UTC"
 
 
 def dropped_text(records: int) -> str:

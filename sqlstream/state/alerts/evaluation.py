@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from sqlstream.project.alerts import AlertKind, AlertRule
 from sqlstream.state.alerts.measures import Measures, Reading
 from sqlstream.state.alerts.messages import raised_text, resolved_text
+from sqlstream.state.runs.backlog import Unread
 from sqlstream.state.runs.events import AlertChanged, RunEvent
 from sqlstream.state.runs.progress import BatchProgress
 
@@ -98,13 +99,11 @@ class AlertBook:
             changes += self._evaluate(model, at)
         return changes
 
-    def tick(self, at: datetime, left: Mapping[str, Mapping[str, Mapping[str, int]]]) -> list[AlertChanged]:
-        """Returns what changes with the time. `left` is what models have left to read, by model, source and unit, where
-        batches do not report it.
-        """
-        for model, sources in left.items():
+    def tick(self, at: datetime, unread: Mapping[str, Unread]) -> list[AlertChanged]:
+        """Returns what changes with the time. `unread` is what models have left to read that batches do not report."""
+        for model, left in unread.items():
             if model in self._measures:
-                self._measures[model].left = sources
+                self._measures[model].unread = left
         return [change for model in self._measures for change in self._evaluate(model, at)]
 
     def refuse(self, models: Iterable[str], error: str, at: datetime) -> list[AlertChanged]:

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from sqlstream.errors import Finding
 from sqlstream.project.alerts import AlertKind, AlertRule
+from sqlstream.state.runs.backlog import Unread
 from sqlstream.state.runs.events import QueryRestarting, QueryResult, QueryResumed, QueryStarted, RunEvent, Status
 from sqlstream.state.runs.figures import moment
 from sqlstream.state.runs.progress import BatchProgress
@@ -60,8 +61,8 @@ class RecentCount:
 @dataclass
 class Measures:
     """The values of one query with the given `rules`. `trigger_seconds` is the interval of its trigger, if it has one.
-    `failure` says how it has failed. `left` is what it has left to read, by source and unit, where batches do not
-    report it. Times are Unix times.
+    `failure` says how it has failed. `unread` is what it had left to read, where batches do not report it. Times
+    are Unix times.
     """
 
     rules: Mapping[AlertKind, AlertRule]
@@ -77,7 +78,8 @@ class Measures:
     _quick: int = 0
     _status: Status | None = None
     _counts: dict[AlertKind, RecentCount] = field(default_factory=dict)
-    left: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    _first_batch_at: float | None = None
+    unread: Unread | None = None
 
     def observe(self, event: RunEvent, at: datetime) -> None:
         """Adds an event of the query, which happened at `at`."""
@@ -110,6 +112,7 @@ class Measures:
 
     def _add_batch(self, batch: BatchProgress, now: float) -> None:
         self._batches += 1
+        self._first_batch_at = now if self._first_batch_at is None else self._first_batch_at
         self._last = batch
         if batch.rows_out or (batch.rows_out is None and batch.rows_in != 0):
             self._rows_at, self._has_rows = now, True
@@ -130,6 +133,8 @@ class Measures:
         rule, now = self.rules[kind], at.timestamp()
         if kind is AlertKind.FAILED:
             return self._read_failed(now)
+        if kind is AlertKind.LAG_OVER and self._status is Status.SUCCESS:
+            return Reading(0.0, is_over=False, is_clear=True)  # it ends by itself when it has read everything
         if self._status is not None or self._rows_at is None:
             return None  # it has ended, or not started
         if kind is AlertKind.BATCH_SLOWER:
@@ -170,7 +175,9 @@ class Measures:
 
     def _left_to_read(self, unit: str) -> float | None:
         sources = () if self._last is None else self._last.sources
-        backlogs = [*self.left.values(), *(source.backlog for source in sources)]
+        backlogs = [source.backlog for source in sources]
+        if self.unread is not None and self._first_batch_at is not None and self.unread.at >= self._first_batch_at:
+            backlogs += self.unread.sources.values()  # before, what the first batch reads would count as left
         counts = [backlog[unit] for backlog in backlogs if unit in backlog]
         return float(sum(counts)) if counts else None
 

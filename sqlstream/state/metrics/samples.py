@@ -9,6 +9,7 @@ from datetime import datetime
 from sqlstream.state.metrics import catalog as names
 from sqlstream.state.metrics.catalog import Metric
 from sqlstream.state.metrics.totals import QueryTotals
+from sqlstream.state.runs.backlog import Unread
 from sqlstream.state.runs.events import Status
 from sqlstream.state.runs.figures import moment
 from sqlstream.state.runs.progress import BatchProgress
@@ -72,10 +73,10 @@ def run_samples(facts: RunFacts, dropped_batches: int) -> Iterator[Sample]:
 
 
 def query_samples(
-    facts: RunFacts, query: QueryState, totals: QueryTotals, left: Mapping[str, Mapping[str, int]]
+    facts: RunFacts, query: QueryState, totals: QueryTotals, unread: Unread | None = None
 ) -> Iterator[Sample]:
-    """Yields the metrics of a query. Leaves out values that Spark does not know or that do not exist yet. `left` is
-    what the query has left to read, by source and unit, where batches do not report it.
+    """Yields the metrics of a query. Leaves out values that Spark does not know or that do not exist yet. `unread` is
+    what the query has left to read, where batches do not report it.
     """
     labels = (*facts.labels, query.query.model)
     about = query.query
@@ -94,6 +95,7 @@ def query_samples(
         yield Sample(names.PART_SECONDS, (*labels, part), milliseconds / 1000)
     for source, rows in totals.source_rows.items():
         yield Sample(names.SOURCE_ROWS, (*labels, source), rows)
+    left = {} if unread is None else unread.sources
     for source, backlog in [*totals.backlogs.items(), *left.items()]:
         for unit, count in backlog.items():
             yield Sample(_BACKLOGS[unit], (*labels, source), count)

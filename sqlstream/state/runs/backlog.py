@@ -5,7 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
+
+
+@dataclass(frozen=True)
+class Unread:
+    """What a query had left to read at the Unix time `at`, by source and unit (`files`, `bytes` or `versions`)."""
+
+    at: float
+    sources: Mapping[str, Mapping[str, int]]
 
 
 def source_backlog(source: Mapping[str, Any]) -> dict[str, int]:

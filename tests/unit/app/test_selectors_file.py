@@ -125,7 +125,9 @@ def test_the_default_applies_without_a_selection(named: Path) -> None:
 
     assert default == chosen(named, Selection(selector="both"))
     assert chosen(named, Selection(resource_types=("seed",))) == ["seed.customers", "seed.regions_2"]
-    assert chosen(named, Selection(excluded_types=("seed", "source", "exposure"))) == [x for x in default if x.startswith("model")]
+    assert chosen(named, Selection(excluded_types=("seed", "source", "exposure"))) == [
+        x for x in default if x.startswith("model")
+    ]
     assert len(chosen(named, Selection(exclude=("flows",)))) > len(default)
 
 

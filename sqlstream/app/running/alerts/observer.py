@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
 from sqlstream.app.running.alerts.outbox import Change
-from sqlstream.app.running.observers.backlogs import SourceBacklogs
 from sqlstream.app.running.observers.observer import Observed, Snapshot
 from sqlstream.errors import Finding
 from sqlstream.project.alerts import AlertKind
 from sqlstream.state.alerts.evaluation import AlertBook
+from sqlstream.state.runs.backlog import Unread
 from sqlstream.state.runs.events import AlertChanged, QueriesSelected
 from sqlstream.state.runs.run_state import LiveStatus
 
@@ -18,12 +18,14 @@ IN_USE = "query-in-use"
 
 
 class AlertObserver:
-    """Passes each change of the alerts in `book` to `put`. `left` returns what models have left to read."""
+    """Passes each change of the alerts in `book` to `put`. `unread` returns what models have left to read."""
 
     name = "the alerts"
 
-    def __init__(self, book: AlertBook, put: Callable[[Change], None], left: Callable[[], SourceBacklogs]) -> None:
-        self._book, self._put, self._left = book, put, left
+    def __init__(
+        self, book: AlertBook, put: Callable[[Change], None], unread: Callable[[], Mapping[str, Unread]]
+    ) -> None:
+        self._book, self._put, self._unread = book, put, unread
         self._refusal: str | None = None
 
     def observe(self, seen: Observed) -> None:
@@ -35,7 +37,7 @@ class AlertObserver:
 
     def tick(self, now: Snapshot) -> None:
         """Raises or resolves alerts after some time."""
-        self._put_all(self._book.tick(now.at, self._left()), now.at)
+        self._put_all(self._book.tick(now.at, self._unread()), now.at)
 
     def refuse(self, findings: Iterable[Finding]) -> None:
         """The run ends because of `findings`. Call it before `close`, which raises the alerts. A run that is refused

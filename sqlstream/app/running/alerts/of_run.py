@@ -19,7 +19,6 @@ from sqlstream.app.running.alerts.sender import Sender
 from sqlstream.app.running.alerts.sink import SinkSender, Write
 from sqlstream.app.running.alerts.store import ALERTS_FILE, AlertStore
 from sqlstream.app.running.alerts.webhook import WebhookSender
-from sqlstream.app.running.observers.backlogs import SourceBacklogs
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.node_ids import source_id
 from sqlstream.errors import Finding, FindingsError
@@ -29,6 +28,7 @@ from sqlstream.project.on_corrupt import quarantine_name
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.alerts.evaluation import AlertBook, QueryRules
 from sqlstream.state.alerts.payloads import RunNames
+from sqlstream.state.runs.backlog import Unread
 from sqlstream.state.runs.events import AlertChanged
 
 FINISH_SECONDS = 10.0
@@ -76,11 +76,11 @@ def alerting(
     env: Mapping[str, str],
     emit: Callable[[AlertChanged], None],
     report: Callable[[str], None],
-    left: Callable[[], SourceBacklogs],
+    unread: Callable[[], Mapping[str, Unread]],
 ) -> Iterator[RunAlerts | None]:
     """Delivers alerts of the queries of `models` during the body, and the last ones after it; None without any rule,
     channel or alert of an earlier run. Enter it before the observers start, and leave it after they have ended. `emit`
-    gets each change and `report` sentences for the user, in any thread. `left` returns what the queries have left to
+    gets each change and `report` sentences for the user, in any thread. `unread` returns what the queries have left to
     read.
 
     Raises: FindingsError for a secret that is not set.
@@ -100,7 +100,7 @@ def alerting(
     deliveries = tuple(Delivery(name, sender, store, report) for name, sender in senders.items())
     names = RunNames(compiled.project.name, compiled.project.target.name, loaded.invocation.id)
     outbox = Outbox(store, deliveries, OutboxTexts(names, secrets.redact, emit, report))
-    observer = AlertObserver(_book(compiled, queries, alerts, store), outbox.put, left)
+    observer = AlertObserver(_book(compiled, queries, alerts, store), outbox.put, unread)
     outbox.start()
     for delivery in deliveries:
         delivery.start()

@@ -5,22 +5,22 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.planning.local_files import local_storage
-from sqlstream.app.state.backlogs import Backlog, Pace, each_progress, source_backlogs
+from sqlstream.app.state.backlogs import Pace, source_backlogs
+from sqlstream.app.state.progress import progress_without_spark
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.project.formats.formats import format_of
 from sqlstream.state.batch_logs import DELTA, FILES
 from sqlstream.state.progress.progress import QueryProgress, VersionProgress
+from sqlstream.state.runs.backlog import Unread
 
 INTERVAL_SECONDS = 5.0
 """How often checkpoints and folders are read."""
-
-SourceBacklogs = Mapping[str, Mapping[str, Backlog]]
-"""What is left to read, by model and source."""
 
 logger = logging.getLogger("sqlstream.observers")
 
@@ -35,14 +35,12 @@ class Backlogs:
     ) -> None:
         self._loaded, self._models, self._report = loaded, tuple(models), report
         self._needed = set(needed)
-        self._left: SourceBacklogs = {}
+        self._unread: Mapping[str, Unread] = {}
         self._ended = threading.Event()
 
-    def left(self) -> SourceBacklogs:
-        """Returns what was left at the last reading. A model that has not started, or of which it is unknown, is not
-        included.
-        """
-        return self._left
+    def unread(self) -> Mapping[str, Unread]:
+        """Returns what each model had left at the last reading. Models that have not started are not included."""
+        return self._unread
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -67,19 +65,21 @@ class Backlogs:
         while not self._ended.wait(wait):
             pace.begin()
             try:
-                for progress in each_progress(self._loaded, storage, self._models):
-                    self._add(progress)
+                for model in self._models:
+                    at = time.time()
+                    (progress,) = progress_without_spark(self._loaded, storage, [model])
+                    self._add(progress, at)
             except Exception:  # a thread beside the run must not end it
                 logger.exception("the backlog of the queries was not read")
             wait = pace.end()
 
-    def _add(self, progress: QueryProgress) -> None:
+    def _add(self, progress: QueryProgress, at: float) -> None:
         version = _own_version(progress)
         if progress.problem is not None:
             self._report_unknown(progress.model, progress.problem)
         elif version is not None:
             found = source_backlogs(version)
-            self._left = {**self._left, progress.model: found}
+            self._unread = {**self._unread, progress.model: Unread(at, found)}
             listed = [source for source in version.sources if source.position.form in (FILES, DELTA)]
             unknown = [source for source in listed if source.lag is None]
             if unknown:

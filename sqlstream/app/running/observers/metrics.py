@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from sqlstream.app.running.observers.backlogs import SourceBacklogs
 from sqlstream.app.running.observers.observer import Observed, Snapshot
 from sqlstream.state.metrics.samples import RunFacts, Sample, query_samples, run_samples
 from sqlstream.state.metrics.totals import QueryTotals
+from sqlstream.state.runs.backlog import Unread
 from sqlstream.state.runs.events import QueryRestarting, QueryResult, RunStarting, Status
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.runs.run_state import QueryState, RunState
 
 
 class RunMetrics:
-    """The metrics of a run. `left` returns what its queries have left to read, where batches do not report it. Other
+    """The metrics of a run. `unread` returns what its queries have left to read, where batches do not report it. Other
     threads call `samples` and `run` at any time.
     """
 
     name = "the metrics"
 
-    def __init__(self, facts: RunFacts, left: Callable[[], SourceBacklogs]) -> None:
-        self._facts, self._left = facts, left
+    def __init__(self, facts: RunFacts, unread: Callable[[], Mapping[str, Unread]]) -> None:
+        self._facts, self._unread = facts, unread
         self._queries: dict[str, QueryState] = {}
         self._totals: defaultdict[str, QueryTotals] = defaultdict(QueryTotals)
         self._dropped_batches = 0
@@ -59,9 +59,9 @@ class RunMetrics:
         with self._lock:
             facts, totals = self._facts, self._totals
             found = list(run_samples(facts, self._dropped_batches))
-            left = self._left()
+            unread = self._unread()
             for model, query in self._queries.items():
-                found += query_samples(facts, query, totals[model], left.get(model, {}))
+                found += query_samples(facts, query, totals[model], unread.get(model))
             return found
 
     @property

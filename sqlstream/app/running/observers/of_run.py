@@ -67,7 +67,7 @@ def following(
         facts, exports = _facts(loaded), exports_metrics(request.project.env)
         exports_any = exports or request.metrics_port is not None
         backlogs = stack.enter_context(_backlogs(loaded, models, exports_any, report))
-        metrics = RunMetrics(facts, backlogs.left)
+        metrics = RunMetrics(facts, backlogs.unread)
         observers += [metrics] if exports_any else []
         if exports:
             from sqlstream.app.running.observers.otel import OtelMetrics  # an extra, which may not be installed
@@ -77,7 +77,7 @@ def following(
             stack.enter_context(_endpoint(request.metrics_host, request.metrics_port, metrics, heartbeat, report))
         sink = _metrics_sink(loaded, facts, report)
         observers += [sink] if sink is not None else []
-        alerts = stack.enter_context(alerting(loaded, models, request.project.env, emit, report, backlogs.left))
+        alerts = stack.enter_context(alerting(loaded, models, request.project.env, emit, report, backlogs.unread))
         observers += [alerts.observer] if alerts is not None else []
         started = Observers(observers, report)
         stack.enter_context(observing(started))

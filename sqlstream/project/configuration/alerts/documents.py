@@ -127,7 +127,7 @@ class ChannelDocument(Document):
         if len(kinds) != 1:
             raise invalid(
                 f"needs one of `webhook`, `command` and `sink`, but has {' and '.join(kinds) or 'none'}",
-                "use a separate entry for each",
+                "use a separate entry for each" if kinds else "for example, add `command: [scripts/notify.sh]`",
             )
         of_webhook = {"format", "headers", "routing_key"} & self.model_fields_set
         if of_webhook and self.webhook is None:

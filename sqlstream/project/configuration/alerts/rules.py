@@ -83,8 +83,8 @@ def _from_mapping(form: Form, value: Mapping[object, object]) -> AlertRule:
 
 
 def _rule(form: Form, name: str, values: Mapping[str, object]) -> AlertRule:
-    limit = _limit(form, values[name], form.least)
-    resolve_at = _limit(form, values["resolve_at"], 0) if "resolve_at" in values else _with_margin(form, limit)
+    limit = _limit(form, values, name, form.least)
+    resolve_at = _limit(form, values, "resolve_at", 0) if "resolve_at" in values else _with_margin(form, limit)
     if resolve_at > limit:
         raise invalid("has a resolve_at that is over its limit", "use a `resolve_at` below the limit, or remove it")
     per = parse_interval(values.get("per", DEFAULT_PER)) if "per" in form.settings else None
@@ -102,12 +102,16 @@ def _with_margin(form: Form, limit: float) -> float:
     return limit * MARGIN if form.is_time else float(int(limit * MARGIN))
 
 
-def _limit(form: Form, value: object, least: int) -> float:
+def _limit(form: Form, values: Mapping[str, object], name: str, least: int) -> float:
+    value = values[name]
     if form.is_time:
         return interval_seconds(parse_interval(value))
     if isinstance(value, int) and not isinstance(value, bool) and value >= least:
         return float(value)
-    raise invalid(f"cannot be {given(value)}", f"use a whole number, for example `{form.example}`, or `false`")
+    fix = f"use a whole number, for example `{form.example}`"
+    if len(form.limits) > 1:
+        fix = f"{fix} ({form.limits[0]}) or {{{form.limits[1]}: 500}}"
+    raise invalid(f"cannot have {given(value)} as `{name}`", f"{fix}, or `false`")
 
 
 def _mapping_example(form: Form) -> str:
@@ -123,7 +127,8 @@ def _schema(kind: AlertKind) -> dict[str, Any]:
     limit: dict[str, Any] = interval if form.is_time else {"type": "integer", "minimum": form.least}
     properties = {key: interval if key in ("for", "per") else limit for key in form.keys}
     mapping = {"type": "object", "properties": properties, "additionalProperties": False}
-    return {"anyOf": [limit, {"type": "boolean"}, mapping]}
+    switch = {"type": "boolean"} if kind is AlertKind.BATCH_SLOWER else {"type": "boolean", "enum": [False]}
+    return {"anyOf": [limit, switch, mapping]}
 
 
 def _parsed(kind: AlertKind) -> PlainValidator:

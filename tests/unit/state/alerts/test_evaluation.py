@@ -14,6 +14,7 @@ from sqlstream.project.alerts import AlertKind, AlertRule
 from sqlstream.state.alerts.evaluation import AlertBook, OpenAlert, QueryRules
 from sqlstream.state.alerts.measures import PARTS, RecentCount
 from sqlstream.state.alerts.messages import span_text
+from sqlstream.state.runs.backlog import Unread
 from sqlstream.state.runs.events import (
     AlertChanged,
     QueryRestarting,
@@ -70,7 +71,7 @@ class Clock:
     repeat_seconds: float | None = None
     trigger_seconds: float | None = None
     quarantines: tuple[str, ...] = ()
-    left: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
+    unread: dict[str, Unread] = field(default_factory=dict)
     book: AlertBook = field(init=False)
 
     def __post_init__(self) -> None:
@@ -85,7 +86,12 @@ class Clock:
     def changes(self, seconds: float, event: RunEvent | None = None, model: str = "orders") -> list[AlertChanged]:
         """Returns the changes at a time."""
         now = START + timedelta(seconds=seconds)
-        return self.book.tick(now, self.left) if event is None else self.book.observe(model, event, now)
+        return self.book.tick(now, self.unread) if event is None else self.book.observe(model, event, now)
+
+    def leave(self, seconds: float, files: int) -> None:
+        """Sets the files that the two sources had left at a time: `files` and 3."""
+        sources = {"shop.raw": {"files": files, "bytes": 100 * files}, "shop.more": {"files": 3}}
+        self.unread = {"orders": Unread((START + timedelta(seconds=seconds)).timestamp(), sources)}
 
 
 def rule(limit: float, resolve_at: float | None = None, per_seconds: float = 0.0) -> AlertRule:
@@ -149,15 +155,23 @@ def test_for_needs_the_condition_without_a_break() -> None:
 
 
 def test_files_are_counted_between_batches() -> None:
-    """What the sources have left counts also while no batch runs."""
+    """What the sources had left after the first batch of the run counts, also while no batch runs. A query that ends by
+    itself has read everything.
+    """
     clock = Clock({AlertKind.LAG_OVER: AlertRule(10, 9, unit="files")})
     clock.at(0, STARTED)
-    assert clock.at(1, batch()) == []
-    clock.left = {"orders": {"shop.raw": {"files": 8, "bytes": 800}, "shop.more": {"files": 3}}}
+    clock.leave(0, 20)  # what the first batch reads
+    assert clock.at(1) == []
+    assert clock.at(2, batch()) == []
+    assert clock.at(3) == []
+    clock.leave(4, 8)
     assert clock.at(5) == ["raised"]
-    clock.left = {"orders": {"shop.raw": {"files": 0, "bytes": 0}, "shop.more": {"files": 3}}}
+    clock.leave(9, 0)
     (change,) = clock.changes(10)
     assert (change.state, change.value) == ("resolved", 3)
+    clock.leave(11, 8)
+    assert clock.at(12) == ["raised"]
+    assert clock.at(13, ended(Status.SUCCESS)) == ["resolved"]
 
 
 def test_the_watermark_is_compared_with_the_clock() -> None:

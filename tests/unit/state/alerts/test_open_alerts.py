@@ -41,7 +41,7 @@ def test_the_gauge_is_one_while_the_alert_is_open() -> None:
     values = [
         (sample.labels, sample.value)
         for query in (after(), after(RAISED), after(RAISED, RESOLVED))
-        for sample in query_samples(facts, query, QueryTotals(), {})
+        for sample in query_samples(facts, query, QueryTotals())
         if sample.metric is ALERT_ACTIVE
     ]
     labels = ("shop", "local", "orders", "lag_over")
@@ -56,7 +56,7 @@ def test_changes_are_lines_and_events() -> None:
         report(change)
     assert [line.partition("  ")[2] for line in lines] == [
         "ALERT lag_over: orders has 9 records left",
-        "ALERT open since 2024-01-01T00:00:00Z lag_over: orders has 9 records left",
+        "ALERT open since 2024-01-01 00:00:00 UTC lag_over: orders has 9 records left",
         "ALERT still open lag_over: orders has 9 records left",
         "RESOLVED lag_over: orders has 0 records left",
     ]
@@ -67,4 +67,4 @@ def test_changes_are_lines_and_events() -> None:
 def test_the_summary_lists_open_alerts() -> None:
     """The end of a run lists the alerts that are open."""
     text = summary_text([], Counts(), Path("/"), [RAISED])
-    assert "1 open alert:\n  lag_over: orders has 9 records left (since 2024-01-01T00:00:00Z)\n\nDone." in text
+    assert "1 open alert:\n  lag_over: orders has 9 records left (since 2024-01-01 00:00:00 UTC)\n\nDone." in text
