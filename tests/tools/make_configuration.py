@@ -116,7 +116,8 @@ def _type(schema: dict[str, Any]) -> str:
     if "anyOf" in schema:
         return " or ".join(_type(part) for part in schema["anyOf"] if part.get("type") != "null")
     if "enum" in schema or "const" in schema:
-        return " or ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
+        values = schema.get("enum", [schema.get("const")])
+        return " or ".join(f"`{str(value).lower() if isinstance(value, bool) else value}`" for value in values)
     if "type" not in schema:
         return "see its meaning"
     if schema["type"] == "array":

@@ -217,6 +217,8 @@ def _views_only(compiled: CompiledProject, chosen: tuple[str, ...]) -> Finding:
     verb = "is not a terminal model" if len(chosen) == 1 else "contain no terminal model"
     fix = f"select {quoted_list(names)}, downstream" if names else "set a sink for a model: {{ config(sink='...') }}"
     exposures = [node for node in chosen if kind_of(node) == EXPOSURE]
+    if len(exposures) == len(chosen):
+        verb = "is an exposure" if len(chosen) == 1 else "are exposures"
     if exposures and not names:
         fix = f"select {quoted_list([f'+exposure:{_name(node)}' for node in exposures])}, with everything upstream"
     return Finding(

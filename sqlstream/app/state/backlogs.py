@@ -9,7 +9,7 @@ from sqlstream.state.progress.lag import FileLag, Lag, VersionLag
 from sqlstream.state.progress.progress import VersionProgress
 
 SHARE = 50
-"""Reading takes at most one part in so many of the time."""
+"""Reading takes at most 1/50 of the time."""
 
 Backlog = Mapping[str, int]
 """What is left to read, by unit: `files` and `bytes`, `versions` or `records`."""
@@ -36,12 +36,14 @@ class Pace:
 
 
 def source_backlogs(version: VersionProgress) -> dict[str, Backlog]:
-    """Returns what a version has not read yet, by source. Leaves out sources of which it is unknown."""
+    """Returns what a version has not read yet, by source; of several readers of one table, what the slowest has left.
+    Leaves out sources of which it is unknown.
+    """
     found: dict[str, dict[str, int]] = {}
-    for source in version.sources:  # a table may have several readers
+    for source in version.sources:
         for unit, count in _counts(source.lag):
             units = found.setdefault(source.name, {})
-            units[unit] = units.get(unit, 0) + count
+            units[unit] = max(units.get(unit, 0), count)
     return dict(found)
 
 

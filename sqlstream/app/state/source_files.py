@@ -17,11 +17,11 @@ from sqlstream.state.progress.source_files import FileChoice, chosen_files, is_h
 
 def files_at(path: str, choice: FileChoice) -> tuple[StoredFile, ...] | None:
     """Returns the files that Spark reads from an absolute path or pattern, named by their absolute paths. In the output
-    of a file sink, these are the files that its log contains. None if the path does not exist, or such a log is torn.
-    Raises: OSError.
+    of a file sink, these are the files that its log contains. None if a path that is no pattern does not exist, or such
+    a log is torn. Raises: OSError.
     """
     roots = [path] if Path(path).exists() else glob.glob(path)  # noqa: PTH207 - pathlib refuses some patterns
-    if not roots:
+    if not roots and not glob.has_magic(path):
         return None
     found: list[StoredFile] = []
     for root in sorted(roots):

@@ -162,8 +162,8 @@ def _configured(entry: Entry, called: Mapping[str, tuple[str, ...]]) -> Mapping[
     config: dict[str, object] = {**entry.get("unrendered_config", {}), **called}
     if entry.get("resource_type") == SOURCE and isinstance(config.get("schema"), str):
         config["schema"] = read_template(str(config["schema"])).words
-    compared = entry.get("resource_type") == EXPOSURE
-    return {key: value for key, value in config.items() if compared or key not in NOT_COMPARED}
+    compares_tags = entry.get("resource_type") == EXPOSURE
+    return {key: value for key, value in config.items() if compares_tags or key not in NOT_COMPARED}
 
 
 def _reads(value: object, variables: Iterable[str]) -> bool:

@@ -77,7 +77,6 @@ def _why_no_lag(model: CompiledModel, formats: set[str]) -> tuple[str, str] | No
     units = {unit for each in known.values() for unit in each or ()}
     if rule_ is None or rule_.unit in units or None in known.values():
         return None
-    only = f", only {' and '.join(sorted(units))}" if units else ""
-    what = "it is counted in records of Kafka, files or bytes of folders, and versions of Delta Lake"
+    what = "it counts records of Kafka, files or bytes of folders, and versions of Delta Lake"
     fix = f"use {{{min(units - {'bytes'})}: ...}}" if units else "for example, use `watermark_behind` or `no_rows_for`"
-    return f"nothing shows how many {rule_.unit} its sources have left{only}: {what}", fix
+    return f"sqlstream cannot count the {rule_.unit} that its sources have left; {what}", fix

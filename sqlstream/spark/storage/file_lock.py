@@ -104,3 +104,8 @@ def _lock(descriptor: int) -> None:
 def this_process() -> str:
     """Returns this process and its host for messages, with the current time."""
     return f"process {os.getpid()} on {socket.gethostname()}, since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def is_this_process(holder: str | None) -> bool:
+    """Returns whether the holder of a lock or lease, as `this_process` names it, is this process of this host."""
+    return holder is not None and holder.partition(", since")[0] == this_process().partition(", since")[0]

@@ -143,9 +143,16 @@ class Measures:
         if value is None:
             return None
         reading = _compared(value, rule)
+        if kind is AlertKind.LAG_OVER and self._is_unread_early:  # the first batch reads some of it
+            return replace(reading, is_over=False)
         if kind is AlertKind.NO_ROWS_FOR and not self._has_rows:  # a start of the query is no row
             return replace(reading, is_clear=False)
         return reading
+
+    @property
+    def _is_unread_early(self) -> bool:
+        """Whether `unread` is from before the end of the first batch of the run."""
+        return self.unread is not None and (self._first_batch_at is None or self.unread.at < self._first_batch_at)
 
     def _read_failed(self, now: float) -> Reading:
         has_run = self._runs_since is not None and now - self._runs_since >= RECOVERED_SECONDS
@@ -176,8 +183,7 @@ class Measures:
     def _left_to_read(self, unit: str) -> float | None:
         sources = () if self._last is None else self._last.sources
         backlogs = [source.backlog for source in sources]
-        if self.unread is not None and self._first_batch_at is not None and self.unread.at >= self._first_batch_at:
-            backlogs += self.unread.sources.values()  # before, what the first batch reads would count as left
+        backlogs += [] if self.unread is None else self.unread.sources.values()
         counts = [backlog[unit] for backlog in backlogs if unit in backlog]
         return float(sum(counts)) if counts else None
 

@@ -93,9 +93,9 @@ STATE_BYTES = _query("state_memory_bytes", "gauge", "Memory of the state, as Spa
 SOURCE_ROWS = _source("source_rows", "counter", "Rows that the query read from the source.")
 BACKLOG_RECORDS = _source("source_backlog_records", "gauge", "Records of Kafka that the query has not read yet.")
 BACKLOG_FILES = _source("source_backlog_files", "gauge", "Files of a local folder that the query has not read yet.")
-BACKLOG_BYTES = _source("source_backlog_bytes", "gauge", "Bytes of the files of a local folder that were not read yet.")
+BACKLOG_BYTES = _source("source_backlog_bytes", "gauge", "Bytes of those files.")
 BACKLOG_VERSIONS = _source(
-    "source_backlog_versions", "gauge", "Versions of a local table of Delta Lake that are unread."
+    "source_backlog_versions", "gauge", "Versions of a local Delta table that the query has not read yet."
 )
 
 METRICS = tuple(value for value in list(vars().values()) if isinstance(value, Metric))

@@ -1,4 +1,4 @@
-"""What a source has that a query has not read yet, from Spark's progress of a batch."""
+"""What a source has that a query has not read yet: from Spark's progress of a batch, or from elsewhere."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ BEFORE_WATERMARK = "1970-01-01T00:00:00.000Z"
 class SourceProgress:
     """The progress of one reader in a batch. `name` is the table in sources.yml if that is certain, otherwise Spark's
     description. Offsets are Spark's JSON. Rates are in rows per second. `backlog` is what the reader has not read yet,
-    as far as Spark reports it: `records` of Kafka, `files` and `bytes` of Delta Lake.
+    as far as Spark reports it: `records` of Kafka.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """The verdicts of `plan` without Spark never contradict those from Spark's optimized plans.
 
-Spark only analyzes the queries. `make changes` compares 300 random edits, `make check` 30.
+Spark only analyzes the queries. `make changes` compares 300 random edits, `make test-all` 30.
 """
 
 from __future__ import annotations

@@ -171,6 +171,7 @@ def test_files_of_a_pattern_and_of_an_output(tmp_path: Path) -> None:
         f"{tmp_path}/c.json",
     ]
     assert files_at(f"{tmp_path}/nothing", FileChoice()) is None
+    assert files_at(f"{tmp_path}/nothing/*.json", FileChoice()) == ()
 
     output = tmp_path / "a"
     (output / "_spark_metadata").mkdir()

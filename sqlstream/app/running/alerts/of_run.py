@@ -87,8 +87,8 @@ def alerting(
     """
     compiled = loaded.compiled
     alerts, queries = compiled.project.target.alerts, query_rules(compiled, models)
-    has_rules = bool(alerts.channels) or any(query.rules for query in queries.values())
-    if not has_rules and not (compiled.project.root / LOGS_FOLDER / ALERTS_FILE).exists():
+    is_configured = bool(alerts.channels) or any(query.rules for query in queries.values())
+    if not is_configured and not (compiled.project.root / LOGS_FOLDER / ALERTS_FILE).exists():
         yield None
         return
     secrets = Secrets(env)

@@ -97,11 +97,11 @@ def _backlogs(
     compiled = loaded.compiled
     rules = query_rules(compiled, models)
     counted = [model for model in models if has_unreported_backlog(compiled, model)]
-    needed = frozenset(
-        model.name
+    needed = {
+        model.name: rule.unit
         for model in counted
         if (rule := rules[model.name].rules.get(AlertKind.LAG_OVER)) is not None and rule.unit != "records"
-    )
+    }
     read = counted if exports else [model for model in counted if model.name in needed]
     backlogs = Backlogs(loaded, read, needed, report)
     with backlogs.reading():

@@ -174,6 +174,16 @@ def test_files_are_counted_between_batches() -> None:
     assert clock.at(13, ended(Status.SUCCESS)) == ["resolved"]
 
 
+def test_a_run_without_a_batch_resolves_an_open_lag() -> None:
+    """Nothing is left, so the alert of an earlier run is resolved, although no batch shows it."""
+    clock = Clock({AlertKind.LAG_OVER: AlertRule(10, 9, unit="files")}, (known(AlertKind.LAG_OVER),))
+    clock.at(0, STARTED)
+    clock.leave(1, 20)
+    assert clock.at(2) == []
+    clock.leave(6, 0)
+    assert clock.at(7) == ["resolved"]
+
+
 def test_the_watermark_is_compared_with_the_clock() -> None:
     """A watermark that stands still falls behind; without a watermark nothing is measured."""
     clock = Clock({AlertKind.WATERMARK_BEHIND: rule(600, 540)})
