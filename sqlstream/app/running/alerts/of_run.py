@@ -72,13 +72,13 @@ class RunAlerts:
 @contextmanager
 def alerting(
     loaded: Loaded,
-    models: Sequence[CompiledModel],
+    queries: Mapping[str, QueryRules],
     env: Mapping[str, str],
     emit: Callable[[AlertChanged], None],
     report: Callable[[str], None],
     unread: Callable[[], Mapping[str, Unread]],
 ) -> Iterator[RunAlerts | None]:
-    """Delivers alerts of the queries of `models` during the body, and the last ones after it; None without any rule,
+    """Delivers alerts of `queries` by their rules during the body, and the last ones after it; None without any rule,
     channel or alert of an earlier run. Enter it before the observers start, and leave it after they have ended. `emit`
     gets each change and `report` sentences for the user, in any thread. `unread` returns what the queries have left to
     read.
@@ -86,7 +86,7 @@ def alerting(
     Raises: FindingsError for a secret that is not set.
     """
     compiled = loaded.compiled
-    alerts, queries = compiled.project.target.alerts, query_rules(compiled, models)
+    alerts = compiled.project.target.alerts
     is_configured = bool(alerts.channels) or any(query.rules for query in queries.values())
     if not is_configured and not (compiled.project.root / LOGS_FOLDER / ALERTS_FILE).exists():
         yield None

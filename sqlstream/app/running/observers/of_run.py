@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,6 +21,7 @@ from sqlstream.app.running.observers.otel_settings import exports_metrics
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
 from sqlstream.project.alerts import AlertKind
+from sqlstream.state.alerts.evaluation import QueryRules
 from sqlstream.state.metrics.health import liveness, readiness
 from sqlstream.state.metrics.samples import RunFacts
 from sqlstream.state.runs.events import AlertChanged
@@ -66,7 +67,8 @@ def following(
     with ExitStack() as stack:
         facts, exports = _facts(loaded), exports_metrics(request.project.env)
         exports_any = exports or request.metrics_port is not None
-        backlogs = stack.enter_context(_backlogs(loaded, models, exports_any, report))
+        rules = query_rules(loaded.compiled, models)
+        backlogs = stack.enter_context(_backlogs(loaded, models, rules, exports_any, report))
         metrics = RunMetrics(facts, backlogs.unread)
         observers += [metrics] if exports_any else []
         if exports:
@@ -77,7 +79,7 @@ def following(
             stack.enter_context(_endpoint(request.metrics_host, request.metrics_port, metrics, heartbeat, report))
         sink = _metrics_sink(loaded, facts, report)
         observers += [sink] if sink is not None else []
-        alerts = stack.enter_context(alerting(loaded, models, request.project.env, emit, report, backlogs.unread))
+        alerts = stack.enter_context(alerting(loaded, rules, request.project.env, emit, report, backlogs.unread))
         observers += [alerts.observer] if alerts is not None else []
         started = Observers(observers, report)
         stack.enter_context(observing(started))
@@ -91,12 +93,14 @@ def following(
 
 @contextmanager
 def _backlogs(
-    loaded: Loaded, models: Sequence[CompiledModel], exports: bool, report: Callable[[str], None]
+    loaded: Loaded,
+    models: Sequence[CompiledModel],
+    rules: Mapping[str, QueryRules],
+    exports: bool,
+    report: Callable[[str], None],
 ) -> Iterator[Backlogs]:
     """Reads during the body what the queries have left to read that alerts and exported metrics contain."""
-    compiled = loaded.compiled
-    rules = query_rules(compiled, models)
-    counted = [model for model in models if has_unreported_backlog(compiled, model)]
+    counted = [model for model in models if has_unreported_backlog(loaded.compiled, model)]
     needed = {
         model.name: rule.unit
         for model in counted
