@@ -73,11 +73,12 @@ class Channel:
 
 @dataclass(frozen=True)
 class Alerts:
-    """The alerts of a project: rules that apply to all queries, channels, and the time after which an open alert is
-    sent again (None: never).
+    """The alerts of a project: rules that apply to all queries, with their `places`, channels, and the time after which
+    an open alert is sent again (None: never).
     """
 
     rules: Mapping[AlertKind, AlertRule] = field(default_factory=dict)
+    places: Mapping[AlertKind, Location] = field(default_factory=dict)
     channels: tuple[Channel, ...] = ()
     repeat_seconds: float | None = None
 

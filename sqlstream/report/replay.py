@@ -27,7 +27,8 @@ def _node_text(node: ReplayedNode, width: int | None) -> str:
     _, *table = rows_text(node.rows, width).split("\n") if node.count else [""]
     shown = len(node.rows.rows)
     first = f", the first {shown:,}" if shown < node.count else ""
-    lines = [f"{label}: {plural(node.count, 'row') if node.count else 'no rows'}{first}", *table]
+    late = f", {plural(node.late_rows, 'late row')} dropped" if node.late_rows else ""
+    lines = [f"{label}: {plural(node.count, 'row') if node.count else 'no rows'}{first}{late}", *table]
     return "\n".join([*lines, *([_sentence(node.note)] if node.note else [])])
 
 
@@ -61,6 +62,7 @@ def _entry(node: ReplayedNode) -> dict[str, object]:
         "name": node.name,
         "unique_id": node.unique_id,
         "row_count": node.count,
+        "late_rows": node.late_rows,
         "note": node.note,
         "columns": known.get("columns"),
         "rows": known.get("rows"),

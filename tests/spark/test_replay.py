@@ -51,8 +51,8 @@ def request(folder: ProjectFolder) -> ProjectRequest:
     return ProjectRequest(folder.root, env=os.environ)
 
 
-def replay(folder: ProjectFolder, model: str, batch: int, **options: Any) -> Replayed:
-    """Returns a replayed batch."""
+def replay(folder: ProjectFolder, model: str, batch: int | None = None, **options: Any) -> Replayed:
+    """Returns a replayed batch, by default the last one."""
     return replay_batch(ReplayRequest(request(folder), model, batch, **options))
 
 
@@ -88,9 +88,10 @@ def test_a_batch_with_state_runs_again_and_changes_no_file(shop: ProjectFolder) 
     shop.run("big", "flat")
     before = files_of(shop.root / "store")
 
-    found = replay(shop, "big", 3)
+    found = replay(shop, "big")
 
     assert files_of(shop.root / "store") == before
+    assert found.batch == 3
     assert [each.name for each in found.nodes] == ["shop.orders", "paid", "hours", "big"]
     assert [row[0] for row in values(found, "shop.orders")] == [30, 31, 32, 33, 34]
     assert [row[0] for row in values(found, "paid")] == [31, 32, 33, 34]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 
@@ -59,12 +59,16 @@ class QueryReplay:
     def _stored(self) -> StoredCheckpoint:
         return StoredCheckpoint(self.runtime.session, self.checkpoint)
 
-    def entries(self, number: int) -> BatchEntries:
-        """Returns what the logs say about a batch that can be read again. Raises: FindingsError."""
+    def entries(self, number: int | None) -> BatchEntries:
+        """Returns what the logs say about a batch that can be read again, by default the last one. Raises:
+        FindingsError.
+        """
+        if number is None:
+            number = max(self._stored.batches(), default=0)
         found = self._stored.entries(number)
-        place = self.model.file.location
         if found is None:
-            raise FindingsError([findings.unknown_batch(self.model.name, number, self._stored.batches(), place)])
+            known, place = self._stored.batches(), self.model.file.location
+            raise FindingsError([findings.unknown_batch(self.model.name, number, known, place)])
         for source in found.sources(self.ledger.identity.sources):
             self._check(source, number)
         return found
@@ -101,7 +105,7 @@ class QueryReplay:
         frame = query.model_frame(used, limit)
         rows, observed = self._rerun(frame, entries, self._sources(entries), limit, model.name, with_state=True)
         nodes += [_tapped(part, tap, tap.rows(observed, limit), limit) for part, tap in taps]
-        return [*nodes, _node("model", model.name, model.unique_id, rows, limit)]
+        return [*nodes, replace(_node("model", model.name, model.unique_id, rows, limit), late_rows=rows.late)]
 
     def alone(self, part: Part, entries: BatchEntries, limit: int) -> ReplayedNode:
         """Returns the rows of a source or stateless view in a batch. Raises: FindingsError."""

@@ -33,13 +33,13 @@ SHOWN_ROWS = 20
 
 @dataclass(frozen=True)
 class ReplayRequest:
-    """A batch to replay, by default of the current version. `test` is the name of the unit test to write: None for no
-    test, empty for a name made of the batch.
+    """A batch to replay, by default the last one of the current version. `test` is the name of the unit test to write:
+    None for no test, empty for a name made of the batch.
     """
 
     project: ProjectRequest
     model: str
-    batch: int
+    batch: int | None = None
     version: int | None = None
     limit: int = SHOWN_ROWS
     test: str | None = None
@@ -55,7 +55,8 @@ def replay_batch(request: ReplayRequest) -> Replayed:
     with open_query(loaded, request.project, request.model, request.version) as query:
         ledger = _checked(query.model, query.state)
     secrets = Secrets(request.project.env)
-    notice = f"Starting Spark to replay batch {request.batch} of {request.model}"
+    batch = "the last batch" if request.batch is None else f"batch {request.batch}"
+    notice = f"Starting Spark to replay {batch} of {request.model}"
     problems = storage_problems(query.root, storage_location(loaded, query.model), secrets)
     with spark_for(loaded, [query.model], request.project, secrets, notice) as (runtime, signals), problems:
         past = PastQuery(loaded, query.model, ledger, runtime, secrets)
@@ -65,7 +66,7 @@ def replay_batch(request: ReplayRequest) -> Replayed:
         case = None if request.test is None else collect_test(replay, entries, request.test)
         notes = tuple(_notes(query, past, entries, storage_for(query.checkpoint, runtime.session)[0].modified))
     at, watermark = (_moment(ms) for ms in (planned_at(entries.planned), watermark_of(entries.planned)))
-    shown = Replayed(query.model.name, query.state.version, request.batch, at, watermark, tuple(nodes), notes)
+    shown = Replayed(query.model.name, query.state.version, entries.number, at, watermark, tuple(nodes), notes)
     return shown if case is None else _with_test(request.project, shown, case)
 
 

@@ -33,5 +33,6 @@ class CheckpointLags:
         ]
         for model in models:
             (progress,) = progress_without_spark(seen.loaded, storage, [model])
-            yield model.name, total(source_backlogs(progress.versions[0])) if progress.versions else None
+            running = [each for each in progress.versions if each.position.version == live[model.name].version]
+            yield model.name, total(source_backlogs(running[0])) if running else None
         pace.end()

@@ -44,6 +44,12 @@ class LiveQuery:
         return self.status == "running"
 
     @property
+    def version(self) -> int | None:
+        """The version of the query that runs, from the path of its checkpoint; None if unknown."""
+        match = _VERSION.search(str(self.entry.get("checkpoint") or ""))
+        return int(match.group(1)) if match else None
+
+    @property
     def is_idle(self) -> bool:
         """Whether the last batch is so long ago that nothing flows now."""
         if not self.is_running or not self.charts:
@@ -87,7 +93,7 @@ class LiveQuery:
             "run": run,
             "status": self.status,
             "heard_at": self.heard_at or None,
-            "version": _version(entry.get("checkpoint")),
+            "version": self.version,
             "quarantined_rows": quarantined_rows,
             "input_rate": 0.0 if progress and self.is_idle else progress.get("input_rows_per_second"),
             "processed_rate": progress.get("processed_rows_per_second"),
@@ -131,9 +137,3 @@ _ENTRY_NAMES = (
 
 def _of_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {name: entry.get(name) for name in _ENTRY_NAMES}
-
-
-def _version(checkpoint: object) -> int | None:
-    """Returns the version of a query from the path of its checkpoint."""
-    match = _VERSION.search(str(checkpoint or ""))
-    return int(match.group(1)) if match else None

@@ -8,7 +8,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.rules.rule import Problem, Problems, rule
 from sqlstream.errors import Severity
 from sqlstream.location import Location
-from sqlstream.project.alerts import AlertKind
+from sqlstream.project.alerts import AlertKind, AlertRule
 from sqlstream.project.files.files import PROJECT_FILE
 from sqlstream.project.formats.formats import format_of
 
@@ -24,14 +24,14 @@ _UNITS_OF_FILES = ("files", "bytes")
 def unused_alerts(compiled: CompiledProject) -> Problems:
     """A rule for alerts that a model sets itself can apply to its query."""
     for model in compiled.models.values():
-        for kind, location in own_kinds(model):
-            reason = why_unused(compiled, model, kind)
+        for kind, own, location in own_rules(model):
+            reason = why_unused(compiled, model, kind, own)
             if reason is not None:
                 yield Problem(unused_message(model, kind), *reason, location)
 
 
-def own_kinds(model: CompiledModel) -> Iterator[tuple[AlertKind, Location]]:
-    """Yields the kinds of alerts that the properties or config() of a model turn on, with the location of `alerts`."""
+def own_rules(model: CompiledModel) -> Iterator[tuple[AlertKind, AlertRule, Location]]:
+    """Yields the rules that the properties or config() of a model turn on, with the location of `alerts`."""
     if model.config.alerts is None or model.file.rows_of is not None:
         return
     places: dict[str, Location] = {}
@@ -41,7 +41,7 @@ def own_kinds(model: CompiledModel) -> Iterator[tuple[AlertKind, Location]]:
             places |= dict.fromkeys(located.value, located.location)
     for kind, rule_ in model.config.alerts.by_kind.items():
         if rule_.is_on and str(kind) in places:
-            yield kind, places[str(kind)]
+            yield kind, rule_, places[str(kind)]
 
 
 def unused_message(model: CompiledModel, kind: AlertKind) -> str:
@@ -49,7 +49,9 @@ def unused_message(model: CompiledModel, kind: AlertKind) -> str:
     return f"`{kind}` can never apply to `{model.name}`"
 
 
-def why_unused(compiled: CompiledProject, model: CompiledModel, kind: AlertKind) -> tuple[str, str] | None:
+def why_unused(
+    compiled: CompiledProject, model: CompiledModel, kind: AlertKind, alert: AlertRule
+) -> tuple[str, str] | None:
     """Returns the reason and the fix, None if the rule can apply as far as the declarations show."""
     if model.output is None:
         return "it has no sink, so it has no query that could raise alerts", "set it on the models that read it"
@@ -66,17 +68,15 @@ def why_unused(compiled: CompiledProject, model: CompiledModel, kind: AlertKind)
         reason = "none of the sources that it reads has `on_corrupt: quarantine`"
         return reason, "set `on_corrupt: quarantine` on a source, or remove the rule"
     if kind is AlertKind.LAG_OVER:
-        return _why_no_lag(model, {table.format for table in tables if table.mode == "stream"})
+        return _why_no_lag(alert.unit, {table.format for table in tables if table.mode == "stream"})
     return None
 
 
-def _why_no_lag(model: CompiledModel, formats: set[str]) -> tuple[str, str] | None:
-    alerts = model.config.alerts
-    rule_ = None if alerts is None else alerts.lag_over
+def _why_no_lag(unit: str, formats: set[str]) -> tuple[str, str] | None:
     known = {name: _UNITS_OF_FILES if format_of(name).is_file else _UNITS.get(name) for name in formats}
     units = {unit for each in known.values() for unit in each or ()}
-    if rule_ is None or rule_.unit in units or None in known.values():
+    if unit in units or None in known.values():
         return None
     what = "it counts records of Kafka, files or bytes of folders, and versions of Delta Lake"
     fix = f"use {{{min(units - {'bytes'})}: ...}}" if units else "for example, use `watermark_behind` or `no_rows_for`"
-    return f"sqlstream cannot count the {rule_.unit} that its sources have left; {what}", fix
+    return f"sqlstream cannot count the {unit} that its sources have left; {what}", fix

@@ -50,9 +50,11 @@ class Trigger:
         return words.get(self.kind) or " ".join(word for word in (self.kind, self.interval) if word)
 
 
-def invalid(problem: str, fix: str) -> PydanticCustomError:
-    """Returns the error of a value: `problem` continues "`key` ...", `fix` is the replacement."""
-    return PydanticCustomError("sqlstream", "{problem}", {"problem": problem, "fix": fix})
+def invalid(problem: str, fix: str, part: str | None = None) -> PydanticCustomError:
+    """Returns the error of a value: `problem` continues "`key` ...", `fix` is the replacement. `part` is the wrong key
+    of a value that is a mapping.
+    """
+    return PydanticCustomError("sqlstream", "{problem}", {"problem": problem, "fix": fix, "part": part})
 
 
 def parse_interval(value: object, *, zero: bool = False) -> str:

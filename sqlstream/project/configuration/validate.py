@@ -88,7 +88,8 @@ def to_finding(model: type[Document], problem: ErrorDetails, location_of: Callab
         return with_dbt_hint(found, place, str(path[-1]))
     if problem["type"] == "missing":
         return _missing_key(place, path, location_of(path[:-1], False))
-    found = _invalid_value(place, problem, location_of(path, False))
+    part = problem.get("ctx", {}).get("part")
+    found = _invalid_value(place, problem, location_of((*path, part) if part else path, False))
     hint = replacement_for_value(str(path[-1]), problem["input"]) if path else None
     return found if hint is None else replace(found, fix=hint)
 

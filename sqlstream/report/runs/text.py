@@ -102,6 +102,8 @@ class TextReporter:
             status += f" {plural(result.batches, 'batch', 'batches')} in {seconds_text(result.seconds)}"
         if result.restarts:
             status += f", {plural(result.restarts, 'restart')}"
+        if result.late_rows:
+            status += f", {late_text(result.late_rows)}"
         if result.dropped_records:
             status += f", {dropped_text(result.dropped_records)}"
         self._line(result.index, result.total, f"{word} {result.kind} {result.model}", status)
@@ -136,6 +138,8 @@ def batch_text(batch: BatchProgress) -> str:
     ]
     if batch.watermark:
         parts.append(f"watermark {batch.watermark}")
+    if batch.state is not None and batch.state.late_rows:
+        parts.append(late_text(batch.state.late_rows))
     if batch.dropped_records:
         parts.append(dropped_text(batch.dropped_records))
     return f"{batch.model} batch {batch.batch_id}: {', '.join(parts)}"
@@ -179,6 +183,11 @@ def open_alerts_text(alerts: Sequence[AlertChanged]) -> str:
 def _since(alert: AlertChanged) -> str:
     """Returns when an alert was raised, to the second."""
     return f"{alert.since[:19].replace('T', ' ')} UTC"
+
+
+def late_text(rows: int) -> str:
+    """Returns the number of rows that Spark dropped, because they were behind the watermark."""
+    return f"{plural(rows, 'late row')} dropped"
 
 
 def dropped_text(records: int) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from sqlstream.spark.reading.rows import columns_of, first_rows
 from sqlstream.spark.writing.micro_batches import cached
@@ -16,11 +16,14 @@ from sqlstream.state.results.rows import ShownColumn
 
 @dataclass(frozen=True)
 class BatchRows:
-    """The rows of a batch: its columns, at most the first `rows` as JSON values, and the total number."""
+    """The rows of a batch: its columns, at most the first `rows` as JSON values, and the total number. `late` counts
+    the rows that were dropped behind the watermark, as Spark counts them.
+    """
 
     columns: tuple[ShownColumn, ...]
     rows: tuple[tuple[object, ...], ...]
     count: int
+    late: int = 0
 
 
 def rerun_batch(frame: DataFrame, checkpoint: str, mode: str, limit: int) -> tuple[BatchRows, dict[str, Any]]:
@@ -36,13 +39,20 @@ def rerun_batch(frame: DataFrame, checkpoint: str, mode: str, limit: int) -> tup
             count = rows.count()
             found.append(BatchRows(columns_of(rows), first_rows(rows, limit), count))
 
-    observed = run_once(frame, checkpoint, mode, take)
-    return found[-1] if found else BatchRows(columns_of(frame), (), 0), observed
+    progress = run_once(frame, checkpoint, mode, take)
+    rows = found[-1] if found else BatchRows(columns_of(frame), (), 0)
+    if progress is None:
+        return rows, {}
+    late = sum(operator.numRowsDroppedByWatermark for operator in progress.stateOperators)
+    observed = {name: row.asDict() for name, row in progress.observedMetrics.items()}
+    return replace(rows, late=late), observed
 
 
-def run_once(frame: DataFrame, checkpoint: str, mode: str, take: Callable[[DataFrame, int], None]) -> dict[str, Any]:
-    """Runs the batch that has begun in `checkpoint`, and no other, and passes its rows to `take`. Returns the values
-    that the query observes. Raises: Spark's errors.
+def run_once(
+    frame: DataFrame, checkpoint: str, mode: str, take: Callable[[DataFrame, int], None]
+) -> StreamingQueryProgress | None:
+    """Runs the batch that has begun in `checkpoint`, and no other, and passes its rows to `take`. Returns what Spark
+    reports about the batch. Raises: Spark's errors.
     """
     writer = frame.writeStream.outputMode(mode).option("checkpointLocation", checkpoint).trigger(once=True)
     query = writer.foreachBatch(take).start()
@@ -50,9 +60,4 @@ def run_once(frame: DataFrame, checkpoint: str, mode: str, take: Callable[[DataF
         query.awaitTermination()
     finally:
         query.stop()
-    return _observed(query)
-
-
-def _observed(query: StreamingQuery) -> dict[str, Any]:
-    progress = query.lastProgress
-    return {name: row.asDict() for name, row in progress.observedMetrics.items()} if progress else {}
+    return query.lastProgress

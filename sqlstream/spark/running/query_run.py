@@ -142,6 +142,7 @@ class QueryRun:
             finding=finding,
             restarts=self.restarts,
             kind=model.kind,
+            late_rows=self.figures.late_rows,
             dropped_records=self.figures.dropped_records,
             reason=reason,
         )

@@ -10,7 +10,7 @@ from sqlstream.state.results.rows import ShownRows
 @dataclass(frozen=True)
 class ReplayedNode:
     """A source, view or model in a batch. `rows` are its first rows and `count` is their total number, both None if
-    they are unknown; `note` then says why.
+    they are unknown; `note` then says why. `late_rows` counts the rows that were dropped behind the watermark.
     """
 
     kind: str
@@ -19,6 +19,7 @@ class ReplayedNode:
     rows: ShownRows | None = None
     count: int | None = None
     note: str | None = None
+    late_rows: int = 0
 
 
 @dataclass(frozen=True)

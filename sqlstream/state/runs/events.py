@@ -182,8 +182,9 @@ class QueryRestarting:
 @dataclass(frozen=True)
 class QueryResult:
     """How a query ended. `rows_in` and `rows_out` are None if Spark does not know them. `seconds` is wall time, with
-    `restarts` restarts. `kind` is `stream`, or `batch` for a batch model, which has no checkpoint. `dropped_records`
-    counts the corrupt records that its sources dropped. `reason` is why it was skipped.
+    `restarts` restarts. `kind` is `stream`, or `batch` for a batch model, which has no checkpoint. `late_rows` counts
+    the rows that were dropped behind the watermark (see StateProgress), and `dropped_records` the corrupt records that
+    its sources dropped. `reason` is why it was skipped.
     """
 
     model: str
@@ -200,6 +201,7 @@ class QueryResult:
     finding: Finding | None = None
     restarts: int = 0
     kind: str = "stream"
+    late_rows: int = 0
     dropped_records: int = 0
     reason: str | None = None
 
@@ -225,6 +227,7 @@ class QueryResult:
             "batches": self.batches,
             "rows_in": self.rows_in,
             "rows_out": self.rows_out,
+            "late_rows": self.late_rows,
             "dropped_records": self.dropped_records,
             "restarts": self.restarts,
             "duration_seconds": round(self.seconds, 3),

@@ -24,23 +24,23 @@ class StateDifference:
     effect: str
 
     def __str__(self) -> str:
-        if self.before and self.after:
-            before, after = _without_zones(self.before, self.after)
+        before, after = _without_zones(self.before, self.after)
+        if before and after:
             change = f"changed from `{before}` to `{after}`"
         else:
             have = "have" if self.part.split(" of ")[0].endswith("s") else "has"
-            change = f"no longer {have} `{self.before}`" if self.before else f"now {have} `{self.after}`"
+            change = f"no longer {have} `{before}`" if before else f"now {have} `{after}`"
         return f"{self.part} {change}"
 
 
-_ZONE = re.compile(r", timeZoneId [\w/+:-]+")
+_ZONE = re.compile(r", timeZoneId ([\w/+:-]+)")
 """The session time zone in a cast."""
 
 
 def _without_zones(before: str, after: str) -> tuple[str, str]:
-    """Returns both texts without the time zones of casts, unless only these differ."""
+    """Returns both texts without the time zones of casts; if only these differ, with them in words."""
     shorter = (_ZONE.sub("", before), _ZONE.sub("", after))
-    return shorter if shorter[0] != shorter[1] else (before, after)
+    return shorter if shorter[0] != shorter[1] else (_ZONE.sub(r" in \1", before), _ZONE.sub(r" in \1", after))
 
 
 _EFFECTS = {

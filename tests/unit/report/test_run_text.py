@@ -11,6 +11,7 @@ from run_events import BATCH, BIG, EVENTS, LATE, POOR, RESULTS
 
 from sqlstream.report.runs.text import Counts, TextReporter, batch_text, done_line, memory_text, summary_text
 from sqlstream.state.runs.events import QueryStarted, RunEvent, Status, TableShown
+from sqlstream.state.runs.progress import StateProgress
 
 
 def run_text(*events: RunEvent) -> str:
@@ -58,6 +59,14 @@ def test_a_batch_of_one_row_without_a_watermark() -> None:
     one = replace(BATCH, rows_in=1, rows_out=0, watermark=None)
 
     assert batch_text(one) == "big batch 0: 1 row in, 0 rows out, 0.84 s"
+
+
+def test_late_rows_are_shown() -> None:
+    """Batches and results say how many rows were dropped behind the watermark, if there are any."""
+    state = StateProgress(("stateStoreSave",), rows=3, updated_rows=1, removed_rows=0, memory_bytes=9, late_rows=1)
+    assert batch_text(replace(BATCH, state=state)).endswith(", 1 late row dropped")
+    assert "late" not in batch_text(replace(BATCH, state=replace(state, late_rows=0)))
+    assert run_text(replace(BIG, late_rows=2000)).endswith("[SUCCESS 2 batches in 3.20 s, 2,000 late rows dropped]")
 
 
 def test_dropped_records_are_shown() -> None:

@@ -35,6 +35,7 @@ def test_a_result_is_plain_json() -> None:
         "batches": 2,
         "rows_in": 10,
         "rows_out": None,
+        "late_rows": 0,
         "dropped_records": 0,
         "restarts": 0,
         "duration_seconds": 3.142,

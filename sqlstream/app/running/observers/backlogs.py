@@ -112,7 +112,7 @@ class Backlogs:
 
     def _report_unknown(self, model: str, reason: str) -> None:
         if self._needed.pop(model, None) is not None:
-            self._report(f"`lag_over` of {model} cannot be measured: {reason}")
+            self._report(f"`lag_over` of {model} cannot be measured: {reason}; use `no_rows_for` or `watermark_behind`")
 
 
 def has_unreported_backlog(compiled: CompiledProject, model: CompiledModel) -> bool:

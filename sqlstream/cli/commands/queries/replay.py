@@ -17,7 +17,12 @@ SHOWN_ROWS = 20
 
 @click.command("replay", short_help="Show what a past batch read and returned.")
 @project_options
-@click.option("--batch", type=click.IntRange(min=0), required=True, metavar="N", help="Number of the batch.")
+@click.option(
+    "--batch",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Number of the batch (default: the last one, which may have failed or still be running).",
+)
 @click.option(
     "--version",
     type=click.IntRange(min=1),
@@ -39,7 +44,7 @@ SHOWN_ROWS = 20
 def replay(
     project: ProjectRequest,
     debug: bool,
-    batch: int,
+    batch: int | None,
     version: int | None,
     limit: int,
     test: str | None,

@@ -20,11 +20,13 @@ def build_alerts(target: str, document: ProjectDocument, project: YamlMapping, f
     alerts = own or document.alerts
     if alerts is None:
         return NO_ALERTS
-    path: Path = ("targets", target, "alerts", "notify") if own else ("alerts", "notify")
-    channels = tuple(_channel(each, project, (*path, index)) for index, each in enumerate(alerts.notify))
+    path: Path = ("targets", target, "alerts") if own else ("alerts",)
+    channels = tuple(_channel(each, project, (*path, "notify", index)) for index, each in enumerate(alerts.notify))
     findings.extend(_wrong_channels(channels))
+    rules = alerts.rules.by_kind if alerts.rules is not None else {}
     return Alerts(
-        rules=alerts.rules.by_kind if alerts.rules is not None else {},
+        rules=rules,
+        places={kind: locate(project, (*path, "rules", str(kind))) for kind in rules},
         channels=channels,
         repeat_seconds=None if alerts.repeat is None else interval_seconds(alerts.repeat),
     )

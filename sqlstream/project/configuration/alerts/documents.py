@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
+from pydantic_core import PydanticCustomError
 
 from sqlstream.project.alerts import AlertKind, AlertRule
 from sqlstream.project.configuration.alerts.rules import (
@@ -84,7 +85,12 @@ def _parse_command(value: object) -> tuple[str, ...]:
 
 
 def _parse_repeat(value: object) -> str | None:
-    return None if value is False else parse_interval(value)
+    if value is False:
+        return None
+    try:
+        return parse_interval(value)
+    except PydanticCustomError as error:
+        raise invalid(f"cannot be {given(value)}", f"{(error.context or {})['fix']}, or `false` for never") from None
 
 
 _TEXT_SCHEMA = {"type": "string"}

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 from sqlstream.project.alerts import AlertKind, AlertRule
 from sqlstream.project.configuration.trigger import interval_seconds, invalid, parse_interval
+from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.wording import given, quoted
 
 MARGIN = 0.9
@@ -68,13 +70,14 @@ def parse_rule(kind: AlertKind, value: object) -> AlertRule:
         value = SLOW_BATCHES
     if isinstance(value, dict):
         return _from_mapping(form, value)
-    return _rule(form, form.limits[0], {form.limits[0]: value})
+    name = form.limits[0]
+    return _rule(form, name, {name: parse_interval(value) if form.is_time else value})
 
 
 def _from_mapping(form: Form, value: Mapping[object, object]) -> AlertRule:
-    unknown = next((key for key in value if key not in form.keys), None)
+    unknown = next((str(key) for key in value if key not in form.keys), None)
     if unknown is not None:
-        raise invalid(f"has no key {quoted(str(unknown))}", f"its keys are {', '.join(map(quoted, form.keys))}")
+        raise invalid(f"has no key {quoted(unknown)}", did_you_mean(unknown, form.keys), unknown)
     limits = [name for name in form.limits if name in value]
     if len(limits) != 1:
         names = " or ".join(map(quoted, form.limits))
@@ -86,14 +89,13 @@ def _rule(form: Form, name: str, values: Mapping[str, object]) -> AlertRule:
     limit = _limit(form, values, name, form.least)
     resolve_at = _limit(form, values, "resolve_at", 0) if "resolve_at" in values else _with_margin(form, limit)
     if resolve_at > limit:
-        raise invalid("has a resolve_at that is over its limit", "use a `resolve_at` below the limit, or remove it")
-    per = parse_interval(values.get("per", DEFAULT_PER)) if "per" in form.settings else None
-    wait = parse_interval(values["for"], zero=True) if "for" in values else None
+        fix = "use a `resolve_at` below the limit, or remove it"
+        raise invalid("has a resolve_at that is over its limit", fix, "resolve_at")
     return AlertRule(
         limit=limit,
         resolve_at=resolve_at,
-        for_seconds=0.0 if wait is None else interval_seconds(wait),
-        per_seconds=0.0 if per is None else interval_seconds(per),
+        for_seconds=_seconds(values, "for", zero=True) if "for" in values else 0.0,
+        per_seconds=_seconds({"per": DEFAULT_PER, **values}, "per") if "per" in form.settings else 0.0,
         unit=name if len(form.limits) > 1 else "",
     )
 
@@ -102,16 +104,25 @@ def _with_margin(form: Form, limit: float) -> float:
     return limit * MARGIN if form.is_time else float(int(limit * MARGIN))
 
 
+def _seconds(values: Mapping[str, object], name: str, *, zero: bool = False) -> float:
+    """Returns the interval of a key in seconds. Raises: PydanticCustomError, which names the key."""
+    try:
+        return interval_seconds(parse_interval(values[name], zero=zero))
+    except PydanticCustomError as error:
+        fix = str((error.context or {})["fix"])
+        raise invalid(f"cannot have {given(values[name])} as `{name}`", fix, name) from None
+
+
 def _limit(form: Form, values: Mapping[str, object], name: str, least: int) -> float:
     value = values[name]
     if form.is_time:
-        return interval_seconds(parse_interval(value))
+        return _seconds(values, name)
     if isinstance(value, int) and not isinstance(value, bool) and value >= least:
         return float(value)
     fix = f"use a whole number, for example `{form.example}`"
     if len(form.limits) > 1:
         fix = f"{fix} ({form.limits[0]}) or {{{form.limits[1]}: 500}}"
-    raise invalid(f"cannot have {given(value)} as `{name}`", f"{fix}, or `false`")
+    raise invalid(f"cannot have {given(value)} as `{name}`", f"{fix}, or `false`", name)
 
 
 def _mapping_example(form: Form) -> str:

@@ -20,4 +20,4 @@ def test_a_changed_time_zone_is_shown() -> None:
         "the keys of the aggregation", "cast(t as date, timeZoneId UTC)", "cast(t as date, timeZoneId Europe/Paris)", ""
     )
 
-    assert "timeZoneId Europe/Paris" in str(difference)
+    assert str(difference).endswith("changed from `cast(t as date in UTC)` to `cast(t as date in Europe/Paris)`")

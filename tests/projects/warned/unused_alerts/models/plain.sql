@@ -1,0 +1,2 @@
+{{ config(sink='lake') }}
+select value, timestamp from {{ source('shop', 'ticks') }}
