@@ -120,7 +120,12 @@ def test_leftovers_are_moved_aside_after_the_next_run(project: ProjectFolder, re
 
 def test_leftovers_are_moved_aside_before_the_next_run(project: ProjectFolder, read_parquet: Rows) -> None:
     """Leftover files can be moved aside before the next run, which repeats the batch: any reader gets each row once."""
-    assert state(project, "repair", "all").code == 0
+    done = state(project, "repair", "all", "--output", "json")
+    found = json.loads(done.out)
+    assert (done.code, found["model"], found["checkpoint"]) == (0, "all", [])
+    (output,) = found["outputs"]
+    moved = [Path(output["archive"], file["name"]) for file in output["files"]]
+    assert {path.stat().st_size for path in moved} == {file["bytes"] for file in output["files"]}
     assert ids(globbed(project)) == list(range(5))
 
     assert project.result().rows_out == 10

@@ -135,6 +135,8 @@ def test_back_to_fewer_partitions(
     monkeypatch.chdir(hours.root)
     done = CliRunner().invoke(cli, ["state", "repartition", "hours", "2"])
     assert "from 7 to 2 partitions" in done.stdout
+    same = CliRunner().invoke(cli, ["state", "repartition", "hours", "2", "--output", "json"])
+    assert [json.loads(same.stdout)[key] for key in ("model", "version", "before", "after")] == ["hours", 1, 2, 2]
     (size,) = state_size(request(hours), "hours").stores
     assert sorted(size.bytes_on_disk) == [0, 1]
     read_on(hours, 5, 1)

@@ -19,6 +19,7 @@ from sqlstream.app.replaying.replay_batch import ReplayRequest, replay_batch
 from sqlstream.app.request import ProjectRequest, UnitTestRequest
 from sqlstream.app.test import run_tests
 from sqlstream.cli.main import cli
+from sqlstream.report.replay import replayed_text
 from sqlstream.state.results.replay import Replayed, ReplayedNode
 
 ReadParquet = Callable[[Path], list[dict[str, Any]]]
@@ -88,10 +89,9 @@ def test_a_batch_with_state_runs_again_and_changes_no_file(shop: ProjectFolder) 
     shop.run("big", "flat")
     before = files_of(shop.root / "store")
 
-    found = replay(shop, "big")
+    found = replay(shop, "big", 3)
 
     assert files_of(shop.root / "store") == before
-    assert found.batch == 3
     assert [each.name for each in found.nodes] == ["shop.orders", "paid", "hours", "big"]
     assert [row[0] for row in values(found, "shop.orders")] == [30, 31, 32, 33, 34]
     assert [row[0] for row in values(found, "paid")] == [31, 32, 33, 34]
@@ -100,6 +100,20 @@ def test_a_batch_with_state_runs_again_and_changes_no_file(shop: ProjectFolder) 
     assert values(found, "big") == [("a", 2), ("b", 2)]
     assert found.watermark == "2024-01-01T01:54:00.000Z"
     assert found.notes == ()
+
+
+def test_late_rows_are_counted(shop: ProjectFolder) -> None:
+    """The result of a run and a replay of its last batch say how many rows were dropped behind the watermark."""
+    shop.run("big")
+    late = {"id": 90, "ts": "2024-01-01T00:30:00Z", "kind": "a", "amount": 1}
+    shop.rows("in/orders/9.json", [late], modified=9)
+
+    (result,) = shop.run("big").results
+    found = replay(shop, "big")
+
+    assert (result.rows_in, result.late_rows) == (1, 1)
+    assert (node(found, "big").count, node(found, "big").late_rows) == (0, 1)
+    assert "model big: no rows, 1 late row dropped" in replayed_text(found, None)
 
 
 @pytest.mark.slow

@@ -90,12 +90,17 @@ def test_totals_include_all_batches(orders: ProjectFolder) -> None:
 
 
 def test_results_and_ledger_are_written(orders: ProjectFolder) -> None:
-    """run_results.json has the result of each query; the ledger is written before the first batch."""
+    """run_results.json and the JSON on stdout have the result of each query; the ledger is there before the first
+    batch.
+    """
     orders.write({"models/big.sql": BIG})
 
-    orders.result()
+    done = orders.invoke("run", "--available-now", "--output", "json")
 
     results = json.loads((orders.root / "target/run_results.json").read_text())
+    shown = json.loads(done.out)
+    assert (done.code, shown["command"], shown["succeeded"], shown["findings"]) == (0, "run", True, [])
+    assert shown["results"] == results["results"]
     assert results["results"][0]["unique_id"] == "model.shop.big"
     assert (results["results"][0]["status"], results["results"][0]["rows_out"]) == ("success", 8)
     ledger = json.loads((orders.root / "store/queries/big/v1/ledger.json").read_text())
