@@ -59,6 +59,10 @@ class Selection:
     state: Path | None = None
     nodes: frozenset[str] | None = None
 
+    def has_type(self, resource_type: str) -> bool:
+        """Returns whether nodes of a type can be selected."""
+        return resource_type not in self.excluded_types and resource_type in (self.resource_types or (resource_type,))
+
 
 EVERYTHING = Selection()
 """Every node of the project."""

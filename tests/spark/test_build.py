@@ -104,3 +104,16 @@ def test_a_failed_query_skips_only_what_reads_its_output(shop: ProjectFolder) ->
     assert done.code == 1
     assert results(shop) == {"bronze": "error", "silver": "skipped", "names": "success"}
     assert "silver is skipped: bronze, whose stored output it reads, failed or was skipped" in done.out
+
+
+def test_a_unit_test_file_that_cannot_be_read_refuses_the_build(shop: ProjectFolder) -> None:
+    """A build of models whose unit tests are unknown runs nothing; without unit tests it runs."""
+    shop.write(
+        {"tests/models/tests.yml": "unit_tests: [{name: keeps, model: bronze, given: [{input: ref('a', 'b'), rows"}
+    )
+
+    refused = shop.invoke("build", "-s", "names")
+    done = shop.invoke("build", "-s", "names", "--exclude-resource-type", "unit_test")
+
+    assert (refused.code, "[yaml-syntax]" in refused.err) == (1, True)
+    assert (done.code, results(shop)) == (0, {"names": "success"})

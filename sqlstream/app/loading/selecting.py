@@ -201,7 +201,7 @@ def _with_default(project: Project, selection: Selection) -> Selection:
 
 def _is_wanted(node: str, selection: Selection) -> bool:
     kind = kind_of(node)
-    return kind not in selection.excluded_types and (not selection.resource_types or kind in selection.resource_types)
+    return selection.has_type(kind)
 
 
 def _gone(unique_id: str) -> Finding:

@@ -11,7 +11,7 @@ from sqlstream.app.request import RunRequest
 from sqlstream.app.running.quarantines import is_quarantine
 from sqlstream.app.runs.outcome import BAD
 from sqlstream.app.runs.selected import with_trigger
-from sqlstream.app.test import TestedProject, is_enabled, ordered_tests, selected_test, unit_test_id
+from sqlstream.app.test import UNIT_TEST, TestedProject, is_enabled, ordered_tests, selected_test, unit_test_id
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.node_ids import model_id
 from sqlstream.errors import Finding, FindingsError
@@ -80,7 +80,7 @@ def make_plan(
     loaded, project = tested.loaded, tested.loaded.compiled.project.name
     every = [(selected_test(project, test), test) for test in ordered_tests(tested)]
     cases = [test for selected, test in every if selected.unique_id in chosen and is_enabled(test)]
-    if cases:
+    if cases or request.selection.has_type(UNIT_TEST):  # a file that cannot be read may test what runs
         tested.check_readable()
     rank = {node: index for index, node in enumerate(loaded.compiled.graph.order)}
     cases.sort(key=lambda test: rank.get(model_id(project, test.model or ""), -1))

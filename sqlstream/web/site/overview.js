@@ -4,16 +4,20 @@ import { h, icon, kindIcon, markup, show } from "../assets/dom.js";
 import { createGraph } from "../assets/graph.js";
 import { card, finding, later, nodeLink } from "./pages.js";
 import { selectNodes } from "./select.js";
-import { IN_GRAPH, KINDS, MEANINGS, edges, graphNode, groupBy, linkTo, nodes, project, selectable } from "./store.js";
+import { IN_GRAPH, KINDS, MEANINGS, edges, graphNode, groupBy, kindWord, linkTo, nodes, project, selectable } from "./store.js";
 
 const SELECTORS = ["+name", "name+", "2+name+1", "@name", "tag:x", "source:x", "sink:x", "exposure:x", "path:models/x", "config.x:y", "resource_type:source"];
+
+const SHOWN_QUERIES = 60;
 
 /** Returns the first page. */
 export function overviewPage() {
   const groups = groupBy([...nodes], ([, node]) => node.kind);
   const tiles = Object.keys(KINDS).filter((kind) => groups.has(kind)).map((kind) => h("a.tile", { href: `#/kind/${kind}` }, kindIcon(kind, true),
-    h("span", null, h("strong", null, groups.get(kind).length), " ", KINDS[kind], h("span.muted", null, MEANINGS[kind]))));
-  const queries = (groups.get("query") || []).slice(0, 60);
+    h("span", null, h("strong", null, groups.get(kind).length), " ", kindWord(kind, groups.get(kind).length), h("span.muted", null, MEANINGS[kind]))));
+  const all = groups.get("query") || [];
+  const queries = all.slice(0, SHOWN_QUERIES);
+  const more = all.length > queries.length ? h("p.body", null, h("a", { href: "#/kind/query" }, `All ${all.length} queries`)) : null;
   return h("article", null,
     h("header.head", null, h("h1", { tabindex: -1 }, project.name),
       h("p.muted", null, `target ${project.target} · generated ${project.generated_at.replace("T", " ").replace("Z", " UTC")} by sqlstream ${project.sqlstream_version}`)),
@@ -25,7 +29,7 @@ export function overviewPage() {
         h("thead", null, h("tr", null, ["Query", "Writes to", "Mode", "Trigger", "Description"].map((name) => h("th", { scope: "col" }, name)))),
         h("tbody", null, queries.map(([id, node]) => h("tr", null, h("td.fixed", null, nodeLink(id)),
           h("td.fixed", null, node.outputs.map((output) => h("div", null, nodeLink(output.sink, output.name)))), h("td", null, node.mode), h("td.fixed", null, node.trigger || "once per run"),
-          h("td.text", null, node.words))))))) : null));
+          h("td.text", null, node.words)))))), more) : null));
 }
 
 function summary(findings) {

@@ -20,6 +20,11 @@ export const KINDS = {
   macro: "Macros", function: "Functions", test: "Unit tests",
 };
 
+/** Returns the word for `count` nodes of a kind. */
+export function kindWord(kind, count) {
+  return count === 1 ? KINDS[kind].replace(/ies$/, "y").replace(/s$/, "") : KINDS[kind];
+}
+
 /** The kinds that the graph shows. */
 export const IN_GRAPH = new Set(["source", "seed", "view", "query", "sink", "exposure"]);
 
