@@ -116,7 +116,6 @@ def test_a_second_run_is_refused(shop: ProjectFolder, read_parquet: Rows) -> Non
     assert written_ids(shop, read_parquet) == expected_ids(2)
 
 
-@pytest.mark.smoke
 def test_a_run_that_stalls_in_a_batch_is_taken_over(shop: ProjectFolder, read_parquet: Rows) -> None:
     """A run that is suspended in a batch cannot finish it after another run has taken over; it ends with code 1."""
     shop.write({"models/first.sql": STUCK})

@@ -107,7 +107,6 @@ def test_a_missing_secret_is_a_finding_before_anything_starts(orders: ProjectFol
     assert not (orders.root / "store/queries").exists()
 
 
-@pytest.mark.smoke
 def test_nothing_listens_beyond_loopback(orders: ProjectFolder) -> None:
     """Every listening socket of the command and its children is bound to 127.0.0.1."""
     orders.write({"models/all.sql": "{{ config(sink='lake') }} select * from {{ source('shop', 'orders') }}"})

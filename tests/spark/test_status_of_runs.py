@@ -26,7 +26,6 @@ def status(folder: ProjectFolder, *arguments: str) -> tuple[int, str]:
     return process.returncode, out
 
 
-@pytest.mark.smoke
 def test_the_status_of_a_run_and_of_one_that_was_killed(folder: ProjectFolder) -> None:
     """Status says that a window waits and which event closes it; after a kill it reports the run as killed."""
     for number in range(3):

@@ -26,7 +26,6 @@ def refusal(raised: pytest.ExceptionInfo[FindingsError]) -> tuple[str, str]:
     return finding.code, finding.why
 
 
-@pytest.mark.smoke
 def test_a_second_run_of_a_query_is_refused(
     orders: ProjectFolder, read_parquet: Callable[[Path], list[dict[str, Any]]]
 ) -> None:

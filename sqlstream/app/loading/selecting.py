@@ -63,7 +63,7 @@ def select(
         return tuple(node for node in every if node in selection.nodes), tuple(map(_gone, gone))
     selection = _with_default(compiled.project, selection)
     found = _find(compiled, definitions, selection, tests)
-    chosen = frozenset(node for node in found.nodes if _is_wanted(node, selection))
+    chosen = frozenset(node for node in found.nodes if selection.has_type(kind_of(node)))
     if chosen:
         warnings = [unmatched_finding(each, Severity.WARNING) for each in found.unmatched]
     else:
@@ -197,11 +197,6 @@ def _with_default(project: Project, selection: Selection) -> Selection:
         return selection
     default = next((selector.name for selector in project.selectors if selector.is_default), None)
     return replace(selection, selector=default)
-
-
-def _is_wanted(node: str, selection: Selection) -> bool:
-    kind = kind_of(node)
-    return selection.has_type(kind)
 
 
 def _gone(unique_id: str) -> Finding:
