@@ -31,6 +31,7 @@ VIEWS = {
     "source": "#/node/source.examples.aws.cloudtrail_logs",
     "seed": "#/kind/seed",
     "sink": "#/node/sink.examples.warehouse",
+    "exposure": "#/node/exposure.examples.security_dashboard",
     "macro": "#/node/macro.examples.log4j_part",
     "graph": "#/graph?select=%2Bcloudtrail_hourly",
 }
@@ -257,6 +258,18 @@ def test_descriptions_cannot_run_scripts(tmp_path: Path, open_page: OpenPage) ->
         expect(page.locator("main")).to_contain_text("onerror=window.broken")
         assert page.locator("main img, main script, main a[href^='javascript:']").count() == 0
     assert page.evaluate("window.broken") is None
+
+
+def test_an_exposure_shows_what_it_reads_and_who_owns_it(static_site: str, open_page: OpenPage) -> None:
+    """The page of an exposure has its owner and links to the models that it reads; the first page counts it."""
+    page = open_page(static_site + VIEWS["exposure"])
+
+    expect(page.locator("h1")).to_have_text("security_dashboard")
+    for text in ("Calls and failed logins", "Security team"):
+        expect(page.locator("main")).to_contain_text(text)
+    expect(page.locator("main a", has_text="cloudtrail_failed_logins").first).to_be_visible()
+    page.evaluate("location.hash = '#/'")
+    expect(page.locator(".tile", has_text="Exposure")).to_contain_text("1 Exposure")
 
 
 @pytest.mark.skipif(

@@ -32,7 +32,7 @@ EXAMPLES = ("cloudtrail", "devices", "events", "logs", "activity", "transforms")
 EXAMPLE_FILES = ("project.yml", "sources.yml", "sinks.yml", "models", "seeds", "macros", "tests/data", "tests/models")
 EXAMPLE_SHOTS = {
     "overview": ("#/", 1280, 1000),
-    "charts": ("#/query/device_windows/charts?range=1h", 1280, 1000),
+    "charts": ("#/query/device_windows/charts", 1280, 1000),
     "batches": ("#/query/device_windows/batches?order=slowest", 1280, 760),
     "sql": ("#/query/cloudtrail_hourly/sql", 1280, 620),
     "columns": ("#/query/cloudtrail_hourly/columns", 1280, 760),
@@ -40,7 +40,7 @@ EXAMPLE_SHOTS = {
     "checks": ("#/query/cloudtrail_hourly/checks", 1280, 760),
     "history": ("#/query/device_windows/history", 1280, 760),
     "phone-overview": ("#/", 390, 844),
-    "phone-charts": ("#/query/device_windows/charts?range=1h", 390, 844),
+    "phone-charts": ("#/query/device_windows/charts", 390, 844),
 }
 SETTLED = "() => !document.querySelector('.loading, [aria-busy=true]')"
 MOST_BYTES = 200_000

@@ -49,6 +49,24 @@ def test_charts_show_the_history(served: Served, open_page: OpenPage) -> None:
     expect(page.get_by_role("button", name="24 h")).to_have_attribute("aria-pressed", "true")
 
 
+def test_a_run_that_has_ended_is_shown_as_a_whole(served: Served, open_page: OpenPage) -> None:
+    """Without a range in the address, the charts show the last run of a query that no longer runs, from its start to
+    its end, and the last hour of one that runs.
+    """
+    failed = opened(served, open_page, "clicks_003/charts")
+    expect(failed.get_by_role("button", name="Last run")).to_have_attribute("aria-pressed", "true")
+    expect(failed.get_by_role("region", name="Rates", exact=True).locator("canvas")).to_be_visible()
+    expect(failed.locator(".markers")).to_contain_text("failed")
+    failed.get_by_role("button", name="1 h", exact=True).click()
+    expect(failed.get_by_role("button", name="Last run")).to_have_attribute("aria-pressed", "false")
+
+    running = opened(served, open_page, "orders_000/charts")
+    expect(running.get_by_role("button", name="1 h", exact=True)).to_have_attribute("aria-pressed", "true")
+    before = running.locator(".shown").inner_text()
+    running.get_by_role("button", name="Last run").click()
+    expect(running.locator(".shown")).not_to_have_text(before)
+
+
 def test_dragging_zooms_all_charts(served: Served, open_page: OpenPage) -> None:
     """A drag in one chart is a new range for all of them, which the button ends; the cursor is in all charts."""
     page = opened(served, open_page, "orders_000/charts?range=24h")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from sqlstream.app.backfilling.batches import HistoryWriter
 from sqlstream.app.backfilling.checks import check_model, check_plan, open_batch
@@ -29,6 +28,7 @@ from sqlstream.spark.storage.query_locks import NoLocks, QueryLocks
 from sqlstream.spark.storage.storage import storage_problems
 from sqlstream.state.backfill.ranges import in_batches
 from sqlstream.state.results.backfill import Backfilled, BackfilledBatch
+from sqlstream.times import utc_text
 
 
 def backfill_query(request: BackfillRequest) -> Backfilled:
@@ -128,7 +128,7 @@ class _Backfilling:
     @property
     def _limits(self) -> tuple[str | None, str | None]:
         since, until = self.request.since, self.request.until
-        return (None if since is None else _text(since)), (None if until is None else _text(until))
+        return (None if since is None else utc_text(since)), (None if until is None else utc_text(until))
 
     def _notes(self) -> Iterator[str]:
         query = self.query.query
@@ -141,7 +141,3 @@ class _Backfilling:
             yield f"corrupt records of {quoted(table.full_name)} are left out; backfill the query of its quarantine too"
         if any(output.format == "kafka" for output in model.outputs):
             yield "Kafka gets each row at least once: after an interruption, some can be there twice"
-
-
-def _text(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic_core import to_json
@@ -15,6 +14,7 @@ from sqlstream.app.loading.load import Invocation, Loaded
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.manifest.manifest import build_manifest
 from sqlstream.errors import Finding
+from sqlstream.times import utc_now, utc_text
 from sqlstream.version import __version__
 
 MANIFEST = "manifest.json"
@@ -52,7 +52,7 @@ def write_compiled(loaded: Loaded, models: Sequence[CompiledModel]) -> None:
 
     def manifest() -> tuple[str, bytes]:
         """Returns the manifest's path and content. Runs while other processes write the models."""
-        content = build_manifest(loaded.compiled, generated_at=_now(), invocation_id=loaded.invocation.id)
+        content = build_manifest(loaded.compiled, generated_at=utc_now(), invocation_id=loaded.invocation.id)
         return f"{folder}/{MANIFEST}", _json(content)  # on one line, like dbt's manifest
 
     write_files(sorted(contents), manifest)  # sorted, so that files of one folder are written together
@@ -67,9 +67,9 @@ def write_run_results(folder: Path, record: RunRecord) -> None:
         "metadata": {
             "run_results_version": 1,
             "sqlstream_version": __version__,
-            "generated_at": _now(),
+            "generated_at": utc_now(),
             "invocation_id": record.invocation.id,
-            "started_at": _utc(record.invocation.started_at),
+            "started_at": utc_text(record.invocation.started_at),
             "target": record.target,
             **record.process,
         },
@@ -96,11 +96,3 @@ def _json(content: object, indent: int | None = None) -> bytes:
         return to_json(content, indent=indent, fallback=str) + b"\n"
     except ValueError:  # lone surrogates, which file names may contain
         return json.dumps(content, indent=indent, default=str).encode() + b"\n"
-
-
-def _now() -> str:
-    return _utc(datetime.now(UTC))
-
-
-def _utc(time: datetime) -> str:
-    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -26,6 +26,7 @@ from sqlstream.state.plan import CheckpointState
 from sqlstream.state.replay.entries import BatchEntries, planned_at
 from sqlstream.state.replay.findings import no_batches, sql_note
 from sqlstream.state.results.replay import Replayed
+from sqlstream.times import utc_text
 
 SHOWN_ROWS = 20
 """The default number of rows to show of each source, view and model."""
@@ -107,7 +108,7 @@ def _moment(milliseconds: int | None) -> str | None:
     """Returns a time in ms since 1970 in ISO 8601 (UTC)."""
     if milliseconds is None:
         return None
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return utc_text(datetime.fromtimestamp(milliseconds / 1000, UTC))
 
 
 def _with_test(project: ProjectRequest, shown: Replayed, case: TestOfBatch) -> Replayed:

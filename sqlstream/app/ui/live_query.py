@@ -123,6 +123,8 @@ _ENTRY_NAMES = (
     "output",
     "batches",
     "restarts",
+    "started_at",
+    "duration_seconds",
     "rows_in",
     "rows_out",
     "late_rows",

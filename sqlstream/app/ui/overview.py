@@ -5,13 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from sqlstream.app.ui.flows import Flows, flows_of
 from sqlstream.app.ui.live_query import LiveQuery
 from sqlstream.app.ui.live_runs import LiveRuns
 from sqlstream.app.ui.shape import ProjectShape, QueryShape
+from sqlstream.times import utc_now
 
 QueryNow = dict[str, Any]
 
@@ -161,8 +161,3 @@ def _changed(last: Mapping[Any, Any], now: Mapping[Any, Any]) -> dict[Any, Any]:
     """Returns the new values of the keys that changed; a key that is gone has None."""
     gone = dict.fromkeys(last.keys() - now.keys())
     return {**{key: value for key, value in now.items() if key not in last or last[key] != value}, **gone}
-
-
-def utc_now() -> str:
-    """Returns the current time in UTC, ISO 8601."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from sqlstream.app.loading.load import Loaded
 from sqlstream.errors import UsageError
 from sqlstream.report.unit_tests.text import failure_text
 from sqlstream.state.results.unit_tests import CaseResult, Outcome
+from sqlstream.times import utc_now
 from sqlstream.version import __version__
 
 TEST_RESULTS = "test_results.json"
@@ -24,7 +24,7 @@ def record_results(loaded: Loaded, results: Sequence[CaseResult], existing: Coll
 
     Does nothing if target/ cannot be written: the results have been printed.
     """
-    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    now = utc_now()
     before = {name: entry for name, entry in read_results(loaded.target_folder).items() if name in existing}
     found = {result.full_name: _entry(result, now) for result in results if result.model is not None}
     content = {

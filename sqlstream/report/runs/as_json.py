@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any
 
 from sqlstream.errors import Finding
@@ -31,6 +30,7 @@ from sqlstream.state.runs.events import (
     WarningEmitted,
 )
 from sqlstream.state.runs.progress import BatchProgress
+from sqlstream.times import utc_now
 
 EVENT_NAMES: dict[type[RunEvent], str] = {
     RunStarting: "run_started",
@@ -101,8 +101,7 @@ def event_name(event: RunEvent) -> str:
 
 def to_line(name: str, fields: Mapping[str, Any]) -> str:
     """Returns an event as one line of JSON in ASCII, with the time in UTC."""
-    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    text = json_text({"time": now, "event": name, **fields})
+    text = json_text({"time": utc_now(), "event": name, **fields})
     return _NOT_ASCII.sub(lambda found: json.dumps(found.group())[1:-1], text)
 
 

@@ -29,6 +29,7 @@ from sqlstream.state.runs.events import (
 from sqlstream.state.runs.figures import Figures, add_batch
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.runs.silence import Silence, no_input, nothing_new
+from sqlstream.times import utc_text
 
 
 class LiveStatus(StrEnum):
@@ -102,6 +103,7 @@ class QueryState:
             "late_rows": figures.late_rows,
             "dropped_records": figures.dropped_records,
             "restarts": self.restarts,
+            "started_at": None if self.started_at is None else utc_text(self.started_at),
             "duration_seconds": round(self.seconds(now), 3),
             "sink": self.query.sink,
             "trigger": self.query.trigger,

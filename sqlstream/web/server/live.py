@@ -6,12 +6,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 
+from sqlstream.times import utc_now
 from sqlstream.web.server.protocol import Follower, UiData, UnknownQueryError
 
 UPDATE_SECONDS = 1.0
@@ -66,7 +66,7 @@ class LiveUpdates:
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._work())
         try:
-            yield sent("hello", {"time": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")})
+            yield sent("hello", {"time": utc_now()})
             while not self._closing.is_set():
                 try:
                     yield await asyncio.wait_for(browser.waiting.get(), COMMENT_SECONDS)

@@ -22,6 +22,7 @@ from sqlstream.state.runs.events import (
 )
 from sqlstream.state.runs.run_state import LiveStatus, QueryState, RunState, end_unfinished, follow
 from sqlstream.state.runs.silence import Cause, Silence
+from sqlstream.times import utc_text
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 ORDERS = SelectedQuery("orders", "model.shop.orders", "lake", "parquet", "append", "10 seconds", ("shop.orders",))
@@ -102,6 +103,7 @@ def test_an_entry_is_plain_json_with_all_values() -> None:
     assert set(RESULT.as_json()) <= set(entry)
     assert (entry["status"], entry["batches"], entry["rows_in"], entry["rows_out"]) == ("running", 1, 5, 3)
     assert (entry["late_rows"], entry["watermark_lag_seconds"], entry["duration_seconds"]) == (2, 600.0, 2.0)
+    assert entry["started_at"] == utc_text(NOON + timedelta(seconds=1))
     assert entry["progress"]["state"]["memory_bytes"] == 1000
     ended = orders(STARTED, seen, replace(RESULT, status=Status.ERROR, finding=FAILURE)).as_json(NOON)
     assert (ended["status"], ended["error"], ended["duration_seconds"]) == ("error", FAILURE.as_json(), 3.5)

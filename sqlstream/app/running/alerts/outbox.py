@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from queue import Empty, SimpleQueue
 from uuid import uuid4
 
@@ -20,6 +20,7 @@ from sqlstream.app.running.alerts.store import AlertStore
 from sqlstream.state.alerts.evaluation import OpenAlert
 from sqlstream.state.alerts.payloads import RunNames, message_of
 from sqlstream.state.runs.events import AlertChanged
+from sqlstream.times import utc_text
 
 logger = logging.getLogger("sqlstream.alerts")
 
@@ -120,7 +121,7 @@ class Outbox:
         texts.emit(event)
 
     def _keep(self, event: AlertChanged, alert: OpenAlert | None, at: datetime) -> None:
-        time = at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        time = utc_text(at)
         message = message_of(event, self._texts.run, uuid4().hex, time)
         messages = [(delivery.name, message) for delivery in self._deliveries]
         try:

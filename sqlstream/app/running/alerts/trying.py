@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
 from uuid import uuid4
 
 from sqlstream.app.loading.load import Loaded, load_for_reading
@@ -17,6 +16,7 @@ from sqlstream.errors import FindingsError, UsageError
 from sqlstream.project.alerts import Channel
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.alerts.payloads import TEST, AlertMessage
+from sqlstream.times import utc_now
 
 OpenSink = Callable[[Loaded, Secrets], AbstractContextManager[Write]]
 """Starts Spark, and gives the function that writes to the sink of the alerts."""
@@ -58,11 +58,10 @@ def _send(sender: Sender, message: AlertMessage, open_sink: Callable[[], Abstrac
 
 
 def _message(loaded: Loaded, channel: Channel) -> AlertMessage:
-    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     project = loaded.compiled.project
     return AlertMessage(
         id=uuid4().hex,
-        time=now,
+        time=utc_now(),
         project=project.name,
         target=project.target.name,
         invocation_id=loaded.invocation.id,
@@ -71,7 +70,7 @@ def _message(loaded: Loaded, channel: Channel) -> AlertMessage:
         state=TEST,
         message=f"a test of the channel {channel.name} by `sqlstream debug --alerts`; nothing is wrong",
         alert_id=uuid4().hex,
-        since=now,
+        since=utc_now(),
         value=None,
         limit=None,
     )

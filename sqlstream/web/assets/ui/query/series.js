@@ -69,8 +69,12 @@ export const NAMES = [...new Set(CHARTS.flatMap((chart) => chart.series.map((eac
 
 const MINUTE = 60_000;
 
-/** The ranges of time: a name, and its length in ms. */
+/** The range of the newest run of a query. */
+export const RUN = "run";
+
+/** The ranges of time: a name, a label, and the length in ms, null for that of a run. */
 export const RANGES = [
+  [RUN, "Last run", null],
   ["15m", "15 min", 15 * MINUTE],
   ["1h", "1 h", 60 * MINUTE],
   ["6h", "6 h", 360 * MINUTE],

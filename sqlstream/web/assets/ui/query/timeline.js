@@ -5,20 +5,21 @@ import { get, queryPath } from "../api.js";
 import { Chart, markerLegend } from "./chart.js";
 import { localTime, utcTime } from "../format.js";
 import { route, setParameters } from "../router.js";
-import { CHARTS, NAMES, RANGES } from "./series.js";
+import { CHARTS, NAMES, RANGES, RUN } from "./series.js";
 
 const POINTS = 800;
 const RENEW_MS = 30_000;
 const DEFAULT_RANGE = "1h";
+const DAY_MS = 86_400_000;
 const RESOLUTIONS = { batch: "each point is a batch", "5m": "each point is 5 minutes or more", "2h": "each point is 2 hours or more" };
 
 export class Timeline {
-  constructor(model, target) {
-    this.model = model;
-    this.target = target;
+  /** `now()` returns what is known of the query, null if nothing is. */
+  constructor(model, target, now) {
+    Object.assign(this, { model, target, now });
     this.charts = CHARTS.map((spec) => new Chart(spec, {
       onZoom: (from, to) => this.setRange({ range: null, from: Math.floor(from * 1000), to: Math.ceil(to * 1000) }),
-      onReset: () => this.setRange({ range: DEFAULT_RANGE }),
+      onReset: () => this.setRange({ range: null }),
     }));
     this.buttons = h("div.ranges", { role: "group", "aria-label": "Range of time" }, RANGES.map(([name, label]) =>
       h("button.button", { type: "button", "data-range": name, onclick: () => this.setRange({ range: name }) }, label)));
@@ -26,7 +27,7 @@ export class Timeline {
     this.markers = h("span.legend.markers");
     this.grid = h("div.charts", null, this.charts.map((chart) => chart.element));
     this.element = h("div.timeline", null,
-      h("div.timeline-bar", null, this.buttons, this.reset = h("button.button.quiet", { type: "button", hidden: true, onclick: () => this.setRange({ range: DEFAULT_RANGE }) }, icon("close"), "End the zoom"), this.shown, h("span.spread"), this.markers),
+      h("div.timeline-bar", null, this.buttons, this.reset = h("button.button.quiet", { type: "button", hidden: true, onclick: () => this.setRange({ range: null }) }, icon("close"), "End the zoom"), this.shown, h("span.spread"), this.markers),
       this.grid);
     this.observer = new ResizeObserver(() => this.charts.forEach((chart) => chart.resize()));
     this.observer.observe(this.grid);
@@ -66,17 +67,25 @@ export class Timeline {
   #readRange() {
     const { range, from, to } = route().parameters;
     const isFixed = Number(from) > 0 && Number(to) > Number(from);
-    this.name = isFixed ? null : RANGES.some(([name]) => name === range) ? range : DEFAULT_RANGE;
+    this.name = isFixed ? null : RANGES.some(([name]) => name === range) ? range : this.#defaultRange();
     this.from = isFixed ? Number(from) : null;
     this.to = isFixed ? Number(to) : null;
-    this.length = isFixed ? this.to - this.from : RANGES.find(([name]) => name === this.name)[2];
     for (const button of this.buttons.children) button.setAttribute("aria-pressed", String(button.dataset.range === this.name));
     this.reset.hidden = !isFixed;
   }
 
+  /** Returns the range without one in the address: a run that has ended is shown as a whole. */
+  #defaultRange() {
+    const run = runSpan(this.now());
+    return run && !run.isLive ? RUN : DEFAULT_RANGE;
+  }
+
   #span() {
-    const to = this.to ?? Date.now();
-    return [this.from ?? to - this.length, to];
+    if (this.to !== null) return [this.from, this.to];
+    const run = this.name === RUN ? runSpan(this.now()) : null;
+    if (run) return [run.from, run.to];
+    const length = RANGES.find(([name]) => name === (this.name === RUN ? DEFAULT_RANGE : this.name))[2];
+    return [Date.now() - length, Date.now()];
   }
 
   async load() {
@@ -138,11 +147,21 @@ export class Timeline {
     const [from, to] = this.#span();
     for (const chart of this.charts) chart.draw({ times: this.times, series: this.series, from: from / 1000, to: to / 1000, events: this.events });
     markerLegend(this.markers, this.events);
-    const withDate = this.length > 86_000_000 || this.to !== null;
+    const withDate = to - from >= DAY_MS || this.to !== null;
     const text = `${localTime(from, withDate)} – ${localTime(to, withDate)} · ${RESOLUTIONS[this.resolution]}`;
     if (this.shown.textContent !== text) this.shown.textContent = text;
     this.shown.title = `${utcTime(from)} – ${utcTime(to)}`;
   }
+}
+
+/** Returns the span of the newest run of a query in ms, with a small margin. `isLive`: it has not ended. */
+function runSpan(now) {
+  const from = now?.started_at ? new Date(now.started_at).getTime() : Number.NaN;
+  if (Number.isNaN(from)) return null;
+  const isLive = ["running", "restarting", "pending"].includes(now.status);
+  const to = isLive ? Date.now() : from + (now.duration_seconds || 0) * 1_000;
+  const margin = Math.max((to - from) * 0.02, 500);
+  return { from: Math.floor(from - margin), to: Math.ceil(to + margin), isLive };
 }
 
 /** Adds a point without values in each time without batches, so that no line crosses it. */
