@@ -34,7 +34,7 @@ export const COLUMNS = [
   },
   { ...number("backlog", "Backlog", "What is left to read", 58, backlogNumber, null, (query) => backlogTitle(query.backlog)), text: (query) => backlog(query.backlog), short: "backlog" },
   {
-    ...number("lag", "Behind", "How far the watermark is behind now", 82, (query) => query.watermark_lag_seconds, seconds), short: "behind",
+    ...number("lag", "Behind", "How far the watermark is behind the newest event", 82, (query) => query.watermark_lag_seconds, seconds), short: "behind",
     tip: (query) => query.watermark ? `watermark ${localTime(query.watermark, true)} (${utcTime(query.watermark)})` : null,
   },
   {

@@ -49,7 +49,7 @@ const FIGURES = [
   ["input", "Rows in /s", "Rows per second that all queries read", (all) => rate(sum("input_rate")(all))],
   ["output", "Rows out /s", "Rows per second that all queries write", (all) => rate(sum("output_rate")(all))],
   ["slowest", "Slowest batch", "The longest of the last batches", (all) => (most("duration_ms")(all) === null ? "–" : seconds(most("duration_ms")(all) / 1000))],
-  ["behind", "Most behind", "The watermark that is the furthest behind now", (all) => seconds(most("watermark_lag_seconds")(all))],
+  ["behind", "Most behind", "The watermark that is the furthest behind the newest event of its query", (all) => seconds(most("watermark_lag_seconds")(all))],
   ["state", "State", "Rows and memory that all queries keep", (all) => `${short(sum("state_rows")(all))} rows · ${bytes(sum("state_bytes")(all))}`],
   ["late", "Late rows", "Rows that came too late, in the newest runs", (all) => short(sum("late_rows")(all))],
   ["quarantined", "Quarantined", "Corrupt records that models wrote", (all) => short(sum("quarantined_rows")(all))],

@@ -41,11 +41,15 @@ function silenceText(now) {
 async function loadRows(model, target, box, signal) {
   try {
     const { columns, rows, note } = await get(queryPath(model, "sample"), { target, limit: SHOWN_ROWS }, signal);
-    if (rows?.length) show(box, table("Newest rows", columns, rows.map((row) => h("tr", null, row.map(cellOf)))), note ? h("p.note-text", null, note) : null);
+    if (rows?.length) show(box, table("Newest rows", columns.map((name, index) => [name, isNumeric(rows, index) ? "number" : null]), rows.map((row) => h("tr", null, row.map(cellOf)))), note ? h("p.note-text", null, note) : null);
     else show(box, h("p.note-text", null, note || "The output has no rows yet."));
   } catch (error) {
     if (error.name !== "AbortError") show(box, h("p.note-text", null, error.message));
   }
+}
+
+function isNumeric(rows, index) {
+  return rows.some((row) => typeof row[index] === "number");
 }
 
 function cellOf(value) {

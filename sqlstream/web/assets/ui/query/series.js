@@ -36,7 +36,7 @@ export const CHARTS = [
     none: "No batch has run in this range.",
   },
   {
-    id: "watermark", title: "Watermark behind", unit: "of the clock", format: seconds, steps: TIME_STEPS,
+    id: "watermark", title: "Watermark behind", unit: "the newest event", format: seconds, steps: TIME_STEPS,
     series: [{ name: "watermark_lag_s", label: "Behind", color: "--chart-5", fill: true }],
     none: "This query has no watermark.",
   },
