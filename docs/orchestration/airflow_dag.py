@@ -49,8 +49,7 @@ def shop_streams() -> None:
         for finding in outcome["findings"]:
             print(f"[{finding['code']}] {finding['message']}")
         if not outcome["succeeded"]:
-            results = outcome.get("results", ())  # none if findings refuse the command
-            bad = [node["unique_id"] for node in results if node["status"] in ("error", "failed")]
+            bad = [node["unique_id"] for node in outcome["results"] if node["status"] in ("error", "failed")]
             raise RuntimeError(f"failed: {', '.join(bad) or 'the project has an error'}")
         return {node["model"]: node["rows_out"] for node in outcome["results"] if "rows_out" in node}
 

@@ -53,7 +53,7 @@ def specs() -> Iterator[dg.AssetSpec]:
 def build(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult]:
     """Builds the project. After a failure, the next attempt runs only what failed or was skipped."""
     outcome = sqlstream(*(RETRY if context.retry_number else BUILD))
-    for node in outcome.get("results", ()):  # none if findings refuse the command
+    for node in outcome["results"]:
         if node["status"] == "success":
             metadata = {"rows_out": node["rows_out"], "seconds": node["duration_seconds"], "output": node["output"]}
             known = {key: value for key, value in metadata.items() if value is not None}

@@ -11,7 +11,7 @@ from typing import IO, cast
 import click
 
 from sqlstream.app.runs.outcome import RunOutcome
-from sqlstream.cli.output import DONE, FAILED, RunLines, RunScreen, echo_trace, is_screen, refusals_printed
+from sqlstream.cli.output import DONE, FAILED, RunLines, RunScreen, echo_trace, is_screen
 from sqlstream.errors import FindingsError
 from sqlstream.report.runs.as_json import JsonReporter, outcome_json
 from sqlstream.report.runs.live import LiveReporter
@@ -51,8 +51,13 @@ class RunPrinter:
         """Prints the outcome as one JSON object on stdout, and the events on stderr."""
         write = RunLines(to_stderr=True)
         reporter = JsonReporter(write) if self.log_format == "json" else TextReporter(write)
-        with refusals_printed(self.output, self.debug):
+        try:
             outcome = execute(reporter)
+        except FindingsError as error:
+            RunLines()(outcome_json(self.command, None, (), error.findings, succeeded=False))
+            if self.debug:
+                echo_trace()
+            return FAILED
         if isinstance(reporter, JsonReporter):
             reporter.done(len(outcome.results), len(outcome.tests), succeeded=outcome.succeeded)
         text = outcome_json(

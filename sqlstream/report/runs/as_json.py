@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from sqlstream.errors import Finding
+from sqlstream.report.findings import findings_json
 from sqlstream.report.rows import json_text
 from sqlstream.report.unit_tests.as_json import result_entry
 from sqlstream.state.runs.events import (
@@ -77,18 +78,20 @@ class JsonReporter:
 
 def outcome_json(
     command: str,
-    invocation_id: str,
+    invocation_id: str | None,
     entries: Iterable[Mapping[str, object]],
     findings: Iterable[Finding],
     *,
     succeeded: bool,
 ) -> str:
-    """Returns the outcome of a run or a build as one JSON object; `entries` are those of run_results.json."""
+    """Returns the outcome of a run or a build as one JSON object; `entries` are those of run_results.json. If findings
+    refuse the command, it has no invocation and no entries.
+    """
     outcome = {
         "command": command,
         "invocation_id": invocation_id,
         "succeeded": succeeded,
-        "findings": [finding.as_json() for finding in findings],
+        "findings": findings_json(findings),
         "results": list(entries),
     }
     return json_text(outcome, indent=2)

@@ -113,6 +113,15 @@ def test_a_refusal_is_one_json_object(project: Path, capsys: pytest.CaptureFixtu
     assert (code, found["succeeded"], found["findings"][0]["code"]) == (1, False, "empty-selection")
 
 
+@pytest.mark.parametrize("name", ["build", "run"])
+def test_a_refused_run_has_all_keys(project: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    """A run that findings refuse has the keys of one that ran, with no results, so that a script needs no special case."""
+    _, found = invoke(capsys, REFUSED[name])
+
+    del found["findings"]
+    assert found == {"command": name, "invocation_id": None, "succeeded": False, "results": []}
+
+
 @pytest.mark.parametrize("name", OF_A_MODEL)
 def test_a_broken_project_is_one_json_object(project: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     """A command about a model also prints the errors of the project as JSON."""
