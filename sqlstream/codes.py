@@ -29,7 +29,7 @@ CODES: dict[str, str] = {
     "seed-value": "A value of a seed does not fit the type of its column.",
     "declared-column": "A properties file declares a column that the model does not have, or with another type.",
     "unused-config": "A folder configuration or model properties apply to no model.",
-    "unused-alert": "A rule for alerts can never apply: to the query of its model, or to any query of the project.",
+    "unused-alert": "A rule for alerts applies to no query: not to that of its model, or to none of the project.",
     # rendering
     "jinja-syntax": "A template cannot be parsed.",
     "jinja-undefined": "A template uses a name that is not defined.",

@@ -28,14 +28,16 @@ def output_option(described: str) -> Callable[[Command], Command]:
 
 
 @contextmanager
-def refusals_printed(output: str, debug: bool) -> Iterator[None]:
+def refusals_printed(
+    output: str, debug: bool, as_json: Callable[[Sequence[Finding]], str] = refusal_json
+) -> Iterator[None]:
     """Prints findings that end the command as JSON if `output` is json; otherwise `main` prints them as text."""
     try:
         yield
     except FindingsError as error:
         if output != "json":
             raise
-        click.echo(refusal_json(error.findings))
+        click.echo(as_json(error.findings))
         if debug:
             echo_trace()
         raise click.exceptions.Exit(FAILED) from error

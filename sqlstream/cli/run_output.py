@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
@@ -11,8 +11,8 @@ from typing import IO, cast
 import click
 
 from sqlstream.app.runs.outcome import RunOutcome
-from sqlstream.cli.output import DONE, FAILED, RunLines, RunScreen, echo_trace, is_screen
-from sqlstream.errors import FindingsError
+from sqlstream.cli.output import DONE, FAILED, RunLines, RunScreen, echo_trace, is_screen, refusals_printed
+from sqlstream.errors import Finding, FindingsError
 from sqlstream.report.runs.as_json import JsonReporter, outcome_json
 from sqlstream.report.runs.live import LiveReporter
 from sqlstream.report.runs.text import Counts, TextReporter, summary_text
@@ -51,13 +51,8 @@ class RunPrinter:
         """Prints the outcome as one JSON object on stdout, and the events on stderr."""
         write = RunLines(to_stderr=True)
         reporter = JsonReporter(write) if self.log_format == "json" else TextReporter(write)
-        try:
+        with refusals_printed(self.output, self.debug, self._refused):
             outcome = execute(reporter)
-        except FindingsError as error:
-            RunLines()(outcome_json(self.command, None, (), error.findings, succeeded=False))
-            if self.debug:
-                echo_trace()
-            return FAILED
         if isinstance(reporter, JsonReporter):
             reporter.done(len(outcome.results), len(outcome.tests), succeeded=outcome.succeeded)
         text = outcome_json(
@@ -65,6 +60,9 @@ class RunPrinter:
         )
         RunLines()(text)
         return _code(outcome)
+
+    def _refused(self, findings: Sequence[Finding]) -> str:
+        return outcome_json(self.command, None, (), findings, succeeded=False)
 
     def _as_json_lines(self, execute: Execute) -> int:
         """Prints one JSON line for every event, including the findings that refuse the run."""

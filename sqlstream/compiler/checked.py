@@ -15,7 +15,7 @@ from sqlstream.compiler.outputs import resolve_unused
 from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.compiler.rules import check_columns, check_models
 from sqlstream.compiler.rules.streams.modes import streaming_rules
-from sqlstream.compiler.rules.streams.unfit_alerts import project_alerts, stateless_alerts
+from sqlstream.compiler.rules.streams.unfit_alerts import unfit_alerts
 from sqlstream.compiler.spark_parser import SparkParser
 from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.compiler.stored import stored_tables
@@ -48,8 +48,7 @@ def check_project(
     if predictable:
         findings += streaming_rules(compiled, analyses, memory, assembled)
         findings += check_columns(written)
-        findings += stateless_alerts(compiled, analyses)
-        findings += project_alerts(compiled, analyses)
+        findings += unfit_alerts(compiled, analyses)
     unread, replaced = unread_findings(compiled, analyses, assembled.broken, parser, memory, assembled)
     return compiled, [*(finding for finding in findings if finding not in replaced), *unread]
 

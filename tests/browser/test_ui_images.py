@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from browsing import ROOT, OpenPage
+from kafka_broker import start_kafka
+from kafka_topics import create_topic
 from playwright.sync_api import Page, expect
 from ui_project import page_of, served_project
 
@@ -26,8 +31,15 @@ SHOTS = {
     "phone-overview": ("#/", 390, 844),
     "phone-charts": ("#/query/orders_000/charts?range=24h", 390, 844),
 }
-EXAMPLES = ("cloudtrail", "devices", "events", "logs", "activity", "transforms")
-"""The folders of examples that need no server."""
+TOPICS = ("nest-updates", "nest-sightings", "cdc-customers")
+RUNS = (
+    ("run", "--available-now", "-s", "nest_feed", "cdc_feed"),
+    ("run", "--available-now", "-s", "nest_archive", "nest_sightings"),
+    ("run", "--for", "20 seconds", "-s", "wordcount"),
+    ("run", "--available-now", "--exclude", "wordcount", "nest_feed", "cdc_feed"),
+    ("test",),
+)
+"""The commands that run all examples: recordings go to Kafka before the queries that read them."""
 
 EXAMPLE_FILES = ("project.yml", "sources.yml", "sinks.yml", "models", "seeds", "macros", "tests/data", "tests/models")
 EXAMPLE_SHOTS = {
@@ -67,14 +79,33 @@ def test_images_of_200_queries(tmp_path: Path, open_page: OpenPage) -> None:
     not os.environ.get("SQLSTREAM_SCREENSHOTS"), reason="set SQLSTREAM_SCREENSHOTS=1 to renew the images"
 )
 def test_images_of_the_examples(tmp_path: Path, open_page: OpenPage) -> None:
-    """Runs all examples that need no server, and their unit tests, and writes images of each view in both themes."""
+    """Runs all examples with their servers, and their unit tests, and writes images of each view in both themes."""
     for name in EXAMPLE_FILES:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, tmp_path / name)
-    for command in (("run", "--available-now", "-s", *EXAMPLES), ("test", "-s", *EXAMPLES)):
-        subprocess.run(["sqlstream", *command], cwd=tmp_path, check=True)
+    with servers(tmp_path / "kafka") as variables:
+        for command in RUNS:
+            given = ("--vars", json.dumps(variables)) if command[0] == "run" else ()
+            subprocess.run([sys.executable, "-m", "sqlstream", *command, *given], cwd=tmp_path, check=True)
     with page_of(tmp_path) as url:
         take_images(open_page, url, "examples", EXAMPLE_SHOTS)
+
+
+@contextmanager
+def servers(folder: Path) -> Iterator[dict[str, object]]:
+    """Starts a broker with the topics of the examples, and the server of lines. Yields the variables with their ports."""
+    lines = [sys.executable, "-u", str(ROOT / "tests/data/serve_lines.py"), "--port", "0", "--rate", "0"]
+    with subprocess.Popen(lines, stdout=subprocess.PIPE, text=True) as serving:
+        assert serving.stdout is not None
+        port = int(serving.stdout.readline().rsplit(":", 1)[1])
+        broker = start_kafka(folder)
+        try:
+            for topic in TOPICS:
+                create_topic(broker.servers, topic)
+            yield {"kafka_brokers": broker.servers, "wordcount_port": port}
+        finally:
+            broker.stop()
+            serving.terminate()
 
 
 def take_images(open_page: OpenPage, url: str, prefix: str, shots: Mapping[str, tuple[str, int, int]]) -> None:

@@ -53,6 +53,8 @@ def test_the_overview_shows_all_queries(served: Served, open_page: OpenPage) -> 
     for column in ("input", "processed", "batch", "lag", "watermark", "state", "bytes", "last"):
         assert any(letter.isdigit() for letter in row(page, "clicks_008", column)), column
     assert row(page, "payments_011", "restarts") == "3"
+    chart = page.locator(".row[data-model='clicks_008'] .c-input .spark .stroke")
+    assert len(chart.get_attribute("d") or "") > len("M0 0L1 1")
     problems = page.get_by_role("region", name="2 problems")
     expect(problems).to_contain_text('NumberFormatException: For input string: "n/a"')
     expect(problems).to_contain_text("the watermark has not reached the end of a window")
@@ -69,11 +71,14 @@ def test_cells_follow_the_run(served: Served, open_page: OpenPage) -> None:
     page.locator(".rows .row").first.hover()  # rows keep their places under the pointer
     page.evaluate(WATCH_ROWS)
 
-    served.run.changed_batch(1, {"input_rows_per_second": 4_321.0, "duration_ms": 61_000}, late_rows=77)
+    source = {"name": "payments.events", "backlog": {"records": 5_000}}
+    progress = {"input_rows_per_second": 4_321.0, "duration_ms": 61_000, "sources": [source]}
+    served.run.changed_batch(1, progress, late_rows=77)
 
     expect(page.locator(".row[data-model='payments_001'] .c-input")).to_have_text("4.32k")
     expect(page.locator(".row[data-model='payments_001'] .c-batch")).to_have_text("1 min 1 s")
     expect(page.locator(".row[data-model='payments_001'] .c-late")).to_have_text("77")
+    expect(page.locator(".row[data-model='payments_001'] .c-backlog")).to_have_text("5,000")
     assert page.evaluate("[...window.changedRows]") == ["payments_001"]
 
 

@@ -5,14 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import datetime
+from itertools import combinations
 
 import pytest
 from browsing import OpenPage
+from color_vision import VISIONS, difference, read_color
+from make_history import RUN_SECONDS
 from playwright.sync_api import Browser, Page, expect
 from ui_project import Served, served_project
 
 from sqlstream.report.runs.as_json import event_fields, event_name
 from sqlstream.state.runs.events import AlertChanged
+
+CLEAR = 15.0
+"""The least distance of two colors in CIELAB."""
 
 TABS = ("charts", "batches", "sql", "columns", "output", "checks", "history")
 SETTLED = "() => !document.querySelector('.loading, [aria-busy=true]') && document.querySelector('.tab-body').childElementCount > 0"
@@ -57,14 +64,22 @@ def test_a_run_that_has_ended_is_shown_as_a_whole(served: Served, open_page: Ope
     expect(failed.get_by_role("button", name="Last run")).to_have_attribute("aria-pressed", "true")
     expect(failed.get_by_role("region", name="Rates", exact=True).locator("canvas")).to_be_visible()
     expect(failed.locator(".markers")).to_contain_text("failed")
-    failed.get_by_role("button", name="1 h", exact=True).click()
-    expect(failed.get_by_role("button", name="Last run")).to_have_attribute("aria-pressed", "false")
+    assert RUN_SECONDS * 1.02 < shown_seconds(failed) < RUN_SECONDS * 1.1
 
     running = opened(served, open_page, "orders_000/charts")
     expect(running.get_by_role("button", name="1 h", exact=True)).to_have_attribute("aria-pressed", "true")
-    before = running.locator(".shown").inner_text()
+    assert shown_seconds(running) == RUN_SECONDS
     running.get_by_role("button", name="Last run").click()
-    expect(running.locator(".shown")).not_to_have_text(before)
+    expect(running.get_by_role("button", name="Last run")).to_have_attribute("aria-pressed", "true")
+    running.wait_for_function(SETTLED)
+    assert RUN_SECONDS * 1.02 < shown_seconds(running) < RUN_SECONDS * 1.1
+
+
+def shown_seconds(page: Page) -> float:
+    """Returns the length of the range that the charts show, which is one hour without `Last run`."""
+    times = (page.locator(".shown").get_attribute("title") or "").replace(" UTC", "+00:00").split(" – ")
+    start, end = map(datetime.fromisoformat, times)
+    return (end - start).total_seconds()
 
 
 def test_dragging_zooms_all_charts(served: Served, open_page: OpenPage) -> None:
@@ -230,12 +245,12 @@ def test_leaving_a_page_frees_its_charts(served: Served, open_page: OpenPage) ->
     assert max(counts) - min(counts) < 40
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")])
 def test_all_tabs_are_accessible(
-    served: Served, open_page: OpenPage, violations: Callable[[Page], list[str]], theme: str
+    served: Served, open_page: OpenPage, violations: Callable[[Page], list[str]], width: int, theme: str
 ) -> None:
-    """No tab violates a rule of WCAG A and AA in both themes, and none is too wide for a phone."""
-    page = open_page(f"{served.url}#/query/orders_000", theme=theme, width=1280 if theme == "light" else 390)
+    """No tab violates a rule of WCAG A and AA in both themes, and none is wider than the window."""
+    page = open_page(f"{served.url}#/query/orders_000", theme=theme, width=width)
     found = {}
     for model in ("orders_000", "clicks_003"):
         for tab in TABS if model == "orders_000" else ("charts",):
@@ -243,9 +258,42 @@ def test_all_tabs_are_accessible(
             expect(page.locator("h1")).to_have_text(model)
             page.wait_for_function(SETTLED)
             found[f"{model} {tab}"] = violations(page)
-            page.set_viewport_size({"width": 390, "height": 844})
-            if page.evaluate("document.documentElement.scrollWidth > 390"):
+            if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
                 found[f"{model} {tab}"].append("too wide")
-            if theme == "light":
-                page.set_viewport_size({"width": 1280, "height": 900})
     assert {name: problems for name, problems in found.items() if problems} == {}
+
+
+def test_charts_follow_the_width_of_the_window(served: Served, open_page: OpenPage) -> None:
+    """While a window becomes narrower, the page is never wider than it."""
+    page = opened(served, open_page, "orders_000/charts")
+    for width in (900, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
+        expect(page.locator(".chart canvas").first).to_be_visible()
+
+
+SERIES = """async () => {
+  const { CHARTS } = await import('/assets/ui/query/series.js');
+  const shown = (name) => {
+    const box = document.body.appendChild(document.createElement('i'));
+    box.style.color = `var(${name})`;
+    const color = getComputedStyle(box).color;
+    box.remove();
+    return color;
+  };
+  return CHARTS.map(chart => chart.series.map(each => [chart.title, each.label, shown(each.color), String(each.dash)]));
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_lines_of_a_chart_differ_without_full_color_vision(served: Served, open_page: OpenPage, theme: str) -> None:
+    """Two lines of a chart have other dashes, or colors that differ clearly with each deficiency of color vision."""
+    page = opened(served, open_page, "orders_000/charts", theme=theme)
+    alike = [
+        f"{one[0]}: {one[1]}, {other[1]} ({vision})"
+        for chart in page.evaluate(SERIES)
+        for one, other in combinations(chart, 2)
+        for vision in VISIONS
+        if one[3] == other[3] and difference(read_color(one[2]), read_color(other[2]), vision) < CLEAR
+    ]
+    assert alike == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -257,6 +258,31 @@ def test_queries_that_cannot_take_history_are_refused(shop: ProjectFolder) -> No
     shop.write({"models/flat.sql": FLAT + " where id > 0"})
     assert refusal(shop) == "cannot-backfill"
     assert not (shop.root / "store/queries/flat/v1/backfills.json").exists()
+
+
+def test_a_query_with_state_gets_its_history_in_a_new_version(folder: ProjectFolder, read_parquet: ReadParquet) -> None:
+    """A query with state is refused; the commands that the finding names give it all rows."""
+    folder.write({"models/once.sql": FLAT.replace("'lake'", "'lake', deduplicate='id'")})
+    for number in range(2):
+        folder.rows(f"in/orders/{number}.json", order_rows(number), modified=number)
+    folder.run("once")
+    add_history(folder)
+    assert folder.run("once").results[0].rows_out == 0
+
+    with pytest.raises(FindingsError) as refused:
+        backfill(folder, "once")
+    run, promote = re.findall(r"`sqlstream ([^`]+)`", refused.value.findings[0].fix)
+    done = [folder.invoke(*run.split(), "--available-now"), folder.invoke(*promote.split())]
+
+    assert [each.code for each in done] == [0, 0]
+    assert ids(read_parquet(folder.root / "store/once")) == [
+        *range(5),
+        *range(10, 15),
+        *range(50, 55),
+        *range(60, 65),
+        *range(70, 75),
+    ]
+    assert folder.run("once").results[0].rows_out == 0
 
 
 def test_the_command_says_what_it_writes(shop: ProjectFolder) -> None:

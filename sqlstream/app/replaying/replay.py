@@ -63,14 +63,14 @@ class QueryReplay:
         """Returns what the logs say about a batch that can be read again, by default the last one. Raises:
         FindingsError.
         """
-        if number is None:
-            number = max(self._stored.batches(), default=0)
-        found = self._stored.entries(number)
+        known = self._stored.batches()
+        numbers = reversed(known) if number is None else [number]
+        found = next(filter(None, map(self._stored.entries, numbers)), None)
         if found is None:
-            known, place = self._stored.batches(), self.model.file.location
-            raise FindingsError([findings.unknown_batch(self.model.name, number, known, place)])
+            place = self.model.file.location
+            raise FindingsError([findings.unknown_batch(self.model.name, number or 0, known, place)])
         for source in found.sources(self.ledger.identity.sources):
-            self._check(source, number)
+            self._check(source, found.number)
         return found
 
     def _check(self, source: BatchSource, number: int) -> None:

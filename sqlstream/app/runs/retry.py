@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlstream.app.backfilling.request import BackfillRequest, read_backfill
 from sqlstream.app.loading.artifacts import RUN_RESULTS
-from sqlstream.app.request import ProjectRequest, RunRequest, Selection, UnitTestRequest
+from sqlstream.app.request import ProjectRequest, RunRequest, UnitTestRequest
 from sqlstream.app.run import run_models
 from sqlstream.app.runs.arguments import HIDDEN, command_line, read_run_request, read_selection
 from sqlstream.app.runs.build import build_models
@@ -105,7 +105,8 @@ def _request(
         return read_backfill(arguments, project)
     selection = read_selection(arguments)
     if not last.is_refused:
-        selection = Selection(state=selection.state, nodes=frozenset(entry["unique_id"] for entry in last.failed))
+        nodes = frozenset(entry["unique_id"] for entry in last.failed)
+        selection = replace(selection, select=(), exclude=(), selector=None, nodes=nodes)
     if last.which == "test":
         return UnitTestRequest(project, selection, bool(arguments["fail_fast"]), bool(arguments["equivalence"]))
     if last.which not in ("run", "build"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from sqlstream.cli.run_options import full_refresh_option, log_format_option, th
 from sqlstream.cli.run_output import RunPrinter
 from sqlstream.cli.test_output import print_outcome, result_printer
 from sqlstream.report.backfill import backfilled_json, backfilled_text
+from sqlstream.report.runs.as_json import outcome_json
 
 
 @click.command("retry", short_help="Repeat what failed in the last command.")
@@ -64,8 +64,7 @@ def retry(
     if planned.request is None:
         if output == "json":
             echo_progress(planned.text)
-            nothing = {"command": planned.which, "succeeded": True, "findings": [], "results": []}
-            click.echo(json.dumps(nothing, indent=2))
+            click.echo(outcome_json(planned.which, None, (), (), succeeded=True))
         else:
             click.echo(planned.text, err=is_json)
         return DONE

@@ -22,7 +22,7 @@ _UNITS_OF_FILES = ("files", "bytes")
 
 @rule(CODE, severity=Severity.WARNING)
 def unused_alerts(compiled: CompiledProject) -> Problems:
-    """A rule for alerts that a model sets itself can apply to its query."""
+    """A rule for alerts can apply to the query of its model, or to a query of the project."""
     for model in compiled.models.values():
         for kind, own, location in own_rules(model):
             reason = why_unused(compiled, model, kind, own)

@@ -50,11 +50,12 @@ class Trigger:
         return words.get(self.kind) or " ".join(word for word in (self.kind, self.interval) if word)
 
 
-def invalid(problem: str, fix: str, part: str | None = None) -> PydanticCustomError:
-    """Returns the error of a value: `problem` continues "`key` ...", `fix` is the replacement. `part` is the wrong key
-    of a value that is a mapping.
+def invalid(problem: str, fix: str, part: str | None = None, *, is_unknown: bool = False) -> PydanticCustomError:
+    """Returns the error of a value: `problem` continues "`key` ...", `fix` is the replacement. In a value that is a
+    mapping, `part` is the key with the error; `is_unknown`: the mapping has no such key.
     """
-    return PydanticCustomError("sqlstream", "{problem}", {"problem": problem, "fix": fix, "part": part})
+    context = {"problem": problem, "fix": fix, "part": part, "is_unknown": is_unknown}
+    return PydanticCustomError("sqlstream", "{problem}", context)
 
 
 def parse_interval(value: object, *, zero: bool = False) -> str:

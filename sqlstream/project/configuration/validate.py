@@ -88,8 +88,11 @@ def to_finding(model: type[Document], problem: ErrorDetails, location_of: Callab
         return with_dbt_hint(found, place, str(path[-1]))
     if problem["type"] == "missing":
         return _missing_key(place, path, location_of(path[:-1], False))
-    part = problem.get("ctx", {}).get("part")
-    found = _invalid_value(place, problem, location_of((*path, part) if part else path, False))
+    context = problem.get("ctx", {})
+    part, is_unknown = context.get("part"), bool(context.get("is_unknown"))
+    found = _invalid_value(place, problem, location_of((*path, part) if part else path, is_unknown))
+    if is_unknown:
+        found = replace(found, code="unknown-key")
     hint = replacement_for_value(str(path[-1]), problem["input"]) if path else None
     return found if hint is None else replace(found, fix=hint)
 

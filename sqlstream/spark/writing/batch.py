@@ -31,6 +31,7 @@ from sqlstream.spark.writing.tables import replace_table, table_provider
 from sqlstream.spark.writing.writers import batch_writer
 from sqlstream.state.layout import archive_folder, beside_table, writing_folder
 from sqlstream.state.runs.progress import ROWS_OUT
+from sqlstream.times import utc_text
 
 _OLD_WRITERS = "spark.sql.sources.useV1SourceList"
 """The formats that Spark writes through the first version of its API for data sources."""
@@ -191,7 +192,7 @@ def _progress(started_at: datetime, seconds: float, observed: Mapping[str, objec
     return json.dumps(
         {
             "batchId": 0,
-            "timestamp": started_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "timestamp": utc_text(started_at),
             "batchDuration": milliseconds,
             "durationMs": {"triggerExecution": milliseconds},
             "stateOperators": [],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from sqlstream.project.alerts import AlertKind, AlertRule
 from sqlstream.state.alerts.measures import Measures, Reading
@@ -12,6 +12,7 @@ from sqlstream.state.alerts.messages import raised_text, resolved_text
 from sqlstream.state.runs.backlog import Unread
 from sqlstream.state.runs.events import AlertChanged, RunEvent
 from sqlstream.state.runs.progress import BatchProgress
+from sqlstream.times import utc_text
 
 Key = tuple[str, AlertKind]
 """The model of an alert, and its kind."""
@@ -38,7 +39,7 @@ class OpenAlert:
             state=state,
             message=self.message if message is None else message,
             id=self.id,
-            since=self.since.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            since=utc_text(self.since),
             value=self.value if value is None else value,
             limit=self.limit,
         )

@@ -18,7 +18,7 @@ def beside(model: str) -> str:
     """Returns how a new version reads all history instead."""
     return (
         "let the source start earlier, and read everything in a new version beside the current one: "
-        f"`sqlstream run --select {model} --parallel {model}`, then `sqlstream promote {model}`"
+        f"`sqlstream run --select {model} --parallel {model} --full-refresh`, then `sqlstream promote {model}`"
     )
 
 

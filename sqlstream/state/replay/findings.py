@@ -18,6 +18,8 @@ def unknown_batch(model: str, batch: int, known: Sequence[int], location: Locati
     """Returns the finding that the checkpoint does not have a batch. `known` are those that it has."""
     if not known:
         why, fix = "the query has not started a batch yet", f"run it first: `sqlstream run --select {model}`"
+    elif batch in known:
+        why, fix = "its entry in the checkpoint is incomplete", "replay another batch"
     elif batch > known[-1]:
         why, fix = f"the last batch is {known[-1]}", f"give a batch from {known[0]} to {known[-1]}"
     else:

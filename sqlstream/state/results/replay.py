@@ -10,7 +10,8 @@ from sqlstream.state.results.rows import ShownRows
 @dataclass(frozen=True)
 class ReplayedNode:
     """A source, view or model in a batch. `rows` are its first rows and `count` is their total number, both None if
-    they are unknown; `note` then says why. `late_rows` counts the rows that were dropped behind the watermark.
+    they are unknown; `note` then says why. `late_rows` counts the rows that the query of a model dropped behind the
+    watermark, None if that is unknown.
     """
 
     kind: str
@@ -19,7 +20,7 @@ class ReplayedNode:
     rows: ShownRows | None = None
     count: int | None = None
     note: str | None = None
-    late_rows: int = 0
+    late_rows: int | None = None
 
 
 @dataclass(frozen=True)

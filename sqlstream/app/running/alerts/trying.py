@@ -58,10 +58,11 @@ def _send(sender: Sender, message: AlertMessage, open_sink: Callable[[], Abstrac
 
 
 def _message(loaded: Loaded, channel: Channel) -> AlertMessage:
+    now = utc_now()
     project = loaded.compiled.project
     return AlertMessage(
         id=uuid4().hex,
-        time=utc_now(),
+        time=now,
         project=project.name,
         target=project.target.name,
         invocation_id=loaded.invocation.id,
@@ -70,7 +71,7 @@ def _message(loaded: Loaded, channel: Channel) -> AlertMessage:
         state=TEST,
         message=f"a test of the channel {channel.name} by `sqlstream debug --alerts`; nothing is wrong",
         alert_id=uuid4().hex,
-        since=utc_now(),
+        since=now,
         value=None,
         limit=None,
     )

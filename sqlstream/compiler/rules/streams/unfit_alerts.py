@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.analyse import Analysis
@@ -14,45 +15,44 @@ from sqlstream.location import Location
 from sqlstream.project.alerts import AlertKind, AlertRule
 
 
-def stateless_alerts(compiled: CompiledProject, analyses: Mapping[str, Analysis]) -> list[Finding]:
+def unfit_alerts(compiled: CompiledProject, analyses: Mapping[str, Analysis]) -> list[Finding]:
     """Returns a warning for each rule about watermarks or state that a model sets itself although its query has none,
-    if that is certain.
+    and for each rule of the project that fits none of its queries, if that is certain.
     """
-    return [
-        Finding(CODE, unused_message(model, kind), *reason, location, Severity.WARNING)
-        for unique_id, model in compiled.models.items()
-        for kind, own, location in own_rules(model)
-        if unique_id in analyses and why_unused(compiled, model, kind, own) is None
-        for reason in _why_stateless(kind, analyses[unique_id])
-    ]
+    return [*_of_models(compiled, analyses), *_of_project(compiled, analyses)]
 
 
-def project_alerts(compiled: CompiledProject, analyses: Mapping[str, Analysis]) -> list[Finding]:
-    """Returns a warning for each rule of the project that can apply to none of its queries, if that is certain."""
+def _of_models(compiled: CompiledProject, analyses: Mapping[str, Analysis]) -> Iterator[Finding]:
+    for unique_id, model in compiled.models.items():
+        for kind, own, location in own_rules(model):
+            if unique_id in analyses and why_unused(compiled, model, kind, own) is None:
+                for reason in _why_stateless(kind, analyses[unique_id]):
+                    yield Finding(CODE, unused_message(model, kind), *reason, location, Severity.WARNING)
+
+
+def _of_project(compiled: CompiledProject, analyses: Mapping[str, Analysis]) -> Iterator[Finding]:
     alerts = compiled.project.target.alerts
-    found = (
-        _unfit_rule(compiled, analyses, kind, alert, alerts.places[kind])
-        for kind, alert in alerts.rules.items()
-        if alert.is_on
-    )
-    return [finding for finding in found if finding is not None]
+    for kind, alert in alerts.rules.items():
+        queries = [model for model in compiled.models.values() if _follows_project(model, kind)]
+        queries.sort(key=lambda model: not model.streaming)  # the reasons of streams say more
+        found = (_why_unfit(compiled, model, kind, alert, analyses) for model in queries)
+        reasons = [reason for reason in takewhile(bool, found) if reason]
+        if alert.is_on and reasons and len(reasons) == len(queries):
+            yield _unfit_rule(kind, queries, reasons[0], alerts.places[kind])
+
+
+def _follows_project(model: CompiledModel, kind: AlertKind) -> bool:
+    """Returns whether the query of a model, if it has one, has the project's rule of this kind."""
+    own = {} if model.config.alerts is None else model.config.alerts.by_kind
+    return model.output is not None and kind not in own
 
 
 def _unfit_rule(
-    compiled: CompiledProject, analyses: Mapping[str, Analysis], kind: AlertKind, alert: AlertRule, location: Location
-) -> Finding | None:
-    queries = [model for model in compiled.models.values() if model.output is not None and not _has_own(model, kind)]
-    reasons = [_why_unfit(compiled, model, kind, alert, analyses) for model in queries]
-    if not reasons or None in reasons:
-        return None
-    why, fix = next(filter(None, reasons))
+    kind: AlertKind, queries: Sequence[CompiledModel], reason: tuple[str, str], location: Location
+) -> Finding:
     example = "" if len(queries) == 1 else "for example, "
-    what = f"`{kind}` can never apply to a query of this project"
-    return Finding(CODE, what, f"{example}`{queries[0].name}`: {why}", fix, location, Severity.WARNING)
-
-
-def _has_own(model: CompiledModel, kind: AlertKind) -> bool:
-    return model.config.alerts is not None and kind in model.config.alerts.by_kind
+    why, fix = f"{example}`{queries[0].name}`: {reason[0]}", reason[1]
+    return Finding(CODE, f"`{kind}` applies to no query of this project", why, fix, location, Severity.WARNING)
 
 
 def _why_unfit(

@@ -44,7 +44,7 @@ class AlertRulesDocument(Document):
         description="The query has more records of Kafka, files of a folder, or versions of Delta Lake left to read.",
     )
     watermark_behind: WatermarkBehind | None = Field(
-        None, description="The watermark is further than this behind the clock."
+        None, description="The watermark is behind the clock by more than this."
     )
     failed: Failed | None = Field(None, description="The query has failed for good.")
     restarts_over: RestartsOver | None = Field(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeGuard
 
 from pydantic import PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -71,13 +71,17 @@ def parse_rule(kind: AlertKind, value: object) -> AlertRule:
     if isinstance(value, dict):
         return _from_mapping(form, value)
     name = form.limits[0]
-    return _rule(form, name, {name: parse_interval(value) if form.is_time else value})
+    if form.is_time:
+        return _rule(form, name, {name: parse_interval(value)})
+    if not _is_count(value, form.least):
+        raise invalid(f"cannot be {given(value)}", _fix_of_count(form))
+    return _rule(form, name, {name: value})
 
 
 def _from_mapping(form: Form, value: Mapping[object, object]) -> AlertRule:
     unknown = next((str(key) for key in value if key not in form.keys), None)
     if unknown is not None:
-        raise invalid(f"has no key {quoted(unknown)}", did_you_mean(unknown, form.keys), unknown)
+        raise invalid(f"has no key {quoted(unknown)}", did_you_mean(unknown, form.keys), unknown, is_unknown=True)
     limits = [name for name in form.limits if name in value]
     if len(limits) != 1:
         names = " or ".join(map(quoted, form.limits))
@@ -117,12 +121,23 @@ def _limit(form: Form, values: Mapping[str, object], name: str, least: int) -> f
     value = values[name]
     if form.is_time:
         return _seconds(values, name)
-    if isinstance(value, int) and not isinstance(value, bool) and value >= least:
+    if _is_count(value, least):
         return float(value)
-    fix = f"use a whole number, for example `{form.example}`"
+    raise invalid(f"cannot have {given(value)} as `{name}`", _fix_of_count(form), name)
+
+
+def _is_count(value: object, least: int) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _fix_of_count(form: Form) -> str:
+    example = form.example if form.example.isdigit() else "3"
+    fix = f"use a whole number, for example `{example}`"
+    if form.least:
+        fix = f"{fix}, from {form.least} on"
     if len(form.limits) > 1:
         fix = f"{fix} ({form.limits[0]}) or {{{form.limits[1]}: 500}}"
-    raise invalid(f"cannot have {given(value)} as `{name}`", f"{fix}, or `false`", name)
+    return f"{fix}, or `false`"
 
 
 def _mapping_example(form: Form) -> str:

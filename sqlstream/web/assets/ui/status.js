@@ -38,6 +38,11 @@ export function stateOf(query) {
   return STATES[query.status] ? query.status : "unknown";
 }
 
+/** Returns whether the run of a query has not ended. */
+export function isAlive(query) {
+  return ["pending", "running", "restarting"].includes(query.status);
+}
+
 /** Returns the look of a state: ok, done, warn, bad, idle or none. */
 export function lookOf(state) {
   return (STATES[state] || STATES.none)[0];

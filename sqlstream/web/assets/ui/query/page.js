@@ -70,6 +70,7 @@ export class QueryPage {
   }
 
   async #load() {
+    const wasUnknown = !this.now;
     try {
       this.page = await get(queryPath(this.model), { target: this.store.target }, this.requests.signal);
     } catch (error) {
@@ -79,6 +80,7 @@ export class QueryPage {
     }
     this.#drawNow();
     if (!this.part || !LIVE_TABS.has(this.tab)) this.#drawTab();
+    else if (wasUnknown) this.part.moved?.(); // its default depends on what is known now
   }
 
   #changed(change) {

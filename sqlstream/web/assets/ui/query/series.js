@@ -23,7 +23,7 @@ export const CHARTS = [
     id: "rows", title: "Rows", unit: "per batch or interval", format: short,
     series: [
       { name: "rows_in", label: "In", color: "--chart-1", fill: true },
-      { name: "rows_out", label: "Out", color: "--chart-3" },
+      { name: "rows_out", label: "Out", color: "--chart-2" },
     ],
     none: "No batch has read rows.",
   },
@@ -31,13 +31,13 @@ export const CHARTS = [
     id: "duration", title: "Batch duration", unit: "by its parts", format: millis, stacked: true, isWide: true,
     series: [
       ...PARTS.map(({ name, label, color }) => ({ name, label, color, fill: true })),
-      { name: "duration_max_ms", label: "Slowest", color: "--chart-6", dash: [2, 3], isTotal: true },
+      { name: "duration_max_ms", label: "Slowest", color: "--chart-5", dash: [2, 3], isTotal: true },
     ],
     none: "No batch has run in this range.",
   },
   {
     id: "watermark", title: "Watermark behind", unit: "the newest event", format: seconds, steps: TIME_STEPS,
-    series: [{ name: "watermark_lag_s", label: "Behind", color: "--chart-5", fill: true }],
+    series: [{ name: "watermark_lag_s", label: "Behind", color: "--chart-4", fill: true }],
     none: "This query has no watermark.",
   },
   {
@@ -48,8 +48,8 @@ export const CHARTS = [
   {
     id: "state", title: "State", unit: "rows and memory", format: short,
     series: [
-      { name: "state_rows", label: "Rows", color: "--chart-4", fill: true },
-      { name: "state_bytes", label: "Memory", color: "--chart-6", dash: [5, 3], scale: "right", format: bytes },
+      { name: "state_rows", label: "Rows", color: "--chart-3", fill: true },
+      { name: "state_bytes", label: "Memory", color: "--chart-5", dash: [5, 3], scale: "right", format: bytes },
     ],
     none: "This query keeps no state.",
   },
@@ -57,8 +57,8 @@ export const CHARTS = [
     id: "lost", title: "Late and quarantined", unit: "rows per batch or interval", format: exact,
     series: [
       { name: "late_rows", label: "Late", color: "--chart-2", fill: true },
-      { name: "quarantined_rows", label: "Quarantined", color: "--chart-4", dash: [5, 3] },
-      { name: "dropped_records", label: "Dropped", color: "--chart-6", dash: [2, 3] },
+      { name: "quarantined_rows", label: "Quarantined", color: "--chart-3", dash: [5, 3] },
+      { name: "dropped_records", label: "Dropped", color: "--chart-5", dash: [2, 3] },
     ],
     none: "No rows were late, quarantined or dropped.", hidesZeros: true,
   },

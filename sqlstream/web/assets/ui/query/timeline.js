@@ -5,6 +5,7 @@ import { get, queryPath } from "../api.js";
 import { Chart, markerLegend } from "./chart.js";
 import { localTime, utcTime } from "../format.js";
 import { route, setParameters } from "../router.js";
+import { isAlive } from "../status.js";
 import { CHARTS, NAMES, RANGES, RUN } from "./series.js";
 
 const POINTS = 800;
@@ -138,7 +139,8 @@ export class Timeline {
   }
 
   #tick() {
-    if (this.to === null && !document.hidden) this.load();
+    const isOver = this.name === RUN && runSpan(this.now())?.isLive === false;
+    if (this.to === null && !isOver && !document.hidden) this.load();
   }
 
   #draw() {
@@ -158,7 +160,7 @@ export class Timeline {
 function runSpan(now) {
   const from = now?.started_at ? new Date(now.started_at).getTime() : Number.NaN;
   if (Number.isNaN(from)) return null;
-  const isLive = ["running", "restarting", "pending"].includes(now.status);
+  const isLive = isAlive(now);
   const to = isLive ? Date.now() : from + (now.duration_seconds || 0) * 1_000;
   const margin = Math.max((to - from) * 0.02, 500);
   return { from: Math.floor(from - margin), to: Math.ceil(to + margin), isLive };
