@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -29,7 +30,7 @@ def difference(one: Color, other: Color, vision: str) -> float:
     they look the same.
     """
     first, second = (_lab(_times(VISIONS[vision], _linear(color))) for color in (one, other))
-    return sum((a - b) ** 2 for a, b in zip(first, second, strict=True)) ** 0.5
+    return math.dist(first, second)
 
 
 def _linear(color: Color) -> Color:

@@ -35,7 +35,7 @@ TOPICS = ("nest-updates", "nest-sightings", "cdc-customers")
 RUNS = (
     ("run", "--available-now", "-s", "nest_feed", "cdc_feed"),
     ("run", "--available-now", "-s", "nest_archive", "nest_sightings"),
-    ("run", "--for", "20 seconds", "-s", "wordcount"),
+    ("run", "--for", "20s", "-s", "wordcount"),
     ("run", "--available-now", "--exclude", "wordcount", "nest_feed", "cdc_feed"),
     ("test",),
 )

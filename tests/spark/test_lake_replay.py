@@ -20,11 +20,11 @@ TABLE = """
 """
 
 
-def replayed(folder: ProjectFolder, batch: int) -> list[tuple[str, list[int]]]:
+def replayed(folder: ProjectFolder, batch: int) -> list[tuple[str, list[object]]]:
     """Returns the ids of the source and the model in a batch of the query that copies the table."""
     request = ReplayRequest(ProjectRequest(folder.root, env=os.environ), "copy", batch)
     nodes = replay_batch(request).nodes
-    return [(node.name, sorted(row[0] for row in node.rows.rows)) for node in nodes if node.rows is not None]
+    return [(node.name, sorted((row[0] for row in node.rows.rows), key=str)) for node in nodes if node.rows is not None]
 
 
 def test_a_batch_has_its_versions_only(folder: ProjectFolder) -> None:

@@ -116,6 +116,22 @@ def test_late_rows_are_counted(shop: ProjectFolder) -> None:
     assert "model big: no rows, 1 late row dropped" in replayed_text(found, None)
 
 
+def test_the_last_batch_is_the_one_that_failed(shop: ProjectFolder) -> None:
+    """Without a number, the batch that has begun last is replayed: it fails again, and a later, torn entry is no batch."""
+    shop.write(
+        {
+            "models/flat.sql": "{{ config(sink='lake', retries=0) }}\nselect id, assert_true(id < 30) as ok from {{ ref('paid') }}"
+        }
+    )
+    assert not shop.run("flat").succeeded
+    (shop.root / "store/queries/flat/v1/checkpoint/offsets/4").write_text("v1")
+
+    with pytest.raises(FindingsError) as refused:
+        replay(shop, "flat")
+
+    assert "batch 3 of `flat` fails again" in refused.value.findings[0].message
+
+
 @pytest.mark.slow
 def test_every_batch_of_a_stateless_query_returns_what_it_wrote(shop: ProjectFolder, read_parquet: ReadParquet) -> None:
     """The rows of all batches together are the output, and `--limit` cuts only what is shown."""

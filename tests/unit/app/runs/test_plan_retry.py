@@ -70,7 +70,7 @@ def test_a_retry_has_the_options_of_the_command_and_only_what_failed(root: Path)
     """Failed, skipped and interrupted queries run again, with the target, variables and options of the command."""
     given = run_request(
         root,
-        selection=Selection(("tag:daily",)),
+        selection=Selection(("tag:daily",), excluded_types=("unit_test",)),
         available_now=True,
         limits=RunLimits(60.0, None, False, 3),
         accept_state_change=("a",),
@@ -82,7 +82,8 @@ def test_a_retry_has_the_options_of_the_command_and_only_what_failed(root: Path)
     found = retried(root)
 
     names = {"error", "skipped", "interrupted", "stopped"}  # a query that ends was stopped before its end
-    assert found.selection == Selection(nodes=frozenset(f"model.p.{name}" for name in names))
+    nodes = frozenset(f"model.p.{name}" for name in names)
+    assert found.selection == Selection(excluded_types=("unit_test",), nodes=nodes)
     assert (found.project.target, found.project.variables) == ("prod", {"day": 3})
     assert (found.available_now, found.limits, found.accept_state_change) == (True, given.limits, ("a",))
     assert (found.metrics_port, found.full_refresh, found.refreshed_since) == (9090, False, None)

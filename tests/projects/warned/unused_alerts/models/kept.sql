@@ -1,0 +1,3 @@
+{{ config(sink='lake', deduplicate='value') }}
+-- sqlstream: allow unbounded-state because there are few values
+select value from {{ source('shop', 'ticks') }}
