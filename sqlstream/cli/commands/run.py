@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 import click
+from pydantic_core import PydanticCustomError
 
 from sqlstream.app.request import UI_HOST, UI_PORT, RunRequest, UiRequest
 from sqlstream.app.run import run_models
@@ -13,6 +14,7 @@ from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import project_options, selection_options
 from sqlstream.cli.run_options import start_options
 from sqlstream.cli.run_output import RunPrinter
+from sqlstream.project.configuration.trigger import interval_seconds, parse_interval
 
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 LONGEST_SECONDS = 100 * 365 * SECONDS["d"]
@@ -20,7 +22,7 @@ LONGEST_SECONDS = 100 * 365 * SECONDS["d"]
 
 
 class Duration(click.ParamType[float]):
-    """`90`, `90s`, `5m`, `2h` or `1d` as seconds."""
+    """`90`, `90s`, `5m`, `2h` or `1d`, or an interval as in YAML, such as `90 seconds`, as seconds."""
 
     name = "duration"
 
@@ -28,11 +30,21 @@ class Duration(click.ParamType[float]):
         """Returns the seconds; fails as click does."""
         if isinstance(value, float):
             return value
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", str(value).strip())
-        seconds = float(match.group(1)) * SECONDS[match.group(2) or "s"] if match else 0.0
+        seconds = _seconds(str(value).strip())
         if not 0 < seconds < LONGEST_SECONDS:
             self.fail(f"{str(value)!r} is not a duration greater than zero, such as 60s, 5m or 2h", param, ctx)
         return seconds
+
+
+def _seconds(text: str) -> float:
+    """Returns the length of a duration, 0 if it is none."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", text)
+    if match:
+        return float(match.group(1)) * SECONDS[match.group(2) or "s"]
+    try:
+        return interval_seconds(parse_interval(text))
+    except PydanticCustomError:
+        return 0.0
 
 
 @click.command("run", short_help="Start models with a sink as streaming queries.")

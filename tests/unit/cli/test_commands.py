@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sqlstream.cli.commands.run import Duration
 from sqlstream.cli.main import main
 
 ROOT = Path(__file__).parents[3]
@@ -408,3 +409,11 @@ def test_commands_accept_a_selector(project: Path, capsys: pytest.CaptureFixture
 def test_contradictory_selections_are_usage_errors(project: Path, arguments: tuple[str, ...]) -> None:
     """Two selections at once, an empty selector name and a missing state are usage errors."""
     assert exit_code(*arguments) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("1.5m", 90), ("2h", 7200), ("90 seconds", 90), ("1 minute 30 seconds", 90)]
+)
+def test_durations(text: str, seconds: float) -> None:
+    """A duration is a number with a letter, or an interval as in YAML."""
+    assert Duration().convert(text, None, None) == seconds
