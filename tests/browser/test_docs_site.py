@@ -276,20 +276,23 @@ def test_an_exposure_shows_what_it_reads_and_who_owns_it(static_site: str, open_
     not os.environ.get("SQLSTREAM_SCREENSHOTS"), reason="set SQLSTREAM_SCREENSHOTS=1 to renew the images"
 )
 def test_images_of_the_documentation(static_site: str, open_page: OpenPage) -> None:
-    """Writes the images of docs/docs-site.md."""
+    """Writes the images of docs/docs-site.md, in both themes."""
     images = ROOT / "docs" / "images"
     images.mkdir(exist_ok=True)
     shots = {
-        "docs-model": (VIEWS["column"], 1280, 1000, "light"),
-        "docs-graph": ("#/graph?select=cloudtrail+devices+logs", 1280, 760, "dark"),
-        "docs-overview": ("#/", 1280, 900, "light"),
-        "docs-phone": (VIEWS["query"], 390, 844, "dark"),
+        "model": (VIEWS["column"], 1280, 1000),
+        "graph": ("#/graph?select=cloudtrail+devices+logs", 1280, 760),
+        "overview": ("#/", 1280, 900),
+        "source": (VIEWS["source"], 1280, 900),
+        "exposure": (VIEWS["exposure"], 1280, 900),
+        "phone": (VIEWS["query"], 390, 844),
     }
-    for name, (view, width, height, theme) in shots.items():
-        page = open_page(static_site + view, width=width, height=height, theme=theme)
-        expect(page.locator("main h1")).to_be_attached()
-        page.wait_for_function(
-            "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
-        )
-        page.evaluate("scrollTo(0, 0)")
-        page.screenshot(path=images / f"{name}.png")
+    for theme in ("light", "dark"):
+        for name, (view, width, height) in shots.items():
+            page = open_page(static_site + view, width=width, height=height, theme=theme)
+            expect(page.locator("main h1")).to_be_attached()
+            page.wait_for_function(
+                "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
+            )
+            page.evaluate("scrollTo(0, 0)")
+            page.screenshot(path=images / f"docs-{name}-{theme}.png")

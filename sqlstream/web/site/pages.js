@@ -91,7 +91,7 @@ function columnsCard(id, node, column) {
   const names = IS_LEAF.has(node.kind) ? ["Name", "Type", "Description", "Used by"] : ["Name", "Type", "Description", "Made from", "Used by"];
   return h("section.card", { "aria-label": "Columns" },
     h("header", null, h("h2", null, "Columns"), h("span.muted", null, node.columns.length), h("span.spread"),
-      h("span.muted.wide-only.no-print", null, "choose a column to see where it comes from")),
+      h("span.muted.wide-only.no-print", null, `choose a column to see where it ${IS_LEAF.has(node.kind) ? "is used" : "comes from"}`)),
     place,
     h("div.scroll-x", { tabindex: 0, role: "region", "aria-label": "Table of columns" }, h("table.table", null,
       h("thead", null, h("tr", null, names.map((name) => h("th", { scope: "col" }, name)))),
