@@ -182,6 +182,7 @@ CODES: dict[str, str] = {
     "replay-source": "A source cannot read the data of a past batch again.",
     "replay-changed": "The project no longer has the query that ran.",
     "replay-test": "A past batch cannot be written as a unit test.",
+    "backfilled-files": "A stream would read files again that a backfill has written.",
     "cannot-backfill": "A query cannot read a range of history as one more batch.",
     "unfinished-backfill": "A backfill of a query was interrupted.",
     "query-in-use": "Another process is running the query.",

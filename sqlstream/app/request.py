@@ -96,7 +96,7 @@ class RunRequest:
     `parallel` those of queries whose new version runs beside the current one. With `console_to_stderr`, console sinks
     print to stderr. `limit` is the number of rows of a memory sink's table to show at the end (None: all). With
     `metrics_port`, the run answers requests for its metrics and its health on that port of `metrics_host`. With `ui`,
-    it serves the page of the project.
+    it serves the page of the project. `kept` are the unique ids of queries that a full refresh does not start over.
     """
 
     project: ProjectRequest
@@ -114,6 +114,7 @@ class RunRequest:
     metrics_port: int | None = None
     metrics_host: str = "127.0.0.1"
     ui: UiRequest | None = None
+    kept: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

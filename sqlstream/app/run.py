@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from sqlstream.app.explain_model import emission_of
@@ -11,7 +12,7 @@ from sqlstream.app.loading.selected_findings import adding_project_errors, check
 from sqlstream.app.loading.selecting import select, terminal_models
 from sqlstream.app.request import RunRequest
 from sqlstream.app.running.observers.of_run import following
-from sqlstream.app.running.quarantines import add_further_sinks, add_quarantines
+from sqlstream.app.running.quarantines import add_further_sinks, add_quarantines, keep_quarantines
 from sqlstream.app.runs.outcome import RunOutcome
 from sqlstream.app.runs.recorded import RecordedRun, record_run
 from sqlstream.app.runs.selected import check_count, run_selected, selected_query, with_named, with_trigger
@@ -40,6 +41,8 @@ def _run_loaded(run: RecordedRun) -> RunOutcome:
     involved = {*chosen, *(model.unique_id for model in models)}
     check_selected(attempt, loaded, involved, lambda line: record(Notice(line)))
     request = with_named(loaded, models, request, "run")
+    models, kept = keep_quarantines(loaded.compiled, models, chosen, request.parallel)
+    request = replace(request, kept=kept)
     loaded, models = with_trigger(loaded, models, request)
     check_count(loaded, models)
     write_compiled(loaded, tuple(loaded.compiled.models.values()))

@@ -169,8 +169,11 @@ def unit_tests_of(loaded: Loaded, request: ProjectRequest) -> UnitTests:
     return load_unit_tests(ProjectFiles(project.root), project.tests, render, parse_yaml)
 
 
-def run_tests(request: UnitTestRequest, notify: Callable[[CaseResult, int], None]) -> UnitTestOutcome:
-    """Runs the selected unit tests and calls `notify` with each result and the number of tests.
+def run_tests(
+    request: UnitTestRequest, notify: Callable[[CaseResult, int], None], *, is_recorded: bool = True
+) -> UnitTestOutcome:
+    """Runs the selected unit tests and calls `notify` with each result and the number of tests. With `is_recorded`,
+    target/run_results.json has them, so that `retry` can repeat them.
 
     Broken tests come first, before Spark starts.
 
@@ -182,7 +185,8 @@ def run_tests(request: UnitTestRequest, notify: Callable[[CaseResult, int], None
     project = open_tests(request.project)
     chosen, warnings = select_tests(project, request.selection)
     name = project.loaded.compiled.project.name
-    record = begin_record(project.loaded, request, [selected_test(name, test) for test in chosen if is_enabled(test)])
+    enabled = [selected_test(name, test) for test in chosen if is_enabled(test)]
+    record = begin_record(project.loaded, request, enabled) if is_recorded else None
 
     def run(cases: Sequence[Case], note: Callable[[CaseResult], None]) -> None:
         from sqlstream.app.unit_tests.session import run_cases  # loads pyspark
@@ -192,7 +196,8 @@ def run_tests(request: UnitTestRequest, notify: Callable[[CaseResult, int], None
     results = run_chosen(project, chosen, run, notify, fail_fast=request.fail_fast)
     record_results(project.loaded, results, [_full_name(test) for test in ordered_tests(project)])
     outcome = UnitTestOutcome(name, results, (*project.other_findings, *warnings), time.monotonic() - began)
-    record.end(results, outcome.findings, succeeded=outcome.succeeded)
+    if record is not None:
+        record.end(results, outcome.findings, succeeded=outcome.succeeded)
     return outcome
 
 

@@ -235,6 +235,28 @@ def test_records_before_the_first_offsets_of_kafka(
     assert ids(read_parquet(folder.root / "store/flat")) == [*range(26)]
 
 
+def test_files_of_a_backfill_are_not_read_again(shop: ProjectFolder, read_parquet: ReadParquet) -> None:
+    """A longer `maxFileAge` after a backfill is refused, because the stream would write the files twice. A replay of the
+    backfill's batch is refused, too.
+    """
+    backfill(shop)
+    sources = shop.root / "sources.yml"
+    before = sources.read_text()
+    sources.write_text(before.replace("options: {", "options: {maxFileAge: 3650d, "))
+    assert sources.read_text() != before
+
+    with pytest.raises(FindingsError) as refused:
+        shop.run("flat")
+
+    assert [finding.code for finding in refused.value.findings] == ["backfilled-files"]
+    assert "3 files" in refused.value.findings[0].message
+    sources.write_text(before)
+    assert shop.run("flat").succeeded
+    assert len(ids(read_parquet(shop.root / "store/flat"))) == 25
+    done = shop.invoke("replay", "flat", "--batch", "2")
+    assert (done.code, "[replay-batch] batch 2 of `flat` cannot be replayed" in done.err) == (1, True)
+
+
 @pytest.mark.slow
 def test_queries_that_cannot_take_history_are_refused(shop: ProjectFolder) -> None:
     """State, keys, replaced tables and changed queries: each has a reason, and nothing is written."""

@@ -293,6 +293,29 @@ def test_on_corrupt_can_change_between_runs(folder: ProjectFolder, read_parquet:
     assert sorted(row["record"] for row in kept) == ['{"id": 2', '{"id": 4']
 
 
+def test_a_full_refresh_of_a_model_keeps_the_quarantine(folder: ProjectFolder, read_parquet: Rows) -> None:
+    """A full refresh of a model and a parallel version leave the quarantine of its source as it is; one of everything
+    starts it over.
+    """
+    write(folder, '{"id": 1, "name": "a"}\n{"id": 2\n')
+    declare(folder, QUARANTINE)
+    folder.write({"models/one.sql": MODELS["models/one.sql"]})
+    folder.run()
+    queries = folder.root / "store/queries"
+
+    def versions(model: str) -> list[str]:
+        return sorted(path.name for path in (queries / model).glob("v*/"))
+
+    refreshed = folder.run("one", full_refresh=True)
+    assert {result.model for result in refreshed.results} == {"one", "made__rows__corrupt"}
+    assert (versions("one"), versions("made__rows__corrupt")) == (["v1", "v2"], ["v1"])
+    beside = folder.run("one", full_refresh=True, parallel=("one",))
+    assert [result.model for result in beside.results] == ["one"]
+    assert len(read_parquet(folder.root / "store/made__rows__corrupt")) == 1
+    folder.run(full_refresh=True)
+    assert versions("made__rows__corrupt") == ["v1", "v2"]
+
+
 def test_python_models_have_the_metadata_column(folder: ProjectFolder, read_parquet: Rows) -> None:
     """A Python model gets the reader itself, with Spark's column `_metadata`."""
     write(folder, '{"id": 1}\n{"id": 2\n')

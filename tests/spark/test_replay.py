@@ -116,6 +116,20 @@ def test_late_rows_are_counted(shop: ProjectFolder) -> None:
     assert "model big: no rows, 1 late row dropped" in replayed_text(found, None)
 
 
+def test_a_failed_batch_has_the_sql_that_failed(shop: ProjectFolder) -> None:
+    """A batch that fails after a change of the SQL is replayed with the new SQL, although the ledger has the old one."""
+    shop.write({"models/flat.sql": "{{ config(sink='lake', retries=0) }}\nselect id, kind from {{ ref('paid') }}"})
+    shop.run("flat")
+    shop.write({"models/paid.sql": PAID.replace("id,", "cast(if(id < 50, string(id), 'x') as int) as id,")})
+    shop.rows("in/orders/5.json", order_rows(5), modified=9)
+    assert not shop.run("flat").succeeded
+
+    with pytest.raises(FindingsError) as refused:
+        replay(shop, "flat")
+
+    assert "fails again, at `paid`" in refused.value.findings[0].message
+
+
 def test_the_last_batch_is_the_one_that_failed(shop: ProjectFolder) -> None:
     """Without a number, the batch that has begun last is replayed: it fails again, and a later, torn entry is no batch."""
     shop.write(

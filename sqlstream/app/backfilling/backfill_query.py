@@ -14,6 +14,7 @@ from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.replaying.parts import static_names
 from sqlstream.app.request import RunRequest
 from sqlstream.app.running.jars import session_connectors
+from sqlstream.app.running.quarantines import is_quarantine
 from sqlstream.app.running.ready import CheckContext, CheckedQuery, check_all, storage_location
 from sqlstream.app.running.session import check_java, check_target, start_session
 from sqlstream.app.running.signals import StopRequestedError, StopSignals, stop_signals
@@ -136,7 +137,8 @@ class _Backfilling:
         static = static_names(compiled, model)
         if static:
             yield f"{quoted_list(static)} {'is' if len(static) == 1 else 'are'} read as of now"
-        kept = [table for table in compiled.tables_of(model.unique_id) if table.on_corrupt == "quarantine"]
+        tables = () if is_quarantine(model) else compiled.tables_of(model.unique_id)
+        kept = [table for table in tables if table.on_corrupt == "quarantine"]
         for table in kept:
             yield f"corrupt records of {quoted(table.full_name)} are left out; backfill the query of its quarantine too"
         if any(output.format == "kafka" for output in model.outputs):

@@ -33,9 +33,11 @@ class QueryAsItRan:
     changed: tuple[str, ...]
 
 
-def as_it_ran(compiled: CompiledProject, model: CompiledModel, ledger: Ledger) -> QueryAsItRan:
-    """Returns the query of `ledger`, the one of the present `model`. Raises: FindingsError if the project does not have
-    everything that ran.
+def as_it_ran(
+    compiled: CompiledProject, model: CompiledModel, ledger: Ledger, *, has_ended: bool = True
+) -> QueryAsItRan:
+    """Returns the query of `ledger`, the one of the present `model`; for a batch that has not ended, with the present
+    SQL. Raises: FindingsError if the project does not have everything that ran.
     """
     uses = source_uses(compiled, model, ledger)
     now = identity_of(compiled, model, uses, None, stateful=False, settings={})
@@ -45,7 +47,7 @@ def as_it_ran(compiled: CompiledProject, model: CompiledModel, ledger: Ledger) -
         raise FindingsError([changed_project(model.name, changes, model.file.location)])
     changed = tuple(name for name, sql in then.models.items() if sql != now.models[name] and _differs(name, now, then))
     models = dict(compiled.models)
-    for name in changed:
+    for name in changed if has_ended else ():
         node = model_id(compiled.project.name, name)
         models[node] = replace(models[node], sql=then.models[name])
     sources = tuple(map(_read_again, compiled.project.sources))

@@ -28,17 +28,25 @@ from sqlstream.state.results.rows import ShownRows
 
 
 class PastQuery:
-    """The query of `present` as the ledger has it. Streams are analyzed when they are first needed.
+    """The query of `present` as the ledger has it. A batch that has not ended (`has_ended`) has the SQL of the project:
+    the next run repeats it so. Streams are analyzed when they are first needed.
 
     Raises: FindingsError, if the project does not have the query that ran, or Spark refuses it.
     """
 
     def __init__(
-        self, loaded: Loaded, present: CompiledModel, ledger: Ledger, runtime: SparkRuntime, secrets: Secrets
+        self,
+        loaded: Loaded,
+        present: CompiledModel,
+        ledger: Ledger,
+        runtime: SparkRuntime,
+        secrets: Secrets,
+        *,
+        has_ended: bool = True,
     ) -> None:
         resolved = StoredOutputs(loaded, runtime.session, secrets, {}).resolve([present.unique_id])
-        self.query = as_it_ran(resolved, present, ledger)
-        self.ledger = ledger
+        self.query = as_it_ran(resolved, present, ledger, has_ended=has_ended)
+        self.ledger, self.has_ended = ledger, has_ended
         settings = {**ledger.identity.settings, **frozen_settings(present, runtime, ledger)}
         session = child_session(runtime, settings)
         register_functions(session, resolved.project.functions)

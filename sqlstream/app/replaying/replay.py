@@ -59,18 +59,14 @@ class QueryReplay:
     def _stored(self) -> StoredCheckpoint:
         return StoredCheckpoint(self.runtime.session, self.checkpoint)
 
-    def entries(self, number: int | None) -> BatchEntries:
-        """Returns what the logs say about a batch that can be read again, by default the last one. Raises:
-        FindingsError.
-        """
-        known = self._stored.batches()
-        numbers = reversed(known) if number is None else [number]
-        found = next(filter(None, map(self._stored.entries, numbers)), None)
+    def entries(self, number: int) -> BatchEntries:
+        """Returns what the logs say about a batch that can be read again. Raises: FindingsError."""
+        found = self._stored.entries(number)
         if found is None:
-            place = self.model.file.location
-            raise FindingsError([findings.unknown_batch(self.model.name, number or 0, known, place)])
+            known, place = self._stored.batches(), self.model.file.location
+            raise FindingsError([findings.unknown_batch(self.model.name, number, known, place)])
         for source in found.sources(self.ledger.identity.sources):
-            self._check(source, found.number)
+            self._check(source, number)
         return found
 
     def _check(self, source: BatchSource, number: int) -> None:

@@ -18,13 +18,15 @@ from sqlstream.app.running.stored_query import StoredQuery, open_query
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.project.wording import quoted_list
+from sqlstream.spark.replaying.copies import StoredCheckpoint
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.storage import storage_for, storage_problems
+from sqlstream.spark.storage.storage import Storage, storage_for, storage_problems
+from sqlstream.state.backfill.record import RecordUnreadableError, read_record, record_path
 from sqlstream.state.batch_logs import watermark_of
 from sqlstream.state.ledger import Ledger
 from sqlstream.state.plan import CheckpointState
 from sqlstream.state.replay.entries import BatchEntries, planned_at
-from sqlstream.state.replay.findings import no_batches, sql_note
+from sqlstream.state.replay.findings import backfill_batch, no_batches, sql_note
 from sqlstream.state.results.replay import Replayed
 from sqlstream.times import utc_text
 
@@ -60,9 +62,12 @@ def replay_batch(request: ReplayRequest) -> Replayed:
     notice = f"Starting Spark to replay {batch} of {request.model}"
     problems = storage_problems(query.root, storage_location(loaded, query.model), secrets)
     with spark_for(loaded, [query.model], request.project, secrets, notice) as (runtime, signals), problems:
-        past = PastQuery(loaded, query.model, ledger, runtime, secrets)
+        stored = StoredCheckpoint(runtime.session, query.checkpoint)
+        number = stored.last() if request.batch is None else request.batch
+        _check_stream(query, number, storage_for(query.root, runtime.session))
+        past = PastQuery(loaded, query.model, ledger, runtime, secrets, has_ended=stored.is_committed(number))
         replay = QueryReplay(loaded, query.model, query.checkpoint, past, runtime, secrets, signals)
-        entries = replay.entries(request.batch)
+        entries = replay.entries(number)
         nodes = replay.nodes(entries, request.limit)
         case = None if request.test is None else collect_test(replay, entries, request.test)
         notes = tuple(_notes(query, past, entries, storage_for(query.checkpoint, runtime.session)[0].modified))
@@ -89,13 +94,24 @@ def _checked(model: CompiledModel, state: CheckpointState) -> Ledger:
     return state.ledger
 
 
+def _check_stream(query: StoredQuery, number: int, place: tuple[Storage, str]) -> None:
+    """Raises: FindingsError if the batch is one of a backfill, whose files are in no log of the stream."""
+    storage, root = place
+    try:
+        record = read_record(storage.read_text(record_path(root, query.state.version)))
+    except RecordUnreadableError:
+        return  # runs report it
+    if any(entry.batch == number for entry in record.entries):
+        raise FindingsError([backfill_batch(query.model.name, number, query.model.file.location)])
+
+
 def _notes(
     query: StoredQuery, past: PastQuery, entries: BatchEntries, modified: Callable[[str], float | None]
 ) -> Iterator[str]:
     """Yields what can differ from the batch that ran."""
     if past.query.changed:
-        yield sql_note(past.query.changed)
-    changed_at = past.ledger.history[-1].at if len(past.ledger.history) > 1 else None
+        yield sql_note(past.query.changed, has_ended=past.has_ended)
+    changed_at = past.ledger.history[-1].at if past.has_ended and len(past.ledger.history) > 1 else None
     written = modified(f"{query.checkpoint}/offsets/{entries.number}")
     if changed_at is not None and written is not None and written < datetime.fromisoformat(changed_at).timestamp():
         yield f"the query has changed since this batch, at {changed_at}; this is what its later form returns"

@@ -61,11 +61,11 @@ class TestOfBatch:
         case = replace(self.case, name=name)
         path = write_case(self.compiled, case, RowMasker(Secrets(project.env)), REPLAYED)
         only = UnitTestRequest(project, Selection((f"unit_test:{case.model}.{name}",)))
-        outcome = run_case(only, path)
+        outcome = run_case(only, path, is_recorded=False)
         is_masked = any(given.masked for given in case.given)
         if not outcome.succeeded and (is_masked or not self.is_exact):
             list(update_expectations(project.folder, outcome.results))
-            outcome = run_case(only, path)
+            outcome = run_case(only, path, is_recorded=False)
         passes = all(result.outcome is Outcome.PASSED for result in outcome.results) and bool(outcome.results)
         return path, name, passes, tuple(self._notes(is_masked=is_masked))
 

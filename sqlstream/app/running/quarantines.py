@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sqlstream.app.loading.selecting import nodes_excluded
-from sqlstream.app.request import Selection
+from sqlstream.app.request import EVERYTHING, Selection
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.node_ids import model_id, source_id
 from sqlstream.project.on_corrupt import quarantine_name
@@ -33,6 +33,22 @@ def add_quarantines(
     if not added or selection.nodes is not None:
         return tuple(models)
     return tuple(model for node, model in compiled.models.items() if node in chosen | added and model.output)
+
+
+def keep_quarantines(
+    compiled: CompiledProject, models: Sequence[CompiledModel], chosen: Collection[str], parallel: Collection[str]
+) -> tuple[tuple[CompiledModel, ...], frozenset[str]]:
+    """Returns `models` without the quarantines that only `parallel` versions need, and the ids of the quarantines that
+    a full refresh keeps.
+
+    Both are about quarantines that are not among the `chosen` nodes. The records of a source do not depend on the
+    version that reads it, and the process of the current version may run its quarantine.
+    """
+    added = {model.unique_id for model in models if is_quarantine(model) and model.unique_id not in chosen}
+    others = [model for model in models if model.unique_id not in added and model.name not in parallel]
+    needed = {model.unique_id for model in add_quarantines(compiled, others, EVERYTHING)}
+    left = tuple(model for model in models if model.unique_id not in added - needed)
+    return left, frozenset(added & needed)
 
 
 def add_further_sinks(

@@ -10,6 +10,7 @@ from sqlstream.app.loading.load import Loaded
 from sqlstream.app.planning.beside import ParallelQueries
 from sqlstream.app.planning.sql_judge import sql_judge
 from sqlstream.app.request import RunRequest
+from sqlstream.app.running.backfilled import check_backfilled
 from sqlstream.app.running.output_checks import OutputCheck
 from sqlstream.app.running.places import place_of_output
 from sqlstream.app.running.session import storage_base
@@ -151,9 +152,15 @@ class CheckedQuery:
         if found:
             findings = [damage_finding(model.name, damage, model.file.location) for damage in found]
             raise FindingsError(list(dict.fromkeys(findings)))
-        begun = None if checks.is_backfill else self.backfills(checks).unfinished(self.state.last_commit)
+        if checks.is_backfill:
+            return
+        record = self.backfills(checks)
+        begun = record.unfinished(self.state.last_commit)
         if begun is not None:
             raise FindingsError([unfinished(model.name, begun.batch, model.file.location)])
+        with storage_problems(self.root, storage_location(checks.loaded, model), checks.secrets):
+            at = (self.root, self.plan.version)
+            check_backfilled(self.query.compiled, model, at, record, checks.storage_of)
 
     def backfills(self, checks: CheckContext) -> BackfillRecord:
         """Returns the backfills of the planned version. Raises: FindingsError."""
@@ -286,7 +293,8 @@ def _check(checks: CheckContext, model: CompiledModel) -> CheckedQuery | StartRe
         state = read_checkpoint(checks.storage_of, root, parallel=is_parallel)
         if state.version != locked:
             raise FindingsError([_started_meanwhile(model)])
-    full_refresh = request.full_refresh and not has_begun_since(state.ledger, request.refreshed_since)
+    is_kept = model.unique_id in request.kept or has_begun_since(state.ledger, request.refreshed_since)
+    full_refresh = request.full_refresh and not is_kept
     resumes = state.is_used and not full_refresh and unrestartable(loaded.compiled, model) is None
     compiled = checks.outputs.resolve([model.unique_id])
     ledger = state.ledger if resumes else None

@@ -12,7 +12,7 @@ from sqlstream.app.loading.selected_findings import adding_project_errors, check
 from sqlstream.app.loading.selecting import select, terminal_among
 from sqlstream.app.request import RunRequest, UnitTestRequest
 from sqlstream.app.running.observers.of_run import following
-from sqlstream.app.running.quarantines import add_further_sinks, add_quarantines
+from sqlstream.app.running.quarantines import add_further_sinks, add_quarantines, keep_quarantines
 from sqlstream.app.running.signals import StopRequestedError
 from sqlstream.app.runs.outcome import RunOutcome
 from sqlstream.app.runs.plan import BuildPlan, make_plan, why_skipped
@@ -60,6 +60,8 @@ def _build_loaded(run: RecordedRun) -> RunOutcome:
     involved = {*chosen, *(model.unique_id for model in models)}
     check_selected(attempt, loaded, involved, lambda line: record(Notice(line)))
     request = with_named(loaded, models, request, "build")
+    models, kept = keep_quarantines(loaded.compiled, models, chosen, request.parallel)
+    request = replace(request, kept=kept)
     plan = make_plan(tested, chosen, models, request)
     write_compiled(loaded, tuple(loaded.compiled.models.values()))
     warnings = (*findings_of_selection(loaded.compiled, loaded.warnings, involved), *unmatched)

@@ -126,9 +126,11 @@ def _bytes(value: object) -> object:
     return f"X'{b64decode(value).hex().upper()}'" if isinstance(value, str) else value
 
 
-def run_case(only: UnitTestRequest, path: str) -> UnitTestOutcome:
-    """Returns the result of the recorded case, without the results of unreadable files."""
-    outcome = run_tests(only, lambda _result, _total: None)
+def run_case(only: UnitTestRequest, path: str, *, is_recorded: bool = True) -> UnitTestOutcome:
+    """Returns the result of the recorded case, without the results of unreadable files. `is_recorded`: `retry` can
+    repeat it.
+    """
+    outcome = run_tests(only, lambda _result, _total: None, is_recorded=is_recorded)
     results = tuple(result for result in outcome.results if result.location.path == path and result.model is not None)
     return replace(outcome, results=results)
 

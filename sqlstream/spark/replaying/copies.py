@@ -54,6 +54,14 @@ class StoredCheckpoint:
         planned, committed = (entry_names(self._names(log)) for log in ("offsets", "commits"))
         return [number for number in sorted(planned) if number == 0 or number - 1 in planned.keys() & committed.keys()]
 
+    def is_committed(self, number: int) -> bool:
+        """Returns whether a batch has ended."""
+        return number in entry_names(self._names("commits"))
+
+    def last(self) -> int:
+        """Returns the last batch that has begun and can be replayed, 0 if there is none."""
+        return next((number for number in reversed(self.batches()) if self.entries(number) is not None), 0)
+
     def entries(self, number: int) -> BatchEntries | None:
         """Returns the entries of a batch, None if one is missing or incomplete. Raises: OSError, Spark's errors."""
         planned = self._text(f"offsets/{number}", OFFSETS_LINES)

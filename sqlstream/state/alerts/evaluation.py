@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlstream.project.alerts import AlertKind, AlertRule
 from sqlstream.state.alerts.measures import Measures, Reading
-from sqlstream.state.alerts.messages import raised_text, resolved_text
+from sqlstream.state.alerts.messages import changed_limit_text, raised_text, resolved_text
 from sqlstream.state.runs.backlog import Unread
 from sqlstream.state.runs.events import AlertChanged, RunEvent
 from sqlstream.state.runs.progress import BatchProgress
@@ -77,15 +77,18 @@ class AlertBook:
         self._new_id = new_id
 
     def begin(self) -> list[AlertChanged]:
-        """Returns the open alerts of earlier runs. Those without a rule are resolved."""
+        """Returns the open alerts of earlier runs. Those without a rule, or with another limit, are resolved."""
         changes = []
         for key, alert in list(self.open.items()):
             measures = self._measures.get(alert.model)
-            if measures is not None and alert.kind in measures.rules:
+            rule = None if measures is None else measures.rules.get(alert.kind)
+            if rule is not None and alert.limit in (None, rule.limit):
                 changes.append(alert.changed("open"))
-            else:
-                del self.open[key]
-                changes.append(alert.changed("resolved", f"{alert.model} has no rule `{alert.kind}` any more"))
+                continue
+            del self.open[key]
+            gone = f"{alert.model} has no rule `{alert.kind}` any more"
+            why = gone if rule is None else changed_limit_text(alert.model, alert.kind, rule)
+            changes.append(alert.changed("resolved", why))
         return changes
 
     def observe(self, model: str, event: RunEvent, at: datetime) -> list[AlertChanged]:
@@ -150,11 +153,14 @@ class AlertBook:
         if reading.is_clear:
             del self.open[key]
             self._over_since.pop(key, None)
-            return alert.changed("resolved", resolved_text(alert.model, alert.kind, reading.value, rule), reading.value)
+            counted = self._measures[alert.model].counted_seconds(at)
+            text = resolved_text(alert.model, alert.kind, reading.value, rule, counted)
+            return alert.changed("resolved", text, reading.value)
         if self._repeat_seconds is None or (at - alert.sent_at).total_seconds() < self._repeat_seconds:
             return None
-        message = alert.message
+        message, value = alert.message, alert.value
         if reading.is_over:
-            message = raised_text(alert.model, alert.kind, reading.value, self._measures[alert.model])
-        self.open[key] = replace(alert, sent_at=at, message=message, value=reading.value)
+            value = reading.value
+            message = raised_text(alert.model, alert.kind, value, self._measures[alert.model])
+        self.open[key] = replace(alert, sent_at=at, message=message, value=value)
         return self.open[key].changed("repeated")

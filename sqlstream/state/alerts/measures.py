@@ -68,6 +68,7 @@ class Measures:
     rules: Mapping[AlertKind, AlertRule]
     trigger_seconds: float | None = None
     failure: str = ""
+    _started_at: float | None = None
     _runs_since: float | None = None
     _rows_at: float | None = None
     _has_rows: bool = False
@@ -85,7 +86,7 @@ class Measures:
         """Adds an event of the query, which happened at `at`."""
         now = at.timestamp()
         if isinstance(event, QueryStarted):
-            self._runs_since = self._rows_at = now
+            self._started_at = self._runs_since = self._rows_at = now
         elif isinstance(event, QueryResumed):
             self._runs_since = now
         elif isinstance(event, QueryRestarting):
@@ -104,6 +105,10 @@ class Measures:
     def refuse(self, error: str) -> None:
         """The run ended before the query started, because of `error`."""
         self._status, self.failure = Status.ERROR, f"did not start: {error}"
+
+    def counted_seconds(self, at: datetime) -> float:
+        """Returns for how long events have been counted at `at`."""
+        return 0.0 if self._started_at is None else at.timestamp() - self._started_at
 
     @property
     def last_batch_seconds(self) -> float | None:

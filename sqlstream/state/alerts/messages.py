@@ -22,19 +22,26 @@ def raised_text(model: str, kind: AlertKind, value: float, query: Measures) -> s
     return f"{_measured(model, kind, value, rule)}; the limit is {_limit(kind, rule)}"
 
 
-def resolved_text(model: str, kind: AlertKind, value: float, rule: AlertRule) -> str:
-    """Returns why the alert is resolved, as a sentence without a full stop."""
+def resolved_text(model: str, kind: AlertKind, value: float, rule: AlertRule, counted_seconds: float) -> str:
+    """Returns why the alert is resolved, as a sentence without a full stop. `counted_seconds` is how long this run has
+    counted: counts begin at 0 in each run.
+    """
     if kind is AlertKind.FAILED:
         return f"{model} runs again"
     if kind is AlertKind.NO_ROWS_FOR:
         return f"{model} emits rows again"
     if kind is AlertKind.BATCH_SLOWER:
         return f"the batches of {model} are shorter than its trigger again"
-    return _measured(model, kind, value, rule)
+    return _measured(model, kind, value, rule, is_whole=counted_seconds >= rule.per_seconds)
 
 
-def _measured(model: str, kind: AlertKind, value: float, rule: AlertRule) -> str:
-    recently = f"in the last {span_text(rule.per_seconds).removeprefix('1 ')}"
+def changed_limit_text(model: str, kind: AlertKind, rule: AlertRule) -> str:
+    """Returns that an open alert ends because the limit of its rule has changed."""
+    return f"the limit of `{kind}` of {model} is now {_limit(kind, rule)}"
+
+
+def _measured(model: str, kind: AlertKind, value: float, rule: AlertRule, *, is_whole: bool = True) -> str:
+    recently = f"in the last {span_text(rule.per_seconds).removeprefix('1 ')}" if is_whole else "since this run started"
     sentences: Mapping[AlertKind, str] = {
         AlertKind.NO_ROWS_FOR: f"{model} has emitted no rows for {span_text(value)}",
         AlertKind.LAG_OVER: f"{model} has {_count(value, _unit(rule))} left to read",

@@ -152,6 +152,7 @@ def alert_row(message: AlertMessage) -> AlertRow:
         "date": None if time is None else time.astimezone(UTC).date(),
         "since": moment(message.since),
         "message_id": message.id,
-        "threshold": message.limit,
+        "value": None if message.value is None else float(message.value),
+        "threshold": None if message.limit is None else float(message.limit),
     }
     return tuple(values[name] for name, _, _ in ALERT_COLUMNS)

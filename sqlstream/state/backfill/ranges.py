@@ -50,6 +50,16 @@ def unread_history(
     return tuple(HistoryFile(file_uri(file.name), file.modified) for file in sorted(left, key=_age))
 
 
+def read_again(done: Iterable[SourceHistory], read: Mapping[str, int], choice: FileChoice) -> list[str]:
+    """Returns the paths of the files that backfills have read and that the stream of a source would read, too. `read`
+    are the files that it has read.
+    """
+    files = [
+        StoredFile(local_path(file.uri) or file.uri, 0, file.modified) for history in done for file in history.files
+    ]
+    return [file.name for file in unread_files(files, read, choice)]
+
+
 def _age(file: StoredFile) -> tuple[int, str]:
     return file.modified, file.name
 

@@ -85,6 +85,21 @@ def no_test(model: str, why: str, fix: str, location: Location) -> Finding:
     return Finding(TEST, f"the batch of {quoted(model)} cannot be written as a unit test", why, fix, location)
 
 
-def sql_note(names: Sequence[str]) -> str:
-    """Returns the note that the replay uses the SQL that ran, not that of the project."""
-    return f"the SQL of {quoted_list(names)} has changed since; this is what the SQL that ran returns"
+def sql_note(names: Sequence[str], *, has_ended: bool) -> str:
+    """Returns the note about models whose SQL is not that of the ledger: a batch that has ended is replayed with the
+    SQL that ran, another one with that of the project.
+    """
+    if has_ended:
+        return f"the SQL of {quoted_list(names)} has changed since; this is what the SQL that ran returns"
+    return f"the batch has not ended; this is what it returns with the present SQL of {quoted_list(names)}"
+
+
+def backfill_batch(model: str, batch: int, location: Location) -> Finding:
+    """Returns the finding that a batch is one of a backfill."""
+    return Finding(
+        BATCH,
+        f"batch {batch} of {quoted(model)} cannot be replayed, because `sqlstream backfill` wrote it",
+        "its files or offsets are in backfills.json beside the checkpoint, not in the logs of the stream",
+        "replay another batch",
+        location,
+    )

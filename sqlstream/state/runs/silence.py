@@ -52,6 +52,8 @@ def why_silent(figures: Figures, emission: Emission | None) -> Silence | None:
     it emits rows, or has run fewer batches. `emission` describes the operators of the query, None if unknown.
     """
     quiet = figures.quiet
+    if figures.rows_out and quiet.batches == 0:
+        return None
     if figures.batches == 0 or (figures.rows_in == 0 and quiet.batches == 0):
         return no_input(tuple(name for name, _ in quiet.source_rows))
     return _why_quiet(figures, emission) if quiet.batches >= QUIET_BATCHES else None

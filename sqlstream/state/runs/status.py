@@ -41,7 +41,8 @@ class RunWithStatus:
     @property
     def is_refused(self) -> bool:
         """Whether it failed before any query started."""
-        return self.run.succeeded is False and not self.run.queries
+        states = {str(entry.get("status")) for entry in self.run.queries.values()}
+        return self.run.succeeded is False and states <= {LiveStatus.PENDING}
 
 
 @dataclass(frozen=True)
@@ -99,5 +100,6 @@ def _now(life: RunStatus, status: str) -> dict[str, Any]:
     """Returns the changed fields of a query whose run is gone."""
     if life is RunStatus.RUNNING or status not in set(LiveStatus):
         return {}
-    gone = {RunStatus.KILLED: KILLED, RunStatus.ELSEWHERE: UNKNOWN}.get(life, str(Status.INTERRUPTED))
+    ended = Status.SKIPPED if status == LiveStatus.PENDING else Status.INTERRUPTED
+    gone = {RunStatus.KILLED: KILLED, RunStatus.ELSEWHERE: UNKNOWN}.get(life, str(ended))
     return {"status": gone, "silence": None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sqlstream.state.runs.history import past_runs
+from sqlstream.state.runs.history import PastRun, past_runs
 from sqlstream.state.runs.status import RunStatus, RunWithStatus, project_status
 
 BEGAN: dict[str, Any] = {"event": "run_began", "target": None, "pid": 7, "process_start": "boot/1"}
@@ -114,3 +114,14 @@ def test_a_newest_run_that_was_refused_is_not_well() -> None:
     (run,) = past_runs([line("00:00", **BEGAN), line("00:01", event="run_ended", succeeded=False)], None)
 
     assert not project_status([RunWithStatus(run, RunStatus.ENDED)], None).is_well
+
+
+def test_a_run_that_was_refused_before_a_query_started() -> None:
+    """A run whose queries were chosen and never started was refused: its queries were skipped, and not all is well."""
+    entry = {"unique_id": "model.shop.a", "model": "a", "status": "pending"}
+    run = PastRun("r", began_at="2024-01-01T00:00:00Z", succeeded=False, queries={"a": entry})
+
+    status = project_status([RunWithStatus(run, RunStatus.ENDED)], None)
+
+    assert status.runs[0].is_refused
+    assert ([query.status for query in status.queries], status.is_well) == (["skipped"], False)

@@ -56,6 +56,11 @@ def test_no_input_at_all() -> None:
     )
 
 
+def test_rows_without_input_are_output() -> None:
+    """A batch without input that closes windows emits rows, so the query is not silent."""
+    assert why_silent(figures(batch(0, 2, sources=(source("shop.a", 0),))), HOURLY) is None
+
+
 @pytest.mark.parametrize("last", [batch(5, 1), batch(5, None)], ids=["a row", "perhaps a row"])
 def test_a_query_that_emitted_rows_is_not_silent(last: BatchProgress) -> None:
     """A query that emitted rows, or whose rows are not counted, is not silent."""

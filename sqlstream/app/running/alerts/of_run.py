@@ -19,6 +19,7 @@ from sqlstream.app.running.alerts.sender import Sender
 from sqlstream.app.running.alerts.sink import SinkSender, Write
 from sqlstream.app.running.alerts.store import ALERTS_FILE, AlertStore
 from sqlstream.app.running.alerts.webhook import WebhookSender
+from sqlstream.app.running.quarantines import is_quarantine
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.node_ids import source_id
 from sqlstream.errors import Finding, FindingsError
@@ -132,6 +133,8 @@ def query_rules(compiled: CompiledProject, models: Iterable[CompiledModel]) -> d
         rules = {kind: rule for kind, rule in {**project.target.alerts.rules, **own}.items() if rule.is_on}
         if not model.streaming:
             rules = {kind: rule for kind, rule in rules.items() if kind is AlertKind.FAILED}
+        if is_quarantine(model):
+            rules.pop(AlertKind.NO_ROWS_FOR, None)  # its rows are what is wrong
         trigger = model.config.trigger
         seconds = interval_seconds(trigger.interval or "") if trigger.kind == "interval" else None
         upstream = compiled.upstream(model.unique_id)

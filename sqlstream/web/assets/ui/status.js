@@ -21,6 +21,9 @@ const STATES = {
   none: ["none", "Not run", 10],
 };
 
+/** The states of a query that an open alert replaces. */
+const WELL = new Set(["running", "stopped", "success"]);
+
 const SHAPES = {
   ok: "M8 3.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9z",
   done: "M3.5 8.5 6.8 12 12.8 4.5",
@@ -30,10 +33,10 @@ const SHAPES = {
   none: "M8 4a4 4 0 1 0 0 8 4 4 0 0 0 0-8z",
 };
 
-/** Returns the state of a query: its status, but `silent` or `alert` for a running query with such a problem. */
+/** Returns the state of a query: its status, but `alert` for one with an open alert, and `silent` for a running one without output. */
 export function stateOf(query) {
   if (!query.status) return "none";
-  if (query.status === "running" && query.alerts?.length) return "alert";
+  if (WELL.has(query.status) && query.alerts?.length) return "alert";
   if (query.status === "running" && query.silence) return "silent";
   return STATES[query.status] ? query.status : "unknown";
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
@@ -304,6 +304,39 @@ def test_an_alert_without_its_rule_is_resolved() -> None:
         ("gone", "resolved"),
     ]
     assert clock.book.open == {}
+
+
+def test_an_alert_with_another_limit_is_resolved() -> None:
+    """If the limit of a rule has changed since an earlier run, its open alert ends at the start, with the new limit."""
+    late = replace(known(AlertKind.LATE_ROWS_OVER), limit=10.0)
+    same = Clock({AlertKind.LATE_ROWS_OVER: rule(10, per_seconds=60)}, (late,))
+    other = Clock({AlertKind.LATE_ROWS_OVER: rule(20, per_seconds=60)}, (late,))
+
+    assert [change.state for change in same.book.begin()] == ["open"]
+    (change,) = other.book.begin()
+    assert (change.state, change.message) == ("resolved", "the limit of `late_rows_over` of orders is now 20")
+    assert other.book.open == {}
+
+
+def test_a_count_that_began_in_this_run_says_so() -> None:
+    """A count of the last minute that a new run has begun is not called that of the last minute."""
+    clock = Clock({AlertKind.LATE_ROWS_OVER: rule(0, per_seconds=60)}, (known(AlertKind.LATE_ROWS_OVER),))
+    clock.at(0, STARTED)
+
+    (change,) = clock.changes(10, batch(rows_out=1))
+
+    assert change.message == "orders dropped 0 late rows since this run started"
+
+
+def test_a_repeated_alert_has_the_value_of_its_message() -> None:
+    """Between its two limits, an open alert is repeated as it was when it was last over the limit."""
+    clock = Clock({AlertKind.STATE_ROWS_OVER: rule(10, 5)}, repeat_seconds=60)
+    clock.at(0, STARTED)
+    clock.at(1, batch(state=12))
+
+    (change,) = clock.changes(62, batch(state=8))
+
+    assert (change.state, change.value, "12 rows" in change.message) == ("repeated", 12, True)
 
 
 def test_an_alert_of_an_earlier_run_waits_for_a_batch() -> None:

@@ -12,12 +12,17 @@ const TILES = [
   ["output", "Rows out /s", (now) => rate(now.output_rate), (now) => `${short(now.rows_out)} in this run`, (now) => exact(now.output_rate)],
   ["batch", "Last batch", (now) => millis(now.duration_ms), null, (now) => partsTitle(partsOf(now.duration_ms, now.parts_ms))],
   ["backlog", "Backlog", (now) => backlog(now.backlog), (now) => backlogTitle(now.backlog) || "not reported", (now) => backlogTitle(now.backlog)],
-  ["behind", "Watermark behind", (now) => seconds(now.watermark_lag_seconds), (now) => (now.watermark ? localTime(now.watermark) : "no watermark"), (now) => now.watermark && utcTime(now.watermark)],
-  ["state", "State", (now) => (known(now.state_rows) ? `${short(now.state_rows)} rows` : NONE), (now) => (known(now.state_bytes) ? bytes(now.state_bytes) : "keeps no state"), (now) => exact(now.state_rows), "state_rows"],
+  ["behind", "Watermark behind", (now) => seconds(now.watermark_lag_seconds), (now) => (now.watermark ? localTime(now.watermark) : noneOr(now, "no watermark")), (now) => now.watermark && utcTime(now.watermark)],
+  ["state", "State", (now) => (known(now.state_rows) ? `${short(now.state_rows)} rows` : NONE), (now) => (known(now.state_bytes) ? bytes(now.state_bytes) : noneOr(now, "keeps no state")), (now) => exact(now.state_rows), "state_rows"],
   ["late", "Late rows", (now) => short(now.late_rows), (now) => (now.dropped_records ? `${short(now.dropped_records)} dropped` : "in this run"), (now) => exact(now.late_rows)],
   ["quarantined", "Quarantined", (now) => short(now.quarantined_rows), (now) => (known(now.quarantined_rows) ? "corrupt records" : "no quarantine"), (now) => exact(now.quarantined_rows)],
   ["restarts", "Restarts", (now) => short(now.restarts), (now) => (known(now.batches) ? `${short(now.batches)} batches` : "in this run"), (now) => now.last_failure && `last failure: ${now.last_failure.message}`],
 ];
+
+/** Returns what no value means, which only a batch shows. */
+function noneOr(now, text) {
+  return now.batches ? text : "no batch in this run";
+}
 
 function headroom(now) {
   return now.input_rate > 0 && now.processed_rate > 0 ? `${(now.processed_rate / now.input_rate).toFixed(now.processed_rate < 10 * now.input_rate ? 1 : 0)} × input` : "rows per second";
