@@ -109,12 +109,12 @@ def _notes(
     query: StoredQuery, past: PastQuery, entries: BatchEntries, modified: Callable[[str], float | None]
 ) -> Iterator[str]:
     """Yields what can differ from the batch that ran."""
-    if past.query.changed:
-        yield sql_note(past.query.changed, has_ended=past.has_ended)
     changed_at = past.ledger.history[-1].at if past.has_ended and len(past.ledger.history) > 1 else None
     written = modified(f"{query.checkpoint}/offsets/{entries.number}")
     if changed_at is not None and written is not None and written < datetime.fromisoformat(changed_at).timestamp():
         yield f"the query has changed since this batch, at {changed_at}; this is what its later form returns"
+    elif past.query.changed:
+        yield sql_note(past.query.changed, has_ended=past.has_ended)
     static = static_names(past.query.compiled, past.model)
     if static:
         yield f"{quoted_list(static)} {'is' if len(static) == 1 else 'are'} read as of now, not as of the batch"
