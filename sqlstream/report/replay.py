@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sqlstream.report.findings import findings_json
 from sqlstream.report.numbers import plural
 from sqlstream.report.rows import json_text, row_objects, rows_text
 from sqlstream.state.results.replay import Replayed, ReplayedNode
@@ -43,7 +44,8 @@ def replayed_json(replayed: Replayed) -> str:
         path, name, passes = replayed.test
         test = {"path": path, "name": name, "passes": passes}
     head = {
-        "succeeded": True,
+        "succeeded": not replayed.failures,
+        "findings": findings_json(replayed.failures),
         "model": replayed.model,
         "version": replayed.version,
         "batch": replayed.batch,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -102,6 +103,28 @@ def test_a_failure_appears(served: Served, open_page: OpenPage) -> None:
     expect(page.get_by_role("button", name="2 failed")).to_be_visible()
     served.run.batch(15)
     expect(page.locator(".row[data-model='orders_015'] .c-status")).to_have_text("Running")
+
+
+def test_a_refused_run_is_a_problem(tmp_path: Path, serve: Serve, open_page: OpenPage) -> None:
+    """A run that is refused while the page is open appears among the problems with its reasons."""
+    run = generated(tmp_path)
+    page = open_page(serve(tmp_path))
+    expect(page.locator(".rows .row")).to_have_count(QUERIES + 1)
+    run.end()
+
+    finding = {"code": "state-change", "message": "`a` has changed", "why": "its key", "fix": "undo it"}
+    results = {
+        "metadata": {"invocation_id": "refused", "target": "local"},
+        "status": "error",
+        "findings": [{**finding, "severity": "error", "location": None}],
+        "results": [],
+    }
+    (tmp_path / "target").mkdir(exist_ok=True)
+    (tmp_path / "target/run_results.json").write_text(json.dumps(results))
+    run.refuse("refused")
+
+    expect(page.locator(".problems")).to_contain_text("the last run was refused before any query started:")
+    expect(page.locator(".problems")).to_contain_text("fix: undo it")
 
 
 def test_the_table_filters_and_sorts(served: Served, open_page: OpenPage) -> None:

@@ -28,6 +28,12 @@ class Run(LiveRun):
         line = {**self._next(number), **progress}
         self._append([("batch", {**line, "query": {**entry(number, line), **changes}})])
 
+    def refuse(self, invocation: str) -> None:
+        """Writes another run that is refused before any query starts."""
+        self._id = invocation
+        self._append([("run_began", {"pid": 1, "process_start": "x", "target": "local"})])
+        self._append([("run_ended", {"succeeded": False})])
+
     def event(self, kind: str, number: int, detail: dict[str, Any], **changes: Any) -> None:
         """Writes an event of a query, with changes of its entry."""
         line = self._next(number)

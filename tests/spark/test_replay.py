@@ -124,10 +124,10 @@ def test_a_failed_batch_has_the_sql_that_failed(shop: ProjectFolder) -> None:
     shop.rows("in/orders/5.json", order_rows(5), modified=9)
     assert not shop.run("flat").succeeded
 
-    with pytest.raises(FindingsError) as refused:
-        replay(shop, "flat")
+    done = shop.invoke("replay", "flat")
 
-    assert "fails again, at `paid`" in refused.value.findings[0].message
+    assert (done.code, "source shop.orders: 5 rows" in done.out) == (1, True)
+    assert "fails again, at `paid`" in done.err
 
 
 def test_the_last_batch_is_the_one_that_failed(shop: ProjectFolder) -> None:
@@ -140,10 +140,10 @@ def test_the_last_batch_is_the_one_that_failed(shop: ProjectFolder) -> None:
     assert not shop.run("flat").succeeded
     (shop.root / "store/queries/flat/v1/checkpoint/offsets/4").write_text("v1")
 
-    with pytest.raises(FindingsError) as refused:
-        replay(shop, "flat")
+    found = replay(shop, "flat")
 
-    assert "batch 3 of `flat` fails again" in refused.value.findings[0].message
+    assert [each.name for each in found.nodes] == ["shop.orders", "paid"]
+    assert "batch 3 of `flat` fails again, at `flat`" in found.failures[0].message
 
 
 @pytest.mark.slow

@@ -87,21 +87,26 @@ class QueryReplay:
         if gone:
             raise FindingsError([findings.gone_files(model, number, gone, place)])
 
-    def nodes(self, entries: BatchEntries, limit: int) -> list[ReplayedNode]:
-        """Returns the sources, views and the model with at most `limit` rows each. Raises: FindingsError."""
+    def nodes(self, entries: BatchEntries, limit: int) -> Iterator[ReplayedNode]:
+        """Yields the sources, views and the model with at most `limit` rows each. Raises: FindingsError at the first
+        one that fails.
+        """
         query, model = self.query, self.query.model
-        nodes = [self.alone(part, entries, limit) for part in query.parts if part not in query.behind_state]
+        for part in query.parts:
+            if part not in query.behind_state:
+                yield self.alone(part, entries, limit)
         why = self._lacks_state(entries)
         if why is not None:
             behind = [(part.name, part.unique_id, "view") for part in query.behind_state]
             unknown = [*behind, (model.name, model.unique_id, "model")]
-            return [*nodes, *(ReplayedNode(kind, name, node, note=why) for name, node, kind in unknown)]
+            yield from (ReplayedNode(kind, name, node, note=why) for name, node, kind in unknown)
+            return
         taps = tuple((part, query.tap(part)) for part in query.behind_state)
         used = tuple(tap for _, tap in taps if tap.columns)
         frame = query.model_frame(used, limit)
         rows, observed = self._rerun(frame, entries, self._sources(entries), limit, model.name, with_state=True)
-        nodes += [_tapped(part, tap, tap.rows(observed, limit), limit) for part, tap in taps]
-        return [*nodes, replace(_node("model", model.name, model.unique_id, rows, limit), late_rows=rows.late)]
+        yield from (_tapped(part, tap, tap.rows(observed, limit), limit) for part, tap in taps)
+        yield replace(_node("model", model.name, model.unique_id, rows, limit), late_rows=rows.late)
 
     def alone(self, part: Part, entries: BatchEntries, limit: int) -> ReplayedNode:
         """Returns the rows of a source or stateless view in a batch. Raises: FindingsError."""

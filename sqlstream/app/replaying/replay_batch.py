@@ -16,7 +16,7 @@ from sqlstream.app.request import ProjectRequest
 from sqlstream.app.running.ready import storage_location
 from sqlstream.app.running.stored_query import StoredQuery, open_query
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.errors import FindingsError, UsageError
+from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.project.wording import quoted_list
 from sqlstream.spark.replaying.copies import StoredCheckpoint
 from sqlstream.spark.secrets import Secrets
@@ -27,7 +27,7 @@ from sqlstream.state.ledger import Ledger
 from sqlstream.state.plan import CheckpointState
 from sqlstream.state.replay.entries import BatchEntries, planned_at
 from sqlstream.state.replay.findings import backfill_batch, no_batches, sql_note
-from sqlstream.state.results.replay import Replayed
+from sqlstream.state.results.replay import Replayed, ReplayedNode
 from sqlstream.times import utc_text
 
 SHOWN_ROWS = 20
@@ -49,7 +49,8 @@ class ReplayRequest:
 
 
 def replay_batch(request: ReplayRequest) -> Replayed:
-    """Returns the rows of a past batch. Only reads the checkpoint and the sources of the query, which may be running.
+    """Returns the rows of a past batch, up to the source or view that fails. Only reads the checkpoint and the sources
+    of the query, which may be running.
 
     Raises: FindingsError if the batch cannot be read again; UsageError if the model is not terminal, or the version
     does not exist.
@@ -68,11 +69,13 @@ def replay_batch(request: ReplayRequest) -> Replayed:
         past = PastQuery(loaded, query.model, ledger, runtime, secrets, has_ended=stored.is_committed(number))
         replay = QueryReplay(loaded, query.model, query.checkpoint, past, runtime, secrets, signals)
         entries = replay.entries(number)
-        nodes = replay.nodes(entries, request.limit)
-        case = None if request.test is None else collect_test(replay, entries, request.test)
+        nodes, failures = _until_failure(replay.nodes(entries, request.limit))
+        case = None if request.test is None or failures else collect_test(replay, entries, request.test)
         notes = tuple(_notes(query, past, entries, storage_for(query.checkpoint, runtime.session)[0].modified))
     at, watermark = (_moment(ms) for ms in (planned_at(entries.planned), watermark_of(entries.planned)))
-    shown = Replayed(query.model.name, query.state.version, entries.number, at, watermark, tuple(nodes), notes)
+    shown = Replayed(
+        query.model.name, query.state.version, entries.number, at, watermark, nodes, notes, failures=failures
+    )
     return shown if case is None else _with_test(request.project, shown, case)
 
 
@@ -92,6 +95,16 @@ def _checked(model: CompiledModel, state: CheckpointState) -> Ledger:
     if state.ledger is None:
         raise UsageError(f"`{model.name}` has not run yet, so there is no batch to replay")
     return state.ledger
+
+
+def _until_failure(nodes: Iterator[ReplayedNode]) -> tuple[tuple[ReplayedNode, ...], tuple[Finding, ...]]:
+    """Returns the nodes up to the first one that fails, and why it fails."""
+    found: list[ReplayedNode] = []
+    try:
+        found.extend(nodes)
+    except FindingsError as error:
+        return tuple(found), tuple(error.findings)
+    return tuple(found), ()
 
 
 def _check_stream(query: StoredQuery, number: int, place: tuple[Storage, str]) -> None:

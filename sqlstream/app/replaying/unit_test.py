@@ -95,7 +95,8 @@ def collect_test(replay: QueryReplay, entries: BatchEntries, wanted: str) -> Tes
     name = wanted or f"batch_{entries.number}"
     if stateful:
         return TestOfBatch(compiled, NewCase(query.model.name, name, given), is_exact=False)
-    output = _all_rows(replay, replay.nodes(entries, MOST_ROWS + 1)[-1])
+    *_, last = replay.nodes(entries, MOST_ROWS + 1)
+    output = _all_rows(replay, last)
     at = _clock(entries)
     case = NewCase(query.model.name, name, given, output, at, None if at is None else REASON)
     return TestOfBatch(compiled, case, is_exact=True)

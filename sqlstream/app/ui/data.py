@@ -21,7 +21,7 @@ from sqlstream.app.ui.lags import CheckpointLags
 from sqlstream.app.ui.overview import Differences, Overviews
 from sqlstream.app.ui.project_view import ProjectView, SeenProject
 from sqlstream.app.ui.query_page import query_page
-from sqlstream.app.ui.results import target_of_results
+from sqlstream.app.ui.results import refusal_of_results, target_of_results
 from sqlstream.app.ui.sample import Sample, sample_of
 from sqlstream.compiler.manifest.manifest import output_columns
 from sqlstream.errors import FindingsError, UsageError
@@ -61,8 +61,8 @@ class ProjectData:
         self._views: OrderedDict[str | None, ProjectView] = OrderedDict()
         self._views_lock = threading.Lock()
         root = self._view(request.target).root
-        logs, results = root / LOGS_FOLDER, root / ARTIFACTS_FOLDER / RUN_RESULTS
-        self.history = History(logs, journal_files(logs), target_of=lambda run: target_of_results(results, run))
+        logs, self._results = root / LOGS_FOLDER, root / ARTIFACTS_FOLDER / RUN_RESULTS
+        self.history = History(logs, journal_files(logs), target_of=lambda run: target_of_results(self._results, run))
         self._lock = threading.Lock()
         self._overviews = Overviews(lambda target: self._seen(target).shape)
         self._lags = CheckpointLags()
@@ -163,13 +163,14 @@ class ProjectData:
             "target": name,
             "targets": sorted({*seen.targets, *ran}),
             "runs": runs,
-            "problems": self._problems(seen),
+            "problems": self._problems(seen, runs),
             "has_history_since": since,
         }
 
-    def _problems(self, seen: SeenProject) -> list[str]:
+    def _problems(self, seen: SeenProject, runs: list[dict[str, Any]]) -> list[str]:
         errors = [finding_text(each) for each in sort_findings(seen.findings) if each.is_error]
-        return [text for text in (self._problem, seen.problem, *self.history.problems, *errors) if text]
+        refused = refusal_of_results(self._results, runs[0]["id"]) if runs and not errors else None
+        return [text for text in (self._problem, seen.problem, *self.history.problems, *errors, refused) if text]
 
     def _runs(self, target: str | None) -> list[dict[str, Any]]:
         live = self._overviews.live

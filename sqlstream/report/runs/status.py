@@ -105,14 +105,14 @@ def _alerts(query: QueryWithStatus, now: datetime) -> Iterator[str]:
 def _notes(query: QueryWithStatus, now: datetime) -> Iterator[str]:
     error, failure = (query.entry.get(key) for key in ("error", "last_failure"))
     if isinstance(error, Mapping):
-        yield f"{query.model} failed {_ago(query.entry['heard_at'], now)}\n{_finding(error)}"
+        yield f"{query.model} failed {_ago(query.entry['heard_at'], now)}\n{recorded_finding_text(error)}"
     elif isinstance(failure, Mapping):
         restarts = plural(query.entry.get("restarts"), "restart")
         again = f"has had {restarts}" if query.entry.get("restarts") else "has failed"
-        yield f"{query.model} {again}; its last error was\n{_finding(failure)}"
+        yield f"{query.model} {again}; its last error was\n{recorded_finding_text(failure)}"
 
 
-def _finding(finding: Mapping[str, Any]) -> str:
+def recorded_finding_text(finding: Mapping[str, Any]) -> str:
     """Returns the three lines of a finding, given as JSON."""
     place = finding.get("location")
     where = f"{place['path']}:{place['line']}:{place['column']}: " if isinstance(place, Mapping) else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sqlstream.errors import Finding
 from sqlstream.state.results.rows import ShownRows
 
 
@@ -29,7 +30,7 @@ class Replayed:
 
     `planned_at` is its current_timestamp(), and `watermark` the watermark that it used (UTC, ISO 8601), None if there
     is none. `notes` say what differs from the batch that ran. `test` is the file and the name of the unit test that was
-    written, and whether it passes.
+    written, and whether it passes. `failures` say why the batch fails: `nodes` then ends before the one that fails.
     """
 
     model: str
@@ -40,3 +41,4 @@ class Replayed:
     nodes: tuple[ReplayedNode, ...]
     notes: tuple[str, ...] = ()
     test: tuple[str, str, bool] | None = None
+    failures: tuple[Finding, ...] = ()

@@ -9,6 +9,7 @@ from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import limit_option, project_options
 from sqlstream.cli.output import DONE, FAILED, output_option, refusals_printed
 from sqlstream.cli.terminal import terminal_width
+from sqlstream.report.findings import findings_text
 from sqlstream.report.replay import replayed_json, replayed_text
 
 SHOWN_ROWS = 20
@@ -62,4 +63,7 @@ def replay(
     with refusals_printed(output, debug):
         shown = replay_batch(ReplayRequest(project, model, batch, version, limit, test))
     click.echo(replayed_json(shown) if output == "json" else replayed_text(shown, terminal_width()))
-    return DONE if shown.test is None or shown.test[2] else FAILED
+    if output != "json" and shown.failures:
+        click.echo(findings_text(shown.failures), err=True)
+    passes = shown.test is None or shown.test[2]
+    return DONE if passes and not shown.failures else FAILED

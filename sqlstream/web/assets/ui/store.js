@@ -77,6 +77,19 @@ export class Store {
     }
   }
 
+  /** Reads the problems again: a run has begun or ended. */
+  async #loadProject() {
+    const { target } = this;
+    try {
+      const project = await get("project", { target });
+      if (this.closed || target !== this.target) return;
+      this.project = project;
+      this.#tell({ project: true });
+    } catch {
+      // the connection says what is wrong
+    }
+  }
+
   #connect() {
     this.source?.close();
     clearTimeout(this.timer);
@@ -119,7 +132,9 @@ export class Store {
       return;
     }
     const began = performance.now();
+    const before = newestRun(this.overview);
     this.#tell(this.#merge(change));
+    if (newestRun(this.overview) !== before) this.#loadProject();
     performance.measure("sqlstream:update", { start: began });
     performance.clearMeasures("sqlstream:update"); // observers have it; the browser would keep all of them
   }
@@ -142,4 +157,9 @@ export class Store {
   #tell(change) {
     for (const call of [...this.listeners]) call(change);
   }
+}
+
+/** Returns the id and the life of the newest run as text. */
+function newestRun({ runs }) {
+  return runs?.length ? `${runs[0].id} ${runs[0].life}` : "";
 }

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import tracemalloc
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from sqlstream.app.ui.history_keeper import HistoryKeeper
 from sqlstream.app.ui.sample import sample_of
 from sqlstream.app.unit_tests.results import TEST_RESULTS
 from sqlstream.cli.main import main
+from sqlstream.times import utc_text
 from sqlstream.web.server.protocol import Span
 
 QUERIES = 10
@@ -40,6 +42,7 @@ def test_the_page_never_loads_spark(project: Path) -> None:
     """Each address answers in a process that has loaded neither pyspark nor py4j."""
     code = f"""
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from ui_page import page_of
 from sqlstream import ProjectRequest
@@ -208,3 +211,39 @@ def test_rows_of_committed_files_only(project: Path, tmp_path: Path) -> None:
     assert found.rows == [[1, "1"], [11, "1"], [0, "0"]]
     assert sample_of(model, None, 3).rows is None
     assert sample_of(model, "s3://bucket/out", 3).note == "the output is in s3://bucket/out, which only Spark can read"
+
+
+def test_a_refused_run_says_why(tmp_path: Path) -> None:
+    """If the newest run was refused, its errors are problems of the page, until another run begins."""
+    history = History(QUERIES, 100, 1, time.time())
+    make_history(tmp_path, history)
+    finding = {"code": "state-change", "message": "`a` has changed", "why": "its key", "fix": "undo it"}
+    error = {**finding, "severity": "error", "location": {"path": "models/a.sql", "line": 2, "column": 1}}
+    results = {
+        "metadata": {"invocation_id": "refused", "target": "local"},
+        "status": "error",
+        "findings": [error],
+        "results": [{"model": "a", "status": "pending"}],
+    }
+    lines = [
+        {"event": "run_began", "target": "local", "pid": 1, "process_start": "x"},
+        {"event": "run_ended", "succeeded": False},
+    ]
+    now = datetime.now(UTC)
+    text = "".join(
+        json.dumps({"time": utc_text(now + timedelta(seconds=second)), "invocation_id": "refused", **line}) + "\n"
+        for second, line in enumerate(lines)
+    )
+    (tmp_path / "logs/events.jsonl").write_text(text)
+    (tmp_path / "target").mkdir(exist_ok=True)
+    (tmp_path / "target/run_results.json").write_text(json.dumps(results))
+
+    with page_of(ProjectRequest(tmp_path)) as page:
+        refused = page.get("/api/project")["problems"]
+    LiveRun(tmp_path, history).begin()
+    with page_of(ProjectRequest(tmp_path)) as page:
+        later = page.get("/api/project")["problems"]
+
+    said = "models/a.sql:2:1: [state-change] `a` has changed\n  why: its key\n  fix: undo it"
+    assert refused == [f"the last run was refused before any query started:\n{said}"]
+    assert later == []
