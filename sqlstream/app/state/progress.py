@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
+from sqlstream.state.backfill.ranges import TimeRange, unread_history
+from sqlstream.state.backfill.record import BackfillRecord, RecordUnreadableError, read_record, record_path
 from sqlstream.state.batch_logs import DELTA, FILES, KAFKA
 from sqlstream.state.checkpoints import read_versions, read_versions_file
 from sqlstream.state.layout import lease_path, lock_path, query_root, version_root
@@ -60,8 +63,16 @@ class ProgressReader:
         root = self._root(model)
         position = read_position(self.files_of, root, version)
         tables = {table.full_name: table for table in self.loaded.compiled.tables_of(model.unique_id)}
-        sources = (self._source(model, source, tables) for source in position.sources)
+        record = self._backfills(root, version)
+        sources = (self._source(model, source, tables, record) for source in position.sources)
         return VersionProgress(position, tuple(sources), holder=self.holder(model, version))
+
+    def _backfills(self, root: str, version: int) -> BackfillRecord:
+        """Returns the backfills of a version, none if they cannot be read: runs report that."""
+        files, folder = self.files_of(root)
+        with suppress(RecordUnreadableError):
+            return read_record(files.read_text(record_path(folder, version)))
+        return BackfillRecord()
 
     def holder(self, model: CompiledModel, version: int) -> str | None:
         """Returns the process that has locked a version of the query of `model`, None if there is none.
@@ -82,20 +93,28 @@ class ProgressReader:
     def _root(self, model: CompiledModel) -> str:
         return query_root(self.storage, model.query_id, model.config.checkpoint)
 
-    def _source(self, model: CompiledModel, position: SourcePosition, tables: dict[str, SourceTable]) -> SourceProgress:
+    def _source(
+        self,
+        model: CompiledModel,
+        position: SourcePosition,
+        tables: dict[str, SourceTable],
+        record: BackfillRecord,
+    ) -> SourceProgress:
         use = position.use
         table = tables.get(use.table) if use is not None else None
         if table is None:
             return SourceProgress(position)
         try:
-            return SourceProgress(position, self._lag(model, position, table))
+            return SourceProgress(position, self._lag(model, position, table, record))
         except (LagUnknownError, OSError) as error:
             return SourceProgress(position, None, str(error))
 
-    def _lag(self, model: CompiledModel, position: SourcePosition, table: SourceTable) -> Lag | None:
+    def _lag(
+        self, model: CompiledModel, position: SourcePosition, table: SourceTable, record: BackfillRecord
+    ) -> Lag | None:
         path = (position.use.path if position.use is not None else None) or ""
         if position.form == FILES or (position.offset is None and format_of(table.format).is_file):
-            return self._file_lag(position, table, path)
+            return self._file_lag(position, table, path, record)
         if position.form == DELTA and "/" in path:
             files, folder = self.files_of(path)
             newest = newest_version(files.names(f"{folder}/_delta_log"))
@@ -104,13 +123,16 @@ class ProgressReader:
             return self.kafka_lag(model, table, position.offset)
         return None
 
-    def _file_lag(self, position: SourcePosition, table: SourceTable, path: str) -> Lag | None:
+    def _file_lag(self, position: SourcePosition, table: SourceTable, path: str, record: BackfillRecord) -> Lag | None:
         choice = file_choice({name: value for name, value in table.options.items() if isinstance(value, str)})
         read = {} if position.offset is None else position.read
         if choice is None or read is None or not self._has_files(path, read):
             return None
         found = files_at(plain_path("/", path), choice)
-        return None if found is None else file_lag(unread_files(found, read, choice))
+        if found is None:
+            return None
+        too_old = unread_history(found, read, choice, TimeRange(), record.histories(position.key))
+        return file_lag(unread_files(found, read, choice), len(too_old))
 
     def _has_files(self, path: str, read: Mapping[str, int]) -> bool:
         """Returns whether `path` is on this machine: what was `read` there decides, otherwise the target."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlstream.report.numbers import bytes_text, count_text, plural
 from sqlstream.report.runs.query_table import time_text
-from sqlstream.report.runs.spans import long_seconds_text, utc_text
+from sqlstream.report.runs.spans import epoch_text, long_seconds_text
 from sqlstream.report.table import fit_table
 from sqlstream.state.batch_logs import DELTA, FILES, KAFKA
 from sqlstream.state.progress.lag import FileLag, Lag, VersionLag
@@ -60,7 +60,7 @@ def _version_lines(query: QueryProgress, version: VersionProgress, now: datetime
     if position.watermark_ms is not None:
         at = position.watermark_ms / 1000
         behind = long_seconds_text(max(now.timestamp() - at, 0.0))
-        yield f"watermark {time_text(utc_text(at))} UTC, {behind} behind the current time{_beside(query, version)}"
+        yield f"watermark {time_text(epoch_text(at))} UTC, {behind} behind the current time{_beside(query, version)}"
     if position.problem:
         yield position.problem
     if version.sources:
@@ -126,7 +126,8 @@ def lag_text(lag: Lag | None) -> str:
     if lag is None:
         return "-"
     if isinstance(lag, FileLag):
-        return plural(lag.files, "file") + (f", {bytes_text(lag.bytes)}" if lag.files else "")
+        too_old = f", {lag.too_old:,} too old" if lag.too_old else ""
+        return plural(lag.files, "file") + (f", {bytes_text(lag.bytes)}" if lag.files else "") + too_old
     return plural(lag.versions, "version") if isinstance(lag, VersionLag) else plural(lag.records, "record")
 
 
@@ -156,9 +157,9 @@ def _version_json(version: VersionProgress, now: datetime) -> Mapping[str, Any]:
         "holder": version.holder,
         "since": position.since,
         "committed_batch": position.batch,
-        "committed_at": None if position.committed_at is None else utc_text(position.committed_at),
+        "committed_at": None if position.committed_at is None else epoch_text(position.committed_at),
         "open_batch": position.open_batch,
-        "watermark": None if watermark is None else utc_text(watermark),
+        "watermark": None if watermark is None else epoch_text(watermark),
         "watermark_behind_seconds": None if watermark is None else max(round(now.timestamp() - watermark), 0),
         "problem": position.problem,
         "sources": [_source_json(source) for source in version.sources],

@@ -25,7 +25,7 @@ def since_text(time: str, now: datetime) -> str:
         return "some time"
 
 
-def utc_text(seconds: float) -> str:
+def epoch_text(seconds: float) -> str:
     """Returns seconds since 1970 as an ISO 8601 time in UTC with seconds, and the plain number for years above 9999."""
     try:
         return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

@@ -14,10 +14,13 @@ PartitionOffsets = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True)
 class FileLag:
-    """The files that were not read yet, and their bytes."""
+    """The files that were not read yet, and their bytes. `too_old` counts the files that the stream will never read,
+    because they are older than `maxFileAge`, and that no backfill has written.
+    """
 
     files: int
     bytes: int
+    too_old: int = 0
 
 
 @dataclass(frozen=True)
@@ -40,10 +43,10 @@ class RecordLag:
 Lag = FileLag | VersionLag | RecordLag
 
 
-def file_lag(files: Iterable[StoredFile]) -> FileLag:
+def file_lag(files: Iterable[StoredFile], too_old: int = 0) -> FileLag:
     """Returns the lag of a source that has not read `files`."""
     sizes = [file.size for file in files]
-    return FileLag(len(sizes), sum(sizes))
+    return FileLag(len(sizes), sum(sizes), too_old)
 
 
 def delta_lag(offset: Mapping[str, Any], newest: int) -> VersionLag:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from sqlstream.app.state.source_files import files_at
 from sqlstream.app.status import read_status
 from sqlstream.cli.main import main
 from sqlstream.spark.storage.file_lock import file_lock
+from sqlstream.state.backfill.record import Backfill, BackfillRecord, HistoryFile, SourceHistory
 from sqlstream.state.progress.lag import FileLag
 from sqlstream.state.progress.progress import QueryProgress
 from sqlstream.state.progress.source_files import FileChoice
@@ -65,6 +67,21 @@ def test_a_source_without_new_files_has_no_lag(project: Path) -> None:
     (project / "in").rename(project / "moved")
 
     assert [source.lag for source in progress(project)["plain"].versions[0].sources] == [None]
+
+
+def test_a_file_that_is_too_old(project: Path) -> None:
+    """A file older than `maxFileAge` is not in the lag, and is counted on its own, until a backfill has written it."""
+    old = project / "in/orders/old.json"
+    shutil.copy(project / "in/orders/1.json", old)
+    os.utime(old, (1_600_000_000, 1_600_000_000))
+    (source,) = progress(project)["plain"].versions[0].sources
+    assert source.lag == FileLag(0, 0, 1)
+
+    history = SourceHistory("shop.orders", "files", (HistoryFile(f"file://{old}", 1_600_000_000_000),))
+    record = BackfillRecord((Backfill(1, "2024-01-01T00:00:00Z", None, None, {source.position.key: history}),))
+    (project / "store/queries/plain/v1/backfills.json").write_text(record.to_json())
+
+    assert [source.lag for source in progress(project)["plain"].versions[0].sources] == [FileLag(0, 0)]
 
 
 def test_a_batch_that_was_not_committed(project: Path) -> None:

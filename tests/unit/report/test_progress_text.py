@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sqlstream.report.runs.progress import lag_text, offset_text, progress_json, progress_texts
-from sqlstream.report.runs.spans import long_seconds_text, since_text, utc_text
+from sqlstream.report.runs.spans import epoch_text, long_seconds_text, since_text
 from sqlstream.report.runs.status import status_text
 from sqlstream.state.ledger import SourceUse
 from sqlstream.state.progress.lag import FileLag, Lag, RecordLag, VersionLag
@@ -145,7 +145,7 @@ def test_json() -> None:
             "form": "files",
             "offset": {"logOffset": 3},
             "files_read": 1,
-            "lag": {"files": 1, "bytes": 20},
+            "lag": {"files": 1, "bytes": 20, "too_old": 0},
             "problem": None,
         }
     ]
@@ -162,4 +162,4 @@ def test_spans() -> None:
     """Long times are in days, and times that cannot be read or shown have a text, too."""
     assert [long_seconds_text(seconds) for seconds in (5, 90, 3 * 86400)] == ["5 s", "1 min 30 s", "3 days"]
     assert since_text("nonsense", NOW) == "some time"
-    assert utc_text(10.0**15) == "1000000000000000"
+    assert epoch_text(10.0**15) == "1000000000000000"
