@@ -10,7 +10,6 @@ from sqlstream.app.loading.load import Loaded
 from sqlstream.app.planning.beside import ParallelQueries
 from sqlstream.app.planning.sql_judge import sql_judge
 from sqlstream.app.request import RunRequest
-from sqlstream.app.running.backfilled import check_backfilled
 from sqlstream.app.running.output_checks import OutputCheck
 from sqlstream.app.running.places import place_of_output
 from sqlstream.app.running.session import storage_base
@@ -29,6 +28,7 @@ from sqlstream.spark.storage.query_locks import QueryLocks, query_in_use
 from sqlstream.spark.storage.storage import Storage, storage_for, storage_problems
 from sqlstream.state.backfill.record import BackfillRecord, RecordUnreadableError, read_record, record_path
 from sqlstream.state.backfill.refusals import unfinished, unreadable_record
+from sqlstream.state.backfill.rereads import check_backfilled
 from sqlstream.state.checkpoints import read_checkpoint, read_versions_file
 from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import checkpoint_path, query_root, version_root
