@@ -28,8 +28,8 @@ from sqlstream.state.results.rows import ShownRows
 
 
 class PastQuery:
-    """The query of `present` as the ledger has it. A batch that has not ended (`has_ended`) has the SQL of the project:
-    the next run repeats it so. Streams are analyzed when they are first needed.
+    """The query of `present` as the ledger has it, for a batch that `has_ended`. Another batch has the SQL of the
+    project, with which the next run repeats it. Streams are analyzed when they are first needed.
 
     Raises: FindingsError, if the project does not have the query that ran, or Spark refuses it.
     """
