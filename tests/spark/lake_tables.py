@@ -18,6 +18,12 @@ SINKS = "sinks:\n" + "".join(
     f"  - {{name: {each}, format: {each}, path: '{{{{ model.name }}}}'}}\n" for each in FORMATS
 )
 
+RAW_TABLE = """  - name: lake
+    tables:
+      - {name: raw, format: delta, path: store/raw, schema: id int, options: {startingVersion: 0}}
+"""
+"""The source `lake.raw` in sources.yml: the output `raw` of another query."""
+
 SETTINGS = {
     EXTENSIONS: ",".join(CONNECTORS[each].settings[EXTENSIONS] for each in FORMATS),
     SESSION_CATALOG: CONNECTORS["delta"].settings[SESSION_CATALOG],

@@ -6,18 +6,12 @@ import os
 
 import pytest
 from conftest import ProjectFolder
-from lake_tables import SINKS
+from lake_tables import RAW_TABLE, SINKS
 
 from sqlstream import ProjectRequest
 from sqlstream.app.replaying.replay_batch import ReplayRequest, replay_batch
 
 pytestmark = pytest.mark.smoke
-
-TABLE = """
-  - name: lake
-    tables:
-      - {name: raw, format: delta, path: store/raw, schema: id int, options: {startingVersion: 0}}
-"""
 
 
 def replayed(folder: ProjectFolder, batch: int) -> list[tuple[str, list[object]]]:
@@ -32,7 +26,7 @@ def test_a_batch_has_its_versions_only(folder: ProjectFolder) -> None:
     folder.write(
         {
             "sinks.yml": SINKS,
-            "sources.yml": (folder.root / "sources.yml").read_text() + TABLE.lstrip("\n"),
+            "sources.yml": (folder.root / "sources.yml").read_text() + RAW_TABLE,
             "models/raw.sql": "{{ config(sink='delta') }} select id from {{ source('shop', 'orders') }}",
             "models/copy.sql": "{{ config(sink='delta') }} select id from {{ source('lake', 'raw') }} where id > 0",
         }

@@ -6,7 +6,7 @@ import os
 
 import pytest
 from conftest import ProjectFolder
-from lake_tables import SINKS
+from lake_tables import RAW_TABLE, SINKS
 
 from sqlstream import ProjectRequest
 from sqlstream.app.request import Selection
@@ -15,12 +15,6 @@ from sqlstream.state.progress.lag import Lag, VersionLag
 from sqlstream.state.runs.events import AlertChanged, RunEvent
 
 pytestmark = pytest.mark.smoke
-
-TABLE = """
-  - name: lake
-    tables:
-      - {name: raw, format: delta, path: store/raw, schema: id int, options: {startingVersion: 0}}
-"""
 
 
 def lag(folder: ProjectFolder) -> Lag | None:
@@ -36,7 +30,7 @@ def test_the_lag_of_delta(folder: ProjectFolder) -> None:
     folder.write(
         {
             "sinks.yml": SINKS,
-            "sources.yml": (folder.root / "sources.yml").read_text() + TABLE.lstrip("\n"),
+            "sources.yml": (folder.root / "sources.yml").read_text() + RAW_TABLE,
             "models/raw.sql": "{{ config(sink='delta') }} select id from {{ source('shop', 'orders') }}",
             "models/copy.sql": "{{ config(sink='delta') }} select id from {{ source('lake', 'raw') }}",
         }
@@ -58,7 +52,7 @@ def test_a_lag_is_raised_and_resolved(folder: ProjectFolder) -> None:
         {
             "sinks.yml": SINKS,
             "sources.yml": (folder.root / "sources.yml").read_text()
-            + TABLE.lstrip("\n").replace("startingVersion: 0", "startingVersion: 0, maxFilesPerTrigger: 1"),
+            + RAW_TABLE.replace("startingVersion: 0", "startingVersion: 0, maxFilesPerTrigger: 1"),
             "models/raw.sql": "{{ config(sink='delta') }} select id from {{ source('shop', 'orders') }}",
             "models/copy.sql": "{{ config(sink='delta', trigger='3 seconds', alerts={'lag_over': {'versions': 1}}) }} "
             "select id from {{ source('lake', 'raw') }}",

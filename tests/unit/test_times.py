@@ -8,7 +8,7 @@ from sqlstream.times import utc_now, utc_text
 
 
 def test_a_time_of_another_zone_is_utc() -> None:
-    """The text is UTC with milliseconds, whatever the zone of the time is."""
+    """The text of a time in any zone is UTC with milliseconds."""
     paris = timezone(timedelta(hours=1))
 
     assert utc_text(datetime(2026, 11, 25, 9, 30, 0, 1500, paris)) == "2026-11-25T08:30:00.001Z"

@@ -72,7 +72,7 @@ class HistoryFinder:
 
     def _files(self, source: SourcePosition, table: SourceTable) -> list[SourceHistory]:
         """Returns the files that are too old for the stream (`maxFileAge`)."""
-        choice = file_choice({name: value for name, value in table.options.items() if isinstance(value, str)})
+        choice = file_choice(table.options)
         path = source.use.path if source.use is not None else None
         storage, folder = storage_for(path or "", self.runtime.session)
         if choice is None or source.read is None or path is None or not isinstance(storage, LocalStorage):

@@ -21,7 +21,7 @@ from sqlstream.project.wording import quoted_list
 from sqlstream.spark.replaying.copies import StoredCheckpoint
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.storage import Storage, storage_for, storage_problems
-from sqlstream.state.backfill.record import RecordUnreadableError, read_record, record_path
+from sqlstream.state.backfill.record import readable_record, record_path
 from sqlstream.state.batch_logs import watermark_of
 from sqlstream.state.ledger import Ledger
 from sqlstream.state.plan import CheckpointState
@@ -110,10 +110,7 @@ def _until_failure(nodes: Iterator[ReplayedNode]) -> tuple[tuple[ReplayedNode, .
 def _check_stream(query: StoredQuery, number: int, place: tuple[Storage, str]) -> None:
     """Raises: FindingsError if the batch is one of a backfill, whose files are in no log of the stream."""
     storage, root = place
-    try:
-        record = read_record(storage.read_text(record_path(root, query.state.version)))
-    except RecordUnreadableError:
-        return  # runs report it
+    record = readable_record(storage.read_text(record_path(root, query.state.version)))
     if any(entry.batch == number for entry in record.entries):
         raise FindingsError([backfill_batch(query.model.name, number, query.model.file.location)])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
 from sqlstream.state.backfill.ranges import TimeRange, unread_history
-from sqlstream.state.backfill.record import BackfillRecord, RecordUnreadableError, read_record, record_path
+from sqlstream.state.backfill.record import BackfillRecord, readable_record, record_path
 from sqlstream.state.batch_logs import DELTA, FILES, KAFKA
 from sqlstream.state.checkpoints import read_versions, read_versions_file
 from sqlstream.state.layout import lease_path, lock_path, query_root, version_root
@@ -63,16 +62,10 @@ class ProgressReader:
         root = self._root(model)
         position = read_position(self.files_of, root, version)
         tables = {table.full_name: table for table in self.loaded.compiled.tables_of(model.unique_id)}
-        record = self._backfills(root, version)
+        files, folder = self.files_of(root)
+        record = readable_record(files.read_text(record_path(folder, version)))
         sources = (self._source(model, source, tables, record) for source in position.sources)
         return VersionProgress(position, tuple(sources), holder=self.holder(model, version))
-
-    def _backfills(self, root: str, version: int) -> BackfillRecord:
-        """Returns the backfills of a version, none if they cannot be read: runs report that."""
-        files, folder = self.files_of(root)
-        with suppress(RecordUnreadableError):
-            return read_record(files.read_text(record_path(folder, version)))
-        return BackfillRecord()
 
     def holder(self, model: CompiledModel, version: int) -> str | None:
         """Returns the process that has locked a version of the query of `model`, None if there is none.
@@ -124,7 +117,7 @@ class ProgressReader:
         return None
 
     def _file_lag(self, position: SourcePosition, table: SourceTable, path: str, record: BackfillRecord) -> Lag | None:
-        choice = file_choice({name: value for name, value in table.options.items() if isinstance(value, str)})
+        choice = file_choice(table.options)
         read = {} if position.offset is None else position.read
         if choice is None or read is None or not self._has_files(path, read):
             return None

@@ -86,6 +86,14 @@ def record_path(root: str, version: int) -> str:
     return f"{version_root(root, version)}/{RECORD_NAME}"
 
 
+def readable_record(text: str | None) -> BackfillRecord:
+    """Returns the record in `text`, an empty one if it cannot be read: runs report that."""
+    try:
+        return read_record(text)
+    except RecordUnreadableError:
+        return BackfillRecord()
+
+
 def read_record(text: str | None) -> BackfillRecord:
     """Returns the record in `text`, an empty one for None. Raises: RecordUnreadableError."""
     if text is None:

@@ -29,7 +29,7 @@ def check_backfilled(
         table = tables.get(source.use.table) if source.use is not None else None
         if table is None or source.read is None:
             continue
-        choice = file_choice({name: value for name, value in table.options.items() if isinstance(value, str)})
+        choice = file_choice(table.options)
         again = [] if choice is None else read_again(record.histories(source.key), source.read, choice)
         if again:
             findings.append(written_by_backfill(model.name, table.full_name, again, model.file.location))

@@ -34,9 +34,11 @@ class FileChoice:
     oldest_age_ms: int | None = 7 * _UNITS_MS["d"]
 
 
-def file_choice(options: Mapping[str, str]) -> FileChoice | None:
-    """Returns what the `options` of a source choose. None if an option is set that only Spark can apply."""
-    given = {name.lower(): value for name, value in options.items()}
+def file_choice(options: Mapping[str, object]) -> FileChoice | None:
+    """Returns what the `options` of a source choose, of which secrets have no part. None if an option is set that only
+    Spark can apply.
+    """
+    given = {name.lower(): value for name, value in options.items() if isinstance(value, str)}
     pattern = given.get("pathglobfilter")
     age = _DURATION.fullmatch(given.get("maxfileage", _DEFAULT_AGE))
     if given.keys() & _NOT_FOLLOWED or age is None or (pattern is not None and re.search(r"[][{}\\]", pattern)):
