@@ -100,9 +100,10 @@ faults: .venv/ready
 registry: .venv/ready
 	SQLSTREAM_REGISTRY=apicurio $(BIN)/python -m pytest -n 0 tests/spark/test_kafka_avro.py
 
-# Starts Kafka, PostgreSQL and MariaDB on loopback, prints their addresses, and stops them on Ctrl-C.
+# Starts servers on loopback, prints their addresses, and stops them on Ctrl-C: Kafka and the databases that are installed,
+# or those in SERVICES="kafka postgres mariadb".
 services: .venv/ready
-	$(BIN)/python tests/services/run_services.py
+	$(BIN)/python tests/services/run_services.py $(SERVICES)
 
 # Rows per second from Kafka into PostgreSQL and Parquet, beside scripts written by hand; takes half an hour.
 bench-connectors: .venv/ready

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlstream.app.compile import CompileOutput, choose
 from sqlstream.app.loading.artifacts import write_compiled
 from sqlstream.app.loading.load import try_load
@@ -27,25 +29,29 @@ def check_models(request: ProjectRequest, selection: Selection = EVERYTHING) -> 
     errors = selected_errors(attempt, compiled.loaded, compiled.nodes)
     if not errors:
         write_compiled(compiled.loaded, compiled.models)
-    version = _ask(request, errors, compiled)
+    version, found = _ask(request, errors, compiled)
     if attempt.errors:
         request.notify(unselected_errors_line(len(attempt.errors)))
-    return compiled, version
+    return replace(compiled, findings=(*compiled.findings, *found)), version
 
 
-def _ask(request: ProjectRequest, errors: tuple[Finding, ...], compiled: CompileOutput) -> str:
-    """Returns Spark's version. Raises: FindingsError, KeyboardInterrupt."""
+def _ask(
+    request: ProjectRequest, errors: tuple[Finding, ...], compiled: CompileOutput
+) -> tuple[str, tuple[Finding, ...]]:
+    """Returns Spark's version, and warnings about servers. Raises: FindingsError, KeyboardInterrupt."""
     from sqlstream.app.running.check import ask_session  # loads pyspark
 
     findings = (*errors, *compiled.findings)
     with stop_signals() as signals:
         try:
-            version, refusals = ask_session(compiled.loaded, compiled.models, request.env, request.notify, signals)
+            version, refusals, found = ask_session(
+                compiled.loaded, compiled.models, request.env, request.notify, signals
+            )
         except FindingsError as error:
             raise FindingsError((*findings, *error.findings)) from error
         except StopRequestedError as error:
             raise KeyboardInterrupt from error
     refused = unexplained(compiled.loaded.compiled, errors, refusals)
-    if errors or refused:
-        raise FindingsError((*findings, *refused))
-    return version
+    if errors or refused or any(finding.is_error for finding in found):
+        raise FindingsError((*findings, *refused, *found))
+    return version, found

@@ -6,9 +6,9 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,8 @@ class Check:
     fix: str = ""
 
 
-def debug(request: ProjectRequest, start_spark: Callable[[Loaded], str] | None = None) -> Iterator[Check]:
-    """Yields each check when it is done. `start_spark` starts and stops a session and returns Spark's version."""
+def debug(request: ProjectRequest) -> Iterator[Check]:
+    """Yields each check when it is done. Starts Spark, which asks the servers of the project."""
     yield Check("sqlstream", True, __version__)
     yield Check("Python", True, f"{sys.version.split()[0]} ({sys.executable})")
     pyspark = _pyspark(request.spark_version())
@@ -57,8 +57,8 @@ def debug(request: ProjectRequest, start_spark: Callable[[Loaded], str] | None =
     yield from _write_access(loaded)
     if java.ok and pyspark.ok:
         yield Check("archive", True, _class_archive(request.env))
-    if java.ok and pyspark.ok and start_spark is not None and project.target.remote is None:
-        yield from _spark(loaded, start_spark)
+    if java.ok and pyspark.ok and project.target.remote is None:
+        yield from _spark(loaded, request.env)
 
 
 def _class_archive(env: Mapping[str, str]) -> str:
@@ -127,19 +127,31 @@ def _user() -> str:
     return os.environ.get("USER", "this user")
 
 
-def _spark(loaded: Loaded, start_spark: Callable[[Loaded], str]) -> Iterator[Check]:
-    """Yields the checks of the jars and of Spark, which does not start without them."""
+def _spark(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Check]:
+    """Yields the checks of the jars, of Spark, which does not start without them, and of the project's servers."""
+    from sqlstream.app.running.jars import session_connectors  # loads pyspark
+    from sqlstream.app.running.session import brief_session
+    from sqlstream.spark.running.connections import ask_servers, servers_of
+
     packages = ", ".join(loaded.compiled.project.target.packages)
     jars = ", ".join([*needed_connectors(loaded.compiled), *loaded.compiled.project.target.packages])
-    began = time.monotonic()
+    secrets, began = Secrets(env), time.monotonic()
     try:
-        version = start_spark(loaded)
+        connectors = session_connectors(loaded, secrets, env, silent)
+        with brief_session(loaded, secrets, connectors) as runtime:
+            seconds = time.monotonic() - began
+            answers = list(ask_servers(list(servers_of(loaded.compiled, runtime.session, secrets))))
     except FindingsError as error:
         yield from (_from_finding(_failed(finding, packages), finding) for finding in error.findings)
         return
     if jars:
         yield Check("connectors", True, jars)
-    yield Check("Spark", True, f"{version} starts and stops in {time.monotonic() - began:.1f} s")
+    yield Check("Spark", True, f"{runtime.version} starts in {seconds:.1f} s")
+    for server, answer in answers:
+        if isinstance(answer, Finding):
+            yield replace(_from_finding(server.kind, answer), ok=False)
+        else:
+            yield Check(server.kind, True, f"{server.location}: {server.what}: {answer}")
 
 
 def _failed(finding: Finding, packages: str) -> str:
@@ -163,13 +175,3 @@ def _open_sink(loaded: Loaded, secrets: Secrets) -> AbstractContextManager[Any]:
     from sqlstream.app.running.observers.own_rows import writing_alerts  # loads pyspark
 
     return writing_alerts(loaded, secrets)
-
-
-def session_version(loaded: Loaded) -> str:
-    """Starts Spark for the project's target, stops it, and returns its version. Raises: FindingsError."""
-    from sqlstream.app.running.jars import session_connectors  # loads pyspark
-    from sqlstream.app.running.session import brief_session
-
-    secrets = Secrets(dict(os.environ))
-    with brief_session(loaded, secrets, session_connectors(loaded, secrets, os.environ, silent)) as runtime:
-        return runtime.version

@@ -14,7 +14,7 @@ from sqlstream.project.messages.pinned import PinnedSchema, pinned_path, pinned_
 from sqlstream.project.types.types import DataType, Struct
 from sqlstream.project.values import SourceTable
 from sqlstream.report.numbers import plural
-from sqlstream.spark.connectors.schema_registry import RegistryClient, RegistryError
+from sqlstream.spark.connectors.schema_registry import RegistryError, registry_client
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.results.source_columns import InferredColumn, SourceColumns
 
@@ -27,7 +27,7 @@ def pin_schemas(
     Versions that the registry no longer has stay in the files: a topic can still have messages with them. Raises:
     FindingsError.
     """
-    client = _client(table, registry, secrets)
+    client = registry_client(registry, table.places.get("schema_registry", table.location), secrets)
     root = loaded.compiled.project.root
     for subject in registry.subjects:
         try:
@@ -37,19 +37,6 @@ def pin_schemas(
         _write(root, subject, found, notify)
     columns = _columns(root, table, registry.subject) if registry.subject else ()
     return SourceColumns(table.full_name, "avro", columns, 0, 0, 0, is_fixed=True, replaces=None, indent=0)
-
-
-def _client(table: SourceTable, registry: SchemaRegistry, secrets: Secrets) -> RegistryClient:
-    values = {
-        "url": registry.url,
-        "username": registry.username,
-        "password": registry.password,
-        "token": registry.token,
-    }
-    missing = secrets.missing(values, table.places.get("schema_registry", table.location))
-    if missing:
-        raise FindingsError(missing)
-    return RegistryClient(**secrets.resolve_all(values))
 
 
 def _write(root: Path, subject: str, found: list[PinnedSchema], notify: Callable[[str], None]) -> None:

@@ -10,8 +10,10 @@ from sqlstream.app.running.session import brief_session, check_java, check_targe
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.refusals import SparkRefusal
+from sqlstream.errors import Finding
 from sqlstream.report.numbers import plural
 from sqlstream.spark.running.check import check_with_spark
+from sqlstream.spark.running.connections import ask_servers, servers_of
 from sqlstream.spark.secrets import Secrets
 
 
@@ -21,8 +23,8 @@ def ask_session(
     env: Mapping[str, str],
     notify: Callable[[str], None],
     signals: StopSignals,
-) -> tuple[str, tuple[SparkRefusal, ...]]:
-    """Returns Spark's version, and what Spark refuses in `models` and everything upstream.
+) -> tuple[str, tuple[SparkRefusal, ...], tuple[Finding, ...]]:
+    """Returns Spark's version, what Spark refuses in `models` and everything upstream, and what their servers lack.
 
     Raises: FindingsError if Spark cannot start; StopRequestedError.
     """
@@ -33,4 +35,11 @@ def ask_session(
     notify(f"Starting Spark to check {plural(len(models), 'model')}, without data")
     with brief_session(loaded, secrets, connectors) as runtime:  # its warehouse is not in the target's storage
         signals.install()
-        return runtime.version, check_with_spark(loaded.compiled, models, runtime, secrets, signals.check)
+        refusals = check_with_spark(loaded.compiled, models, runtime, secrets, signals.check)
+        nodes = {node for model in models for node in (model.unique_id, *loaded.compiled.upstream(model.unique_id))}
+        reported = {refusal.finding.location for refusal in refusals}
+        servers = servers_of(loaded.compiled, runtime.session, secrets, nodes)
+        answers = ask_servers([server for server in servers if server.kind != "registry"])  # a run asks no registry
+        # Spark's check has reported the secrets of sources that are not set, and needs none of sinks
+        found = [each for _, each in answers if isinstance(each, Finding) and each.code != "missing-env-var"]
+        return runtime.version, refusals, tuple(each for each in found if each.location not in reported)

@@ -10,7 +10,7 @@ from dataclasses import asdict
 import click
 
 from sqlstream.app.debug import debug as debug_project
-from sqlstream.app.debug import session_version, try_alerts
+from sqlstream.app.debug import try_alerts
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import project_options
@@ -35,7 +35,7 @@ def debug(
     class_archive: str | None,
     alerts: bool,
 ) -> int:
-    """Check Python, Java, Spark, the project, its target, secrets, packages and write access.
+    """Check Python, Java, Spark, the project, its target, secrets, packages, write access, and the servers it names.
 
     Each line shows OK, or what is missing and how to fix it.
     """
@@ -48,7 +48,7 @@ def debug(
             raise UsageError("--class-archive prints text only; remove --output json")
         return _build_archive() if class_archive == "build" else _remove_archives()
     checks = []
-    for check in try_alerts(project) if alerts else debug_project(project, session_version):
+    for check in try_alerts(project) if alerts else debug_project(project):
         checks.append(check)
         if output == "text":
             click.echo(check_text(check.name, check.ok, check.found, check.fix))

@@ -45,10 +45,11 @@ class Dialect:
     None if the database has none. `staging` is the start of the statement that creates a staging table. `insert_new` is
     the start of an INSERT that ignores an existing key, and `ignore` is its end. `session` sets up a session: a
     statement waits a minute for a lock. `driver` is the class of the JDBC driver, `bulk_options` are its options for
-    writing many rows at once. `unique_columns` returns the query for the unique indexes of a table: a row with the name
-    of the index for each column. `drop_unique` returns the statement that drops a unique index, None if `on_conflict`
-    only replaces rows with the same key: in MySQL it does so for every unique index. `longest_name` is the number of
-    bytes after which the database cuts a name without an error, 0 if it does not.
+    writing many rows at once, `timeouts` those with which a connection gives up in seconds. `unique_columns` returns
+    the query for the unique indexes of a table: a row with the name of the index for each column. `drop_unique` returns
+    the statement that drops a unique index, None if `on_conflict` only replaces rows with the same key: in MySQL it
+    does so for every unique index. `longest_name` is the number of bytes after which the database cuts a name without
+    an error, 0 if it does not.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Dialect:
     driver: str = ""
     unique_columns: Callable[[str], str] = str
     bulk_options: Mapping[str, str] = field(default_factory=dict)
+    timeouts: Mapping[str, str] = field(default_factory=dict)
     drop_unique: Callable[[str, str], str] | None = None
     longest_name: int = 0
 

@@ -122,6 +122,7 @@ MARIADB = Dialect(
     unique_columns=_unique_columns,
     session="SET SESSION lock_wait_timeout = 60, innodb_lock_wait_timeout = 60, time_zone = '+00:00'",
     bulk_options={"useBulkStmts": "true", "tcpKeepAlive": "true", "sessionVariables": _SPARK_QUOTES},
+    timeouts={"connectTimeout": "10000", "socketTimeout": "20000"},
 )
 
 MYSQL = replace(

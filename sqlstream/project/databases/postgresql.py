@@ -80,4 +80,5 @@ POSTGRESQL = Dialect(
     longest_name=63,
     session="SET lock_timeout = '60s'",
     bulk_options={"reWriteBatchedInserts": "true", "tcpKeepAlive": "true", "ApplicationName": "sqlstream"},
+    timeouts={"connectTimeout": "10", "loginTimeout": "15", "socketTimeout": "20"},
 )

@@ -15,7 +15,11 @@ from http.client import HTTPException
 from typing import Any
 from urllib.parse import quote
 
+from sqlstream.errors import FindingsError
+from sqlstream.location import Location
+from sqlstream.project.messages.message_format import SchemaRegistry
 from sqlstream.project.messages.pinned import PinnedSchema
+from sqlstream.spark.secrets import Secrets
 
 TIMEOUT_SECONDS = 30.0
 """How long a registry can send nothing."""
@@ -42,10 +46,14 @@ class RegistryClient:
 
         Schemas that refer to others contain these. Raises: RegistryError.
         """
+        return [self._version(subject, number) for number in self.version_numbers(subject)]
+
+    def version_numbers(self, subject: str) -> list[object]:
+        """Returns the numbers of all versions of a subject, also of deleted ones. Raises: RegistryError."""
         numbers = self._get(f"/subjects/{quote(subject, safe='')}/versions?deleted=true")
         if not isinstance(numbers, list):
-            raise RegistryError(f"{self._shown} returns no list of versions")
-        return [self._version(subject, number) for number in numbers]
+            raise RegistryError(f"{self.shown} returns no list of versions")
+        return numbers
 
     def _version(self, subject: str, number: object) -> PinnedSchema:
         found = self._entry(subject, number)
@@ -55,7 +63,7 @@ class RegistryClient:
             schema = _inlined(json.loads(found["schema"]), self._named(found), set())
             return PinnedSchema(int(found["version"]), int(found["id"]), json.dumps(schema))
         except (KeyError, TypeError, ValueError) as error:
-            raise RegistryError(f"{self._shown} returns an invalid schema for version {number} of {subject}") from error
+            raise RegistryError(f"{self.shown} returns an invalid schema for version {number} of {subject}") from error
 
     def _named(self, entry: Mapping[str, Any]) -> dict[str, object]:
         """Returns the schemas that another one refers to, by name."""
@@ -68,7 +76,7 @@ class RegistryClient:
     def _entry(self, subject: str, number: object) -> Mapping[str, Any]:
         found = self._get(f"/subjects/{quote(subject, safe='')}/versions/{number}?deleted=true")
         if not isinstance(found, dict) or not {"id", "version", "schema"} <= found.keys():
-            raise RegistryError(f"{self._shown} returns no schema for version {number} of {subject}")
+            raise RegistryError(f"{self.shown} returns no schema for version {number} of {subject}")
         return found
 
     def _get(self, path: str) -> object:
@@ -82,19 +90,28 @@ class RegistryClient:
             with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:  # noqa: S310 - the user's own address
                 return json.load(response)
         except urllib.error.HTTPError as error:
-            raise RegistryError(f"{self._shown}: HTTP {error.code} {error.reason}") from error
+            raise RegistryError(f"{self.shown}: HTTP {error.code} {error.reason}") from error
         except HTTPException as error:  # its message can contain a password that is in the address
-            raise RegistryError(f"{self._shown}: {type(error).__name__}") from None
+            raise RegistryError(f"{self.shown}: {type(error).__name__}") from None
         except (OSError, ValueError) as error:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
-            raise RegistryError(f"{self._shown}: {getattr(reason, 'strerror', None) or reason}") from error
+            raise RegistryError(f"{self.shown}: {getattr(reason, 'strerror', None) or reason}") from error
 
     @property
-    def _shown(self) -> str:
+    def shown(self) -> str:
         """The address without a user or password in it."""
         scheme, mark, rest = self.url.partition("://")
         host, slash, path = rest.partition("/")
         return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
+
+
+def registry_client(registry: SchemaRegistry, location: Location, secrets: Secrets) -> RegistryClient:
+    """Returns the client of a registry, which is declared at `location`. Raises: FindingsError for an unset secret."""
+    values = {name: getattr(registry, name) for name in ("url", "username", "password", "token")}
+    missing = secrets.missing(values, location)
+    if missing:
+        raise FindingsError(missing)
+    return RegistryClient(**secrets.resolve_all(values))
 
 
 def _inlined(schema: object, named: Mapping[str, object], defined: set[str], namespace: str = "") -> object:

@@ -1,15 +1,17 @@
-"""The offsets and the times of records in Kafka topics, asked with the client that Spark's connector brings."""
+"""Kafka's topics, and the offsets and times of their records, asked with the client that Spark's connector brings."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from sqlstream.spark.jvm.gateway import java_class
+from sqlstream.spark.jvm.gateway import JVM_ERRORS, java_class
 
 TIMEOUT_SECONDS = 15
 """The time that each question to the brokers may take."""
@@ -75,14 +77,53 @@ def newest_record_ms(session: SparkSession, options: Mapping[str, str]) -> int |
     asked = java_class(session, "java.util.HashMap")()
     for topic, number in partitions:
         asked.put(java.partition(topic, number), latest)
-    settings = java.map({**_client_settings(options), **dict.fromkeys(_TIMEOUTS, str(TIMEOUT_SECONDS * 1000))})
-    admin = java_class(session, "org.apache.kafka.clients.admin.AdminClient").create(settings)
-    try:
+    with _admin(java, options) as admin:
         found = admin.listOffsets(asked).all().get()
         times = [int(entry.getValue().timestamp()) for entry in found.entrySet()]
-    finally:
-        admin.close()
     return max((time for time in times if time >= 0), default=None)
+
+
+@dataclass(frozen=True)
+class FoundTopics:
+    """The partitions of each topic that a source or sink names (0: it does not exist), and some other topics if one
+    does not exist. `creates_topics`: the broker creates a topic at its first record, None if it does not say.
+    """
+
+    topics: Mapping[str, int]
+    others: tuple[str, ...] = ()
+    creates_topics: bool | None = None
+
+
+def describe_topics(session: SparkSession, options: Mapping[str, str]) -> FoundTopics:
+    """Returns what the brokers say about the topics of a source or sink with these `options`.
+
+    Creates no topic. Raises: Spark's errors.
+    """
+    java, names = _Java(session), {name.lower(): value for name, value in options.items()}
+    listed = ",".join(names.get(option, "") for option in ("subscribe", "topic")).split(",")
+    assigned: Iterable[str] = json.loads(names.get("assign", "{}"))
+    with _consumer(
+        java, {**options, **{_PREFIX + name: str(TIMEOUT_SECONDS * 1000) for name in _TIMEOUTS}}
+    ) as consumer:
+        found = Counter(topic for topic, _ in _subscribed(java, consumer, names) if "subscribepattern" in names)
+        for topic in (*(name.strip() for name in listed if name.strip()), *assigned):
+            found[topic] = len(consumer.partitionsFor(topic, java.timeout) or ())
+        if found and all(found.values()):
+            return FoundTopics(found)
+        known = sorted(str(entry.getKey()) for entry in consumer.listTopics(java.timeout).entrySet())
+    return FoundTopics(
+        found, tuple(name for name in known if not name.startswith("__")), _creates_topics(java, options)
+    )
+
+
+def _creates_topics(java: _Java, options: Mapping[str, str]) -> bool | None:
+    """Returns whether the first broker creates topics at their first record, None if it does not say."""
+    with _admin(java, options) as admin, suppress(*JVM_ERRORS):  # the login may not read the broker's settings
+        node = admin.describeCluster().nodes().get().iterator().next().idString()
+        resource = java.config_resource(node)
+        settings = admin.describeConfigs(java.list([resource])).all().get().get(resource)
+        return str(settings.get("auto.create.topics.enable").value()) == "true"
+    return None
 
 
 def _subscribed(java: _Java, consumer: Any, options: Mapping[str, str]) -> Iterator[tuple[str, int]]:
@@ -114,6 +155,14 @@ class _Java:
             given.put(name, value)
         return given
 
+    def config_resource(self, broker: str) -> Any:
+        kinds = java_class(self._session, "org.apache.kafka.common.config.ConfigResource$Type")
+        resource = java_class(self._session, "org.apache.kafka.common.config.ConfigResource")
+        return resource(kinds.BROKER, broker)
+
+    def admin(self, settings: Mapping[str, str]) -> Any:
+        return java_class(self._session, "org.apache.kafka.clients.admin.AdminClient").create(self.map(settings))
+
     def pattern(self, text: str) -> Any:
         return java_class(self._session, "java.util.regex.Pattern").compile(text)
 
@@ -139,6 +188,16 @@ def _consumer(java: _Java, options: Mapping[str, str]) -> Iterator[Any]:
         yield consumer
     finally:
         consumer.close()
+
+
+@contextmanager
+def _admin(java: _Java, options: Mapping[str, str]) -> Iterator[Any]:
+    timeouts = dict.fromkeys(_TIMEOUTS, str(TIMEOUT_SECONDS * 1000))
+    admin = java.admin({**_client_settings(options), **timeouts})
+    try:
+        yield admin
+    finally:
+        admin.close()
 
 
 def _client_settings(options: Mapping[str, str]) -> dict[str, str]:

@@ -71,17 +71,18 @@ def _endpoints(compiled: CompiledProject, model: CompiledModel, secrets: Secrets
     for output in model.outputs:
         sink = next(sink for sink in compiled.project.sinks if sink.name == output.sink)
         place = sink.places.get(f"options.{BROKERS}", sink.location)
-        addresses = _addresses(output.format, output.options, secrets)
+        addresses = addresses_of(output.format, output.options, secrets)
         yield Endpoint(f"sink `{output.sink}`", output.format, addresses, place)
 
 
 def source_endpoint(table: SourceTable, secrets: Secrets) -> Endpoint:
     """Returns the addresses of a source, none if its format has none or they are not understood."""
     place = table.places.get(f"options.{BROKERS}", table.places.get("options", table.location))
-    return Endpoint(table.described, table.format, _addresses(table.format, table.options, secrets), place)
+    return Endpoint(table.described, table.format, addresses_of(table.format, table.options, secrets), place)
 
 
-def _addresses(format_name: str, options: Mapping[str, OptionValue], secrets: Secrets) -> tuple[tuple[str, int], ...]:
+def addresses_of(format_name: str, options: Mapping[str, OptionValue], secrets: Secrets) -> tuple[tuple[str, int], ...]:
+    """Returns the addresses in the options of a format, none if it has none or they are not understood."""
     values = {name.lower(): value for name, value in secrets.resolve_all(options).items()}
     entries = ":".join(values.get(name, "") for name in format_of(format_name).address_options).split(",")
     matches = (_ADDRESS.fullmatch(entry.strip()) for entry in entries)

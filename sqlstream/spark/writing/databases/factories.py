@@ -12,6 +12,7 @@ from sqlstream.compiler.compiled import Output
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.databases.dialects import dialect_of
 from sqlstream.project.databases.sqlite import SQLITE
+from sqlstream.project.secrets import OptionValue
 from sqlstream.spark.secrets import MASK, Secrets
 from sqlstream.spark.storage.storage import FILE_URI
 from sqlstream.spark.writing.databases.database import Database
@@ -59,8 +60,15 @@ def jdbc_writer(target: SinkTarget) -> BatchWriter | None:
 
 def jdbc_database(output: Output, table: str, session: SparkSession, secrets: Secrets) -> JdbcDatabase | None:
     """Returns a table of the database of a sink, None for a database that sqlstream cannot write."""
-    options = secrets.resolve_all(output.options)
-    dialect = dialect_of(output.format, options)
+    return database_of(output.format, output.options, table, session, secrets)
+
+
+def database_of(
+    format_name: str, given: Mapping[str, OptionValue], table: str, session: SparkSession, secrets: Secrets
+) -> JdbcDatabase | None:
+    """Returns a table of the database that a source or sink names, None for a database that sqlstream cannot write."""
+    options = secrets.resolve_all(given)
+    dialect = dialect_of(format_name, options)
     if dialect is None:
         return None
     passwords = _passwords(options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -39,6 +39,10 @@ class JdbcDatabase:
     def schema(self) -> str:
         """The schema of the table with a dot, empty without one."""
         return self.table.removesuffix(last_part(self.table))
+
+    def with_timeouts(self) -> JdbcDatabase:
+        """Returns the same table with connections that give up in seconds if the server is silent."""
+        return replace(self, options={**self.dialect.timeouts, **self.options})
 
     def connect(self) -> Connection:
         """Opens a connection from the driver."""
