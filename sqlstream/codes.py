@@ -154,6 +154,7 @@ CODES: dict[str, str] = {
     "unsupported-target": "sqlstream can compile for this target, but not run on it.",
     "unknown-format": "Spark has no data source with that name, or cannot write to it.",
     "source-unreadable": "Spark cannot open a source or seed.",
+    "csv-header": "The columns of a CSV source are in another order than in the header of a file.",
     "missing-topic": "A topic that a source or sink names does not exist.",
     "unreachable": "A broker, schema registry or database could not be asked.",
     "freshness-unknown": "The freshness of a source cannot be determined.",

@@ -56,6 +56,25 @@ def test_a_static_table_and_a_seed_join_a_stream(orders: ProjectFolder, read_par
     assert rows[1] == {"id": 1, "label": "Book", "zip": "02345", "size": 5}
 
 
+def test_columns_of_csv_in_another_order_are_refused_before_a_run(orders: ProjectFolder) -> None:
+    """Spark would swap the values of the columns without an error, so the run does not start."""
+    orders.write(
+        {
+            "models/_prices.yml": "sources:\n  - name: csv\n    tables:\n      - {name: prices, format: csv, path: in/csv,"
+            " schema: 'price int, weight int', options: {header: true}}\n",
+            "in/csv/0.csv": "weight,price\n1,100\n",
+            "models/prices.sql": "{{ config(sink='lake') }}\nselect price from {{ source('csv', 'prices') }}",
+        }
+    )
+
+    with pytest.raises(FindingsError) as refused:
+        orders.run()
+
+    assert [(each.code, str(each.location)) for each in refused.value.findings] == [
+        ("csv-header", "models/_prices.yml:4:59")
+    ]
+
+
 def test_a_watermark_closes_windows(orders: ProjectFolder, read_parquet: Rows) -> None:
     """An append aggregation emits a window after an event later than the window's end plus the delay."""
     orders.rows("in/orders/9.json", [{"id": 1, "ts": "2024-01-01T05:00:00Z", "kind": "a", "amount": 1}], modified=9)

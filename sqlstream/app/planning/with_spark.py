@@ -11,6 +11,7 @@ from sqlstream.app.planning.checking import spark_for_check
 from sqlstream.app.planning.details import describe, removed_queries
 from sqlstream.app.planning.sql_judge import sql_judge
 from sqlstream.app.request import EVERYTHING, PlanRequest
+from sqlstream.app.running.local_files import header_findings
 from sqlstream.app.running.ready import storage_location
 from sqlstream.app.running.session import storage_base
 from sqlstream.app.running.signals import StopSignals
@@ -68,6 +69,9 @@ class _Planner:
         restartable = unrestartable(loaded.compiled, model) is None
         compiled = self._outputs.resolve([model.unique_id])
         ledger = state.ledger if state.is_used and restartable else None
+        misread = header_findings(loaded.compiled, loaded.compiled.upstream(model.unique_id))
+        if misread:
+            raise FindingsError(misread)
         query = prepare_query(compiled, model, self._runtime, self._secrets, ledger)
         try:
             plan = plan_query(

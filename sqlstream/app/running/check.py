@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.running.jars import session_connectors
+from sqlstream.app.running.local_files import header_findings
 from sqlstream.app.running.session import brief_session, check_java, check_target
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.compiler.compiled import CompiledModel
@@ -42,4 +43,5 @@ def ask_session(
         answers = ask_servers([server for server in servers if server.kind != "registry"])  # a run asks no registry
         # Spark's check has reported the secrets of sources that are not set, and needs none of sinks
         found = [each for _, each in answers if isinstance(each, Finding) and each.code != "missing-env-var"]
+        found += header_findings(loaded.compiled, nodes)
         return runtime.version, refusals, tuple(each for each in found if each.location not in reported)

@@ -10,6 +10,7 @@ from sqlstream.app.loading.load import Loaded
 from sqlstream.app.planning.beside import ParallelQueries
 from sqlstream.app.planning.sql_judge import sql_judge
 from sqlstream.app.request import RunRequest
+from sqlstream.app.running.local_files import header_findings
 from sqlstream.app.running.output_checks import OutputCheck
 from sqlstream.app.running.places import place_of_output
 from sqlstream.app.running.session import storage_base
@@ -281,7 +282,7 @@ def _try_check(checks: CheckContext, model: CompiledModel) -> _Checked:
         return error.findings
 
 
-def _check(checks: CheckContext, model: CompiledModel) -> CheckedQuery | StartRefusal:
+def _check(checks: CheckContext, model: CompiledModel) -> _Checked:
     loaded, request, secrets = checks.loaded, checks.request, checks.secrets
     wanted = query_root(storage_base(loaded), model.query_id, model.config.checkpoint)
     with storage_problems(wanted, storage_location(loaded, model), secrets):
@@ -297,6 +298,9 @@ def _check(checks: CheckContext, model: CompiledModel) -> CheckedQuery | StartRe
     full_refresh = request.full_refresh and not is_kept
     resumes = state.is_used and not full_refresh and unrestartable(loaded.compiled, model) is None
     compiled = checks.outputs.resolve([model.unique_id])
+    misread = header_findings(loaded.compiled, loaded.compiled.upstream(model.unique_id))
+    if misread:
+        return tuple(misread)
     ledger = state.ledger if resumes else None
     if ledger is not None and model.name in request.migrate:
         ledger = migrated(ledger, loaded.compiled.project.target.spark)
