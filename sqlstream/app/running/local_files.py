@@ -105,7 +105,7 @@ def _misread_header(compiled: CompiledProject, node: str, table: SourceTable) ->
 
 
 def _header_of(path: Path, options: Mapping[str, str]) -> list[str]:
-    """Returns the names in the first line of a CSV file. Raises: OSError, ValueError, and errors of what it cannot read."""
+    """Returns the names in the first line of a CSV file. Raises: OSError, ValueError, and others if it is damaged."""
     openers: dict[str, Callable[..., IO[str]]] = {".gz": gzip.open, ".bz2": bz2.open}
     encoding = options.get("encoding", options.get("charset", "utf-8"))
     with openers.get(path.suffix, open)(path, "rt", encoding=encoding, newline="") as file:

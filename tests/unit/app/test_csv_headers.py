@@ -27,7 +27,7 @@ def found(root: Path, schema: str, text: str, options: str = HEADER, name: str =
     for path, content in {**FILES, "sources.yml": source, name: text}.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         opened = gzip.open if path.endswith(".gz") else open
-        with opened(root / path, "wt", encoding="latin-1" if "latin" in options and path == name else "utf-8") as file:
+        with opened(root / path, "wt", encoding="latin-1" if "8859" in options and path == name else "utf-8") as file:
             file.write(content)
     compiled = load(ProjectRequest(root, env={})).compiled
     findings = header_findings(compiled, compiled.sources)
@@ -48,7 +48,7 @@ REFUSED = [Location("sources.yml", 7, 17)]
         ("a int, b int", "# comment\n\nb;a\n", "header: true, sep: ';', comment: '#'"),
         ("a int, b int", "'b','a'\n", 'header: true, quote: "\'"'),
         ("a int, b int", "b\ta\n", r"header: true, sep: '\t'"),
-        ("a int, `größe` int", "größe,a\n", "header: true, encoding: latin-1"),
+        ("a int, `größe` int", "größe,a\n", "header: true, encoding: ISO-8859-1"),
         ("a int, b int", "\ufeffb,a\n", HEADER),
     ],
 )
