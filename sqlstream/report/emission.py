@@ -83,7 +83,9 @@ def emission_json(
             }
             for delay in emission.delays
         ],
-        "filters": [str(locate(where, "watermark")) for where in emission.filters],
+        "filters": [
+            {"location": str(locate(item.where, "watermark")), "column": item.column} for item in emission.filters
+        ],
         "idle_batches": emission.idle_batches,
         "watermark_policy": "max" if emission.highest else "min",
         "is_foreseen": is_foreseen,
@@ -176,12 +178,17 @@ def _watermark_lines(emission: Emission, locate: Locate) -> Iterator[str]:
         yield "  the lowest watermark counts: while one of the inputs has no new events, no more rows are emitted"
     else:
         yield "  it advances only with new events: without new events, no more rows are emitted"
-    for where in emission.filters:
-        place = locate(where, "watermark")
-        yield (
-            f"  a row that the condition at {place} removes may not advance it, because Spark checks that "
-            "condition first"
-        )
+    for item in emission.filters:
+        place = locate(item.where, "watermark")
+        if item.column is not None:
+            yield (
+                f"  rows that the condition on `{item.column}` at {place} removes advance it, because Spark checks the "
+                "event time after the watermark"
+            )
+        else:
+            what = "the other conditions" if item.beside else "the condition"
+            removes = "remove" if item.beside else "removes"
+            yield f"  rows that {what} at {place} {removes} do not advance it, because Spark checks them first"
 
 
 def _watermark_line(delay: Delay, locate: Locate) -> str:

@@ -3,9 +3,8 @@
 These are the rules of Spark 4.3's micro-batches. After a batch the watermark is the latest event time minus the delay,
 in whole milliseconds; the next batch uses it (WatermarkTracker). In append mode a group is emitted and removed from the
 state in the first batch whose watermark is at or after the end of its window or session, or its event time
-(WatermarkSupport.watermarkExpression compares with `<=`). Spark checks conditions on other columns than the event time
-before the watermark (PushPredicateThroughNonJoin moves them below EventTimeWatermark). With several watermarks the
-lowest is used, or the highest if `spark.sql.streaming.multipleWatermarkPolicy` is `max`.
+(WatermarkSupport.watermarkExpression compares with `<=`). With several watermarks the lowest is used, or the highest if
+`spark.sql.streaming.multipleWatermarkPolicy` is `max`.
 """
 
 from __future__ import annotations
@@ -103,19 +102,31 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Condition:
+    """A condition behind a watermark, or those of its parts that read the event time `column`.
+
+    Spark checks the event time after the watermark, so rows that such parts remove advance it. It checks other parts
+    (`column` is None) directly behind a watermark before it. `beside` means that the condition has parts of both kinds.
+    """
+
+    where: Where
+    column: str | None
+    beside: bool = False
+
+
+@dataclass(frozen=True)
 class Emission:
     """When a query emits its rows: its operators from the sources to the sink, and its watermarks.
 
     `highest`: the highest watermark is used instead of the lowest. `idle_batches`: Spark runs a batch without new rows
-    after the watermark has advanced. `filters` are the conditions directly above a watermark, which Spark may check
-    first: a row that they drop does not advance the watermark.
+    after the watermark has advanced. `filters` are the conditions behind a watermark.
     """
 
     steps: tuple[Step, ...]
     delays: tuple[Delay, ...]
     highest: bool
     idle_batches: bool
-    filters: tuple[Where, ...] = ()
+    filters: tuple[Condition, ...] = ()
 
 
 POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
@@ -137,8 +148,15 @@ def explain_emission(model: CompiledModel, node: Node, settings: Mapping[str, ob
     steps = [step for item in nodes if item.streaming for step in _steps(item, mode, delays)]
     highest = str(settings.get(POLICY, "min")).lower() == "max"
     idle_batches = str(settings.get(IDLE_BATCHES, "true")).lower() != "false"
-    filters = tuple(dict.fromkeys(item.where for item in nodes if isinstance(item, Filter) and _is_first(item)))
+    filters = tuple(dict.fromkeys(found for item in nodes if item.streaming for found in _conditions(item)))
     return Emission(tuple(steps or [Step(WaitsFor.ROW, "", node.where)]), delays, highest, idle_batches, filters)
+
+
+def _conditions(node: Node) -> Iterator[Condition]:
+    if isinstance(node, Filter | Join):
+        yield from (Condition(time.where, time.column) for time in node.times)
+    if isinstance(node, Filter) and node.has_others and _is_first(node):
+        yield Condition(node.where, None, beside=bool(node.times))
 
 
 def _is_first(condition: Filter) -> bool:

@@ -115,11 +115,28 @@ class Hints:
     may_bound: bool = False
 
 
+@dataclass(frozen=True)
+class TimeCondition:
+    """A part of a condition that reads an event time, the `column` with the watermark or one computed from it.
+
+    `is_limit` means that the part may remove rows that are later than those that it keeps.
+    """
+
+    column: str
+    where: Where
+    is_limit: bool
+
+
 @dataclass(frozen=True, kw_only=True)
 class Filter(Node):
-    """A WHERE or HAVING. `hints` describe its condition, which Spark can push into the joins below it."""
+    """A WHERE or HAVING. `hints` describe its condition, which Spark can push into the joins below it.
+
+    `times` are the parts, between ANDs, that read an event time. `has_others` means that there are other parts.
+    """
 
     hints: Hints
+    times: tuple[TimeCondition, ...] = ()
+    has_others: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +192,8 @@ class Join(Node):
     `right`) whose rows Spark can drop by the other side's watermark, because a condition limits how old they are
     compared to the other side's event time. `has_equality` means that columns of both sides must be equal. Each is None
     if it is unknown. `names` are those of the relations before and after JOIN. `hints` describe the condition, and
-    `clock` is the function of the current time in it, or empty.
+    `clock` is the function of the current time in it, or empty. `times` are the parts of the condition of an inner or
+    left semi join that read an event time of one side.
     """
 
     kind: str
@@ -185,6 +203,7 @@ class Join(Node):
     has_equality: bool | None
     hints: Hints = Hints()
     clock: str = ""
+    times: tuple[TimeCondition, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

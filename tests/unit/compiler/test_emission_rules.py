@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from sqlstream import ProjectRequest
+from sqlstream import ProjectRequest, compile_models
 from sqlstream.app.explain_model import Explanation, explain_model
 from sqlstream.compiler.emission.examples import Emission
 from sqlstream.compiler.emission.windows import TimeWindow, read_window
@@ -34,7 +35,7 @@ AFTER_A_JOIN = (
 
 
 def _explain(root: Path, sql: str, mode: str = "append", spark: str = "{}") -> Explanation:
-    columns = "format: json, path: in, schema: 'id int, ts timestamp, kind string'"
+    columns = "format: json, path: in, schema: 'id int, ts timestamp, kind string, loaded_at timestamp'"
     files = {
         "project.yml": f"name: shop\nversion: 1.0.0\ntargets: {{local: {{master: local, storage: s, spark: {spark}}}}}\n",
         "sources.yml": "sources:\n  - name: shop\n    tables:\n"
@@ -198,6 +199,119 @@ def test_settings_that_change_spark_are_reported(tmp_path: Path) -> None:
 def test_conditions_after_a_watermark_are_listed(tmp_path: Path, sql: str, count: int) -> None:
     """Conditions applied after the watermark are listed, because rows that they drop do not advance it."""
     assert len(_emission(tmp_path, sql).filters) == count
+
+
+@pytest.mark.parametrize(
+    ("condition", "advance", "others"),
+    [
+        ("ts < timestamp'2030-01-01'", ["ts"], False),
+        ("id > 1", [], True),
+        ("id > 1 and ts < timestamp'2030-01-01' and (kind = 'a')", ["ts"], True),
+        ("id > 1 or ts < timestamp'2030-01-01'", ["ts"], False),
+        ("(year(ts) < 2030 and date(ts) > '2020-01-01')", ["ts", "ts"], False),
+        ("t2 < timestamp'2030-01-01'", ["t2"], False),
+        ("y < 2030 and id > 1", ["y"], True),
+        ("rand() < 0.5", [], False),
+    ],
+)
+def test_spark_checks_the_event_time_after_the_watermark(
+    tmp_path: Path, condition: str, advance: list[str], others: bool
+) -> None:
+    """Parts of a condition that read the event time are told apart from those that Spark checks before the watermark."""
+    rows = f"select {HINT} *, ts as t2, year(ts) as y from {ORDERS}"
+    filters = _emission(
+        tmp_path, f"select count(*) from ({rows}) where {condition} group by window(ts, '1 day')"
+    ).filters
+
+    assert [item.column for item in filters if item.column] == advance
+    assert any(item.column is None for item in filters) == others
+
+
+LIMITS = (
+    "ts < timestamp'2030-01-01'",
+    "timestamp'2030-01-01' > ts",
+    "ts <= now() + interval 1 hour",
+    "ts - interval 1 hour < now()",
+    "now() - ts > interval '0' second",
+    "ts between timestamp'2020-01-01' and timestamp'2030-01-01'",
+    "not ts > timestamp'2030-01-01'",
+    "not (kind = 'a' or ts > timestamp'2030-01-01')",
+    "kind = 'a' or ts < timestamp'2030-01-01'",
+    "year(ts) < 2030",
+    "extract(year from ts) <= 2030",
+    "date(ts) = date'2024-01-01'",
+    "ts <> timestamp'9999-12-31'",
+    "date_format(ts, 'yyyy') < '2030'",
+    "case when ts < now() then true else false end",
+    "ts < loaded_at",
+    "ts in (timestamp'2024-01-01', timestamp'2024-01-02')",
+)
+"""Conditions that remove later rows than those that they keep."""
+
+NO_LIMITS = (
+    "ts > timestamp'2020-01-01'",
+    "ts >= now() - interval 1 day",
+    "timestamp'2020-01-01' <= ts",
+    "not ts < timestamp'2020-01-01'",
+    "date(ts) >= date'2020-01-01' and year(ts) > 2020",
+    "unix_timestamp(ts) > 1577836800",
+    "ts + interval 1 hour > now()",
+    "ts is not null",
+    "isnotnull(ts)",
+    "hour(ts) between 9 and 17",
+    "extract(hour from ts) = 9",
+    "dayofweek(ts) in (1, 7)",
+    "month(date(ts)) = 12",
+    "loaded_at < now()",
+    "kind = 'a'",
+)
+"""Conditions that remove no later rows, or do not read the event time."""
+
+
+def _warned(root: Path, queries: Mapping[str, str]) -> dict[str, int]:
+    """Returns the number of warnings on conditions behind a watermark by query; `queries` are SQL by any name."""
+    _explain(root, f"select id from {ORDERS}")
+    names = {f"models/q{number}.sql": name for number, name in enumerate(queries)}
+    for path, name in names.items():
+        (root / path).write_text(f"{{{{ config(sink='nowhere', output_mode='append') }}}}\n{queries[name]}\n")
+    findings = compile_models(ProjectRequest(root, env={})).findings
+    warned = [names[it.location.path] for it in findings if it.location and it.code == "filter-behind-watermark"]
+    return {name: warned.count(name) for name in queries}
+
+
+def test_an_upper_limit_on_the_event_time_behind_its_watermark_is_a_warning(tmp_path: Path) -> None:
+    """A condition that may remove later rows than it keeps is a warning behind the watermark, and none in front."""
+    behind = f"select {HINT} count(*) as n from {ORDERS} where LIMIT group by window(ts, '1 day')"
+    front = f"select {HINT} count(*) as n from (select * from {ORDERS} where LIMIT) group by window(ts, '1 day')"
+    queries = {limit: behind.replace("LIMIT", limit) for limit in (*LIMITS, *NO_LIMITS)}
+    queries |= {f"in front: {limit}": front.replace("LIMIT", limit) for limit in LIMITS}
+
+    found = _warned(tmp_path, queries)
+
+    assert found == {name: int(name in LIMITS) for name in queries}
+
+
+def test_limits_on_windows_and_joined_rows(tmp_path: Path) -> None:
+    """A limit on a window or on one side of a join is a warning; one between two sides, or without state, is none."""
+    window = f"select {HINT} window(ts, '1 day') as w from {ORDERS} group by 1"
+    joined = (
+        f"select a.id from (select {HINT} id, ts from {ORDERS}) a join {PAYMENTS} b on a.id = b.id "
+        "and a.ts >= b.ts - interval 1 hour and b.ts >= a.ts - interval 1 hour"
+    )
+    warned = {
+        f"select count(*) as n from {PAYMENTS} where ts < now() group by window(ts, '1 day')",
+        f"{window} having w.end < timestamp'2030-01-01'",
+        f"{joined} and a.ts < timestamp'2030-01-01'",
+    }
+    others = {
+        f"{window} having max(ts) < timestamp'2030-01-01'",
+        f"select {HINT} id, ts from {ORDERS} where ts < now()",
+        f"{joined} where a.ts < b.ts",
+    }
+
+    assert _warned(tmp_path, {sql: sql for sql in warned | others}) == {
+        sql: int(sql in warned) for sql in warned | others
+    }
 
 
 def test_a_view_and_an_unknown_name_are_usage_errors(tmp_path: Path) -> None:

@@ -58,15 +58,19 @@ def test_a_window_is_explained_completely(tmp_path: Path) -> None:
 
 
 def test_a_filter_above_the_watermark_is_named(tmp_path: Path) -> None:
-    """A filter above the watermark is named with its location, because dropped rows do not move the watermark."""
-    lines = _text(
-        tmp_path, "select count(*) as n from {{ source('shop', 'orders') }} where id > 1 group by window(at, '1 day')"
-    )
+    """A filter above the watermark is named with its location, and what the rows that it removes do to the watermark."""
+    count = "select count(*) as n from {{ source('shop', 'orders') }} where CONDITION group by window(at, '1 day')"
 
+    plain = _text(tmp_path, count.replace("CONDITION", "id > 1"))
+    timed = _text(tmp_path, count.replace("CONDITION", "at < now() and id > 1"))
+
+    first = "do not advance it, because Spark checks them first"
+    assert f"  rows that the condition at models/asked.sql:2:64 removes {first}" in plain
     assert (
-        "  a row that the condition at models/asked.sql:2:64 removes may not advance it, because Spark checks that condition first"
-        in lines
-    )
+        "  rows that the condition on `at` at models/asked.sql:2:64 removes advance it, because Spark checks the event "
+        "time after the watermark"
+    ) in timed
+    assert f"  rows that the other conditions at models/asked.sql:2:64 remove {first}" in timed
 
 
 def test_times_on_several_days_have_dates(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ from sqlstream.compiler.flow.operators.relations import From, FromReader
 from sqlstream.compiler.flow.operators.select_checks import SelectChecks, limit_problems
 from sqlstream.compiler.flow.operators.selected import SelectList, lists_all, with_window_functions
 from sqlstream.compiler.flow.operators.set_columns import set_problems, united_columns
+from sqlstream.compiler.flow.operators.time_conditions import time_conditions
 from sqlstream.compiler.flow.text import Text, computed_items, name_parts
 from sqlstream.compiler.sql.parse import ParsedSql
 from sqlstream.compiler.sql.problem import SqlProblem
@@ -195,8 +196,26 @@ class Builder:
             return found.node
         check_expression(expressions, clause.this, found.scope, Clause.WHERE)
         queries = expressions.subqueries(clause.this, found.scope)
-        where, columns, hints = self.text.where(clause), found.node.columns, hints_of(clause.this)
-        return Filter(where=where, columns=columns, children=(found.node,), subqueries=queries, hints=hints)
+        return self._filter(clause, found.node, found.scope, expressions, queries)
+
+    def _filter(
+        self,
+        clause: exp.Expr,
+        node: Node,
+        scope: Scope,
+        expressions: Expressions,
+        queries: tuple[Node, ...] = (),
+    ) -> Node:
+        times, has_others = time_conditions(clause.this, scope, expressions)
+        return Filter(
+            where=self.text.where(clause),
+            columns=node.columns,
+            children=(node,),
+            subqueries=queries,
+            hints=hints_of(clause.this),
+            times=times,
+            has_others=has_others,
+        )
 
     def _generated(self, select: exp.Select, node: Node, output: Columns | None) -> Node:
         items = computed_items(select) if self.text.may_call(GENERATORS) else ()
@@ -234,7 +253,7 @@ class Builder:
         )
         if having is None:
             return aggregate
-        return Filter(where=self.text.where(having), columns=output, children=(aggregate,), hints=hints_of(having.this))
+        return self._filter(having, aggregate, named, expressions)
 
     def _set_operation(self, query: exp.SetOperation, left: Node, scope: Scope, views: Views) -> Node:
         right = self.query(query.expression, scope, views)

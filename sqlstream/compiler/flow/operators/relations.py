@@ -28,6 +28,7 @@ from sqlstream.compiler.flow.nodes import (
     Node,
     Scan,
     TableSample,
+    TimeCondition,
     open_source,
 )
 from sqlstream.compiler.flow.operators.comparisons import condition_problems, using_problems
@@ -42,6 +43,7 @@ from sqlstream.compiler.flow.operators.joins import (
 )
 from sqlstream.compiler.flow.operators.laterals import Laterals
 from sqlstream.compiler.flow.operators.pivots import Pivots
+from sqlstream.compiler.flow.operators.time_conditions import time_conditions
 from sqlstream.compiler.flow.types.values import BIGINT, TIMESTAMP
 from sqlstream.compiler.sql.intervals import read_span
 from sqlstream.compiler.sql.parse import FIRST_SAMPLE, ParsedSql, WatermarkClause
@@ -204,10 +206,12 @@ class FromReader:
             using = _common(left.node.columns, right.node.columns)
         scope, sides = _merged(left.scope, right.scope, kind, using), Sides(left.scope, right.scope)
         condition = join.args.get("on")
+        times: tuple[TimeCondition, ...] = ()
         if condition is not None:
             both = left.scope.with_relations(*right.scope.relations)
             check_expression(self.expressions, condition, both, Clause.ON)
             self.expressions.problems.extend(condition_problems(condition, both, self.expressions))
+            times = time_conditions(condition, both, self.expressions)[0] if kind in ("inner", "left semi") else ()
         self.expressions.problems.extend(using_problems(using, left.scope, right.scope, where))
         node = Join(
             where=where,
@@ -220,6 +224,7 @@ class FromReader:
             has_equality=has_equality(condition, using, sides),
             hints=hints_of(condition),
             clock=clock_in(condition),
+            times=times,
         )
         return From(node, scope)
 

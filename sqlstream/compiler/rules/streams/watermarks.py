@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.flow.nodes import Aggregate, EventTimeWatermark, Node, Scan
+from sqlstream.compiler.flow.nodes import Aggregate, EventTimeWatermark, Filter, Join, Node, Scan
 from sqlstream.compiler.flow.types.values import TIMESTAMP
 from sqlstream.compiler.rules.query import Problems, Query, QueryProblem, is_stateful, operator_rule, query_rule
+from sqlstream.errors import Severity
 from sqlstream.project.types.types import Unknown
 
 
@@ -58,6 +59,25 @@ def wrong_event_times(_: Query, node: EventTimeWatermark) -> Problems:
 def may_be_event_time(column: Column) -> bool:
     """Returns whether a column can have a watermark; true if its type is not known."""
     return column.type is None or isinstance(column.type, Unknown) or column.type == TIMESTAMP
+
+
+@query_rule("filter-behind-watermark", severity=Severity.WARNING)
+def limits_behind_watermarks(query: Query) -> Problems:
+    """A condition on the event time behind the watermark does not keep rows from advancing it."""
+    if not any(map(is_stateful, query.nodes)):
+        return
+    conditions = (time for node in query.executed() if isinstance(node, Filter | Join) for time in node.times)
+    for time in dict.fromkeys(time for time in conditions if time.is_limit):
+        of_source = any(mark.event_time.where is None for mark in _watermarks(iter(query.nodes)))
+        move = "remove `watermark:` from the source, and give" if of_source else "give"
+        yield QueryProblem(
+            time.where,
+            f"rows that this condition on `{time.column}` removes still advance the watermark",
+            "Spark checks conditions on the event time after the watermark: one removed row with a time far in the "
+            "future moves the watermark there, and all later rows are dropped as late",
+            f"filter in an upstream model or a subquery in FROM, and {move} the WATERMARK hint to the SELECT that "
+            "reads it",
+        )
 
 
 @query_rule("latest-first")
