@@ -48,6 +48,9 @@ def changes_results(setting: str) -> bool:
     return setting in RESULT_SETTINGS or setting.startswith(LEGACY_SETTINGS)
 
 
+InputIds = Mapping[str, Mapping[str, str]]
+"""The ids of what a query reads: by source, and by topic or table. One that is created again has another id."""
+
 LEDGER_VERSION = 1
 """The version of the format of ledger.json. A reader refuses a later version."""
 
@@ -180,6 +183,7 @@ class Ledger:
     `pending` is the changed query that started last on the checkpoint, until it commits a batch. `also` are the outputs
     in the further sinks of the identity. `signature` describes the state of a stateful query, None if Spark does not
     show its plan. `written` are the files of its models, and `history` the changes of this version, the oldest first.
+    `input_ids` are the ids at the last start, as far as they are known.
     """
 
     identity: QueryIdentity
@@ -196,6 +200,7 @@ class Ledger:
     signature: StateSignature | None = None
     written: Mapping[str, str] = field(default_factory=dict)
     history: tuple[HistoryEntry, ...] = ()
+    input_ids: InputIds = field(default_factory=dict)
 
     @property
     def added_files(self) -> tuple[str, ...]:

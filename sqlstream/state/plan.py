@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 
@@ -14,12 +14,15 @@ from sqlstream.project.formats.formats import format_of
 from sqlstream.state import refusals
 from sqlstream.state.changes import Change, describe_changes
 from sqlstream.state.judgement import SAFE, FindSignature, JudgeBySql, Judgement, judge_changes
-from sqlstream.state.ledger import SOURCE_EVOLUTION, Ledger, QueryIdentity, SourceUse
+from sqlstream.state.ledger import SOURCE_EVOLUTION, InputIds, Ledger, QueryIdentity, SourceUse
 from sqlstream.state.output_columns import ColumnChange, column_changes
 from sqlstream.state.readers import unsure_tables
-from sqlstream.state.refusals import PlaceOf, StartRefusal, StateChange
+from sqlstream.state.refusals import PlaceOf, StartRefusal, StateChange, replaced_inputs
 from sqlstream.state.sinks import UNSTORED, has_other_sink, is_same_sink, key_change, sink_text
 from sqlstream.state.versions.parallel import parallel_problem
+
+FindIds = Callable[[], InputIds]
+"""Returns the ids of what a query reads now, as far as they are known."""
 
 _PATTERN = re.compile(r"[][{}*?]")
 """Characters of Hadoop's path patterns."""
@@ -103,9 +106,10 @@ def plan_query(
     place_of: PlaceOf,
     find_signature: FindSignature = lambda: None,
     judge_by_sql: JudgeBySql = lambda *_: None,
+    find_ids: FindIds = dict,
 ) -> QueryPlan | StartRefusal:
     """Returns how the query starts, or why it cannot. `find_signature` is called only if a stateful query changed, and
-    `judge_by_sql` if signatures do not decide.
+    `judge_by_sql` if signatures do not decide. `find_ids` is called if the query would resume.
     """
     if options.parallel:
         problem = parallel_problem(identity, place_of(None, None), restartable=restartable)
@@ -127,7 +131,28 @@ def plan_query(
     if not state.is_used and (state.ledger is None or state.ledger.identity != identity):
         return QueryPlan(Action.RESET, state.version, writes_ledger=True)
     judge = partial(judge_changes, find_signature=find_signature, judge_by_sql=judge_by_sql)
-    return _plan_checkpoint(identity, state, options, place_of, judge)
+    plan = _plan_checkpoint(identity, state, options, place_of, judge)
+    return _with_inputs(plan, state, options, place_of, find_ids) if isinstance(plan, QueryPlan) else plan
+
+
+def _with_inputs(
+    plan: QueryPlan, state: CheckpointState, options: StartOptions, place_of: PlaceOf, find_ids: FindIds
+) -> QueryPlan | StartRefusal:
+    """Returns the plan to resume, also with the ids of the inputs; a refusal if one is another than before."""
+    if state.ledger is None:
+        return plan
+    before, after = state.ledger.input_ids, find_ids()
+    replaced = replaced_inputs(before, after)
+    if replaced and not options.accept_state_change:
+        model, place = state.ledger.identity.model, place_of(None, None)
+        return _refused(*(refusals.input_replaced(model, each, state.ledger_path, place) for each in replaced))
+    is_new = any(ids.keys() - before.get(table, {}).keys() for table, ids in after.items())
+    return replace(
+        plan,
+        writes_ledger=plan.writes_ledger or bool(replaced) or is_new,
+        changes=(*plan.changes, *(each.text for each in replaced)),
+        accepted=plan.accepted or bool(replaced),
+    )
 
 
 _Judge = Callable[[Ledger, QueryIdentity, Sequence[Change]], Judgement]

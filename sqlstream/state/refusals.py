@@ -10,7 +10,7 @@ from sqlstream.location import Location, Place
 from sqlstream.project.wording import quoted_list
 from sqlstream.state.changes import Change, sources_text
 from sqlstream.state.judgement import UNSAFE, Judgement
-from sqlstream.state.ledger import QueryIdentity, SourceUse
+from sqlstream.state.ledger import InputIds, QueryIdentity, SourceUse
 from sqlstream.state.output_columns import ColumnChange
 
 PlaceOf = Callable[[str | None, int | None], Place]
@@ -35,6 +35,31 @@ class StateChange:
     judgement: Judgement = UNSAFE
     can_run_beside: bool = False
     parallel_version: int | None = None
+
+
+@dataclass(frozen=True)
+class ReplacedInput:
+    """A topic or table `name` of the source `table` that has another id than before."""
+
+    table: str
+    name: str
+    before: str
+    after: str
+
+    @property
+    def text(self) -> str:
+        """The change, in words."""
+        return f"`{self.name}`, which source `{self.table}` reads, was deleted and created again"
+
+
+def replaced_inputs(before: InputIds, after: InputIds) -> list[ReplacedInput]:
+    """Returns the inputs whose ids differ. What has no known id before or after is not compared."""
+    return [
+        ReplacedInput(table, name, number, now)
+        for table, ids in before.items()
+        for name, number in ids.items()
+        if (now := after.get(table, {}).get(name, number)) != number
+    ]
 
 
 @dataclass(frozen=True)
@@ -247,6 +272,20 @@ def source_moved(
         f"its path changed from {before.path} to {after.path} since {ledger_path} was written; Spark looks for "
         "the files of the last batch, but they are not there",
         f"{refresh_text(identity.model)}; or use a pattern that matches both paths, for example {{old,new}}",
+        place,
+    )
+
+
+def input_replaced(model: str, replaced: ReplacedInput, ledger_path: str, place: Place) -> Finding:
+    """Returns the refusal of a topic or table that was deleted and created again. Spark continues at the old offsets,
+    so it skips the first records of the new one without an error.
+    """
+    return _finding(
+        "source-replaced",
+        f"{replaced.text}, and the checkpoint of `{model}` has read the old one",
+        f"its id was {replaced.before} when {ledger_path} was written, and is now {replaced.after}; the query would "
+        "continue at the position of the old one and skip everything before it",
+        f"{refresh_text(model)}; or, to continue at that position of the new one, add `--accept-state-change {model}`",
         place,
     )
 

@@ -106,3 +106,13 @@ def create_topic(servers: str, name: str, **config: str) -> Topic:
     for created in admin.create_topics([topic]).values():
         created.result(60)
     return Topic(servers, name)
+
+
+def replace_topic(topic: Topic) -> None:
+    """Deletes a topic and creates it again, empty."""
+    admin = AdminClient({"bootstrap.servers": topic.servers, "log_level": 0})
+    for deleted in admin.delete_topics([topic.name], operation_timeout=60).values():
+        deleted.result(60)
+    while topic.name in admin.list_topics(timeout=60).topics:  # the brokers have accepted it, but not all have done it
+        pass
+    create_topic(topic.servers, topic.name)

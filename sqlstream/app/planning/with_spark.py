@@ -82,6 +82,7 @@ class _Planner:
                 place_of=lambda name, offset: loaded.compiled.locate_in(name or model.name, offset),
                 find_signature=lambda: query.signature,
                 judge_by_sql=sql_judge(loaded.compiled, model),
+                find_ids=lambda: query.input_ids,
             )
             found = loaded.compiled, model, query.identity, state, plan
             return describe(*found, has_spark=True, is_parallel=is_parallel)

@@ -17,7 +17,7 @@ from sqlstream.spark.storage.checkpoints import archive_start, remove_finished, 
 from sqlstream.spark.storage.held_lock import LockLostError
 from sqlstream.state.checkpoints import last_commit
 from sqlstream.state.layout import completion_path, ledger_path
-from sqlstream.state.ledger import HistoryEntry, Ledger, PendingLedger
+from sqlstream.state.ledger import HistoryEntry, InputIds, Ledger, PendingLedger
 from sqlstream.state.plan import Action
 from sqlstream.state.runs.events import Notice, QueryResult, RunEvent
 from sqlstream.state.runs.progress import BatchProgress
@@ -49,7 +49,8 @@ def _write(ready: CheckedQuery, checks: CheckContext) -> None:
     elif old is not None:
         changed = old.identity != ready.query.identity
         pending = PendingLedger(ready.state.last_commit, new) if changed else None
-        renewed = {name: getattr(new, name) for name in ("signature", "spark_version", "written", "history")}
+        names = ("signature", "spark_version", "written", "history", "input_ids")
+        renewed = {name: getattr(new, name) for name in names}
         current = old if changed else replace(old, **renewed)
         write_ledger(ready.storage, ready.root, replace(current, retired=new.retired, pending=pending))
 
@@ -133,7 +134,15 @@ def _ledger(ready: CheckedQuery, checks: CheckContext) -> Ledger:
         signature=ready.query.signature,
         written={name: model.file.text for name, model in _models(ready)},
         history=_history(ready, checks, now),
+        input_ids=known_ids(ready),
     )
+
+
+def known_ids(ready: CheckedQuery) -> InputIds:
+    """Returns the ids of what the query reads: those found at the check, and those that the ledger knew before."""
+    found, old = ready.query.input_ids, ready.state.ledger
+    before = old.input_ids if old is not None and ready.plan.action is Action.RESUME else {}
+    return {table: {**before.get(table, {}), **found.get(table, {})} for table in (*before, *found)}
 
 
 def _models(ready: CheckedQuery) -> Iterator[tuple[str, CompiledModel]]:

@@ -314,6 +314,7 @@ def _check(checks: CheckContext, model: CompiledModel) -> _Checked:
         place_of=lambda name, offset: loaded.compiled.locate_in(name or model.name, offset),
         find_signature=lambda: query.signature,
         judge_by_sql=sql_judge(compiled, model),
+        find_ids=lambda: query.input_ids,
     )
     if isinstance(plan, StartRefusal):
         return plan

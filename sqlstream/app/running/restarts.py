@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sqlstream.app.running.ledgers import write_before_start
+from sqlstream.app.running.ledgers import known_ids, write_before_start
 from sqlstream.app.running.ready import CheckContext, CheckedQuery, storage_location
 from sqlstream.app.running.stored_outputs import is_written, reads_static_outputs
+from sqlstream.errors import FindingsError
+from sqlstream.location import Place
 from sqlstream.spark.running.prepare import PreparedQuery
 from sqlstream.spark.running.start import StartOrder
 from sqlstream.spark.storage.storage import storage_problems
+from sqlstream.state.layout import ledger_path
+from sqlstream.state.refusals import input_replaced, replaced_inputs
 
 
 class Restarts:
@@ -49,7 +53,16 @@ class Restarts:
             return self._ready[name].order(self._checks)
         if not order.is_batch:
             ready.check_whole(self._checks)  # the failed start may have damaged the checkpoint
+            self._check_inputs(ready)
         return order
+
+    def _check_inputs(self, ready: CheckedQuery) -> None:
+        """Checks that no topic or table was replaced while the query did not run. Raises: FindingsError."""
+        replaced = replaced_inputs(known_ids(ready), ready.query.ask_input_ids())
+        if replaced:
+            model, path = ready.query.model, ledger_path(ready.root, ready.plan.version)
+            place = Place(model.file.location)
+            raise FindingsError([input_replaced(model.name, each, path, place) for each in replaced])
 
     def _next_version(self, ready: CheckedQuery) -> CheckedQuery:
         """Returns the query with a new checkpoint, and writes its ledger."""

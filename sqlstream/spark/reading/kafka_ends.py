@@ -1,17 +1,17 @@
-"""Kafka's topics, and the offsets and times of their records, asked with the client that Spark's connector brings."""
+"""Kafka's topics and their ids, and the offsets and times of their records, asked with the client of Spark's connector."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from sqlstream.spark.jvm.gateway import JVM_ERRORS, java_class
+from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, causes_of, java_class
 
 TIMEOUT_SECONDS = 15
 """The time that each question to the brokers may take."""
@@ -21,6 +21,12 @@ _TIMEOUTS = ("request.timeout.ms", "default.api.timeout.ms")
 
 _FIRST_LONG = 2**31
 """The first number that becomes a Long of Java, which Kafka needs. As a time it is in January 1970."""
+
+UNKNOWN_TOPIC = ".UnknownTopicOrPartitionException"
+"""The end of the name of Kafka's error about a topic that does not exist."""
+
+_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""The id of a topic of a broker that gives topics no ids (`Uuid.ZERO_UUID`)."""
 
 _PREFIX = "kafka."
 _OFFSETS = dict[str, dict[str, int]]
@@ -72,7 +78,7 @@ def newest_record_ms(session: SparkSession, options: Mapping[str, str]) -> int |
     """
     java = _Java(session)
     with _consumer(java, options) as consumer:
-        partitions = list(_subscribed(java, consumer, {name.lower(): value for name, value in options.items()}))
+        partitions = list(_subscribed(java, consumer, _lowered(options)))
     latest = java_class(session, "org.apache.kafka.clients.admin.OffsetSpec").maxTimestamp()
     asked = java_class(session, "java.util.HashMap")()
     for topic, number in partitions:
@@ -99,7 +105,7 @@ def describe_topics(session: SparkSession, options: Mapping[str, str]) -> FoundT
 
     Creates no topic. Raises: Spark's errors.
     """
-    java, names = _Java(session), {name.lower(): value for name, value in options.items()}
+    java, names = _Java(session), _lowered(options)
     listed = ",".join(names.get(option, "") for option in ("subscribe", "topic")).split(",")
     assigned: Iterable[str] = json.loads(names.get("assign", "{}"))
     with _consumer(
@@ -126,19 +132,45 @@ def _creates_topics(java: _Java, options: Mapping[str, str]) -> bool | None:
     return None
 
 
+def topic_ids(session: SparkSession, options: Mapping[str, str]) -> dict[str, str]:
+    """Returns the ids that brokers give new topics, for the topics that a source with these `options` reads now.
+
+    A topic that does not exist has none, nor has any of brokers before Kafka 2.8. Raises: Spark's errors.
+    """
+    java, found = _Java(session), dict[str, str]()
+    with _admin(java, options) as admin:
+        topics = _topics(java, lambda: admin.listTopics().names().get(), _lowered(options))
+        for entry in admin.describeTopics(java.list(topics)).topicNameValues().entrySet():
+            try:
+                found[str(entry.getKey())] = str(entry.getValue().get().topicId().toString())
+            except SPARK_ERRORS as error:
+                if not any(cause.kind.endswith(UNKNOWN_TOPIC) for cause in causes_of(error)):
+                    raise
+    return {topic: number for topic, number in found.items() if number != _NO_ID}
+
+
 def _subscribed(java: _Java, consumer: Any, options: Mapping[str, str]) -> Iterator[tuple[str, int]]:
     """Yields the partitions that Spark would read with these options, whose names are in lower case."""
     if "assign" in options:
         assigned: Mapping[str, list[int]] = json.loads(options["assign"])
         yield from ((topic, number) for topic, numbers in assigned.items() for number in numbers)
         return
-    topics = [name.strip() for name in options.get("subscribe", "").split(",") if name.strip()]
+    for topic in _topics(java, lambda: consumer.listTopics(java.timeout).keySet(), options):
+        yield from ((topic, part.partition()) for part in consumer.partitionsFor(topic, java.timeout) or ())
+
+
+def _topics(java: _Java, list_all: Callable[[], Iterable[str]], options: Mapping[str, str]) -> list[str]:
+    """Returns the topics that Spark would read with these options, whose names are in lower case."""
+    if "assign" in options:
+        return list(json.loads(options["assign"]))
     if "subscribepattern" in options:
         pattern = java.pattern(options["subscribepattern"])
-        known = [entry.getKey() for entry in consumer.listTopics(java.timeout).entrySet()]
-        topics = [name for name in known if pattern.matcher(name).matches()]
-    for topic in topics:
-        yield from ((topic, part.partition()) for part in consumer.partitionsFor(topic, java.timeout) or ())
+        return [name for name in list_all() if pattern.matcher(name).matches()]
+    return [name.strip() for name in options.get("subscribe", "").split(",") if name.strip()]
+
+
+def _lowered(options: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in options.items()}
 
 
 class _Java:

@@ -23,6 +23,7 @@ from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.reading.type_text import type_text
 from sqlstream.spark.reading.views import ViewBuilder
 from sqlstream.spark.running.endpoints import Endpoint, endpoints_of
+from sqlstream.spark.running.input_ids import input_ids
 from sqlstream.spark.running.plans import is_stateful, processors
 from sqlstream.spark.running.state_signature import state_signature
 from sqlstream.spark.secrets import Secrets
@@ -33,6 +34,7 @@ from sqlstream.state.ledger import (
     LEGACY_SETTINGS,
     RESULT_SETTINGS,
     SOURCE_EVOLUTION,
+    InputIds,
     Ledger,
     OutputColumn,
     QueryIdentity,
@@ -67,6 +69,18 @@ class PreparedQuery:
     endpoints: tuple[Endpoint, ...] = ()
     tables: tuple[SourceTable, ...] = ()
     cached: tuple[DataFrame, ...] = ()
+    secrets: Secrets = field(default=Secrets({}), repr=False)
+
+    @cached_property
+    def input_ids(self) -> InputIds:
+        """The ids of what the query reads, when it was checked."""
+        return self.ask_input_ids()
+
+    def ask_input_ids(self) -> InputIds:
+        """Returns the ids of what the query reads now, as far as they are known."""
+        if not self.model.streaming:
+            return {}
+        return input_ids(self.compiled, self.model, self.frame.sparkSession, self.secrets)
 
     @cached_property
     def signature(self) -> StateSignature | None:
@@ -115,6 +129,7 @@ def prepare_query(
         endpoints_of(compiled, model, secrets),
         tables_with_records(compiled, model.unique_id),
         tuple(readers.cached),
+        secrets,
     )
 
 

@@ -11,11 +11,12 @@ from sqlstream.compiler.render.values import TemplateInputs
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
 from sqlstream.state.changes import describe_changes
-from sqlstream.state.ledger import SOURCE_EVOLUTION, OutputColumn, QueryIdentity, SourceUse
+from sqlstream.state.ledger import SOURCE_EVOLUTION, InputIds, OutputColumn, QueryIdentity, SourceUse
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
 from sqlstream.state.refusals import StartRefusal, refusal_findings
 
 MODEL = Location("models/per_hour.sql")
+MODEL_START = Location("models/per_hour.sql", 1, 1)
 LEDGER_PATH = "/data/queries/per_hour/v1/ledger.json"
 
 STATELESS = replace(STATEFUL, stateful=False)
@@ -551,3 +552,45 @@ def test_the_cause_of_a_change_without_an_edit_is_named(
 
     assert texts(old, new) == (f"{cause}, which changed the SQL of `per_hour`",)
     assert texts(old, replace(new, files={"per_hour": "f2"})) == CHANGE
+
+
+OLD_IDS = {"shop.orders": {"orders": "a1", "refunds": "b1"}}
+WITH_IDS = replace(USED, ledger=replace(ledger_of(STATEFUL), input_ids=OLD_IDS))
+
+
+@pytest.mark.parametrize(
+    ("state", "found", "writes"),
+    [
+        (WITH_IDS, OLD_IDS, False),
+        (WITH_IDS, {}, False),
+        (WITH_IDS, {"shop.orders": {"orders": "a1"}}, False),
+        (WITH_IDS, {"shop.orders": {"orders": "a1", "new": "c1"}}, True),
+        (WITH_IDS, {"shop.other": {"orders": "a2"}}, True),
+        (USED, OLD_IDS, True),
+        (USED, {}, False),
+    ],
+)
+def test_known_inputs_resume(state: CheckpointState, found: InputIds, *, writes: bool) -> None:
+    """A query resumes if no known id differs: ids can be unknown, and new ones are added to the ledger."""
+    planned = plan_query(STATEFUL, state, NONE, restartable=True, place_of=place_of, find_ids=lambda: found)
+
+    assert planned == QueryPlan(Action.RESUME, 1, writes_ledger=writes)
+
+
+def test_a_replaced_input_is_refused() -> None:
+    """A topic that was created again is refused by name, each one alone, and can be accepted or read from the start."""
+    found = {"shop.orders": {"orders": "a1", "refunds": "b2"}}
+
+    def planned(options: StartOptions) -> QueryPlan | StartRefusal:
+        return plan_query(STATEFUL, WITH_IDS, options, restartable=True, place_of=place_of, find_ids=lambda: found)
+
+    refused = planned(NONE)
+    assert isinstance(refused, StartRefusal)
+    assert [(finding.code, finding.location) for finding in refused.findings] == [("source-replaced", MODEL_START)]
+    assert "`refunds`" in refused.findings[0].message
+    accepted = planned(ACCEPT)
+    assert isinstance(accepted, QueryPlan)
+    assert (accepted.action, accepted.writes_ledger, accepted.accepted) == (Action.RESUME, True, True)
+    refreshed = planned(REFRESH)
+    assert isinstance(refreshed, QueryPlan)
+    assert (refreshed.action, refreshed.version) == (Action.REFRESH, 2)
