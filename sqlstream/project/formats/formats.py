@@ -277,7 +277,9 @@ MESSAGES = {
     "avro": Format("avro", options=options("datetimeRebaseMode"), lists_all_options=True),
     "debezium": Format(
         "debezium",
-        options=JSON_VALUES | options("timeUnit", takes.one_of("millis", "micros", "nanos")),
+        options=JSON_VALUES
+        | options("timeUnit", takes.one_of("millis", "micros", "nanos"))
+        | options("unavailableValue"),
         lists_all_options=True,
     ),
     "protobuf": Format(

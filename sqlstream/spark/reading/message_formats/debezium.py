@@ -7,26 +7,48 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
 
 from pyspark.sql import Column
 from pyspark.sql.functions import (
     coalesce,
     date_add,
+    exists,
     expr,
     floor,
+    get_json_object,
+    json_object_keys,
     lit,
     make_dt_interval,
+    map_values,
     struct,
     timestamp_micros,
     when,
 )
-from pyspark.sql.types import DateType, StringType, StructField, StructType, TimestampNTZType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    DateType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from sqlstream.project.messages.message_format import AFTER, BEFORE, DELETE, OPERATION, UPSERTS
-from sqlstream.spark.reading.message_formats.parsers import JsonParser
+from sqlstream.spark.reading.message_formats.parsers import PAYLOAD, JsonParser, other_case
 
 TIME_UNIT = "timeUnit"
 """The option with the unit of numbers that are timestamps."""
+
+UNKNOWN_VALUE, UNKNOWN = "unavailableValue", "__debezium_unavailable_value"
+"""The option with the text that stands for a value that is not known, and its default, as in Debezium's setting
+`unavailable.value.placeholder`. PostgreSQL does not send large values that have not changed.
+"""
 
 _MICROSECONDS: Mapping[str, Callable[[Column], Column]] = {
     "millis": lambda number: number * 1000,
@@ -52,13 +74,35 @@ class DebeziumParser:
         return self._json.parse(data)
 
     def problem(self, data: Column, parsed: Column) -> Column:
-        """Returns whether there is no event, a row is missing, or a time cannot be read."""
+        """Returns whether there is no event, a row is missing, a time cannot be read, or a value is not known.
+
+        The values of a row after a change that are not known must not replace those that are. A row of nulls alone may
+        have names in another letter case, as in an Oracle database.
+        """
         operation, before, after = (self._json.field(parsed, name) for name in (OPERATION, BEFORE, AFTER))
         is_complete = (operation.isin(list(UPSERTS)) & after.isNotNull()) | ((operation == DELETE) & before.isNotNull())
         raws = [each for row in (before, after) for each in self._times(row)]
-        unread = (when(raw.isNotNull() & self._time(raw, field).isNull(), _TIME) for raw, field in raws)
+        unread = (
+            when(raw.isNotNull() & self._time(raw, field).isNull(), f"{_TIME}: `{field.name}`") for raw, field in raws
+        )
         incomplete = when(~coalesce(is_complete, lit(False)), _EVENT)
-        return coalesce(self._json.problem(data, parsed), incomplete, *unread)
+        return coalesce(
+            self._json.problem(data, parsed), incomplete, *unread, *self._unknown(after), self._other_case(data, after)
+        )
+
+    def _unknown(self, after: Column) -> Iterator[Column]:
+        """Yields a problem for each column whose value is or contains the placeholder of values that are not known."""
+        placeholder = self.options.get(UNKNOWN_VALUE, UNKNOWN)
+        for each in self.row if placeholder else ():
+            found = _has_placeholder(after.getField(each.name), each.dataType, placeholder)
+            if found is not None:
+                yield when(found, f"has no value for `{each.name}`, only `{placeholder}`")
+
+    def _other_case(self, data: Column, row: Column) -> Column:
+        text = data.cast("string")
+        inner = coalesce(get_json_object(text, f"$.{PAYLOAD}.{AFTER}"), get_json_object(text, f"$.{AFTER}"))
+        is_empty = reduce(and_, (row.getField(name).isNull() for name in self.row.names))
+        return when(row.isNotNull() & is_empty, other_case(json_object_keys(inner), self.row.names))
 
     def field(self, parsed: Column, name: str) -> Column:
         """Returns the operation, or a row in its declared types; the row of a deletion is the one before it."""
@@ -83,7 +127,7 @@ class DebeziumParser:
             ]
         )
         fields = {OPERATION: StringType(), BEFORE: times_as_text, AFTER: times_as_text}
-        options = {name: value for name, value in self.options.items() if name != TIME_UNIT}
+        options = {name: value for name, value in self.options.items() if name not in (TIME_UNIT, UNKNOWN_VALUE)}
         event = StructType([StructField(name, kind) for name, kind in fields.items()])
         return JsonParser(event, options, is_wrapped=True)
 
@@ -110,6 +154,34 @@ class DebeziumParser:
         since = expr("timestamp_ntz'1970-01-01'") + seconds
         found = timestamp_micros(micros) if isinstance(kind, TimestampType) else since
         return when(number.isNotNull(), found).otherwise(text.try_cast(kind))
+
+
+def _has_placeholder(value: Column, kind: DataType, placeholder: str) -> Column | None:
+    """Returns whether a value is the placeholder or contains it; None if no value of its type can."""
+    if isinstance(kind, StringType):
+        return value == placeholder
+    if isinstance(kind, BinaryType):
+        return value == lit(bytearray(placeholder.encode()))
+    if isinstance(kind, ArrayType):
+        return _any_has(value, kind.elementType, placeholder)
+    if isinstance(kind, MapType):
+        return _any_has(map_values(value), kind.valueType, placeholder)
+    if isinstance(kind, StructType):
+        parts = (_has_placeholder(value.getField(each.name), each.dataType, placeholder) for each in kind)
+        found = [part for part in parts if part is not None]
+        return reduce(or_, found) if found else None
+    return None
+
+
+def _any_has(values: Column, kind: DataType, placeholder: str) -> Column | None:
+    if _has_placeholder(lit(None), kind, placeholder) is None:
+        return None
+
+    def has(value: Column) -> Column:
+        found = _has_placeholder(value, kind, placeholder)
+        return lit(False) if found is None else coalesce(found, lit(False))
+
+    return exists(values, has)
 
 
 _EVENT = "is not a change event of Debezium with the rows of its operation"

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from operator import or_
 from typing import Protocol
 
 from pyspark.sql import Column
 from pyspark.sql.avro.functions import from_avro
-from pyspark.sql.functions import concat, conv, from_json, is_valid_utf8, length, lit, struct, substring, when
+from pyspark.sql.functions import (
+    concat,
+    concat_ws,
+    conv,
+    exists,
+    from_json,
+    is_valid_utf8,
+    json_object_keys,
+    length,
+    lit,
+    lower,
+    struct,
+    substring,
+    when,
+)
+from pyspark.sql.functions import filter as filter_
 from pyspark.sql.functions import hex as hex_
 from pyspark.sql.protobuf.functions import from_protobuf
-from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from sqlstream.project.messages.avro_types import avro_type
 from sqlstream.project.messages.pinned import AvroSchemas
@@ -32,8 +48,28 @@ DESCRIPTOR, MESSAGE_NAME = "descriptor", "message"
 
 PAYLOAD = "payload"
 
+MOST_NAMED_FIELDS = 100
+"""The number of fields of a corrupt object that are tried, so that the plan of a wide table does not become huge."""
+
+NOT_READ = "is not a JSON object with the declared types"
+
 WITHIN = "value"
 """The field of the outer record of Avro."""
+
+
+def other_case(keys: Column, names: Sequence[str]) -> Column:
+    """Returns which of the `keys` of a JSON object differ from one of the declared `names` only in letter case; null if
+    none does, or if the object has the declared name too.
+    """
+    exact = filter_(keys, lambda key: key.isin(list(names)))
+    similar = filter_(
+        keys,
+        lambda key: (
+            lower(key).isin([name.lower() for name in names]) & ~exists(exact, lambda other: lower(other) == lower(key))
+        ),
+    )
+    listed = concat_ws(", ", similar)
+    return when(listed != "", concat(lit("has fields whose names differ from the declared columns in case: "), listed))
 
 
 class Parser(Protocol):
@@ -109,14 +145,48 @@ class JsonParser:
 
     def parse(self, data: Column) -> Column:
         """Returns the fields, and the text of an object that Spark cannot read."""
-        options = {**self.options, "mode": "PERMISSIVE", CORRUPT_OPTION: CORRUPT}
         payload = [StructField(PAYLOAD, self.schema)] if self.is_wrapped else []
-        return from_json(data.cast("string"), with_corrupt(StructType([*self.schema, *payload])), options)
+        return from_json(data.cast("string"), with_corrupt(StructType([*self.schema, *payload])), self._options)
 
-    def problem(self, _data: Column, parsed: Column) -> Column:
-        """Returns whether there is no object, or one that Spark cannot read. For blank text Spark returns null."""
+    def problem(self, data: Column, parsed: Column) -> Column:
+        """Returns whether there is no object, one with a field that Spark cannot read, or one whose field differs from
+        a declared column only in letter case, which Spark would ignore. For blank text Spark returns null.
+        """
+        text = data.cast("string")
         corrupt = parsed.isNull() | parsed.getField(CORRUPT).isNotNull()
-        return when(corrupt, "is not a JSON object with the declared types")
+        if self.is_wrapped or not self.schema.names:
+            return when(corrupt, self._unread(text))
+        lacks_some = reduce(or_, (parsed.getField(name).isNull() for name in self.schema.names))
+        return when(corrupt, self._unread(text)).when(lacks_some, other_case(json_object_keys(text), self.schema.names))
+
+    def _unread(self, text: Column) -> Column:
+        """Returns which fields of a corrupt object Spark cannot read. Spark itself says it only in an error, so each
+        field is parsed alone; this expression runs only for corrupt messages.
+        """
+        is_object = self._can_read(text, [StructField("_sqlstream_no_field", StringType())])
+        leaves = list(self._leaves())[:MOST_NAMED_FIELDS]
+        unread = [when(~self._can_read(text, leaf), f"`{name}` as {kind}") for name, kind, leaf in leaves]
+        named = concat_ws(", ", *unread)
+        found = when(named != "", concat(lit("has a field that cannot be read: "), named)).otherwise(NOT_READ)
+        return when(is_object, found).otherwise("is not a JSON object")
+
+    def _leaves(self) -> Iterator[tuple[str, str, list[StructField]]]:
+        """Yields the name and type of each field, and those in the rows of a wrapped object, alone in their object."""
+        for each in self.schema.fields:
+            parts = each.dataType.fields if self.is_wrapped and isinstance(each.dataType, StructType) else [None]
+            for part in parts:
+                alone = each if part is None else StructField(each.name, StructType([part]))
+                wrapped = [StructField(PAYLOAD, StructType([alone]))] if self.is_wrapped else []
+                name = each.name if part is None else f"{each.name}.{part.name}"
+                yield name, (part or each).dataType.simpleString(), [alone, *wrapped]
+
+    def _can_read(self, text: Column, fields: list[StructField]) -> Column:
+        found = from_json(text, with_corrupt(StructType(fields)), self._options)
+        return found.isNotNull() & found.getField(CORRUPT).isNull()
+
+    @property
+    def _options(self) -> dict[str, str]:
+        return {**self.options, "mode": "PERMISSIVE", CORRUPT_OPTION: CORRUPT}
 
     def field(self, parsed: Column, name: str) -> Column:
         """Returns a field."""
