@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from pyspark.errors import AnalysisException, PySparkException, QueryContext, QueryContextType
-from pyspark.errors.exceptions.captured import StreamingQueryException
-
 from sqlstream.errors import Finding
-from sqlstream.location import Place
+from sqlstream.location import Location, Place
 from sqlstream.project.nearest import did_you_mean
-from sqlstream.spark.jvm.gateway import causes_of, is_jvm_gone, java_message
+from sqlstream.spark.jvm.gateway import Cause, causes_of, is_jvm_gone
 from sqlstream.spark.jvm.packages import package_fix
 from sqlstream.spark.reading.corrupt_errors import read_corrupt_record
 from sqlstream.spark.secrets import Secrets
 
-_SQLSTATE = re.compile(r"\s*SQLSTATE: (\w{5})")
-_CONDITION = re.compile(r"^\[([A-Z0-9_.]+)\]\s*")
+logger = logging.getLogger("sqlstream.errors")
+
+_SQLSTATE = re.compile(r"\s*SQLSTATE: \w{5}")
+_CONDITION = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
 _PARSE_POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 _CONTEXT_POSITION = re.compile(r"== SQL \(line (\d+), position (\d+)\) ==")
 _ANALYSIS_POSITION = re.compile(r";? ?line \d+ pos \d+;?$")
@@ -29,12 +30,19 @@ _JAVA_CLASSES = re.compile(r"^:?\s*(?:[\w.$]+(?:Exception|Error): )+")
 _TASK = re.compile(r"^Job aborted due to stage failure: .*?\(TID \d+\) \([^)]*\): ")
 _CAUSE = re.compile(r"(?m)^Caused by: (.+)$")
 _TRACEBACK = re.compile(r"(?m)^.*Traceback \(most recent call last\):\n((?:[ \t].*\n|\n)*)(\S.*)")
-_OWN_ERROR = re.compile(r"(?m)^sqlstream\.[\w.]+\.(?P<name>DatabaseError|RefusedRowsError): (?P<message>.+)$")
-"""An error of sqlstream's own writers in a Python traceback."""
+_OWN_ERROR = re.compile(r"sqlstream\.[\w.]+\.(?P<name>DatabaseError|RefusedRowsError)")
+"""The class of an error of sqlstream's own writers."""
+_RAISED = re.compile(r"(?m)^(?P<kind>sqlstream\.[\w.]+): (?P<message>.+)$")
+"""The line of a Python traceback with an exception of sqlstream."""
+_PROXY = "py4j.Py4JException"
+"""The class of Java's exception about an exception in Python code that Java called; its message is the traceback."""
 _FRAME = re.compile(r'(?m)^\s*File "(.+)", line (\d+), in (\S+)$')
 _JAVA_NOISE = re.compile(r"^\s*(at |\.\.\. \d+ more|Caused by: |JVM stacktrace:|Driver stacktrace:|==)")
 
 OTHER_RUN_FIX = "another run has the same query: stop one of them, and run again"
+
+LOST_IN_KAFKA = "KAFKA_DATA_LOSS"
+"""The start of the conditions about records that a topic no longer has (`KafkaExceptions` of Spark's Kafka source)."""
 
 FIXES = {
     "CONCURRENT_STREAM_LOG_UPDATE": OTHER_RUN_FIX,
@@ -44,10 +52,11 @@ FIXES = {
     "NON_TIME_WINDOW_NOT_SUPPORTED_IN_STREAMING": "remove the OVER clause: a stream never has all "
     "of its rows; aggregate with GROUP BY window(event_time, '10 minutes') instead",
     "TABLE_OR_VIEW_NOT_FOUND": "read models with {{{{ ref('...') }}}} and sources with {{{{ source('...', '...') }}}}",
+    LOST_IN_KAFKA: "to continue without the lost records, set the source's option failOnDataLoss: false and run again",
     "PATH_NOT_FOUND": "create the folder, or fix `path`",
     "UNRESOLVED_ROUTINE": "fix the name of the function; Spark's SQL reference lists all functions",
 }
-"""Fixes by Spark's error condition, with Spark's message parameters in braces."""
+"""Fixes by Spark's error condition or the one above it, with Spark's message parameters in braces."""
 
 OTHER_RUN_MESSAGES = (
     "Multiple streaming queries are concurrently using",
@@ -55,12 +64,8 @@ OTHER_RUN_MESSAGES = (
 )
 """Parts of Spark's messages without a condition that mean that another run has the same query."""
 
-LOST_IN_KAFKA = "not available in Kafka any more"
-"""A part of the message of Spark's Kafka source about records that the topic no longer has (`KafkaExceptions`)."""
-
 FIXES_BY_MESSAGE = {
     **dict.fromkeys(OTHER_RUN_MESSAGES, OTHER_RUN_FIX),
-    LOST_IN_KAFKA: "to continue without the lost records, set the source's option failOnDataLoss: false and run again",
     "Sorting is not supported": "remove ORDER BY: the rows of a stream have no order, and only an aggregation with "
     "output_mode='complete' is written whole and can be sorted",
     "Limits are not supported": "remove LIMIT, or use output_mode='append' or 'complete'",
@@ -74,7 +79,7 @@ the SQL raises itself (https://spark.apache.org/docs/latest/sql-error-conditions
 
 PERMANENT_CONDITIONS = (
     *("CONCURRENT_STREAM_LOG_UPDATE", "FAILED_READ_FILE.FILE_NOT_EXIST", "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE"),
-    *("STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE", "STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION"),
+    *(LOST_IN_KAFKA, "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE", "STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION"),
     *("STATE_STORE_KEY_ROW_FORMAT_VALIDATION_FAILURE", "STATE_STORE_VALUE_ROW_FORMAT_VALIDATION_FAILURE"),
 )
 """Other conditions that a restart cannot fix: the checkpoint belongs to another query, or input files are missing."""
@@ -104,13 +109,12 @@ class SparkError:
 
 def read_error(error: BaseException, sql: str | None = None) -> SparkError:
     """Returns the content of `error`. `sql` is the text that Spark parsed, for the offset of a parse error."""
-    cause = _root_cause(error)
-    text = _text_of(cause)
-    condition = _condition(cause, text)
-    message = _one_line(text) or text.strip().split("\n", 1)[0]
-    if condition in CONDITIONS_WITHOUT_REASON:
-        message += _deepest_cause(cause)
-    return SparkError(condition, message, _fix(cause, condition), _offset(cause, text, sql), _fragment(cause))
+    causes = causes_of(error)
+    cause = causes[0]
+    message = _one_line(_text_of(cause)) or _text_of(cause).strip().split("\n", 1)[0]
+    if cause.condition in CONDITIONS_WITHOUT_REASON and len(causes) > 1:
+        message += f", caused by {_first_sentences(_text_of(causes[-1]))}"
+    return SparkError(cause.condition, message, _fix(causes), _offset(cause, sql), cause.fragment)
 
 
 def error_finding(
@@ -128,65 +132,59 @@ def error_finding(
     why = f"Spark reports: {read.message}" + (f" [{read.condition}]" if read.condition else "")
     own = _own_error(error)
     if own is not None:
-        why = own["message"]
+        why = own.message
     if is_jvm_gone(error):
         why = "the Java process of Spark ended: it was killed, perhaps because memory ran out, or it crashed"
     return Finding(code, what, secrets.redact(why), secrets.redact(read.fix or fix), place.location, calls=place.calls)
 
 
-def fails_again(error: BaseException) -> bool:
-    """Returns whether a restart after `error` would certainly fail with the same error."""
-    own = _own_error(error)
-    if read_corrupt_record(error) is not None or (own is not None and own["name"] == "RefusedRowsError"):
-        return True
-    causes = list(causes_of(error))
-    conditions = {read_error(cause).condition or "" for cause in causes}
-    return (
-        any(isinstance(cause, AnalysisException) for cause in causes)
-        or any(condition.startswith(PERMANENT_CONDITIONS) for condition in conditions)
-        or any((_sqlstate(cause) or "").startswith(PERMANENT_SQLSTATES) for cause in causes)
-        or any(words in str(cause) for words in (*OTHER_RUN_MESSAGES, LOST_IN_KAFKA) for cause in causes)
+def bug_finding(
+    bug: Exception, failure: BaseException | None, what: str, location: Location, secrets: Secrets
+) -> Finding:
+    """Returns the finding that an unexpected `bug` of sqlstream ended `what`: a query, or one unit test.
+
+    `failure` is the error that sqlstream handled when the bug occurred, None without one.
+    """
+    logger.error("%s ended because of a bug", what, exc_info=bug)
+    why = f"{type(bug).__name__}: {bug}"
+    if failure is not None:
+        text = next(iter(str(failure).strip().splitlines()), type(failure).__name__)  # `read_error` may have the bug
+        why = f"Spark reports: {text}; sqlstream could not handle this error: {why}"
+    return Finding(
+        "internal-error",
+        f"{what} ended because of a bug in sqlstream",
+        secrets.redact(why),
+        "report the bug with its traceback, which is in logs/sqlstream.log; everything else continues",
+        location,
     )
 
 
-def _own_error(error: BaseException) -> re.Match[str] | None:
+def fails_again(error: BaseException) -> bool:
+    """Returns whether a restart after `error` would certainly fail with the same error."""
+    own = _own_error(error)
+    if read_corrupt_record(error) is not None or (own is not None and own.kind.endswith(".RefusedRowsError")):
+        return True
+    return any(
+        cause.kind.endswith(("AnalysisException", ".ParseException"))
+        or (cause.condition or "").startswith(PERMANENT_CONDITIONS)
+        or (cause.sqlstate or "").startswith(PERMANENT_SQLSTATES)
+        or any(words in cause.words for words in OTHER_RUN_MESSAGES)
+        for cause in causes_of(error)
+    )
+
+
+def _own_error(error: BaseException) -> Cause | None:
     """Returns the last error of a writer of sqlstream that ended a batch, None if there is none."""
-    found = [match for cause in causes_of(error) for match in _OWN_ERROR.finditer(_qualified(cause))]
+    raised: list[Cause] = []
+    for cause in causes_of(error):
+        traced = _RAISED.finditer(cause.message) if cause.kind == _PROXY else ()
+        raised += [cause, *(Cause(match["kind"], match["message"]) for match in traced)]
+    found = [cause for cause in raised if _OWN_ERROR.fullmatch(cause.kind)]
     return found[-1] if found else None
 
 
-def _qualified(error: BaseException) -> str:
-    """Returns the text of an error, with the class in front if it is one of sqlstream."""
-    kind = type(error)
-    return f"{kind.__module__}.{kind.__name__}: {error}" if kind.__module__.startswith("sqlstream.") else str(error)
-
-
-def _sqlstate(error: BaseException) -> str | None:
-    state = error.getSqlState() if isinstance(error, PySparkException) else None
-    match = _SQLSTATE.search(str(error))
-    return state or (match.group(1) if match else None)
-
-
-def _root_cause(error: BaseException) -> BaseException:
-    """Returns the error, or for a failed query, the deepest of its causes that PySpark has translated."""
-    cause = error
-    while isinstance(cause, StreamingQueryException) and isinstance(cause.__cause__, PySparkException):
-        cause = cause.__cause__
-    return cause
-
-
-def _text_of(error: BaseException) -> str:
-    message = java_message(error)
-    text = str(error) if message is None else _JAVA_CLASSES.sub("", message).strip()
-    return text or type(error).__name__
-
-
-def _condition(error: BaseException, text: str) -> str | None:
-    condition = error.getCondition() if isinstance(error, PySparkException) else None
-    if condition is not None and not condition.startswith("_LEGACY"):
-        return str(condition)
-    match = _CONDITION.match(text)
-    return match.group(1) if match else None
+def _text_of(cause: Cause) -> str:
+    return _JAVA_CLASSES.sub("", cause.message).strip() or cause.kind.rpartition(".")[2]
 
 
 def _one_line(text: str) -> str:
@@ -214,13 +212,6 @@ def python_exception(text: str) -> str | None:
     return f"{raised} ({PurePath(path).name} line {line}, in {function})"
 
 
-def _deepest_cause(error: BaseException) -> str:
-    """Returns the last cause in the Java traces of `error` and its causes, as the end of a sentence."""
-    traces = (str(getattr(cause, "_stackTrace", "")) for cause in causes_of(error))
-    causes = [found for trace in traces for found in _CAUSE.findall(trace)]
-    return f", caused by {_first_sentences(_JAVA_CLASSES.sub('', causes[-1]))}" if causes else ""
-
-
 def _first_sentences(text: str) -> str:
     kept: list[str] = []
     for line in text.splitlines():
@@ -233,19 +224,19 @@ def _first_sentences(text: str) -> str:
     return text.rstrip(";.")
 
 
-def _fix(error: BaseException, condition: str | None) -> str | None:
-    package = package_fix(str(error), condition)
+def _fix(causes: Sequence[Cause]) -> str | None:
+    package = package_fix(causes)
     if package is not None:
         return package
-    if not isinstance(error, PySparkException) or condition is None:
-        return next((fix for words, fix in FIXES_BY_MESSAGE.items() if words in str(error)), None)
-    parameters = error.getMessageParameters() or {}
+    condition, parameters = causes[0].condition, causes[0].parameters
+    if condition is None:
+        fixes = (fix for words, fix in FIXES_BY_MESSAGE.items() if any(words in cause.words for cause in causes))
+        return next(fixes, None)
     if parameters.get("proposal"):
         return did_you_mean(_last_name(parameters.get("objectName", "")), _last_names(parameters["proposal"]))
-    if condition not in FIXES:
-        return None
+    fix = FIXES.get(condition) or FIXES.get(condition.partition(".")[0])
     try:
-        return FIXES[condition].format(**parameters)
+        return None if fix is None else fix.format(**parameters)
     except KeyError:
         return None
 
@@ -259,32 +250,20 @@ def _last_name(qualified: str) -> str:
     return str(names[-1]) if names else qualified
 
 
-def _context(error: BaseException) -> QueryContext | None:
-    """Returns the part of the SQL to which an error refers, None if it does not have one."""
-    contexts = (error.getQueryContext() or []) if isinstance(error, PySparkException) else []
-    return next((it for it in contexts if it.contextType() == QueryContextType.SQL and it.startIndex() >= 0), None)
-
-
-def _fragment(error: BaseException) -> str:
-    context = _context(error)
-    return "" if context is None else str(context.fragment())
-
-
 def fragment_of(error: BaseException) -> tuple[int | None, str]:
     """Returns the offset and text of the SQL expression that failed at run time, according to `error` and its causes;
     None and an empty text if unknown.
     """
-    contexts = [context for cause in causes_of(error) if (context := _context(cause)) is not None]
-    return (int(contexts[-1].startIndex()), str(contexts[-1].fragment())) if contexts else (None, "")
+    located = [cause for cause in causes_of(error) if cause.offset is not None]
+    return (located[-1].offset, located[-1].fragment) if located else (None, "")
 
 
-def _offset(error: BaseException, text: str, sql: str | None) -> int | None:
-    context = _context(error)
-    if context is not None:
-        return int(context.startIndex())
-    stopped, quoted = _PARSE_POSITION.search(text), _CONTEXT_POSITION.search(text)
+def _offset(cause: Cause, sql: str | None) -> int | None:
+    if cause.offset is not None or sql is None:
+        return cause.offset
+    stopped, quoted = _PARSE_POSITION.search(cause.message), _CONTEXT_POSITION.search(cause.message)
     match = stopped or quoted
-    if match is None or sql is None:
+    if match is None:
         return None
     lines = sql.split("\n")
     line = min(int(match.group(1)), len(lines))

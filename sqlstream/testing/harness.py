@@ -21,7 +21,7 @@ from sqlstream.spark.reading.python_code import register_functions
 from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.running.plans import processors
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import error_finding
+from sqlstream.spark.spark_errors import bug_finding, error_finding
 from sqlstream.state.results.unit_tests import NOTHING, CaseResult, Observed, Outcome
 from sqlstream.state.runs.silence import why_ended_silent
 from sqlstream.testing.cases import Case
@@ -63,6 +63,11 @@ class Harness:
             result = broken if is_broken else judge_refusal(case, error.findings, conditions_of(error))
         except SPARK_ERRORS as error:
             result = result_of(case, Outcome.BROKEN, [self._fault(case, error)])
+        except Exception as bug:  # a bug in one case must not end the others
+            failure = bug.__context__ if isinstance(bug.__context__, SPARK_ERRORS) else None
+            what = f"the unit test {quoted(case.test.name)}"
+            finding = bug_finding(bug, failure, what, case.test.location, self.secrets)
+            result = result_of(case, Outcome.BROKEN, [finding])
         return replace(result, seconds=time.monotonic() - began)
 
     def _run(self, case: Case) -> CaseResult:

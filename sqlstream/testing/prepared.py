@@ -19,7 +19,7 @@ from sqlstream.spark.reading.python_code import import_name, is_data_source, is_
 from sqlstream.spark.reading.rows import all_rows
 from sqlstream.spark.running.plans import is_stateful
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import error_finding, fragment_of, read_error
+from sqlstream.spark.spark_errors import error_finding, fragment_of
 from sqlstream.spark.writing.micro_batches import SinkTarget
 from sqlstream.spark.writing.writers import batch_writer
 from sqlstream.state.results.unit_tests import Observed, Row
@@ -162,5 +162,4 @@ def conditions_of(error: BaseException) -> tuple[str, ...]:
     """Returns Spark's error conditions of an error and its causes, or the class of an error in a sink's code."""
     if isinstance(error, SinkError):
         return (type(error.__cause__).__name__,)
-    conditions = (read_error(cause).condition for cause in causes_of(error) if not isinstance(cause, FindingsError))
-    return tuple(filter(None, conditions))
+    return tuple(cause.condition for cause in causes_of(error) if cause.condition is not None)

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.project.unit_tests.values import BetweenBatches
-from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS, failure_of
 from sqlstream.spark.reading.memory_streams import (
     Clock,
     JavaRows,
@@ -234,7 +234,7 @@ def _cause(query: StreamingQuery | None, error: Exception) -> Exception:
     if query is None or isinstance(error, SinkError):
         return error
     with suppress(*SPARK_ERRORS):
-        return query.exception() or error
+        return failure_of(query) or error
     return error
 
 

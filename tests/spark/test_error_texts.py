@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import concat, expr, lit
 
-from sqlstream.spark.jvm.gateway import check_streaming
+from sqlstream.location import Location
+from sqlstream.spark.jvm.gateway import Cause, causes_of, check_streaming, failure_of
 from sqlstream.spark.jvm.packages import package_fix
-from sqlstream.spark.spark_errors import SparkError, fails_again, read_error
+from sqlstream.spark.reading.corrupt_errors import CORRUPT_MESSAGE, read_corrupt_record
+from sqlstream.spark.running.endpoints import host_fix
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.spark_errors import OTHER_RUN_MESSAGES, SparkError, fails_again, read_error
+from sqlstream.spark.storage.state_files import state_finding
 
 
 def error_of(spark: SparkSession, sql: str, mode: str = "append") -> SparkError:
@@ -53,7 +61,7 @@ def test_the_fix_names_an_unsupported_clause(spark: SparkSession, sql: str, mode
 @pytest.mark.parametrize(("name", "package"), [("kafka", "spark-sql-kafka-0-10_2.13"), ("avro", "spark-avro_2.13")])
 def test_a_missing_package_of_a_format_is_named(name: str, package: str) -> None:
     """A format that only Python names gets a fix with a version of its connector that Maven Central has."""
-    fix = package_fix("", f"{name.upper()}_DATA_SOURCE_NOT_ENABLED")
+    fix = package_fix([Cause("", "", f"{name.upper()}_DATA_SOURCE_NOT_ENABLED")])
 
     assert fix is not None
     assert f"org.apache.spark:{package}:4." in fix
@@ -74,10 +82,76 @@ def test_two_runs_of_a_query_are_recognized(message: str) -> None:
 
 def test_a_full_disk_is_named_for_state() -> None:
     """A full disk is named when state cannot be written, although Spark mentions it only among the causes."""
-    error = RuntimeError(
+    error = PySparkException(
         "[CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT] Error writing state store files for provider HDFSStateStore. "
-        "Cannot perform commit during state checkpoint. SQLSTATE: 58030"
+        "Cannot perform commit during state checkpoint. SQLSTATE: 58030",
+        errorClass="CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT",
+        messageParameters={},
     )
-    vars(error)["_stackTrace"] = "\tat x.y\nCaused by: java.io.IOException: No space left on device\n\tat x.z"
+    error.__cause__ = OSError("No space left on device")
 
     assert read_error(error).message.endswith("during state checkpoint, caused by No space left on device")
+
+
+CONSTANTS = (
+    f"{CORRUPT_MESSAGE}\nshop.orders\norders\n0\n7\nthe value is null",
+    'sqlstream cannot read a message: {"source": "a", "topic": "t", "partition": 0, "offset": 1, "reason": "r"}',
+    "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file f. \n",
+    "[MALFORMED_RECORD_IN_PARSING.X] Malformed records are detected in record parsing: [null].\nParse Mode: FAILFAST",
+    "[KAFKA_DATA_LOSS] not available in Kafka any more",
+    "[CANNOT_LOAD_STATE_STORE.X] file:/a/state/0/0/1.delta does not exist",
+    "\nsqlstream.spark.writing.databases.database.RefusedRowsError: refused",
+    "java.net.ConnectException: Connection refused",
+    "java.net.UnknownHostException: nowhere",
+    'No FileSystem for scheme "s3"',
+    "ClassNotFoundException: org.apache.hadoop.fs.s3a.S3AFileSystem",
+    "java.io.EOFException at org.apache.spark.sql.execution.streaming.state.SchemaHelper",
+    "Caused by: java.lang.StackOverflowError",
+    "SQLSTATE: 42000",
+    "Sorting is not supported",
+    *OTHER_RUN_MESSAGES,
+)
+"""Texts that sqlstream looks for in errors, as constants of the user's SQL, which Spark prints in the plan."""
+
+
+def failure_over_constants(spark: SparkSession, tmp_path: Path, expression: str) -> Exception:
+    """Returns the failure of a stream of numbers that computes `expression`, and compares text with `CONSTANTS`."""
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
+    rows = rows.filter(~concat(lit("x"), rows.value.cast("string")).isin([lit(text) for text in CONSTANTS]))
+    query = rows.select(expr(expression)).writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
+    with pytest.raises(PySparkException):
+        query.awaitTermination()
+    found = failure_of(query)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("expression", "condition", "is_permanent"),
+    [
+        ("1 div (value - 2)", "DIVIDE_BY_ZERO", True),
+        ("raise_error('no')", "USER_RAISED_EXCEPTION", True),
+        ("assert_true(value < 2, 'sqlstream cannot read a message of Kafka: 3')", "USER_RAISED_EXCEPTION", True),
+        ("reflect('java.lang.Integer', 'parseInt', concat('x', value))", None, False),
+    ],
+)
+def test_constants_in_a_plan_are_no_causes(
+    spark: SparkSession, tmp_path: Path, expression: str, condition: str | None, *, is_permanent: bool
+) -> None:
+    """A failure is read from its causes, whatever constants the plan has, which Spark prints with the failure."""
+    error = failure_over_constants(spark, tmp_path, expression)
+    assert all(text.strip().split("\n")[0] in str(error) for text in CONSTANTS)
+
+    read = read_error(error)
+
+    assert (read.condition, read.fix, fails_again(error)) == (condition, None, is_permanent)
+    assert (read_corrupt_record(error), host_fix(error)) == (None, None)
+    assert state_finding("a", "it", error, str(tmp_path), Location("a.sql"), Secrets({})) is None
+    assert [cause.condition for cause in causes_of(error)][:1] == [condition]
+
+
+def test_a_text_like_that_of_a_corrupt_message_is_the_users(spark: SparkSession, tmp_path: Path) -> None:
+    """A user's own `raise_error` with the start of our text, but without a position, is an ordinary failure."""
+    text = f"{CORRUPT_MESSAGE}\\nshop.orders\\norders\\nzero\\none\\nreason"
+
+    assert read_corrupt_record(failure_over_constants(spark, tmp_path, f"raise_error('{text}')")) is None

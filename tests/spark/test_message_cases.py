@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from sqlstream.app.request import ProjectRequest, Selection, UnitTestRequest
 from sqlstream.app.test import run_tests
 from sqlstream.report.unit_tests.text import failure_text
 from sqlstream.state.results.unit_tests import CaseResult, Outcome
+from sqlstream.testing import prepared
 
 PROJECT = Path(__file__).parent / "fixtures" / "tested_messages"
 WANTED = {"fails": Outcome.FAILED, "broken": Outcome.BROKEN}
@@ -40,3 +43,19 @@ def test_cases_end_as_their_names_say() -> None:
         "broken_by_an_unknown_part": ["unit-test-column"],
         "broken_by_two_kinds": ["unit-test-batches"],
     }
+
+
+def test_a_bug_ends_only_its_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bug of sqlstream in the handling of one case ends that case with its own text, and no other one."""
+
+    def plant(_error: BaseException) -> None:
+        raise KeyError("planted")
+
+    monkeypatch.setattr(prepared, "read_corrupt_record", plant)
+
+    results = run(Selection(("unit_test:fails_without_an_expected_error", "unit_test:messages_are_parsed")))
+
+    assert results["messages_are_parsed"].outcome is Outcome.PASSED
+    broken = results["fails_without_an_expected_error"]
+    assert (broken.outcome, [finding.code for finding in broken.findings]) == (Outcome.BROKEN, ["internal-error"])
+    assert "KeyError: 'planted'" in broken.findings[0].why

@@ -14,8 +14,10 @@ from conftest import PROJECT, ProjectFolder, order_rows
 from pyspark import SparkContext
 
 from sqlstream import ProjectRequest, RunRequest, run_models
+from sqlstream.spark.running import runner
 from sqlstream.state.runs.events import Notice, QueryRestarting, QueryResult, QueryStarted, RunEvent, Status
 from sqlstream.state.runs.limits import RunLimits
+from sqlstream.state.runs.progress import BatchProgress
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 
@@ -110,6 +112,51 @@ def test_failures_that_rows_cause_are_not_retried(orders: ProjectFolder, express
     result = orders.result()
 
     assert (result.status, restarts(orders.events)) == (Status.ERROR, [])
+
+
+def plant_bug(monkeypatch: pytest.MonkeyPatch, step: str, name: str) -> None:
+    """Makes a function that the runner calls raise an error of Python for the query of the model `name`."""
+    real = getattr(runner, step)
+
+    def fail(subject: Any, *rest: Any) -> Any:
+        model = getattr(getattr(subject, "query", None), "model", None)
+        if name in (subject, getattr(subject, "name", ""), getattr(model, "name", "")):
+            raise KeyError("planted")
+        return real(subject, *rest)
+
+    monkeypatch.setattr(runner, step, fail)
+
+
+@pytest.mark.parametrize("step", ["failure_finding", "read_progress", "start_query", "stop_when_lost", "notify"])
+def test_a_bug_ends_only_its_query(
+    orders: ProjectFolder, monkeypatch: pytest.MonkeyPatch, read_parquet: Rows, step: str
+) -> None:
+    """A bug of sqlstream in the handling of a query ends that query with the text of the bug, and no other query."""
+    fails = step == "failure_finding"
+    orders.write(
+        {
+            "models/poor.sql": f"{{{{ config(sink='nowhere') }}}} select {'id / (id - id)' if fails else 'id'} as x from ({ALL})",
+            "models/sound.sql": f"{{{{ config(sink='lake') }}}} {ALL}",
+        }
+    )
+    events: list[RunEvent] = []
+
+    def notify(event: RunEvent) -> None:
+        events.append(event)
+        if step == "notify" and isinstance(event, BatchProgress) and event.model == "poor":
+            raise KeyError("planted")
+
+    if step != "notify":
+        plant_bug(monkeypatch, step, "poor")
+
+    poor, sound = run_models(RunRequest(ProjectRequest(orders.root), available_now=True), notify).results
+
+    assert (sound.status, sound.rows_out, len(read_parquet(orders.root / "store/sound"))) == (Status.SUCCESS, 10, 10)
+    assert (poor.status, poor.finding and poor.finding.code) == (Status.ERROR, "internal-error")
+    assert poor.finding is not None
+    assert "KeyError: 'planted'" in poor.finding.why
+    assert ("Division by zero" in poor.finding.why) is fails
+    assert [event.model for event in events if isinstance(event, QueryResult)] in (["poor", "sound"], ["sound", "poor"])
 
 
 def test_a_failing_expression_is_located_in_its_model(orders: ProjectFolder) -> None:

@@ -6,13 +6,16 @@ Nothing here works over Spark Connect. Each docstring names the loss there.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.captured import convert_exception
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -36,25 +39,114 @@ def is_jvm_gone(error: BaseException) -> bool:
     return has_no_answer or isinstance(error, Py4JNetworkError | ConnectionError)
 
 
-def java_message(error: BaseException) -> str | None:
-    """Returns the JVM's message, Java class first, if PySpark has not translated the error, otherwise None."""
-    if isinstance(error, Py4JJavaError):
-        return str(error).split("\n", 1)[-1]  # the first line comes from py4j
-    return str(error).splitlines()[0] if isinstance(error, Py4JError) else None
+@dataclass(frozen=True)
+class Cause:
+    """One exception in a chain of causes: the full name of its class, and its own message, without a plan or a trace.
+
+    Spark's exceptions also have an error condition with parameters, a SQLSTATE, and the SQL fragment to which they
+    refer, with its offset in the text; None or empty if unknown. `java` is the exception in the JVM.
+    """
+
+    kind: str
+    message: str
+    condition: str | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    sqlstate: str | None = None
+    offset: int | None = None
+    fragment: str = ""
+    java: Any = field(default=None, repr=False, compare=False)
+
+    @property
+    def words(self) -> str:
+        """The message of an exception without a condition, otherwise empty.
+
+        Look for words only here: messages of conditions quote values, SQL and other text of the user.
+        """
+        return "" if self.condition else self.message
+
+    def passed(self, class_name: str) -> bool:
+        """Returns whether code of the Java class with this full name, or of a class in it, is in the stack."""
+        frames = () if self.java is None else self.java.getStackTrace()
+        return any(str(frame.getClassName()).split("$", 1)[0] == class_name for frame in frames)
+
+
+def causes_of(error: BaseException) -> list[Cause]:
+    """Returns what caused `error`, from the exception itself to the innermost.
+
+    Leaves out Spark's StreamingQueryException around the cause of a failed query: it contains the plan of the query,
+    and so all constants of the user's SQL.
+    """
+    causes: list[Cause] = []
+    current: BaseException | None = error
+    while current is not None:
+        java = getattr(current, "_origin", None) or getattr(current, "java_exception", None)
+        causes += [_python_cause(current)] if java is None else _java_causes(java)
+        inner = None if java is not None else getattr(current, "_cause", None)  # of an error that PySpark returns
+        current = inner or current.__cause__
+    failed = [cause for cause in causes if not cause.kind.endswith(".StreamingQueryException")]
+    return failed or [replace(cause, message=cause.message.split(_QUERY_TEXT, 1)[0]) for cause in causes]
+
+
+_QUERY_TEXT = "\n=== Streaming Query ==="
+"""The line in the message of a StreamingQueryException after which it prints the query and its plan."""
+
+
+def _java_causes(error: Any) -> list[Cause]:
+    """Returns the Java exception `error` and its causes, as far as the JVM responds."""
+    causes: list[Cause] = []
+    with suppress(*JVM_ERRORS):
+        while error is not None:
+            causes.append(_java_cause(error))
+            error = error.getCause()
+    return causes
+
+
+def _java_cause(error: Any) -> Cause:
+    kind = str(error.getClass().getName())
+    is_analysis = kind.endswith("AnalysisException")  # its getMessage() adds the plan
+    message = str((error.getSimpleMessage() if is_analysis else error.getMessage()) or kind)
+    try:
+        condition = error.getCondition()
+    except JVM_ERRORS:  # it is not a SparkThrowable
+        return Cause(kind, message, java=error)
+    is_legacy = condition is None or condition.startswith("_LEGACY")
+    contexts = [each for each in error.getQueryContext() if str(each.contextType()) == "SQL" and each.startIndex() >= 0]
+    return Cause(
+        kind,
+        message,
+        None if is_legacy else str(condition),
+        dict(error.getMessageParameters() or {}),
+        error.getSqlState(),
+        int(contexts[0].startIndex()) if contexts else None,
+        str(contexts[0].fragment()) if contexts else "",
+        error,
+    )
+
+
+def _python_cause(error: BaseException) -> Cause:
+    kind = f"{type(error).__module__}.{type(error).__name__}"
+    if isinstance(error, Py4JError):
+        return Cause(kind, str(error).splitlines()[0])
+    if isinstance(error, PySparkException):  # without a Java exception, either of PySpark itself or of an older trace
+        text = str(getattr(error, "_desc", None) or error)
+        return Cause(kind, text, error.getCondition(), error.getMessageParameters() or {}, error.getSqlState())
+    return Cause(kind, str(error) or type(error).__name__)
+
+
+def failure_of(query: StreamingQuery) -> Exception | None:
+    """Returns the error that ended `query`, None if it has not failed.
+
+    PySpark's `exception()` returns one without its Java exceptions, which know conditions and causes. Over Connect: use
+    that.
+    """
+    found = query._jsq.exception()  # noqa: SLF001
+    return convert_exception(found.get()) if found.isDefined() else None
 
 
 def jvm_process() -> int | None:
     """Returns the process id of the JVM, None if there is none. Over Connect: not available."""
     jvm = SparkContext._jvm  # noqa: SLF001
     return None if jvm is None else int(jvm.java.lang.ProcessHandle.current().pid())
-
-
-def causes_of(error: BaseException) -> Iterator[BaseException]:
-    """Yields `error` and its causes. PySpark stores the cause of an error that it returns, not raises, in `_cause`."""
-    cause: BaseException | None = error
-    while cause is not None:
-        yield cause
-        cause = getattr(cause, "_cause", None) or cause.__cause__
 
 
 def check_streaming(frame: DataFrame, output_mode: str) -> None:

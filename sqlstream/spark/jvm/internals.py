@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.compiler.spark_versions import is_later
 from sqlstream.spark.jvm import gateway
-from sqlstream.spark.jvm.gateway import JVM_ERRORS, Phase
+from sqlstream.spark.jvm.gateway import JVM_ERRORS, Phase, causes_of
 
 logger = logging.getLogger("sqlstream.internals")
 
@@ -30,8 +30,7 @@ _PYSPARK_FIELD = re.compile(r"_j\w+|_gateway|_sc")
 """PySpark's private fields that hold JVM objects."""
 
 _MISSING = re.compile(
-    r"does not exist"  # py4j's message for a class, a method or a constructor
-    r"|java\.lang\.ClassNotFoundException: org\.apache\.spark\."
+    r"java\.lang\.ClassNotFoundException: org\.apache\.spark\."
     r"|java\.lang\.NoSuch(?:Method|Field)(?:Exception|Error)"
     r"|java\.lang\.(?:NoClassDefFound|IncompatibleClassChange|AbstractMethod|IllegalAccess)Error"
     r"|java\.lang\.IllegalAccessException"
@@ -62,7 +61,10 @@ def is_missing(error: BaseException) -> bool:
         return bool(_PYSPARK_FIELD.fullmatch(error.name or ""))
     if isinstance(error, TypeError):
         return "'JavaPackage' object is not callable" in str(error)  # to py4j, an unknown class is a package
-    return bool(_MISSING.search(str(error)))
+    causes = causes_of(error)
+    if causes[0].kind == "py4j.protocol.Py4JError":  # py4j's message for a class, a method or a constructor
+        return "does not exist" in str(error)
+    return any(_MISSING.match(f"{cause.kind}: {cause.words}") for cause in causes)
 
 
 def phase_of(query: StreamingQuery) -> Phase | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from sqlstream.spark.jvm.gateway import JVM_ERRORS, is_jvm_gone, java_class, java_message
+from sqlstream.spark.jvm.gateway import JVM_ERRORS, causes_of, is_jvm_gone, java_class
 
 _JAVA_CLASS = re.compile(r"^:?\s*(?:[\w.$]+(?:Exception|Error): )+")
 
@@ -138,7 +138,7 @@ def _errors() -> Iterator[None]:
     except JVM_ERRORS as error:
         if is_jvm_gone(error):
             raise
-        lines = (java_message(error) or str(error)).split("\n\tat ", 1)[0].splitlines()
+        lines = causes_of(error)[0].message.splitlines()
         text = " ".join(line.strip() for line in lines if line.strip())
         raise JdbcError(_JAVA_CLASS.sub("", text), _state(error)) from None  # the error of py4j may have the URL
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyspark
 
 from sqlstream.compiler.spark_versions import minor_version_text
 from sqlstream.project.connectors.table import CONNECTORS
+from sqlstream.spark.jvm.gateway import Cause
 
 CLASSES = {
     "fs.s3a.S3AFileSystem": "hadoop-aws",
@@ -32,16 +34,17 @@ _NO_SCHEME = re.compile(r"No FileSystem for scheme:? \"?(?P<scheme>\w+)")
 _NOT_FOUND = re.compile(r"(?:ClassNotFoundException: |Class )(?:Class )?org\.apache\.hadoop\.(?P<name>[\w.$]+)")
 
 
-def package_fix(message: str, condition: str | None) -> str | None:
-    """Returns a fix that names the missing package, None if the error is not about a package."""
-    name = (condition or "").removesuffix(_NOT_ENABLED).lower()
+def package_fix(causes: Sequence[Cause]) -> str | None:
+    """Returns a fix that names the missing package, None if `causes` are not about a package."""
+    name = (causes[0].condition or "").removesuffix(_NOT_ENABLED).lower()
     release = CONNECTORS[name].release_for(minor_version_text(pyspark.__version__)) if name in CONNECTORS else None
     if release is not None:  # sqlstream adds connectors for declared formats, but not for those that only Python names
         return f"declare a source or sink with format: {name}, or add {release.jars[0]} to the target's packages:"
-    scheme = _NO_SCHEME.search(message)
+    words = "\n".join(f"{cause.kind}: {cause.words}" for cause in causes)
+    scheme = _NO_SCHEME.search(words)
     if scheme is not None and scheme["scheme"] in OTHER_SCHEMES:
         return OTHER_SCHEMES[scheme["scheme"]].format(aws=_hadoop_package("hadoop-aws"))
-    missing = [match["name"] for match in _NOT_FOUND.finditer(message)]
+    missing = [match["name"] for match in _NOT_FOUND.finditer(words)]
     packages = (package for name in missing for part, package in CLASSES.items() if name.startswith(part))
     found = next(packages, None)
     return None if found is None else f"add {_hadoop_package(found)} to the target's packages:"

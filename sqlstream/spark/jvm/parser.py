@@ -19,7 +19,7 @@ from pyspark.find_spark_home import _find_spark_home
 
 from sqlstream.compiler.spark_parser import ParserUnavailableError, ParseWithSpark, SyntaxRefusal
 from sqlstream.spark.jvm.class_archive import use_options
-from sqlstream.spark.jvm.gateway import JVM_ERRORS, is_jvm_gone
+from sqlstream.spark.jvm.gateway import JVM_ERRORS, causes_of, is_jvm_gone
 from sqlstream.spark.jvm.internals import is_missing
 from sqlstream.spark.jvm.java import JavaRuntime
 from sqlstream.spark.jvm.launch import POLL_SECONDS, connect, start_gateway
@@ -111,7 +111,7 @@ def _parse_function(parse_plan: Callable[[str], object]) -> ParseWithSpark:
             if is_jvm_gone(error) or is_missing(error):
                 raise
             refusal = read_error(error, sql)
-            if refusal.condition in TOO_COMPLEX or STACK_OVERFLOW in str(error):
+            if refusal.condition in TOO_COMPLEX or any(cause.kind == STACK_OVERFLOW for cause in causes_of(error)):
                 return None
             return SyntaxRefusal(refusal.message, refusal.condition, refusal.offset)
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,16 +15,18 @@ from sqlstream.project.formats.formats import format_of
 from sqlstream.project.on_corrupt import column_names, option_of
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted
-from sqlstream.spark.jvm.gateway import causes_of
+from sqlstream.spark.jvm.gateway import Cause, causes_of
 from sqlstream.spark.secrets import Secrets
 
-CORRUPT_MESSAGE = "sqlstream cannot read a message: "
-"""The start of the error with which a query fails at a corrupt message of Kafka; the rest is JSON."""
+CORRUPT_MESSAGE = "sqlstream cannot read a message of Kafka:"
+"""The start of the error that a query raises at a corrupt message of Kafka. Lines with the source, the topic, the
+partition, the offset and the reason follow.
+"""
 
-_MESSAGE = re.compile(re.escape(CORRUPT_MESSAGE) + r"(\{.*?\})")
-_FILE = re.compile(r"\[FAILED_READ_FILE[.\w]*\] Encountered error while reading file (.+?)\.\s")
-_RECORD = re.compile(r"(?s)\[MALFORMED_RECORD_IN_PARSING[.\w]*\] Malformed records [^:]*: (.*?)\.\s+Parse Mode:")
-_CAUSE = re.compile(r"(?m)^Caused by: (.+)$")
+_RAISED = "USER_RAISED_EXCEPTION"
+"""The condition of what `raise_error` raises; its parameter is the whole text."""
+_FILE, _RECORD = "FAILED_READ_FILE", "MALFORMED_RECORD_IN_PARSING"
+"""The starts of the conditions of a file that cannot be read, and of a record that cannot be parsed."""
 _CLASSES = re.compile(r"^(?:[\w.$]+(?:Exception|Error)(?:: |$))+")
 _NO_NUMBER = re.compile(r'(?i)For input string: "(.*)"')
 _PATTERN = re.compile(r"[\][{}*?\\]")
@@ -56,17 +57,29 @@ class CorruptMessage:
 
 def read_corrupt_record(error: BaseException) -> CorruptRecord | CorruptMessage | None:
     """Returns the corrupt record that `error` is about, None if it is about something else."""
-    texts = [line for cause in causes_of(error) for line in _texts(cause)]
-    whole = "\n".join(texts)
-    message = _MESSAGE.search(whole)
-    if message is not None:
-        return CorruptMessage(**json.loads(message.group(1)))
-    file, record = _FILE.search(whole), _RECORD.search(whole)
-    if file is None or record is None:
+    causes = causes_of(error)
+    for cause in causes:
+        message = _corrupt_message(cause)
+        if message is not None:
+            return message
+    files = [cause.parameters["path"] for cause in causes if (cause.condition or "").startswith(_FILE)]
+    records = [cause.parameters["badRecord"] for cause in causes if (cause.condition or "").startswith(_RECORD)]
+    if not files or not records:
         return None
-    values = " ".join(record.group(1).split())
-    reason = _reason(texts[-1]) if "MALFORMED_RECORD_IN_PARSING" not in texts[-1] else ""
-    return CorruptRecord(_plain(file.group(1)), values, reason)
+    innermost = causes[-1]
+    reason = "" if (innermost.condition or "").startswith(_RECORD) else _reason(innermost.message)
+    return CorruptRecord(_plain(files[0]), " ".join(records[0].split()), reason)
+
+
+def _corrupt_message(cause: Cause) -> CorruptMessage | None:
+    """Returns the message of Kafka at which the query raised `cause`, None if the user's SQL raised it."""
+    if cause.condition != _RAISED:
+        return None
+    start, *parts = cause.parameters.get("errorMessage", "").split("\n", 5)
+    if start != CORRUPT_MESSAGE or len(parts) != 5 or not (parts[2].isdigit() and parts[3].isdigit()):
+        return None
+    source, topic, partition, offset, reason = parts
+    return CorruptMessage(source, topic, int(partition), int(offset), reason)
 
 
 def tables_with_records(compiled: CompiledProject, node_id: str) -> tuple[SourceTable, ...]:
@@ -139,12 +152,6 @@ def _unread_column(values: str, names: Sequence[str]) -> str | None:
     shown = values.removeprefix("[").removesuffix("]").split(",")
     is_certain = len(shown) == len(names) and shown.count("null") == 1
     return names[shown.index("null")] if is_certain else None
-
-
-def _texts(error: BaseException) -> list[str]:
-    """Returns the text of an error, and the texts of the causes that it quotes."""
-    text = str(error)
-    return [text, *_CAUSE.findall(text)]
 
 
 def _reason(text: str) -> str:

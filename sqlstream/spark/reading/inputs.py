@@ -156,7 +156,7 @@ class NodeReader:
             what=what,
             place=Place(location),
             secrets=self.readers.secrets,
-            fix=host_fix(str(error)) or fix or _source_fix(error),
+            fix=host_fix(error) or fix or _source_fix(error),
         )
 
 
@@ -175,7 +175,7 @@ def _drop_duplicates(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
 
 
 def _source_fix(error: Exception) -> str:
-    if "Failed to find the data source" in str(error):
+    if read_error(error).condition == "DATA_SOURCE_NOT_FOUND":
         return "fix the format, or add its package to packages: of the target"
     return "fix the declaration of the source"
 
@@ -185,7 +185,7 @@ def _location_of(table: SourceTable, error: Exception) -> Location:
     condition = "SCHEMA" if isinstance(error, SchemaError) else read_error(error).condition or ""
     if table.schema is not None and any(word in condition for word in ("PARSE", "SCHEMA", "DATATYPE", "DECIMAL")):
         return table.schema.location
-    if "path" in table.places and host_fix(str(error)) is not None:
+    if "path" in table.places and host_fix(error) is not None:
         return table.places["path"]
     for key, words in (("path", ("PATH",)), ("format", ("DATA_SOURCE",))):
         if key in table.places and any(word in condition for word in words):

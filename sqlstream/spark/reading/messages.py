@@ -14,6 +14,7 @@ from pyspark.sql.functions import (
     coalesce,
     col,
     concat,
+    concat_ws,
     count_if,
     current_timestamp,
     lit,
@@ -98,12 +99,10 @@ def _problem(part: str, is_null: Column, problem: Column | None) -> list[Column]
 def _failure(table: SourceTable) -> Column:
     """Returns an expression that fails, with an error that `read_corrupt_record` recognizes.
 
-    It writes JSON itself: with `to_json`, Spark would generate no code for the filter and what is above it.
+    It has one line for each part: with `to_json`, Spark would generate no code for the filter and what is above it.
     """
-    texts = {"source": lit(table.full_name), "reason": col(REASON), "topic": col("topic")}
-    parts = [part for name, text in texts.items() for part in (lit(f'"{name}": "'), text, lit('", '))]
-    numbers = (lit('"partition": '), col("partition"), lit(', "offset": '), col("offset"))
-    return raise_error(concat(lit(f"{CORRUPT_MESSAGE}{{"), *parts, *numbers, lit("}"))).cast("boolean")
+    parts = (lit(table.full_name), col("topic"), col("partition"), col("offset"), col(REASON))
+    return raise_error(concat_ws("\n", lit(CORRUPT_MESSAGE), *(part.cast("string") for part in parts))).cast("boolean")
 
 
 def _corrupt(parsed: DataFrame) -> DataFrame:

@@ -16,6 +16,7 @@ from sqlstream.location import Location
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.secrets import OptionValue
 from sqlstream.project.values import SourceTable
+from sqlstream.spark.jvm.gateway import causes_of
 from sqlstream.spark.secrets import Secrets
 
 CONNECT_SECONDS = 5.0
@@ -89,8 +90,9 @@ def addresses_of(format_name: str, options: Mapping[str, OptionValue], secrets: 
     return tuple((match["host"], int(match["port"])) for match in matches if match)
 
 
-def host_fix(message: str) -> str | None:
+def host_fix(error: BaseException) -> str | None:
     """Returns the fix, with the name of the host, if a Java error says that a host does not exist or respond."""
+    message = "\n".join(f"{cause.kind}: {cause.words}" for cause in causes_of(error))
     unknown = next(filter(None, (pattern.search(message) for pattern in _UNKNOWN_HOST)), None)
     if unknown is not None:
         return f"fix the host name: `{unknown['host']}` cannot be resolved"

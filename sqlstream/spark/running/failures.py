@@ -73,8 +73,8 @@ def _unreachable(model: CompiledModel, error: UnreachableError, secrets: Secrets
 def _with_addresses(finding: Finding, run: QueryRun, error: Exception, secrets: Secrets) -> Finding:
     """Adds the addresses of the query to the finding if the error is about a connection."""
     endpoints = run.order.query.endpoints
-    text = " ".join(str(cause) for cause in causes_of(error))
-    if not endpoints or not any(word in text for word in CONNECTION_ERRORS):
+    texts = [f"{cause.kind} {cause.words}" for cause in causes_of(error)]
+    if not endpoints or not any(word in text for word in CONNECTION_ERRORS for text in texts):
         return finding
     addresses = "; ".join(f"{endpoint.what} is at {endpoint.text}" for endpoint in endpoints)
     return replace(finding, why=secrets.redact(f"{finding.why}; {addresses}"))

@@ -124,8 +124,7 @@ class QueryRun:
     def end(
         self, total_queries: int, status: Status, finding: Finding | None, reason: str | None = None
     ) -> QueryResult:
-        """Records the end, frees what the query has cached, and returns the result."""
-        self.order.query.release()
+        """Records the end, and returns the result."""
         model = self.order.query.model
         self.result = QueryResult(
             model=model.name,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from queue import Empty, Queue
 
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone
+from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, failure_of, is_jvm_gone
 from sqlstream.spark.jvm.internals import add_listener, unfinished_batch
 from sqlstream.spark.running.endpoints import UnreachableError, check_brokers
 from sqlstream.spark.running.failures import failure_finding
@@ -24,7 +24,7 @@ from sqlstream.spark.running.start import StartOrder, start_query
 from sqlstream.spark.running.stop_conditions import stop_reason
 from sqlstream.spark.running.stopper import Stopper
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import fails_again
+from sqlstream.spark.spark_errors import bug_finding, fails_again
 from sqlstream.spark.storage.held_lock import LockLostError
 from sqlstream.spark.writing.batch import BatchWrite
 from sqlstream.spark.writing.databases.database import DatabaseError
@@ -91,8 +91,8 @@ class Runner:
     def run(self, orders: Sequence[StartOrder]) -> tuple[QueryResult, ...]:
         """Starts all `orders`, and returns their results in the same order when the last query has ended.
 
-        A failed query restarts as configured in its model, and does not stop the others. Queries that have not started
-        before a stop request are skipped.
+        A failed query restarts as configured in its model, and does not stop the others; neither does a bug of
+        sqlstream in the handling of one query. Queries that have not started before a stop request are skipped.
         """
         self._runs = [QueryRun(order, index) for index, order in enumerate(orders, start=1)]
         began = time.monotonic()
@@ -114,6 +114,10 @@ class Runner:
         run = next(self._due(), None)
         if run is None:
             return
+        with self._only_failing(run):
+            self._start(run)
+
+    def _start(self, run: QueryRun) -> None:
         is_first = run.first_started is None
         if is_first and run.order.after and not self._has_inputs(run):
             return
@@ -132,9 +136,10 @@ class Runner:
     def _end_lost(self) -> None:
         """Ends the queries whose lock is lost."""
         for run in self._runs:
-            finding = lost_lock(run, self._secrets) if run.result is None else None
-            if finding is not None:
-                self._give_up(run, finding)
+            with self._only_failing(run):
+                finding = lost_lock(run, self._secrets) if run.result is None else None
+                if finding is not None:
+                    self._give_up(run, finding)
 
     def _has_inputs(self, run: QueryRun) -> bool:
         """Returns whether the stored outputs that `run` reads exist. Ends the run if they will not."""
@@ -189,9 +194,10 @@ class Runner:
         return lambda text: self._events.put((run, text)), lambda: self._events.put((run, None))
 
     def _poll(self) -> None:
-        for polling in [run.polling for run in self._runs if run.is_active and run.polling is not None]:
-            with suppress(*SPARK_ERRORS):  # `_handle_lost_ends` finds a query that has ended
-                polling.poll()
+        for run in self._runs:
+            if run.is_active and run.polling is not None:
+                with self._only_failing(run), suppress(*SPARK_ERRORS):  # `_handle_lost_ends` finds a query's end
+                    run.polling.poll()
 
     def _handle_event(self) -> None:
         """Handles one event, or lost ends if there is no event."""
@@ -200,10 +206,11 @@ class Runner:
         except Empty:
             self._handle_lost_ends()
             return
-        if text is not None:
-            self._handle_progress(run, text)
-        elif run.is_active and run.has_ended:
-            self._handle_end(run)  # not a late event of its last start, while it runs again
+        with self._only_failing(run):
+            if text is not None:
+                self._handle_progress(run, text)
+            elif run.is_active and run.has_ended:
+                self._handle_end(run)  # not a late event of its last start, while it runs again
 
     def _event_timeout(self) -> float:
         if self._stopper.is_stopping:
@@ -219,14 +226,16 @@ class Runner:
 
     def _handle_lost_ends(self) -> None:
         for run in self._runs:
-            if run.is_active and run.misses_its_end():
-                self._handle_end(run)
+            with self._only_failing(run):
+                if run.is_active and run.misses_its_end():
+                    self._handle_end(run)
 
     def _handle_end(self, run: QueryRun) -> None:
         if run.order.lock.lost is not None:
             return  # see `_end_lost`
         try:
-            error: Exception | None = run.query.exception() if run.query else None
+            error = failure_of(run.query) if isinstance(run.query, StreamingQuery) else None
+            error = run.query.exception() if isinstance(run.query, BatchWrite) else error
         except JVM_ERRORS as jvm_error:
             error = jvm_error
         if error is not None and not run.interrupted:
@@ -256,6 +265,10 @@ class Runner:
         if isinstance(error, FindingsError):
             self._give_up(run, error.findings[0])
             return
+        with self._only_failing(run, error):
+            self._restart_or_give_up(run, error)
+
+    def _restart_or_give_up(self, run: QueryRun, error: Exception) -> None:
         finding, retries = failure_finding(run, error, self._secrets), run.retries
         if retries.resets_count_after(time.monotonic() - run.started):
             run.failures = 0
@@ -274,7 +287,28 @@ class Runner:
             self._stop_reason = f"{run.name} has failed"
 
     def _finish(self, run: QueryRun, status: Status, finding: Finding | None, reason: str | None = None) -> None:
-        self._notify(run.end(len(self._runs), status, finding, reason))
+        result = run.end(len(self._runs), status, finding, reason)
+        run.order.query.release()
+        self._notify(result)
+
+    @contextmanager
+    def _only_failing(self, run: QueryRun, failure: Exception | None = None) -> Iterator[None]:
+        """Ends only `run` if the body, which handles it or its `failure`, has a bug: other queries must not end."""
+        try:
+            yield
+        except BrokenPipeError:
+            raise  # the reader of the output has ended, as `| head` does
+        except Exception as bug:
+            what, location = f"the query of `{run.name}`", run.order.query.model.file.location
+            finding = bug_finding(bug, failure, what, location, self._secrets)
+            try:
+                if run.query is not None:
+                    run.query.stop()
+                if run.result is None:
+                    self._give_up(run, finding)
+            except Exception as another:  # the end is recorded in `run` even if nobody could be notified of it
+                bug_finding(another, bug, what, location, self._secrets)
+                run.result = run.result or run.end(len(self._runs), Status.ERROR, finding)
 
     def _stop(self) -> None:
         """Takes the next step to stop each query; ends queries that do not run at once."""
@@ -284,12 +318,13 @@ class Runner:
         for run in self._runs:
             if run.result is not None or run.interrupted:
                 continue
-            if run.restart_at is not None:
-                self._finish(run, Status.ERROR, run.failure)
-            elif run.query is None:
-                self._finish(run, Status.SKIPPED, None, self._stop_reason or "a stop was requested")
-            else:
-                self._stop_one(run, run.query)
+            with self._only_failing(run):
+                if run.restart_at is not None:
+                    self._finish(run, Status.ERROR, run.failure)
+                elif run.query is None:
+                    self._finish(run, Status.SKIPPED, None, self._stop_reason or "a stop was requested")
+                else:
+                    self._stop_one(run, run.query)
 
     def _stop_one(self, run: QueryRun, query: StreamingQuery | BatchWrite) -> None:
         try:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from sqlstream.spark.jvm.gateway import JVM_ERRORS, java_message, jvm_of
+from sqlstream.spark.jvm.gateway import JVM_ERRORS, causes_of, jvm_of
 
 
 def default_file_system(session: SparkSession) -> str:
@@ -40,7 +40,7 @@ def hadoop_replace(session: SparkSession, source: str, destination: str) -> bool
     try:
         context = fs.FileContext.getFileContext(fs.Path(destination).toUri(), configuration)
     except JVM_ERRORS as error:
-        if "UnsupportedFileSystemException" in (java_message(error) or ""):
+        if any(cause.kind.endswith(".UnsupportedFileSystemException") for cause in causes_of(error)):
             return False
         raise
     gateway: Any = session.sparkContext._gateway  # noqa: SLF001

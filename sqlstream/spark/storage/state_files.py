@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.spark.jvm.gateway import causes_of
+from sqlstream.spark.jvm.gateway import Cause, causes_of
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.refusals import refresh_text
 
@@ -19,7 +19,7 @@ NOT_LOADED = "CANNOT_LOAD_STATE_STORE"
 
 _MISSING = re.compile(r"(?:file:)?(\S+/state/\d+/\S+?) does not exist")
 _SHORT = re.compile(r"Copied (?:file:)?(\S+/state/\d+/\S+) to \S+, expected \d+ bytes")
-_TORN_SCHEMA = re.compile(r"(?s)EOFException.*\.state\.SchemaHelper")
+_SCHEMA_READER = "org.apache.spark.sql.execution.streaming.state.SchemaHelper"
 _VERSIONED = re.compile(r"(\d+)(?:_\S+?)?\.(delta|snapshot|changelog|zip)\Z")
 
 LZ4_MAGIC = b"LZ4Block"
@@ -35,8 +35,7 @@ def state_finding(
     """Returns the finding if `error`, which ended the query of `model`, is about a file of the state in `checkpoint`, a
     local folder or URI. None if it is about something else, or the file is unknown.
     """
-    text = "\n".join(f"{cause}\n{getattr(cause, '_stackTrace', '')}" for cause in causes_of(error))
-    why = _why(text, checkpoint or "")
+    why = _why(causes_of(error), checkpoint or "")
     if why is None:
         return None
     return Finding(
@@ -48,15 +47,17 @@ def state_finding(
     )
 
 
-def _why(text: str, checkpoint: str) -> str | None:
+def _why(causes: Sequence[Cause], checkpoint: str) -> str | None:
     state = Path(checkpoint.removeprefix("file://").removeprefix("file:")) / "state"
-    if NOT_LOADED in text:
+    loading = [(cause.condition or "").startswith(NOT_LOADED) for cause in causes]
+    if any(loading):
+        text = "\n".join(cause.message for cause in causes[loading.index(True) :])
         missing, short = _MISSING.search(text), _SHORT.search(text)
         if missing is not None:
             return f"{_or_snapshot(missing.group(1))} is missing, and Spark needs it to continue"
         torn = short.group(1) if short else next(torn_files(state), None)
         return None if torn is None else _torn(torn)
-    if _TORN_SCHEMA.search(text):
+    if any(cause.kind == "java.io.EOFException" and cause.passed(_SCHEMA_READER) for cause in causes):
         schemas = sorted(path for path in state.glob("*/*/_metadata/**/*") if path.is_file() and path.name[0] != ".")
         return _torn(schemas[0]) if len(schemas) == 1 else f"one of the files {state}/*/*/_metadata is cut off"
     return None

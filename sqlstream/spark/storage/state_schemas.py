@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyspark.errors import PySparkException
-
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.spark.jvm.gateway import causes_of
@@ -26,10 +24,9 @@ def schema_finding(model: str, what: str, error: BaseException, location: Locati
     match the query; None for other errors.
     """
     for cause in causes_of(error):
-        condition = cause.getCondition() if isinstance(cause, PySparkException) else None
-        if isinstance(cause, PySparkException) and condition in PARTS:
-            part, before, after = PARTS[condition]
-            schemas = cause.getMessageParameters() or {}
+        if cause.condition in PARTS:
+            part, before, after = PARTS[cause.condition]
+            schemas = cause.parameters
             return Finding(
                 "state-change",
                 f"{what}: Spark cannot use the existing state for the changed query",

@@ -285,7 +285,7 @@ def storage_problems(path: str, location: Location, secrets: Secrets) -> Iterato
             what=f"the storage `{path}` cannot be read or written",
             place=Place(location),
             secrets=secrets,
-            fix=host_fix(str(error)) or _STORAGE_FIX,
+            fix=host_fix(error) or _STORAGE_FIX,
         )
         raise FindingsError([finding]) from error
 

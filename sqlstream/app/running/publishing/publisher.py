@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -16,6 +17,8 @@ from sqlstream.state.checkpoints import read_versions_file
 from sqlstream.state.plan import Action
 from sqlstream.state.runs.events import Notice, QueryResult, RunEvent
 from sqlstream.state.runs.progress import BatchProgress
+
+logger = logging.getLogger("sqlstream.publishing")
 
 
 class Publisher:
@@ -51,9 +54,15 @@ class Publisher:
 
     def __call__(self, event: RunEvent) -> None:
         """Handles one event."""
-        if isinstance(event, BatchProgress | QueryResult) and event.model in self._outputs:
+        if isinstance(event, BatchProgress) and event.model in self._outputs:
             self._show(event.model)
-        self._notify(self.with_plain_name(event) if isinstance(event, QueryResult) else event)
+        if isinstance(event, QueryResult):
+            try:
+                self._show(event.model)
+                event = self.with_plain_name(event)
+            except Exception:  # everyone must learn that the query has ended
+                logger.exception("the plain name of %s failed", event.model)
+        self._notify(event)
 
     def with_plain_name(self, result: QueryResult) -> QueryResult:
         """Returns the result with the place where readers find the output."""
