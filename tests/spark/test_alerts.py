@@ -119,6 +119,7 @@ def test_alerts_of_running_queries_are_raised_and_resolved(folder: ProjectFolder
             "models/quiet.sql": QUIET,
             "models/windows.sql": WINDOWS,
             "models/strict.sql": STRICT,
+            "models/strict_too.sql": STRICT,
             "models/unsteady.sql": UNSTEADY,
         }
     )
@@ -146,7 +147,8 @@ def test_alerts_of_running_queries_are_raised_and_resolved(folder: ProjectFolder
     resolved = {body["alert"]: body for body in receiver.accepted if body["state"] == "resolved"}
     assert {kind: body["alert_id"] for kind, body in raised.items()}.keys() == resolved.keys()
     assert raised["state_rows_over"]["value"] > 3 >= resolved["state_rows_over"]["value"]
-    assert raised["quarantined_over"]["model"] == "strict"
+    assert raised["quarantined_over"]["model"] == "shop__payments__corrupt"
+    assert changes(folder).count(("quarantined_over", "raised")) == 1
 
 
 def test_files_left_to_read(folder: ProjectFolder, receiver: Receiver) -> None:

@@ -83,8 +83,10 @@ class LiveQuery:
     def _sources(self) -> Sequence[Mapping[str, Any]]:
         return self._progress.get("sources") or ()
 
-    def now(self, run: str | None, quarantined_rows: int | None) -> dict[str, Any]:
-        """Returns the query as the page shows it. `run` is the id of its run's invocation."""
+    def now(self, run: str | None, quarantined_rows: int | None, quarantines: Sequence[str]) -> dict[str, Any]:
+        """Returns the query as the page shows it. `run` is the id of its run's invocation, and `quarantines` are the
+        queries that have written `quarantined_rows`.
+        """
         entry, progress = self.entry, self._progress
         state = progress.get("state") or {}
         return {
@@ -95,6 +97,7 @@ class LiveQuery:
             "heard_at": self.heard_at or None,
             "version": self.version,
             "quarantined_rows": quarantined_rows,
+            "quarantines": list(quarantines),
             "input_rate": 0.0 if progress and self.is_idle else progress.get("input_rows_per_second"),
             "processed_rate": progress.get("processed_rows_per_second"),
             "output_rate": self.output_rate(),

@@ -76,9 +76,10 @@ class Overviews:
             return None
         live = self.live.queries.get((target or "", model))
         if live is None:
-            return LiveQuery(0, model, entry=_declared(query)).now(None, None) if query is not None else None
+            return LiveQuery(0, model, entry=_declared(query)).now(None, None, ()) if query is not None else None
         run = self.live.runs.get(live.run) if live.run is not None else None
-        return live.now(run.invocation if run else None, self._quarantined(query, target))
+        quarantines = query.quarantines if query is not None else ()
+        return live.now(run.invocation if run else None, self._quarantined(query, target), quarantines)
 
     def _quarantined(self, query: QueryShape | None, target: str | None) -> int | None:
         """Returns the corrupt records of the sources of a query, None if none of them has a quarantine."""

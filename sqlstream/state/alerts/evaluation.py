@@ -11,7 +11,6 @@ from sqlstream.state.alerts.measures import Measures, Reading
 from sqlstream.state.alerts.messages import changed_limit_text, raised_text, resolved_text
 from sqlstream.state.runs.backlog import Unread
 from sqlstream.state.runs.events import AlertChanged, RunEvent
-from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.times import utc_text
 
 Key = tuple[str, AlertKind]
@@ -47,11 +46,10 @@ class OpenAlert:
 
 @dataclass(frozen=True)
 class QueryRules:
-    """The rules of one query, the interval of its trigger, and the queries that quarantine records of its sources."""
+    """The rules of one query, and the interval of its trigger."""
 
     rules: Mapping[AlertKind, AlertRule]
     trigger_seconds: float | None = None
-    quarantines: tuple[str, ...] = ()
 
 
 class AlertBook:
@@ -67,10 +65,6 @@ class AlertBook:
         new_id: Callable[[], str],
     ) -> None:
         self._measures = {model: Measures(query.rules, query.trigger_seconds) for model, query in queries.items()}
-        self._readers: dict[str, list[str]] = {}
-        for model, query in queries.items():
-            for quarantine in query.quarantines:
-                self._readers.setdefault(quarantine, []).append(model)
         self.open: dict[Key, OpenAlert] = {(alert.model, alert.kind): alert for alert in known}
         self._over_since: dict[Key, datetime] = {}
         self._repeat_seconds = repeat_seconds
@@ -93,15 +87,10 @@ class AlertBook:
 
     def observe(self, model: str, event: RunEvent, at: datetime) -> list[AlertChanged]:
         """Returns what changes with an event of the query of `model`, which happened at `at`."""
-        changes: list[AlertChanged] = []
-        if isinstance(event, BatchProgress):
-            for reader in self._readers.get(model, ()):
-                self._measures[reader].add_quarantined(event, at)
-                changes += self._evaluate(reader, at)
-        if model in self._measures:
-            self._measures[model].observe(event, at)
-            changes += self._evaluate(model, at)
-        return changes
+        if model not in self._measures:
+            return []
+        self._measures[model].observe(event, at)
+        return list(self._evaluate(model, at))
 
     def tick(self, at: datetime, unread: Mapping[str, Unread]) -> list[AlertChanged]:
         """Returns what changes with the time. `unread` is what models have left to read that batches do not report."""

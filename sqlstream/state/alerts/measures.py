@@ -98,10 +98,6 @@ class Measures:
             self._status = event.status
             self.failure = "has failed" if event.finding is None else f"has failed: {_reason(event.finding)}"
 
-    def add_quarantined(self, batch: BatchProgress, at: datetime) -> None:
-        """Adds a batch of a quarantine of one of the sources of the query."""
-        self._count(AlertKind.QUARANTINED_OVER, at.timestamp(), batch.rows_out or 0)
-
     def refuse(self, error: str) -> None:
         """The run ended before the query started, because of `error`."""
         self._status, self.failure = Status.ERROR, f"did not start: {error}"
@@ -119,6 +115,7 @@ class Measures:
         self._batches += 1
         self._first_batch_at = now if self._first_batch_at is None else self._first_batch_at
         self._last = batch
+        self._count(AlertKind.QUARANTINED_OVER, now, batch.rows_out or 0)  # only quarantines have the rule
         if batch.rows_out or (batch.rows_out is None and batch.rows_in != 0):
             self._rows_at, self._has_rows = now, True
         watermark = moment(batch.watermark)

@@ -49,7 +49,7 @@ def _measured(model: str, kind: AlertKind, value: float, rule: AlertRule, *, is_
         AlertKind.RESTARTS_OVER: f"{model} had {_count(value, 'restart')} {recently}",
         AlertKind.LATE_ROWS_OVER: f"{model} dropped {_count(value, 'late row')} {recently}",
         AlertKind.STATE_ROWS_OVER: f"the state of {model} has {_count(value, 'row')}",
-        AlertKind.QUARANTINED_OVER: f"the sources of {model} quarantined {_count(value, 'record')} {recently}",
+        AlertKind.QUARANTINED_OVER: f"{model} quarantined {_count(value, 'record')} {recently}",
     }
     return sentences[kind]
 

@@ -6,7 +6,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from sqlstream.app.loading.load import Loaded
@@ -23,7 +23,7 @@ from sqlstream.app.running.quarantines import is_quarantine
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.node_ids import source_id
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.alerts import AlertKind, Alerts, Channel
+from sqlstream.project.alerts import AlertKind, AlertRule, Alerts, Channel
 from sqlstream.project.configuration.trigger import interval_seconds
 from sqlstream.project.on_corrupt import quarantine_name
 from sqlstream.spark.secrets import Secrets
@@ -120,14 +120,18 @@ def _book(compiled: CompiledProject, queries: Mapping[str, QueryRules], alerts: 
 
 
 def query_rules(compiled: CompiledProject, models: Iterable[CompiledModel]) -> dict[str, QueryRules]:
-    """Returns the rules of each query by model: those of the project, and those of the model in their place."""
+    """Returns the rules of each query by model: those of the project, and those of the model in their place.
+
+    Quarantined records count once, for the quarantine, however many queries read its source. Of several limits for
+    them, the lowest applies.
+    """
     project = compiled.project
     corrupt = {
         source_id(project.name, table.corrupt_of): quarantine_name(table)
         for table in project.sources
         if table.corrupt_of is not None
     }
-    found = {}
+    found, guarded = {}, dict[str, list[AlertRule]]()
     for model in models:
         own = {} if model.config.alerts is None else model.config.alerts.by_kind
         rules = {kind: rule for kind, rule in {**project.target.alerts.rules, **own}.items() if rule.is_on}
@@ -138,8 +142,14 @@ def query_rules(compiled: CompiledProject, models: Iterable[CompiledModel]) -> d
         trigger = model.config.trigger
         seconds = interval_seconds(trigger.interval or "") if trigger.kind == "interval" else None
         upstream = compiled.upstream(model.unique_id)
-        quarantines = tuple(name for node, name in corrupt.items() if node in upstream)
-        found[model.name] = QueryRules(rules, seconds, quarantines)
+        rule = rules.pop(AlertKind.QUARANTINED_OVER, None)
+        for node, name in corrupt.items():
+            if rule is not None and (node in upstream or name == model.name):
+                guarded.setdefault(name, []).append(rule)
+        found[model.name] = QueryRules(rules, seconds)
+    for name in guarded.keys() & found.keys():
+        lowest = min(guarded[name], key=lambda rule: (rule.limit, -rule.per_seconds))
+        found[name] = replace(found[name], rules={**found[name].rules, AlertKind.QUARANTINED_OVER: lowest})
     return found
 
 

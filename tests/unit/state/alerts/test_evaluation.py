@@ -70,13 +70,12 @@ class Clock:
     known: tuple[OpenAlert, ...] = ()
     repeat_seconds: float | None = None
     trigger_seconds: float | None = None
-    quarantines: tuple[str, ...] = ()
     unread: dict[str, Unread] = field(default_factory=dict)
     book: AlertBook = field(init=False)
 
     def __post_init__(self) -> None:
         numbers = count()
-        query = QueryRules(self.rules, self.trigger_seconds, self.quarantines)
+        query = QueryRules(self.rules, self.trigger_seconds)
         self.book = AlertBook({"orders": query}, self.known, self.repeat_seconds, lambda: f"id{next(numbers)}")
 
     def at(self, seconds: float, event: RunEvent | None = None, model: str = "orders") -> list[str]:
@@ -210,14 +209,12 @@ def test_counts_are_of_a_sliding_time(kind: AlertKind) -> None:
     assert clock.at(161) == ["resolved"]
 
 
-def test_quarantined_records_count_for_the_queries_that_read_the_source() -> None:
-    """The rows of a quarantine count for the query that reads its source."""
-    clock = Clock({AlertKind.QUARANTINED_OVER: rule(0, per_seconds=60)}, quarantines=("shop__orders__corrupt",))
+def test_the_rows_of_a_quarantine_are_counted() -> None:
+    """The rows that a quarantine writes count in a sliding time."""
+    clock = Clock({AlertKind.QUARANTINED_OVER: rule(0, per_seconds=60)})
     clock.at(0, STARTED)
-    clock.at(1, batch())
-    corrupt = batch(rows_out=2, model="shop__orders__corrupt")
-    (change,) = clock.changes(2, corrupt, "shop__orders__corrupt")
-    assert change.message.startswith("the sources of orders quarantined 2 records in the last minute")
+    (change,) = clock.changes(2, batch(rows_out=2))
+    assert change.message.startswith("orders quarantined 2 records in the last minute")
     assert clock.at(63) == ["resolved"]
 
 
