@@ -1,4 +1,4 @@
-"""Kafka's topics and their ids, and the offsets and times of their records, asked with the client of Spark's connector."""
+"""Kafka's topics, their ids, and the offsets and times of their records, asked with the client of Spark's connector."""
 
 from __future__ import annotations
 

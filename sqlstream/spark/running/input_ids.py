@@ -41,8 +41,7 @@ def input_ids(compiled: CompiledProject, model: CompiledModel, session: SparkSes
 def _topic_ids(table: SourceTable, session: SparkSession, secrets: Secrets) -> dict[str, str]:
     endpoint = source_endpoint(table, secrets)
     check_brokers([endpoint] if endpoint.addresses else [])
-    ids = topic_ids(session, secrets.resolve_all(table.options))
-    return {topic: number for topic, number in ids.items() if number is not None}
+    return topic_ids(session, secrets.resolve_all(table.options))
 
 
 _IDS: Mapping[str, Callable[[SourceTable, SparkSession, Secrets], dict[str, str]]] = {"kafka": _topic_ids}
