@@ -16,6 +16,10 @@ UNANALYSED = frozenset({
 """Compiler errors with which Spark rejects the same SQL."""
 
 
+UNSTARTED = frozenset({"join-without-key", "output-mode", "second-watermark", "type-mismatch"})
+"""Codes of refusals of a whole query: Spark does not say which part of its SQL it cannot stream."""
+
+
 @dataclass(frozen=True)
 class SparkRefusal:
     """An error of Spark in one node: a source or seed, the SQL of a model, or the query of a terminal model
@@ -56,7 +60,7 @@ def _explains(compiled: CompiledProject, error: Finding, refusal: SparkRefusal) 
         return False
     if not refusal.is_query:
         return error.code in UNANALYSED and _is_in(error, model) and _is_unlocated(refusal, compiled, model)
-    if refusal.finding.code != "output-mode":
+    if refusal.finding.code not in UNSTARTED:
         return error.code == refusal.finding.code and _is_in(error, model)
     return place in _declared(compiled, model) or any(
         _is_in(error, part) and place not in part.config_places.values() for part in _parts(compiled, model)

@@ -51,6 +51,8 @@ FIXES = {
     "FIELD_NOT_FOUND": "the fields are {fields}",
     "NON_TIME_WINDOW_NOT_SUPPORTED_IN_STREAMING": "remove the OVER clause: a stream never has all "
     "of its rows; aggregate with GROUP BY window(event_time, '10 minutes') instead",
+    "STATE_STORE_UNSUPPORTED_OPERATION_BINARY_INEQUALITY": "compare the bytes of the text: group, join or deduplicate "
+    "by the column with `collate UTF8_BINARY` after it",
     "TABLE_OR_VIEW_NOT_FOUND": "read models with {{{{ ref('...') }}}} and sources with {{{{ source('...', '...') }}}}",
     LOST_IN_KAFKA: "to continue without the lost records, set the source's option failOnDataLoss: false and run again",
     "PATH_NOT_FOUND": "create the folder, or fix `path`",
@@ -66,6 +68,8 @@ OTHER_RUN_MESSAGES = (
 
 FIXES_BY_MESSAGE = {
     **dict.fromkeys(OTHER_RUN_MESSAGES, OTHER_RUN_FIX),
+    "Stream-stream join without equality predicate": "add a condition such as a.id = b.id to each join of two streams",
+    "should not take Cross as the JoinType": "use JOIN with a condition such as on a.id = b.id instead of CROSS JOIN",
     "Sorting is not supported": "remove ORDER BY: the rows of a stream have no order, and only an aggregation with "
     "output_mode='complete' is written whole and can be sorted",
     "Limits are not supported": "remove LIMIT, or use output_mode='append' or 'complete'",
@@ -81,6 +85,7 @@ PERMANENT_CONDITIONS = (
     *("CONCURRENT_STREAM_LOG_UPDATE", "FAILED_READ_FILE.FILE_NOT_EXIST", "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE"),
     *(LOST_IN_KAFKA, "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE", "STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION"),
     *("STATE_STORE_KEY_ROW_FORMAT_VALIDATION_FAILURE", "STATE_STORE_VALUE_ROW_FORMAT_VALIDATION_FAILURE"),
+    "STATE_STORE_UNSUPPORTED_OPERATION_BINARY_INEQUALITY",
 )
 """Other conditions that a restart cannot fix: the checkpoint belongs to another query, or input files are missing."""
 

@@ -22,6 +22,19 @@ TABLE = "customer_id int, name string, country string, since timestamp, vip bool
 """The columns of the static table `c`."""
 
 
+JOINED = """
+    k int, k2 int, big bigint, s string, ts timestamp, dt date, l string collate UTF8_LCASE, st struct<x:int,y:int>,
+    d decimal(10,2), bo boolean, arr array<int>, v string
+"""
+"""The columns of the streams `a` and `b` that `joins_of_streams.txt` joins."""
+
+
+def judged_joins() -> list[tuple[str, str]]:
+    """Returns joins of two streams as pairs of verdict and query: whether Spark's planner finds a key for the join."""
+    lines = (JUDGED.parent / "joins_of_streams.txt").read_text(encoding="utf-8").splitlines()
+    return [(line[0], line[2:]) for line in lines]
+
+
 def judged(theme: str) -> list[tuple[str, str]]:
     """Returns the queries of one file as pairs of verdict and query."""
     lines = (JUDGED / f"{theme}.txt").read_text(encoding="utf-8").splitlines()

@@ -135,6 +135,36 @@ def test_findings_are_printed_as_json(orders: ProjectFolder) -> None:
     assert errors == ["sql-analysis"]
 
 
+@pytest.mark.slow
+def test_a_check_plans_a_batch(orders: ProjectFolder) -> None:
+    """What Spark refuses only when it plans the first batch is an error of the check, also in Python models."""
+    joined = "select a.id from {{ source('shop', 'orders') }} a join {{ source('shop', 'orders') }} b on"
+    config, grouped = (
+        "{{ config(sink='nowhere', output_mode='update') }}\n",
+        "select count(*) as n from g group by kind",
+    )
+    orders.write(
+        {
+            "models/coalesced.sql": f"{{{{ config(sink='nowhere') }}}}\n{joined} coalesce(a.id = b.id, false)",
+            "models/keyed.sql": f"{{{{ config(sink='nowhere') }}}}\n{joined} (a.id = b.id) = true",
+            "models/collated.sql": f"{config}with g as (select collate(kind, 'UTF8_LCASE') as kind {READS}) {grouped}",
+            "models/bytes.sql": f"{config}with g as (select collate(kind, 'UTF8_BINARY') as kind {READS}) {grouped}",
+            "models/crossed.py": "def model(sqlstream, spark):\n"
+            "    sqlstream.config(sink='nowhere')\n"
+            "    orders = sqlstream.source('shop', 'orders')\n"
+            "    others = sqlstream.source('shop', 'orders').toDF('a', 'b', 'c', 'd')\n"
+            "    return orders.join(others, orders.id > others.a)\n",
+        }
+    )
+
+    found = {(finding.location.path, finding.code) for finding in _refused(orders) if finding.location}
+    assert found == {
+        ("models/coalesced.sql", "join-without-key"),
+        ("models/collated.sql", "type-mismatch"),
+        ("models/crossed.py", "join-without-key"),
+    }
+
+
 def test_a_jvm_that_dies_is_one_finding(orders: ProjectFolder) -> None:
     """A JVM that dies gives one finding in total, and no traceback."""
     orders.write({f"models/m{number}.sql": f"select id {READS}" for number in range(3)})

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from judged_queries import STREAM, TABLE, THEMES, judged
+from judged_queries import JOINED, STREAM, TABLE, THEMES, judged, judged_joins
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+
+from sqlstream.spark.running.plans import check_batch
 
 
 @pytest.fixture(scope="module")
@@ -30,3 +34,19 @@ def _takes(spark: SparkSession, sql: str) -> bool:
 def test_the_verdicts_are_those_of_spark(views: SparkSession, theme: str) -> None:
     """Spark accepts or refuses each query as recorded."""
     assert [sql for verdict, sql in judged(theme) if _takes(views, sql) != (verdict == "+")] == []
+
+
+@pytest.mark.slow
+def test_keys_of_joins_are_those_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark's planner finds a key for a join of two streams, or finds none, as recorded."""
+    for name in ("a", "b"):
+        spark.readStream.schema(JOINED.replace("\n", " ")).json(str(tmp_path)).createOrReplaceTempView(name)
+
+    def is_planned(query: str) -> bool:
+        try:
+            check_batch(spark.sql(query), "append")
+        except PySparkException:
+            return False
+        return True
+
+    assert [query for verdict, query in judged_joins() if is_planned(query) != (verdict == "+")] == []

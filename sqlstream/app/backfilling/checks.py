@@ -14,9 +14,6 @@ from sqlstream.state.layout import checkpoint_path
 from sqlstream.state.plan import Action
 from sqlstream.state.restarts import unrestartable
 
-_WITHOUT_BATCHES = frozenset({"continuous", "real_time"})
-"""Triggers of queries to which a batch cannot be added."""
-
 
 def check_model(loaded: Loaded, model: CompiledModel) -> None:
     """Checks what is known without Spark. Raises: FindingsError."""
@@ -27,7 +24,7 @@ def check_model(loaded: Loaded, model: CompiledModel) -> None:
         raise _refused(model, "in complete mode, each batch replaces all rows by its own", beside(model.name))
     if why is not None:
         raise _refused(model, f"it starts with a new checkpoint in every run, because {why}", f"run it: {run}")
-    if model.config.trigger.kind in _WITHOUT_BATCHES:
+    if not model.config.trigger.has_batches:
         kind = model.config.trigger.kind.replace("_", "-")
         raise _refused(model, f"its trigger is {kind}, and such a query has no batches to add to", beside(model.name))
     keys = model.config.unique_key

@@ -44,6 +44,11 @@ class Trigger:
         """Whether a query with this trigger ends by itself."""
         return self.kind in ("available_now", "once")
 
+    @property
+    def has_batches(self) -> bool:
+        """Whether Spark plans batches of new rows. Without them it counts no rows, or only after minutes."""
+        return self.kind not in ("continuous", "real_time")
+
     def __str__(self) -> str:
         """Returns the trigger as a user writes it, such as `available_now`, `10 seconds` or `continuous 1 second`."""
         words = {"interval": self.interval or "", "default": "default"}

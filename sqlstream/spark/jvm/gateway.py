@@ -6,10 +6,12 @@ Nothing here works over Spark Connect. Each docstring names the loss there.
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JNetworkError
@@ -154,10 +156,13 @@ def check_streaming(frame: DataFrame, output_mode: str) -> None:
 
     Raises: AnalysisException. Over Connect: only `start()` finds the error.
     """
-    jvm = jvm_of(frame.sparkSession)
-    mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, output_mode.capitalize())()
-    checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
-    checker.checkForStreaming(analyzed(frame), mode)
+    checker = jvm_of(frame.sparkSession).org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+    checker.checkForStreaming(analyzed(frame), java_output_mode(frame.sparkSession, output_mode))
+
+
+def java_output_mode(session: SparkSession, name: str) -> Any:
+    """Returns Spark's output mode append, update or complete."""
+    return getattr(java_class(session, "org.apache.spark.sql.streaming.OutputMode"), name.capitalize())()
 
 
 def command_in(session: SparkSession, sql: str) -> str | None:
@@ -401,6 +406,32 @@ def optimized(frame: DataFrame) -> Any:
     """Returns the logical plan of `frame` as Spark's optimizer returns it. Over Connect: not available."""
     java = _java_frame(frame)
     return java.sparkSession().sessionState().optimizer().execute(java.queryExecution().analyzed())
+
+
+def batch_plan(frame: DataFrame, output_mode: str, *, with_state: bool) -> Any:
+    """Returns the physical plan of the first batch of the streaming `frame`, without reading data. `with_state` also
+    has Spark check the schemas of the state stores, which it writes into a temporary folder. Over Connect: not
+    available.
+
+    The watermark is not 0, because Spark follows watermarks through a plan only when there is one. Raises: the error of
+    Spark's planner (org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution).
+    """
+    session, package = frame.sparkSession, "org.apache.spark.sql.execution.streaming."
+    execution = java_class(session, f"{package}runtime.IncrementalExecution")
+    offsets = java_class(session, f"{package}checkpointing.OffsetSeqMetadata")
+    no_settings = jvm_of(session).PythonUtils.toScalaMap(java_class(session, "java.util.HashMap")())
+    watermarks = java_class(session, f"{package}runtime.WatermarkPropagator")
+    run_id = java_class(session, "java.util.UUID").randomUUID()
+    query = _java_frame(frame).queryExecution()
+    java_session, mode = query.sparkSession(), java_output_mode(session, output_mode)
+    with tempfile.TemporaryDirectory(prefix="sqlstream-check-") as folder:
+        values = [java_session, query.analyzed(), mode, f"{Path(folder).as_uri()}/state", run_id, run_id]
+        values += [0, java_class(session, "scala.Option").empty(), offsets(1, 0, no_settings)]
+        values += [watermarks.apply(java_session.sessionState().conf()), with_state]
+        constructor = java_class(session, "java.lang.Class").forName(execution._fqn).getConstructors()[0]  # noqa: SLF001
+        for number in range(len(values) + 1, constructor.getParameterCount() + 1):
+            values.append(getattr(execution, f"$lessinit$greater$default${number}")())  # the default of a parameter
+        return execution(*values).executedPlan()
 
 
 def has_current_time(frame: DataFrame) -> bool:

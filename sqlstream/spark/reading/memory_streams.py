@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
-from sqlstream.spark.jvm.gateway import java_class, jvm_of, mark_terminated
+from sqlstream.spark.jvm.gateway import java_class, java_output_mode, jvm_of, mark_terminated
 from sqlstream.spark.jvm.session import names_sources
 from sqlstream.spark.reading.rows import JSON_OPTIONS, read_row, readable_schema
 
@@ -113,7 +113,7 @@ def start_in_memory(frame: DataFrame, mode: str, checkpoint: str, sink: Any, clo
     option = java_class(session, "scala.Option")
     none = option.empty()
     names = [none] * (2 if names_sources(session) else 1)
-    output_mode = getattr(java_class(session, f"{_SQL}.streaming.OutputMode"), mode.capitalize())()
+    output_mode = java_output_mode(session, mode)
     trigger = java_class(session, f"{_SQL}.streaming.Trigger").ProcessingTime(0)
     started = manager.startQuery(
         *names,

@@ -1,4 +1,4 @@
-"""Reads facts about a query from Spark's analyzed plan, such as whether it keeps state."""
+"""Reads facts about a query from Spark's plans, such as whether it keeps state, and plans its batches."""
 
 from __future__ import annotations
 
@@ -6,10 +6,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.errors import AnalysisException, PySparkException, UnsupportedOperationException
 from pyspark.sql import DataFrame
 
-from sqlstream.spark.jvm.gateway import analyzed, frame_of_plan, java_class, jvm_of, seq_items
-from sqlstream.spark.jvm.internals import call_internal
+from sqlstream.spark.jvm.gateway import (
+    JVM_ERRORS,
+    analyzed,
+    batch_plan,
+    causes_of,
+    frame_of_plan,
+    is_jvm_gone,
+    java_class,
+    jvm_of,
+    seq_items,
+)
+from sqlstream.spark.jvm.internals import call_internal, is_missing
 
 WATERMARK = "spark.watermarkDelayMs"
 """The metadata key of a column with a watermark (`EventTimeWatermark.delayKey`)."""
@@ -174,6 +185,42 @@ def _python_aggregates(expressions: Any) -> Iterator[AggregateCall]:
         if node_class(part) == "PythonUDAF":
             start = part.origin().startIndex()
             yield AggregateCall(str(part.name()), int(start.get()) if start.isDefined() else None)
+
+
+_SAVES = ("StateStoreSaveExec", "SessionWindowStateStoreSaveExec")
+"""Physical operators that write the groups of an aggregation."""
+
+
+def check_batch(frame: DataFrame, output_mode: str) -> None:
+    """Plans the first batch of the streaming `frame` as Spark does after `start()` has returned, without reading data.
+
+    Raises: PySparkException if Spark refuses the query. Other errors are ignored, because they come from what Spark
+    reads, such as a catalog. Over Connect: only the first batch finds the error.
+    """
+    if any(_reads_when_planned(leaf) for leaf in seq_items(analyzed(frame).collectLeaves())):
+        return
+    try:  # the state of a processor needs another provider than the session's
+        plan = batch_plan(frame, output_mode, with_state=not _processors(frame))
+    except (PySparkException, *JVM_ERRORS) as error:
+        if _is_refusal(error) or is_missing(error) or is_jvm_gone(error):
+            raise
+        return
+    if output_mode != "append":
+        return
+    for node in plan_nodes(plan):
+        if node_class(node) in _SAVES and node.watermarkPredicateForDataForEviction().isEmpty():
+            # Spark finds it in the tasks of the batch
+            raise AnalysisException(message="Append output mode not supported for aggregations without watermark")
+
+
+def _reads_when_planned(leaf: Any) -> bool:
+    """Returns whether Spark asks the brokers about a static table of Kafka in order to plan a query."""
+    return node_class(leaf) == "LogicalRelation" and node_class(leaf.relation()) == "KafkaRelation"
+
+
+def _is_refusal(error: BaseException) -> bool:
+    is_requirement = causes_of(error)[0].words.startswith("requirement failed")
+    return is_requirement or isinstance(error, AnalysisException | UnsupportedOperationException)
 
 
 def processors(frame: DataFrame) -> tuple[Processor, ...]:

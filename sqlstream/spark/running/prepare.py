@@ -46,9 +46,6 @@ from sqlstream.state.restarts import unrestartable
 from sqlstream.state.runs.progress import ROWS_OUT
 from sqlstream.state.signature.signature import StateSignature
 
-UNCOUNTED_TRIGGERS = frozenset({"continuous", "real_time"})
-"""Triggers with which Spark cannot count the rows of a query, or reports them only after a batch of minutes."""
-
 
 @dataclass(frozen=True)
 class PreparedQuery:
@@ -160,7 +157,7 @@ def _build_frame(
 
 
 def _with_row_count(model: CompiledModel, frame: DataFrame) -> DataFrame:
-    can_count = model.streaming and model.config.trigger.kind not in UNCOUNTED_TRIGGERS
+    can_count = model.streaming and model.config.trigger.has_batches
     return frame.observe(ROWS_OUT, count(lit(1)).alias("rows")) if can_count else frame
 
 

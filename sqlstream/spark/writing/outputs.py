@@ -14,6 +14,7 @@ from sqlstream.location import Location, Place
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.gateway import (
     SPARK_ERRORS,
+    causes_of,
     check_file_schema,
     check_format,
     check_partitions,
@@ -21,6 +22,7 @@ from sqlstream.spark.jvm.gateway import (
     check_types,
 )
 from sqlstream.spark.jvm.internals import call_internal
+from sqlstream.spark.running.plans import check_batch
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import error_finding
 from sqlstream.spark.writing.kafka import written_rows
@@ -37,6 +39,15 @@ class _Check:
     run: Callable[[], None]
 
 
+_CODES = {
+    "Stream-stream join without equality predicate": "join-without-key",
+    "should not take Cross as the JoinType": "join-without-key",
+    "Redefining watermark is disallowed": "second-watermark",
+    "STATE_STORE_UNSUPPORTED_OPERATION_BINARY_INEQUALITY": "type-mismatch",
+}
+"""The codes of the compiler's rules for what Spark's planner refuses, by its condition or a part of its message."""
+
+
 def check_output(model: CompiledModel, output: Output, frame: DataFrame, secrets: Secrets) -> None:
     """Checks the sink and the output mode of `model`, whose rows are `frame`, with Spark. Raises: FindingsError."""
     _check_declared(model, frame)
@@ -46,9 +57,12 @@ def check_output(model: CompiledModel, output: Output, frame: DataFrame, secrets
         try:
             call_internal(frame.sparkSession, f"check of {check.code}", check.run, _leave_to_spark)
         except SPARK_ERRORS as error:
+            cause = causes_of(error)[0]
+            codes = (code for words, code in _CODES.items() if words == cause.condition or words in cause.words)
+            code = next(codes, check.code)
             place = Place(check.location)
             findings.append(
-                error_finding(error, code=check.code, what=check.what, place=place, secrets=secrets, fix=check.fix)
+                error_finding(error, code=code, what=check.what, place=place, secrets=secrets, fix=check.fix)
             )
     if findings:
         raise FindingsError(findings)
@@ -92,10 +106,10 @@ def _mode_check(model: CompiledModel, _output: Output, frame: DataFrame) -> _Che
     mode = model.config.output_mode
     return _Check(
         "output-mode",
-        f"`{model.name}` cannot stream in {mode} mode",
+        f"Spark cannot stream `{model.name}` in {mode} mode",
         "use another output_mode, or a watermark: /*+ WATERMARK(column, '10 minutes') */ on the event time",
         model.place_of("output_mode"),
-        lambda: check_streaming(frame, mode),
+        lambda: _check_stream(model, frame),
     )
 
 
@@ -137,6 +151,12 @@ def _delete_check(model: CompiledModel, _output: Output, frame: DataFrame) -> _C
         model.place_of("delete_when"),
         lambda: _check_condition(model, frame),
     )
+
+
+def _check_stream(model: CompiledModel, frame: DataFrame) -> None:
+    check_streaming(frame, model.config.output_mode)
+    if model.config.trigger.has_batches:
+        check_batch(frame, model.config.output_mode)
 
 
 def _check_columns(model: CompiledModel, output: Output, frame: DataFrame) -> None:

@@ -196,23 +196,22 @@ class Builder:
             return found.node
         check_expression(expressions, clause.this, found.scope, Clause.WHERE)
         queries = expressions.subqueries(clause.this, found.scope)
-        return self._filter(clause, found.node, found.scope, expressions, queries)
+        return self._filter(clause, found, expressions, queries)
 
     def _filter(
         self,
         clause: exp.Expr,
-        node: Node,
-        scope: Scope,
+        found: From,
         expressions: Expressions,
         queries: tuple[Node, ...] = (),
     ) -> Node:
-        times, has_others = time_conditions(clause.this, scope, expressions)
+        times, has_others = time_conditions(clause.this, found.scope, expressions)
         return Filter(
             where=self.text.where(clause),
-            columns=node.columns,
-            children=(node,),
+            columns=found.node.columns,
+            children=(found.node,),
             subqueries=queries,
-            hints=hints_of(clause.this),
+            hints=hints_of(clause.this, found.inner),
             times=times,
             has_others=has_others,
         )
@@ -253,7 +252,7 @@ class Builder:
         )
         if having is None:
             return aggregate
-        return self._filter(having, aggregate, named, expressions)
+        return self._filter(having, From(aggregate, named), expressions)
 
     def _set_operation(self, query: exp.SetOperation, left: Node, scope: Scope, views: Views) -> Node:
         right = self.query(query.expression, scope, views)

@@ -119,36 +119,134 @@ def has_time_key(condition: exp.Expr | None, using: Sequence[str], sides: Sides)
 
 
 def has_equality(condition: exp.Expr | None, using: Sequence[str], sides: Sides) -> bool | None:
-    """Returns whether an expression of one side must equal one of the other side; None if it is unknown.
+    """Returns whether an expression of one side must equal one of the other side; None if only Spark knows.
 
-    Each operand must belong to one side only: `a.id - b.id = 0` is no key for Spark (ExtractEquiJoinKeys).
+    Spark looks for such keys in the condition as the optimizer leaves it (ExtractEquiJoinKeys, BooleanSimplification):
+    `not (l.id <> r.id)` and `(l.id = r.id) = true` have one, and `l.id in (r.id)` has none. Each operand must belong to
+    one side only: `l.id - r.id = 0` is no key.
     """
     if using:
         return True
-    found: list[bool | None] = [_is_key(part, sides) for part in conjuncts(condition)]
-    if True in found:
-        return True
-    return None if not sides.known or None in found else False
+    found = _has_key(condition, sides) if condition is not None else False
+    return None if found is False and not sides.known else found
 
 
-def _is_key(part: exp.Expr, sides: Sides) -> bool | None:
-    """Returns whether a part of a condition is such an equality; None if Spark may turn it into one."""
-    if not isinstance(part, exp.EQ | exp.NullSafeEQ):
-        return None if hints_of(part).may_equate else False
-    operands = [sides.of_all(part.this), sides.of_all(part.expression)]
-    if None in operands:
-        return None
-    return operands in ([{"left"}, {"right"}], [{"right"}, {"left"}])
-
-
-def hints_of(condition: exp.Expr | None) -> Hints:
-    """Returns what a condition can add to the joins below it."""
+def hints_of(condition: exp.Expr | None, sides: Sides | None = None) -> Hints:
+    """Returns what a condition can add to the joins below it: to the inner join of `sides`, or to any (None)."""
     if condition is None:
         return Hints()
     return Hints(
-        may_equate=condition.find(exp.EQ, exp.NullSafeEQ, exp.EqualNull, exp.NEQ, exp.In) is not None,
+        may_equate=_has_key(condition, sides) is not False,
         may_bound=condition.find(exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between) is not None,
     )
+
+
+_EQUAL = (exp.EQ, exp.NullSafeEQ, exp.EqualNull)
+_UNEQUAL = (exp.NEQ, exp.NullSafeNEQ)
+_SIMPLIFIED = (*_EQUAL, *_UNEQUAL, exp.Case, exp.Coalesce, exp.Collate, exp.DecodeCase, exp.If, exp.Nullif, exp.Nvl2)
+"""Expressions that Spark may replace by an equality or by one of their operands, depending on what can be null."""
+
+
+def _has_key(node: exp.Expr, sides: Sides | None, *, negated: bool = False) -> bool | None:
+    """Returns whether the condition `node`, or its negation, requires an equality of both sides; None if it may."""
+    parts = list(_operands(node, exp.And, negated=negated))
+    if len(parts) > 1:
+        found = [_has_key(part, sides, negated=is_negated) for part, is_negated in parts]
+        if True in found:
+            return True
+        return None if None in found or _may_absorb(parts) else False
+    ((part, is_negated),) = parts
+    choices = list(_operands(part, exp.Or, negated=is_negated))
+    if len(choices) > 1:
+        return _have_common_key(choices, sides)
+    return _is_key(part, sides, negated=is_negated)
+
+
+def _operands(node: exp.Expr, kind: type[exp.Connector], *, negated: bool) -> Iterator[tuple[exp.Expr, bool]]:
+    """Yields the operands that AND or OR (`kind`) combines in a condition, and whether each is negated."""
+    if isinstance(node, exp.Paren):
+        yield from _operands(node.this, kind, negated=negated)
+    elif isinstance(node, exp.Not):
+        yield from _operands(node.this, kind, negated=not negated)
+    elif isinstance(node, exp.And | exp.Or) and isinstance(node, kind) != negated:
+        yield from _operands(node.this, kind, negated=negated)
+        yield from _operands(node.expression, kind, negated=negated)
+    else:
+        yield node, negated
+
+
+def _may_absorb(parts: Sequence[tuple[exp.Expr, bool]]) -> bool:
+    """Returns whether Spark may remove a choice from an OR because of another part of the condition."""
+    names = [{_text(name) for name in part.find_all(exp.Column)} for part, _ in parts]
+    unions = [index for index, part in enumerate(parts) if len(list(_operands(part[0], exp.Or, negated=part[1]))) > 1]
+    return any(names[one] & names[other] for one in unions for other in range(len(parts)) if other != one)
+
+
+def _have_common_key(choices: Sequence[tuple[exp.Expr, bool]], sides: Sides | None) -> bool | None:
+    """Returns whether all choices of an OR require the same equality, which Spark then moves out of it."""
+    found = [_has_key(choice, sides, negated=negated) for choice, negated in choices]
+    if set(found) == {False}:
+        return False
+    if sides is None or None in found or any(_may_be_false(*choice) for choice in choices):
+        return None
+    if False in found:
+        return False
+    keys = [_column_keys(choice, sides, negated=negated) for choice, negated in choices]
+    if any(key is None for key in keys):
+        return None
+    return bool(frozenset.intersection(*(key for key in keys if key is not None)))
+
+
+def _may_be_false(choice: exp.Expr, negated: bool) -> bool:
+    """Returns whether Spark may remove a choice of an OR: one with a constant, or `l.id is null and r.id is null`,
+    which makes the equality beside it `<=>`.
+    """
+    parts = [part for part, _ in _operands(choice, exp.And, negated=negated)]
+    null_tests = [part for part in parts if isinstance(part, exp.Is)]
+    return len(null_tests) > 1 or any(part.find(exp.Column) is None for part in parts)
+
+
+def _column_keys(node: exp.Expr, sides: Sides, *, negated: bool) -> frozenset[tuple[str, int, int]] | None:
+    """Returns the equalities of two columns in a condition; None if there are others, which may equal them."""
+    keys = set()
+    for part, is_negated in _operands(node, exp.And, negated=negated):
+        if _is_key(part, sides, negated=is_negated):
+            found = [sides.of(operand) for operand in (part.this, part.args["expression"])]
+            left, right = (dict(item for item in found if item is not None).get(side) for side in ("left", "right"))
+            if left is None or right is None:
+                return None
+            keys.add(("=" if isinstance(part, exp.EQ | exp.NEQ) else "<=>", id(left), id(right)))
+    return frozenset(keys)
+
+
+def _is_key(part: exp.Expr, sides: Sides | None, *, negated: bool) -> bool | None:
+    """Returns whether a comparison, or its negation, is an equality of both sides; None if Spark may make it one."""
+    if isinstance(part, exp.EQ | exp.NEQ):
+        for value, other in ((part.this, part.expression), (part.expression, part.this)):
+            if isinstance(value, exp.Boolean):  # (l.id = r.id) = true
+                flips = (not value.this) != isinstance(part, exp.NEQ)
+                return _has_key(other, sides, negated=negated != flips)
+    if isinstance(part, _UNEQUAL if negated else _EQUAL):
+        return _equates(part.this, part.args["expression"], sides)
+    if isinstance(part, exp.In):
+        return None if part.args.get("query") else False
+    operands = (part.this, part.args["expression"]) if isinstance(part, (*_EQUAL, *_UNEQUAL)) else (part,)
+    return None if any(operand.find(*_SIMPLIFIED) for operand in operands) else False
+
+
+def _equates(one: exp.Expr, other: exp.Expr, sides: Sides | None) -> bool | None:
+    """Returns whether the equality of two expressions is one of both sides."""
+    in_sides = [sides.of_all(one), sides.of_all(other)] if sides is not None else [None, None]
+    if in_sides in ([{"left"}, {"right"}], [{"right"}, {"left"}]):
+        return True
+    if one.find(*_SIMPLIFIED) or other.find(*_SIMPLIFIED):
+        return None
+    has_constant = one.find(exp.Column) is None or other.find(exp.Column) is None
+    return None if None in in_sides and not has_constant else False
+
+
+def _text(name: exp.Expr) -> str:
+    return name.sql().lower()
 
 
 def _crosses(part: exp.Expr, sides: Sides) -> bool:

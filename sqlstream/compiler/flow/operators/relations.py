@@ -62,6 +62,7 @@ class From:
 
     node: Node
     scope: Scope
+    inner: Sides | None = None
 
 
 @dataclass(frozen=True)
@@ -226,7 +227,8 @@ class FromReader:
             clock=clock_in(condition),
             times=times,
         )
-        return From(node, scope)
+        is_pair = kind == "inner" and len(left.scope.relations) == len(right.scope.relations) == 1
+        return From(node, scope, sides if is_pair else None)
 
     def _lateral_join(self, left: From, join: exp.Join, views: Mapping[str, Node]) -> From:
         found = self._lateral(left, join.this, views)
