@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from sqlstream.compiler.render.values import TemplateInputs
 from sqlstream.compiler.sql.letter_case import CaseChange
 from sqlstream.compiler.sql.sql_text import PYTHON
-from sqlstream.state.ledger import QueryIdentity, SourceUse, changes_results
+from sqlstream.state.ledger import QueryIdentity, SourceUse
 from sqlstream.state.letter_case import case_changes
+from sqlstream.state.settings import changed_settings
 from sqlstream.state.sql_difference import sql_difference
 
 
@@ -44,14 +45,7 @@ def describe_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[Change, ..
         paths = {use.path for use in old.sources} != {use.path for use in new.sources}
         before_text, after_text = sources_text(old, paths=paths), sources_text(new, paths=paths)
         changes.append(Change(f"the sources changed from {before_text} to {after_text}"))
-    zone = "spark.sql.session.timeZone"
-    if old.settings.get(zone) != new.settings.get(zone):
-        changes.append(Change(f"the time zone changed from {old.settings.get(zone)} to {new.settings.get(zone)}"))
-    changes += [
-        Change(f"the setting {name} changed from {value} to {new.settings[name]}")
-        for name, value in old.settings.items()
-        if changes_results(name) and new.settings.get(name, value) != value
-    ]
+    changes += [Change(str(change)) for change in changed_settings(old, new)]
     changes += [
         Change(f"the input `{name}` changed from {text} to {new.contents[name]}")
         for name, text in old.contents.items()

@@ -12,6 +12,7 @@ from sqlstream.compiler.sql.sql_text import fingerprint, python_fingerprint
 from sqlstream.project.files.python_files import PythonFunction
 from sqlstream.state.contents import contents_of, schemas_of
 from sqlstream.state.ledger import OutputColumn, QueryIdentity, SinkUse, SourceUse
+from sqlstream.state.settings import declared_settings
 
 
 def identity_of(
@@ -54,6 +55,7 @@ def identity_of(
         schemas=dict(schemas_of(compiled, model)),
         sink_address=model.output.address if model.output else None,
         unique_key=model.config.unique_key,
+        declared=declared_settings(compiled.project.target.spark),
     )
 
 

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlstream.state.changes import Change
-from sqlstream.state.ledger import ANSI, Ledger, QueryIdentity, changes_results
+from sqlstream.state.ledger import Ledger, QueryIdentity
+from sqlstream.state.settings import TIME_ZONE, changed_settings, changes_state, reads_times_as_text
 from sqlstream.state.signature.compare import KEPT_ROWS, StateDifference, state_differences
 from sqlstream.state.signature.operators import STATIC
 from sqlstream.state.signature.signature import FORMAT, StateSignature, shown_source
 
-FindSignature = Callable[[], StateSignature | None]
-"""Returns the signature of the changed query, None if it is stateless or Spark does not show its plan."""
+FindSignature = Callable[[int], StateSignature | None]
+"""Returns the signature of the changed query in a format, None if it is stateless or Spark does not show its plan."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,12 @@ def _judge_by_plan(
         return STATELESS
     if not changes:
         return SAFE
-    before, after = _signature(old, ledger.signature), _signature(new, find_signature())
-    if before is None or before.format != FORMAT:
-        return _unknown("the ledger does not describe the state, because an earlier sqlstream wrote it")
+    before = _signature(old, ledger.signature)
+    if before is None and ledger.signature is None and ledger.written:
+        return _unknown("Spark did not show what the state depends on when the ledger was written")
+    if before is None or before.format > FORMAT:
+        return _unknown("the ledger does not describe the state, because another sqlstream wrote it")
+    after = _signature(new, find_signature(before.format))
     if after is None:
         return _unknown("Spark does not show what the state of the query depends on")
     known = {shown_source(name) for name in (*(use.name for use in old.sources), *ledger.retired)}
@@ -68,6 +72,13 @@ def _judge_by_plan(
         return _unknown(f"the ledger has the plan of Spark {before.spark_version}, and this is {after.spark_version}")
     if differences:
         return Judgement(is_safe=False, differences=differences)
+    zones = old.settings.get(TIME_ZONE), new.settings.get(TIME_ZONE)
+    source = reads_times_as_text(after, new) if zones[0] != zones[1] else None
+    if source is not None:
+        return _unknown(
+            f"sqlstream cannot tell whether the times in `{source}` have a zone; without one, Spark now reads them in "
+            f"{zones[1]}"
+        )
     if (before.calls_python or after.calls_python) and any(change.is_python for change in changes):
         return _unknown("sqlstream cannot tell what a change of Python code means for the state")
     return SAFE
@@ -75,11 +86,12 @@ def _judge_by_plan(
 
 def other_differences(old: QueryIdentity, new: QueryIdentity, after: StateSignature) -> Iterator[StateDifference]:
     """Yields the changes of settings and inputs of which the plan does not tell."""
-    for name, before in old.settings.items():
-        is_stricter = name == ANSI and before == "true"  # what could have other results has failed before
-        if changes_results(name) and new.settings.get(name, before) != before and after.operators and not is_stricter:
+    for change in changed_settings(old, new):
+        if changes_state(change, after, new):
             effect = "the state has results that Spark computed with the old setting"
-            yield StateDifference(f"the setting {name}", before, new.settings[name], effect)
+            default = "Spark's default"
+            before, now = change.before or default, change.after or default
+            yield StateDifference(f"the setting {change.name}", before, now, effect)
     paths = {use.name: use.path for use in old.sources}
     for use in new.sources:
         path = paths.get(use.name, use.path)
@@ -87,11 +99,12 @@ def other_differences(old: QueryIdentity, new: QueryIdentity, after: StateSignat
             effect = "rows of files that were not read before can be late, so the query would drop them"
             yield StateDifference(f"the path of {use.table}", str(path), str(use.path), effect)
     lines = after.input_lines
-    reads_tables = any(line.startswith(STATIC) for line in lines)
+    texts = (text for each in after.operators for part in each.parts.values() for text in part)
+    reads_tables = any(STATIC in text for text in (*lines, *texts))
     streams = {shown_source(use.name) for use in (*old.sources, *new.sources)}
     for name in sorted(old.contents.keys() | new.contents.keys() if old.contents else ()):
         before, now = old.contents.get(name, ""), new.contents.get(name, "")
-        is_read = any(line.startswith(f"{name}(") for line in lines) and before and now
+        is_read = name in streams and after.reads(name) and before and now
         if before != now and (is_read or (reads_tables and name not in streams)):
             yield StateDifference(f"the input {name}", before, now, KEPT_ROWS)
 

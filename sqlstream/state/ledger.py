@@ -14,40 +14,6 @@ from sqlstream.project.configuration.fields import format_name
 from sqlstream.project.formats.formats import format_of
 from sqlstream.state.signature.signature import StateSignature
 
-SOURCE_EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
-"""With this setting, a checkpoint identifies sources by name, otherwise by their order."""
-
-FROZEN_SETTINGS = (
-    "spark.sql.shuffle.partitions",
-    "spark.sql.streaming.stateStore.providerClass",
-    "spark.sql.streaming.multipleWatermarkPolicy",
-)
-"""Settings that a checkpoint fixes with its first batch, so a resumed query gets the values from the ledger."""
-
-ANSI = "spark.sql.ansi.enabled"
-"""With this setting, an expression fails where it otherwise returns null or a wrong number."""
-
-CASE_SENSITIVE = "spark.sql.caseSensitive"
-"""With this setting, names of columns that differ only in letter case are different names."""
-
-RESULT_SETTINGS = (
-    ANSI,
-    CASE_SENSITIVE,
-    "spark.sql.mapKeyDedupPolicy",
-    "spark.sql.legacy.timeParserPolicy",
-    "spark.sql.decimalOperations.allowPrecisionLoss",
-)
-"""Spark's settings that change results without a trace in the plan."""
-
-LEGACY_SETTINGS = "spark.sql.legacy."
-"""The start of the names of settings that bring back the results of earlier releases of Spark."""
-
-
-def changes_results(setting: str) -> bool:
-    """Returns whether a setting of Spark changes results without a trace in the plan."""
-    return setting in RESULT_SETTINGS or setting.startswith(LEGACY_SETTINGS)
-
-
 InputIds = Mapping[str, Mapping[str, str]]
 """The ids of what a query reads: by source, and by topic or table. One that is created again has another id."""
 
@@ -106,7 +72,8 @@ class QueryIdentity:
     input beside its columns: its format and options; of a static one also its path or checksum. `schemas` are the
     declared columns of the inputs. `sink_address` is the topic of a Kafka sink, empty if a column names it, the
     database of a JDBC sink, or the name of a function's sink and a digest of its options; `unique_key` identifies the
-    rows of the output. Both are None if they are unknown.
+    rows of the output. Both are None if they are unknown. `declared` are the target's settings of Spark that can change
+    results, without those that have Spark's default; None in a ledger of an early sqlstream.
     """
 
     query: str
@@ -131,6 +98,7 @@ class QueryIdentity:
     schemas: Mapping[str, str] = field(default_factory=dict)
     sink_address: str | None = None
     unique_key: tuple[str, ...] | None = None
+    declared: Mapping[str, str] | None = None
 
     @property
     def by_sink(self) -> tuple[QueryIdentity, ...]:

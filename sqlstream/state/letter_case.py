@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from sqlstream.compiler.sql.letter_case import CaseChange, Names, case_change, names_in
 from sqlstream.compiler.sql.sql_text import PYTHON
 from sqlstream.project.formats.formats import format_of
-from sqlstream.state.ledger import CASE_SENSITIVE, QueryIdentity
+from sqlstream.state.ledger import QueryIdentity
+from sqlstream.state.settings import CASE_SENSITIVE
 from sqlstream.state.signature.signature import shown_source
 
 _SHOW_NAMES = ("kafka", "csv", "python")

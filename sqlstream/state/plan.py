@@ -14,10 +14,12 @@ from sqlstream.project.formats.formats import format_of
 from sqlstream.state import refusals
 from sqlstream.state.changes import Change, describe_changes
 from sqlstream.state.judgement import SAFE, FindSignature, JudgeBySql, Judgement, judge_changes
-from sqlstream.state.ledger import SOURCE_EVOLUTION, InputIds, Ledger, QueryIdentity, SourceUse
+from sqlstream.state.ledger import InputIds, Ledger, QueryIdentity, SourceUse
 from sqlstream.state.output_columns import ColumnChange, column_changes
 from sqlstream.state.readers import unsure_tables
 from sqlstream.state.refusals import PlaceOf, StartRefusal, StateChange, replaced_inputs
+from sqlstream.state.settings import SOURCE_EVOLUTION
+from sqlstream.state.signature.signature import FORMAT
 from sqlstream.state.sinks import UNSTORED, has_other_sink, is_same_sink, key_change, sink_text
 from sqlstream.state.versions.parallel import parallel_problem
 
@@ -104,7 +106,7 @@ def plan_query(
     *,
     restartable: bool,
     place_of: PlaceOf,
-    find_signature: FindSignature = lambda: None,
+    find_signature: FindSignature = lambda _: None,
     judge_by_sql: JudgeBySql = lambda *_: None,
     find_ids: FindIds = dict,
 ) -> QueryPlan | StartRefusal:
@@ -252,8 +254,10 @@ def _plan_resume(
 
 
 def _lacks_signature(ledger: Ledger) -> bool:
-    """Returns whether an earlier sqlstream wrote the ledger, without what the state depends on."""
-    return ledger.identity.stateful and ledger.signature is None and not ledger.written
+    """Returns whether an earlier sqlstream wrote the ledger, without what the state depends on, or in its form."""
+    if ledger.signature is not None:
+        return ledger.signature.format < FORMAT
+    return ledger.identity.stateful and not ledger.written
 
 
 def _column_findings(

@@ -32,7 +32,7 @@ def check_upgrade(old: Case, old_frame: DataFrame, new: Case, new_frame: DataFra
     def place_of(name: str | None, offset: int | None) -> Place:
         return new.compiled.locate_in(name or new.model.name, offset)
 
-    def find_signature() -> StateSignature | None:
+    def find_signature(_form: int) -> StateSignature | None:
         return _signature(new, new_frame, after)
 
     plan = plan_query(after, state, StartOptions(), restartable=True, place_of=place_of, find_signature=find_signature)

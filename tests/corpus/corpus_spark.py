@@ -23,9 +23,9 @@ from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.reading.views import ViewBuilder
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import read_error
-from sqlstream.state.ledger import SOURCE_EVOLUTION
 from sqlstream.state.readers import source_uses
 from sqlstream.state.runs.progress import ROWS_OUT
+from sqlstream.state.settings import SOURCE_EVOLUTION
 
 LONGEST_SECONDS = 90
 """The time after which a query over ten rows counts as stuck."""

@@ -12,8 +12,8 @@ from conftest import ProjectFolder, order_rows
 
 from sqlstream import ProjectRequest, RunRequest, run_models
 from sqlstream.errors import FindingsError
-from sqlstream.state.ledger import SOURCE_EVOLUTION
 from sqlstream.state.runs.events import Notice, QueryStarted, RunEvent, Status, TableShown
+from sqlstream.state.settings import SOURCE_EVOLUTION
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

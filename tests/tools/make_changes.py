@@ -14,21 +14,34 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "tests" / "spark" / "changes"))
 
-from edits import EDITS  # noqa: E402
+from matrix import MATRIX  # noqa: E402
+
+from sqlstream.state.signature.harmless import GROUPS  # noqa: E402
 
 PAGE = ROOT / "docs" / "state.md"
+HARMLESS = re.compile(r"(?s)(?<=<!-- harmless -->\n).*?(?=<!-- end of harmless -->)")
 TABLE = re.compile(r"(?s)(?<=<!-- matrix -->\n).*?(?=<!-- end of matrix -->)")
 
 
 def table() -> str:
     """Returns the matrix as a table of Markdown."""
-    rows = [f"| {edit.kind} | {edit.text.replace('|', chr(92) + '|')} | {edit.expected} |" for edit in EDITS]
+    rows = [f"| {edit.kind} | {edit.text.replace('|', chr(92) + '|')} | {edit.expected} |" for edit in MATRIX]
     return "\n".join(["", "| kind | edit | verdict |", "| --- | --- | --- |", *rows, "", ""])
 
 
+def harmless() -> str:
+    """Returns the list of what is known to be harmless as tables of Markdown."""
+    lines = [""]
+    for title, entries in GROUPS:
+        lines += [f"**{title}**", "", "| names | why |", "| --- | --- |"]
+        lines += [f"| {', '.join(f'`{name}`' for name in entry.names)} | {entry.reason} |" for entry in entries]
+        lines.append("")
+    return "\n".join([*lines, ""])
+
+
 def fill(page: str) -> str:
-    """Returns the page with the matrix of today."""
-    return TABLE.sub(lambda _: table(), page)
+    """Returns the page with the matrix and the list of today."""
+    return HARMLESS.sub(lambda _: harmless(), TABLE.sub(lambda _: table(), page))
 
 
 if __name__ == "__main__":

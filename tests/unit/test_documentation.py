@@ -23,7 +23,7 @@ from sqlstream.project.configuration.fields import Document
 from sqlstream.project.targets import Target
 from sqlstream.project.values import ModelFile
 from sqlstream.spark.jvm.session import spark_settings
-from sqlstream.state.ledger import FROZEN_SETTINGS, SOURCE_EVOLUTION
+from sqlstream.state.settings import FROZEN_SETTINGS, SOURCE_EVOLUTION
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from sqlstream.report.numbers import bytes_text, plural
 from sqlstream.state.changes import Change, describe_changes
 from sqlstream.state.checkpoints import FilesOf
 from sqlstream.state.downstream.columns import ColumnDifference, identity_differences
-from sqlstream.state.ledger import FROZEN_SETTINGS, QueryIdentity
+from sqlstream.state.ledger import QueryIdentity
 from sqlstream.state.output_columns import column_changes
 from sqlstream.state.plan import CheckpointState, QueryPlan
 from sqlstream.state.progress.source_files import FileChoice
@@ -21,6 +21,7 @@ from sqlstream.state.readers import source_uses
 from sqlstream.state.refusals import StartRefusal, refusal_findings
 from sqlstream.state.repartition.batches import PARTITIONS, target_partitions
 from sqlstream.state.repartition.refusals import has_rocksdb
+from sqlstream.state.settings import FROZEN_SETTINGS
 from sqlstream.state.verdicts import QueryVerdict, Verdict, verdict_of
 
 _STARTS_OVER = (Verdict.NEW, Verdict.REFUSE, Verdict.REBUILD, Verdict.UNKNOWN)

@@ -11,13 +11,12 @@ from sqlstream.project.types.cursor import TypeSyntaxError
 from sqlstream.project.types.parser import parse_type
 from sqlstream.project.types.types import Field, Primitive, type_name
 from sqlstream.state.identity import identity_of
-from sqlstream.state.ledger import ANSI, LEGACY_SETTINGS, RESULT_SETTINGS, OutputColumn, QueryIdentity
+from sqlstream.state.ledger import OutputColumn, QueryIdentity
 from sqlstream.state.plan import CheckpointState
 from sqlstream.state.readers import source_uses
+from sqlstream.state.settings import ANSI, RESULT_SETTINGS, TIME_ZONE
 
-_ZONE = "spark.sql.session.timeZone"
-
-_DEFAULTS = {ANSI: "true", _ZONE: "UTC"}
+_DEFAULTS = {ANSI: "true", TIME_ZONE: "UTC"}
 """The settings of a session for which the target sets nothing. Others keep the values of the ledger."""
 
 
@@ -29,7 +28,7 @@ def identity_without_spark(compiled: CompiledProject, model: CompiledModel, stat
     columns = columns_without_spark(compiled, model, old)
     settings = dict(_settings(compiled, old))
     found = identity_of(compiled, model, uses, columns, stateful=bool(old and old.stateful), settings=settings)
-    if old is None or found.fingerprints == old.fingerprints:
+    if old is None or (found.fingerprints == old.fingerprints and found.deduplicated == old.deduplicated):
         return found
     return replace(found, stateful=keeps_state(compiled, model))
 
@@ -63,7 +62,7 @@ def _is_same(known: str, column: Field) -> bool:
 def _settings(compiled: CompiledProject, old: QueryIdentity | None) -> Iterator[tuple[str, str]]:
     given = {name: str(value) for name, value in compiled.project.target.spark.items()}
     for name, value in (old.settings if old else {}).items():
-        if name in (*RESULT_SETTINGS, _ZONE) or name.startswith(LEGACY_SETTINGS):
+        if name in (*RESULT_SETTINGS, TIME_ZONE):
             yield name, given.get(name, _DEFAULTS.get(name, value))
         else:
             yield name, value

@@ -80,7 +80,7 @@ class _Planner:
                 StartOptions(parallel=is_parallel),
                 restartable=query.unrestartable is None,
                 place_of=lambda name, offset: loaded.compiled.locate_in(name or model.name, offset),
-                find_signature=lambda: query.signature,
+                find_signature=query.signature_in,
                 judge_by_sql=sql_judge(loaded.compiled, model),
                 find_ids=lambda: query.input_ids,
             )

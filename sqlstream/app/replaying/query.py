@@ -23,8 +23,9 @@ from sqlstream.spark.replaying.taps import Tap, TappedBuilder, find_tap
 from sqlstream.spark.running.plans import is_stateful, processors
 from sqlstream.spark.running.prepare import frozen_settings
 from sqlstream.spark.secrets import Secrets
-from sqlstream.state.ledger import SOURCE_EVOLUTION, Ledger
+from sqlstream.state.ledger import Ledger
 from sqlstream.state.results.rows import ShownRows
+from sqlstream.state.settings import SOURCE_EVOLUTION
 
 
 class PastQuery:

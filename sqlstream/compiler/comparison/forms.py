@@ -128,7 +128,7 @@ class _FormWriter:
         (time,) = node.terms
         text = f"watermark {time.text}, {node.detail}"
         self._watermarks.append(text)
-        return FormRows(text, (self._rows(node.inputs[0], [*used, _Used(time)], lower),))
+        return FormRows(text, (self._rows(node.inputs[0], used, lower),))
 
     def _aggregation(self, node: Relation, used: Sequence[_Used], lower: Sequence[Term]) -> FormRows:
         wanted = set(owned((each.term for each in used), node.number))

@@ -388,6 +388,31 @@ def java_array(session: SparkSession, kind: Any) -> Any:
     return gateway.new_array(kind, 0)
 
 
+def default_setting(session: SparkSession, name: str) -> str | None:
+    """Returns the default of a setting of Spark, None if it has none or Spark does not know it. Over Connect: not
+    available.
+    """
+    with suppress(*JVM_ERRORS):
+        found = java_class(session, "org.apache.spark.sql.internal.SQLConf")().getConfString(name, None)
+        return None if found is None else str(found)
+    return None
+
+
+def unsafe_bytes(session: SparkSession, value: Any, type_: Any) -> bytes:
+    """Returns Spark's own bytes of a `value` of the Spark type `type_`, which differ for different values (UnsafeRow).
+    Over Connect: not available.
+    """
+    package, jvm = "org.apache.spark.sql.catalyst.expressions.", jvm_of(session)
+    values = session.sparkContext._gateway.new_array(java_class(session, "java.lang.Object"), 1)  # type: ignore[union-attr]  # noqa: SLF001
+    values[0] = value
+    column = jvm.java.util.ArrayList()
+    column.add(java_class(session, f"{package}BoundReference")(0, type_, True))
+    columns = jvm.org.apache.spark.api.python.PythonUtils.toSeq(column)
+    # generated classes all have one name, which py4j takes for one class
+    projection = java_class(session, f"{package}InterpretedUnsafeProjection").createProjection(columns)
+    return bytes(projection.apply(java_class(session, f"{package}GenericInternalRow")(values)).getBytes())
+
+
 def seq_items(seq: Any) -> list[Any]:
     """Returns the items of a Scala Seq."""
     return [seq.apply(index) for index in range(seq.size())]

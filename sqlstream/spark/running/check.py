@@ -23,7 +23,7 @@ from sqlstream.spark.reading.type_text import type_text
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import error_finding
 from sqlstream.spark.writing.outputs import check_output
-from sqlstream.state.ledger import SOURCE_EVOLUTION
+from sqlstream.state.settings import SOURCE_EVOLUTION
 
 
 def check_with_spark(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.functions import count, lit
@@ -14,8 +14,9 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.cluster import PARTITIONS
-from sqlstream.spark.jvm.gateway import SPARK_ERRORS
-from sqlstream.spark.jvm.session import PROVIDER, ROCKSDB, TIME_ZONE, SparkRuntime, child_session
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS, default_setting
+from sqlstream.spark.jvm.internals import call_internal
+from sqlstream.spark.jvm.session import PROVIDER, ROCKSDB, SparkRuntime, child_session
 from sqlstream.spark.reading.corrupt_errors import tables_with_records
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.python_code import register_functions
@@ -29,22 +30,13 @@ from sqlstream.spark.running.state_signature import state_signature
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.outputs import check_output
 from sqlstream.state.identity import identity_of
-from sqlstream.state.ledger import (
-    FROZEN_SETTINGS,
-    LEGACY_SETTINGS,
-    RESULT_SETTINGS,
-    SOURCE_EVOLUTION,
-    InputIds,
-    Ledger,
-    OutputColumn,
-    QueryIdentity,
-    SourceUse,
-)
+from sqlstream.state.ledger import InputIds, Ledger, OutputColumn, QueryIdentity, SourceUse
 from sqlstream.state.readers import source_uses
 from sqlstream.state.refusals import refresh_text
 from sqlstream.state.restarts import unrestartable
 from sqlstream.state.runs.progress import ROWS_OUT
-from sqlstream.state.signature.signature import StateSignature
+from sqlstream.state.settings import FROZEN_SETTINGS, RESULT_SETTINGS, SOURCE_EVOLUTION, TIME_ZONE
+from sqlstream.state.signature.signature import FORMAT, StateSignature
 
 
 @dataclass(frozen=True)
@@ -66,6 +58,7 @@ class PreparedQuery:
     endpoints: tuple[Endpoint, ...] = ()
     tables: tuple[SourceTable, ...] = ()
     cached: tuple[DataFrame, ...] = ()
+    source_order: tuple[str, ...] = ()
     secrets: Secrets = field(default=Secrets({}), repr=False)
 
     @cached_property
@@ -82,9 +75,13 @@ class PreparedQuery:
     @cached_property
     def signature(self) -> StateSignature | None:
         """What decides the content of the query's state; None without state, or if Spark does not show its plan."""
+        return self.signature_in(FORMAT)
+
+    def signature_in(self, form: int) -> StateSignature | None:
+        """Returns the signature in a format, which is that of a ledger to compare it with."""
         if not self.identity.stateful or not self.model.streaming:
             return None
-        return state_signature(self.compiled, self.model, self.frame)
+        return state_signature(self.compiled, self.model, self.frame, form, self.source_order)
 
     def release(self) -> None:
         """Frees the rows that Spark has cached for the query, which has ended."""
@@ -112,9 +109,10 @@ def prepare_query(
     uses = source_uses(compiled, model, ledger)
     _check_secrets(compiled, model, readers)
     frame = _build_frame(compiled, model, readers, uses)
-    settings = dict(_settings(session, compiled))
+    settings = dict(_settings(session))
     columns = columns_of(frame)
     identity = identity_of(compiled, model, uses, columns, stateful=is_stateful(frame), settings=settings)
+    identity = replace(identity, declared=_without_defaults(session, identity.declared or {}))
     return PreparedQuery(
         compiled,
         model,
@@ -126,17 +124,26 @@ def prepare_query(
         endpoints_of(compiled, model, secrets),
         tables_with_records(compiled, model.unique_id),
         tuple(readers.cached),
+        ledger.signature.sources if ledger is not None and ledger.signature is not None else (),
         secrets,
     )
 
 
-def _settings(session: SparkSession, compiled: CompiledProject) -> Iterator[tuple[str, str]]:
-    """Yields the settings that Spark freezes in a checkpoint, and those that change the results of a query."""
-    legacy = (name for name in compiled.project.target.spark if name.startswith(LEGACY_SETTINGS))
-    for name in (*FROZEN_SETTINGS, TIME_ZONE, SOURCE_EVOLUTION, *RESULT_SETTINGS, *sorted(legacy)):
+def _settings(session: SparkSession) -> Iterator[tuple[str, str]]:
+    """Yields the settings that a ledger always has."""
+    for name in (*FROZEN_SETTINGS, TIME_ZONE, SOURCE_EVOLUTION, *RESULT_SETTINGS):
         value = session.conf.get(name, None)
         if value is not None:
             yield name, value
+
+
+def _without_defaults(session: SparkSession, declared: Mapping[str, str]) -> dict[str, str]:
+    """Returns the settings of the target that do not have Spark's default; all of them if Spark does not tell."""
+    find = partial(default_setting, session)
+    defaults = {
+        name: call_internal(session, "default settings", partial(find, name), lambda: None) for name in declared
+    }
+    return {name: value for name, value in declared.items() if value.lower() != (defaults[name] or "").lower()}
 
 
 def columns_of(frame: DataFrame) -> tuple[OutputColumn, ...]:

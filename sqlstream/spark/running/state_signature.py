@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.spark.running.optimized_plan import read_optimized_plan
 from sqlstream.state.signature.operators import PlanReader
-from sqlstream.state.signature.signature import StateSignature
+from sqlstream.state.signature.signature import FORMAT, StateSignature
 
 
-def state_signature(compiled: CompiledProject, model: CompiledModel, frame: DataFrame) -> StateSignature | None:
-    """Returns the signature of the stateful query `frame` of `model`. None if Spark's plan is not available or cannot
-    be compared.
+def state_signature(
+    compiled: CompiledProject, model: CompiledModel, frame: DataFrame, form: int = FORMAT, order: Sequence[str] = ()
+) -> StateSignature | None:
+    """Returns the signature of the stateful query `frame` of `model`, in the format `form`. None if Spark's plan is not
+    available or cannot be compared. `order` are the sources of the signature to compare it with, as in
+    `StateSignature.sources`.
     """
-    plan = read_optimized_plan(frame, has_try=_can_call_try(compiled, model))
+    plan = read_optimized_plan(frame, has_try=_can_call_try(compiled, model), form=form)
     if plan is None:
         return None
-    reader = PlanReader()
+    reader = PlanReader(form, order)
     try:
         reader.read(plan)
     except RecursionError:
         return None
     if not reader.operators:  # this Spark shows them in a way that is unknown here
+        return None
+    if form > 1 and reader.has_unresolved:
         return None
     return StateSignature(
         tuple(reader.operators),
@@ -30,6 +37,8 @@ def state_signature(compiled: CompiledProject, model: CompiledModel, frame: Data
         tuple(sorted(reader.watermarks)),
         frame.sparkSession.version,
         reader.calls_python,
+        form,
+        tuple(sorted(reader.functions)),
     )
 
 

@@ -14,11 +14,10 @@ from sqlstream.project.formats.formats import format_of
 from sqlstream.state.changes import Change
 from sqlstream.state.comparison.inputs import InputColumns, Inputs
 from sqlstream.state.judgement import Judgement, other_differences
-from sqlstream.state.ledger import Ledger, QueryIdentity, changes_results
+from sqlstream.state.ledger import Ledger, QueryIdentity
+from sqlstream.state.settings import TIME_ZONE, changed_settings
 from sqlstream.state.signature.compare import state_differences
 from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature, shown_source
-
-_ZONE = "spark.sql.session.timeZone"
 
 
 def judge_by_sql(
@@ -38,7 +37,7 @@ def judge_by_sql(
         return None
     is_same = before.has_state_of(after)
     are_exact = (is_exact(before) and is_exact(after)) or _select_other_rows(before, after, new)
-    other_zone = old.settings.get(_ZONE) != new.settings.get(_ZONE)  # no exact expression depends on it
+    other_zone = old.settings.get(TIME_ZONE) != new.settings.get(TIME_ZONE)  # no exact expression depends on it
     if not are_exact and (other_zone or not is_same):
         return None
     signatures = _signature(before, old), _signature(after, new)
@@ -46,7 +45,7 @@ def judge_by_sql(
     differences = (*state_differences(*signatures, known), *other_differences(old, new, signatures[1]))
     if differences:
         return Judgement(is_safe=False, differences=differences)
-    return Judgement(is_safe=True, by_sql=True) if is_same and not _other_results(old, new) else None
+    return Judgement(is_safe=True, by_sql=True) if is_same and not changed_settings(old, new) else None
 
 
 def _select_other_rows(before: QueryForm, after: QueryForm, new: QueryIdentity) -> bool:
@@ -59,11 +58,6 @@ def _select_other_rows(before: QueryForm, after: QueryForm, new: QueryIdentity) 
 
 def _calls_python(identity: QueryIdentity) -> bool:
     return any(":" in name or text.startswith(PYTHON) for name, text in identity.fingerprints.items())
-
-
-def _other_results(old: QueryIdentity, new: QueryIdentity) -> bool:
-    """Returns whether a setting changed that shows in Spark's plans."""
-    return any(changes_results(name) and new.settings.get(name, text) != text for name, text in old.settings.items())
 
 
 def _form(identity: QueryIdentity, new: QueryIdentity, columns: InputColumns) -> QueryForm:

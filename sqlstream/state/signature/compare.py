@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlstream.state.signature.key_filters import conditions_of, filters_keys, only_filters_keys
-from sqlstream.state.signature.operators import CONDITION, WHERE
-from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature
+from sqlstream.state.signature.operators import CONDITION, WATERMARK, WHERE
+from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature, source_of
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,14 @@ class StateDifference:
 _ZONE = re.compile(r", timeZoneId ([\w/+:-]+)")
 """The session time zone in a cast."""
 
+_VALUE = re.compile(r" \[value [0-9a-f]+\]")
+"""The digest of a literal with parts."""
+
 
 def _without_zones(before: str, after: str) -> tuple[str, str]:
     """Returns both texts without the time zones of casts; if only these differ, with them in words."""
+    shown = (_VALUE.sub("", before), _VALUE.sub("", after))
+    before, after = shown if shown[0] != shown[1] else (before, after)
     shorter = (_ZONE.sub("", before), _ZONE.sub("", after))
     return shorter if shorter[0] != shorter[1] else (_ZONE.sub(r" in \1", before), _ZONE.sub(r" in \1", after))
 
@@ -63,6 +68,10 @@ def state_differences(
 
     `known_sources` are the sources that the old query has read, as the signature names them.
     """
+    if old.output_mode == new.output_mode == "complete":
+        old, new = _without_limits(old), _without_limits(new)
+    if old.watermarks != new.watermarks and not (_uses_time(old) or _uses_time(new)):
+        old, new = _without_watermarks(old), _without_watermarks(new)
     kinds = [[operator.kind for operator in each.operators] for each in (old, new)]
     if kinds[0] != kinds[1]:
         return (_operators(*kinds),)
@@ -72,6 +81,35 @@ def state_differences(
             continue
         found += _operator(before, after, _name(old, index), set(known_sources) if not new.watermarks else None)
     return tuple(found)
+
+
+def _without_limits(signature: StateSignature) -> StateSignature:
+    """Returns a signature in complete mode without its limits: Spark takes the first of all rows anew in each batch,
+    and keeps no count.
+    """
+    return replace(signature, operators=tuple(each for each in signature.operators if each.kind != "limit"))
+
+
+def _uses_time(signature: StateSignature) -> bool:
+    """Returns whether a watermark can decide which rows an operator drops or keeps. An aggregation drops rows and
+    groups only if one of its keys has the time of the watermark (StateStoreSaveExec).
+    """
+    times = [text.removeprefix(WATERMARK).rpartition(",")[0] for text in signature.watermarks]
+    is_free = signature.output_mode in ("update", "complete")
+    is_free = is_free and all(each.kind == "aggregation" for each in signature.operators)
+    keys = [key for each in signature.operators for key in each.parts.get("keys", ())]
+    return not is_free or any(time in key for time in times for key in keys)
+
+
+def _without_watermarks(signature: StateSignature) -> StateSignature:
+    operators = [replace(each, inputs=tuple(map(_below_watermarks, each.inputs))) for each in signature.operators]
+    return replace(signature, operators=tuple(operators), watermarks=())
+
+
+def _below_watermarks(rows: InputRows) -> InputRows:
+    if rows.text.startswith(WATERMARK):
+        return _below_watermarks(rows.inputs[0])
+    return replace(rows, inputs=tuple(map(_below_watermarks, rows.inputs)))
 
 
 def _operators(before: Sequence[str], after: Sequence[str]) -> StateDifference:
@@ -94,7 +132,7 @@ def _mode(old: StateSignature, new: StateSignature) -> Iterator[StateDifference]
 
 def _watermarks(old: StateSignature, new: StateSignature) -> Iterator[StateDifference]:
     if new.operators and old.watermarks != new.watermarks:
-        before, after = (", ".join(each.watermarks).replace("watermark ", "") or "none" for each in (old, new))
+        before, after = (", ".join(each.watermarks).replace(WATERMARK, "") or "none" for each in (old, new))
         effect = "the checkpoint has the old watermark, so rows would be dropped, or groups be closed, at other times"
         yield StateDifference("the watermark", before, after, effect)
 
@@ -202,7 +240,7 @@ def _only_adds_sources(old: InputRows, new: InputRows, kind: str, known_sources:
 
 
 def _reads_only_new(rows: InputRows, known_sources: Collection[str]) -> bool:
-    names = {line.strip().partition("(")[0] for line in rows.lines()}
+    names = set(map(source_of, rows.lines()))
     return not names & set(known_sources)
 
 

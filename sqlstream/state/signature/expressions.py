@@ -6,13 +6,18 @@ Operands whose order does not matter are sorted.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
+from sqlstream.state.signature.harmless import IGNORED_FIELDS
 from sqlstream.state.signature.trees import Tree, is_tree, read_tree, simple_name
 
 Scope = Mapping[int, str]
 """The texts of columns, by Spark's number of an attribute."""
+
+UNRESOLVED = "\ue009?"
+"""Starts the text of a column that no input has."""
 
 _BINARY = {
     "Add": "+",
@@ -31,15 +36,6 @@ _GROUPED = frozenset({*_BINARY, *_COMPARISONS, "And", "Or"})
 
 _TRANSPARENT = frozenset({"Alias", "KnownNullable", "KnownNotNull", "KnownFloatingPointNormalized"})
 """Expressions with the value of their only child."""
-
-_IGNORED = frozenset(
-    {
-        *("child", "left", "right", "children", "branches", "elseValue", "predicate", "trueValue", "falseValue"),
-        *("name", "qualifier", "metadata", "explicitMetadata", "nonInheritableMetadataKeys", "exprId", "resultId"),
-        *("mode", "nullable", "queryContext", "origin", "jvmId", "hint", "func", "aggregateFunction"),
-    }
-)
-"""Fields that refer to children (which have their own text), or have no part in the value of an expression."""
 
 _ZONELESS = frozenset({"boolean", "byte", "short", "integer", "long", "float", "double", "binary"})
 """Types to which a cast is the same in all time zones."""
@@ -69,7 +65,7 @@ def shown(text: str) -> str:
 def _text(tree: Tree, scope: Scope) -> str:
     kind = tree.kind
     if kind in ("AttributeReference", "NamedLambdaVariable"):
-        return scope.get(expression_id(tree), f"?{tree.fields.get('name')}")
+        return scope.get(expression_id(tree), f"{UNRESOLVED}{tree.fields.get('name')}")
     if kind == "LambdaFunction":
         return _lambda(tree, scope)
     if kind == "Literal":
@@ -90,6 +86,8 @@ def _operation(tree: Tree, operands: list[str], scope: Scope) -> str:
         ordered = sorted(operands) if kind in _COMMUTATIVE else operands
         return f"{ordered[0]} {_BINARY[kind]} {ordered[1]}{_details(tree, scope, ())}"
     operands = [shown(operand) for operand in operands]
+    for index in tree.fields.get(RESULT_ONLY) or ():
+        operands[index] = f"{_START}{operands[index]}{_END}"
     if kind == "Cast":
         return _cast(tree, operands[0], scope)
     if kind == "GetStructField":
@@ -114,6 +112,20 @@ def _lambda(tree: Tree, scope: Scope) -> str:
 
 
 _VARIABLE = "variable_"
+
+RESULT_ONLY = "resultOnly"
+"""A field with the positions of operands that an aggregate function reads only for its result, not for its state."""
+
+_START, _END = "\ue005", "\ue006"
+"""Around the text of such an operand."""
+
+_RESULT = re.compile(rf"(?:, )?{_START}[^{_END}]*{_END}")
+
+
+def without_results(text: str) -> str:
+    """Returns the text of an aggregate function without the operands that have no part in its state."""
+    return _RESULT.sub("", text)
+
 
 _NAMED_FUNCTIONS = frozenset({"PythonUDF", "PythonUDAF", "PythonUDTF"})
 """Functions of Python, which the project defines."""
@@ -159,6 +171,8 @@ def _comparison(tree: Tree, left: str, right: str) -> str:
 
 def _literal(tree: Tree) -> str:
     value, type_ = tree.fields.get("value"), tree.fields.get("dataType")
+    if "exact" in tree.fields:
+        return str(tree.fields["exact"])
     if value is None:
         return f"null {type_text(type_)}"
     if type_ == "string":
@@ -179,7 +193,7 @@ def type_text(type_: object) -> str:
 
 def _details(tree: Tree, scope: Scope, ignored: tuple[str, ...]) -> str:
     """Returns the other fields of an expression, such as the time zone of a cast."""
-    names = [name for name in tree.fields if name not in _IGNORED and name not in ignored]
+    names = [name for name in tree.fields if name not in {*IGNORED_FIELDS, *ignored, RESULT_ONLY}]
     texts = ((name, value_text(tree.fields[name], scope)) for name in names)
     return "".join(f", {name} {text}" for name, text in texts if text)
 
@@ -195,7 +209,7 @@ def value_text(value: Any, scope: Scope) -> str:
     if isinstance(value, dict):
         if "object" in value:
             return simple_name(str(value["object"]))
-        items = ((name, item) for name, item in value.items() if name not in _IGNORED and name != "product-class")
+        items = ((name, item) for name, item in value.items() if name not in IGNORED_FIELDS and name != "product-class")
         return "{" + ", ".join(f"{name} {value_text(item, scope)}" for name, item in items) + "}"
     return str(value)
 

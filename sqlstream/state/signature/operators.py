@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from sqlstream.state.signature.expressions import (
+    UNRESOLVED,
     conjuncts,
     expression_id,
     flattened,
@@ -15,8 +16,10 @@ from sqlstream.state.signature.expressions import (
     text_of,
     type_text,
     value_text,
+    without_results,
 )
-from sqlstream.state.signature.signature import InputRows, StateOperator, shown_source
+from sqlstream.state.signature.harmless import HARMLESS_OPERATORS, IGNORED_PLAN_FIELDS
+from sqlstream.state.signature.signature import FORMAT, InputRows, StateOperator, shown_source, source_of
 from sqlstream.state.signature.trees import Tree, is_tree, read_tree
 
 SOURCE = "sourceIdentifyingName"
@@ -27,27 +30,36 @@ _COLUMN = re.compile("\ue000(.*?)\ue001(.*?)\ue002(.*?)\ue003")
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """The rows of a plan: where they come from, the texts of their columns by number, in order, and whether they are a
-    stream.
+class Rows:
+    """The rows of a plan: where they come from, the texts of their columns by number, in order, whether they are a
+    stream, and the kinds of expressions that compute or select them, in lower case.
     """
 
     origin: InputRows
     columns: Mapping[int, str]
     streaming: bool
+    functions: frozenset[str] = frozenset()
 
 
 class PlanReader:
-    """Reads one plan. `operators` and `watermarks` are what it has found."""
+    """Reads one plan. `operators`, `watermarks` and `functions` are what it has found; the last are the kinds of
+    expressions that decide the state, in lower case. `has_unresolved`: it has a column that no input has.
 
-    def __init__(self) -> None:
+    `form` is the format of the texts. `order` are the names of sources in an earlier signature: the branches of a union
+    get the order that they have there, because it decides nothing but texts.
+    """
+
+    def __init__(self, form: int = FORMAT, order: Sequence[str] = ()) -> None:
+        self._is_exact, self._order = form > 1, {name: index for index, name in enumerate(order)}
         self.operators: list[StateOperator] = []
+        self.functions: set[str] = set()
+        self.has_unresolved = False
         self.watermarks: list[str] = []
         self._others = self._tables = 0
 
     def read(self, plan: Tree) -> None:
         """Finds the operators of `plan`. Raises: RecursionError if it is too deep."""
-        self._rows(plan)
+        self.rows_of(plan)
 
     @property
     def calls_python(self) -> bool:
@@ -56,21 +68,32 @@ class PlanReader:
         lines = (line for each in self.operators for rows in each.inputs for line in rows.lines())
         return any(_PYTHON.search(text) for text in (*texts, *lines))
 
-    def _rows(self, node: Tree) -> _Rows:
-        inputs = tuple(self._rows(child) for child in node.children)
+    def rows_of(self, node: Tree) -> Rows:
+        """Returns the rows of `node`. Raises: RecursionError if it is too deep."""
+        inputs = tuple(self.rows_of(child) for child in node.children)
+        count = len(self.operators)
+        rows = self._read(node, inputs)
+        texts = (*rows.columns.values(), rows.origin.text)
+        self.has_unresolved = self.has_unresolved or any(UNRESOLVED in text for text in texts)
+        functions = rows.functions.union(_kinds(list(node.fields.values())), *(each.functions for each in inputs))
+        if len(self.operators) > count:
+            self.functions |= functions
+        return replace(rows, functions=functions)
+
+    def _read(self, node: Tree, inputs: tuple[Rows, ...]) -> Rows:
         if not inputs:
             return _source(node) if node.fields.get(SOURCE) else self._table(node)
-        readers: dict[str, Callable[[Tree, tuple[_Rows, ...]], _Rows]] = {
+        readers: dict[str, Callable[[Tree, tuple[Rows, ...]], Rows]] = {
             "Project": _project,
             "Filter": _filter,
             "EventTimeWatermark": self._watermark,
             "Aggregate": self._aggregate,
             "Join": self._join,
-            "Union": _union,
+            "Union": self._union,
             "Deduplicate": self._deduplicate,
             "DeduplicateWithinWatermark": self._deduplicate,
             "GlobalLimit": self._limit,
-            "LocalLimit": lambda _node, rows: rows[0],
+            **dict.fromkeys(HARMLESS_OPERATORS, lambda _node, rows: rows[0]),
         }
         reader = readers.get(node.kind)
         if reader is not None:
@@ -79,53 +102,58 @@ class PlanReader:
             return self._python_state(node, inputs)
         return self._other(node, inputs)
 
-    def _table(self, node: Tree) -> _Rows:
+    def _table(self, node: Tree) -> Rows:
         """Returns the rows of a static table. Its number tells two tables with the same columns apart."""
         self._tables += 1
         name, outputs = f"{STATIC} {self._tables}", node.parts("output")
-        columns = {expression_id(each): f"{name}.{each.fields.get('name')}" for each in outputs}
+        is_local = self._is_exact and node.kind == "LocalRelation"
+        columns = {
+            expression_id(each): f"{name}[{index}]" if is_local else f"{name}.{each.fields.get('name')}"
+            for index, each in enumerate(outputs)
+        }
         types = ", ".join(type_text(each.fields.get("dataType")) for each in outputs)
         texts = ((field, value_text(value, {})) for field, value in node.fields.items() if field not in _NOT_CONTENT)
         details = ", ".join(f"{field} {text}" for field, text in texts if text)
-        return _Rows(InputRows(f"{name} ({types}): {node.kind.lower()} {details}"), columns, streaming=False)
+        return Rows(InputRows(f"{name} ({types}): {node.kind.lower()} {details}"), columns, streaming=False)
 
-    def _watermark(self, node: Tree, inputs: tuple[_Rows, ...]) -> _Rows:
+    def _watermark(self, node: Tree, inputs: tuple[Rows, ...]) -> Rows:
         (rows,) = inputs
         time = node.part("eventTime")
-        text = f"watermark {text_of(time, rows.columns) if time else ''}, {node.fields.get('delay')}"
+        text = f"{WATERMARK}{text_of(time, rows.columns) if time else ''}, {node.fields.get('delay')}"
         self.watermarks.append(_plain(text))
-        return _Rows(InputRows(text, (rows.origin,)), rows.columns, rows.streaming)
+        return Rows(InputRows(text, (rows.origin,)), rows.columns, rows.streaming)
 
-    def _aggregate(self, node: Tree, inputs: tuple[_Rows, ...]) -> _Rows:
+    def _aggregate(self, node: Tree, inputs: tuple[Rows, ...]) -> Rows:
         (rows,) = inputs
         outputs = node.parts("aggregateExpressions")
         keys = tuple(shown(text_of(each, rows.columns)) for each in node.parts("groupingExpressions"))
         calls = [part for each in outputs for part in each.walk() if part.kind in ("AggregateExpression", "PythonUDAF")]
-        aggregates = tuple(dict.fromkeys(text_of(call, rows.columns) for call in calls))
+        found = dict.fromkeys(text_of(call, rows.columns) for call in calls)  # those that Spark computes once, once
+        aggregates = tuple(map(without_results, found))
         columns = {expression_id(each): text_of(each, rows.columns) for each in outputs}
         text = f"aggregation by {_listed(keys)}: {_listed(aggregates)}"
         if not rows.streaming:
-            return _Rows(InputRows(text, (rows.origin,)), columns, streaming=False)
+            return Rows(InputRows(text, (rows.origin,)), columns, streaming=False)
         self._add("aggregation", {"keys": keys, "aggregates": aggregates}, inputs)
-        return _Rows(InputRows(text, (rows.origin,)), columns, streaming=True)
+        return Rows(InputRows(text, (rows.origin,)), columns, streaming=True)
 
-    def _deduplicate(self, node: Tree, inputs: tuple[_Rows, ...]) -> _Rows:
+    def _deduplicate(self, node: Tree, inputs: tuple[Rows, ...]) -> Rows:
         (rows,) = inputs
         keys = tuple(shown(text_of(each, rows.columns)) for each in node.parts("keys"))
         kind = "deduplication" if node.kind == "Deduplicate" else "deduplication within the watermark"
         if rows.streaming:
             self._add(kind, {"keys": keys}, inputs)
-        return _Rows(InputRows(f"{kind} by {_listed(keys)}", (rows.origin,)), rows.columns, rows.streaming)
+        return Rows(InputRows(f"{kind} by {_listed(keys)}", (rows.origin,)), rows.columns, rows.streaming)
 
-    def _limit(self, node: Tree, inputs: tuple[_Rows, ...]) -> _Rows:
+    def _limit(self, node: Tree, inputs: tuple[Rows, ...]) -> Rows:
         (rows,) = inputs
         number = node.part("limitExpr")
         text = text_of(number, rows.columns) if number else ""
         if rows.streaming:
             self._add("limit", {"number of rows": (text,)}, inputs)
-        return _Rows(InputRows(f"limit {text}", (rows.origin,)), rows.columns, rows.streaming)
+        return Rows(InputRows(f"limit {text}", (rows.origin,)), rows.columns, rows.streaming)
 
-    def _join(self, node: Tree, inputs: tuple[_Rows, ...]) -> _Rows:
+    def _join(self, node: Tree, inputs: tuple[Rows, ...]) -> Rows:
         left, right = inputs
         columns = {**left.columns, **right.columns}
         exists = _exists_column(node)
@@ -138,18 +166,32 @@ class PlanReader:
             sides = {"left columns": _texts(left), "right columns": _texts(right)}
             self._add("join", {"type": (kind,), "keys": keys, CONDITION: others, **sides}, inputs)
         origin = InputRows(f"{kind} join on {_listed(tuple(sorted((*keys, *others))))}", (left.origin, right.origin))
-        return _Rows(origin, outputs, left.streaming or right.streaming)
+        return Rows(origin, outputs, left.streaming or right.streaming)
 
-    def _python_state(self, node: Tree, inputs: tuple[_Rows, ...]) -> _Rows:
+    def _union(self, _node: Tree, inputs: tuple[Rows, ...]) -> Rows:
+        """Returns the rows of all inputs. Columns have the texts of the first one; each input lists its own."""
+        ordered = tuple(sorted(inputs, key=self._position))
+        branches = tuple(InputRows(f"select {_listed(_texts(rows))}", (rows.origin,)) for rows in ordered)
+        columns = dict(zip(inputs[0].columns, ordered[0].columns.values(), strict=True))
+        return Rows(InputRows("union", branches), columns, any(rows.streaming for rows in inputs))
+
+    def _position(self, rows: Rows) -> int:
+        """Returns where the first known source of `rows` is in the order of sources; unknown ones are last."""
+        names = (source_of(_plain(line)) for line in rows.origin.lines())
+        return min((self._order[name] for name in names if name in self._order), default=len(self._order))
+
+    def _python_state(self, node: Tree, inputs: tuple[Rows, ...]) -> Rows:
         rows = self._other(node, inputs)
         fields = (rows.origin.text, *(text for each in inputs for text in _texts(each)))
         self._add("Python state", {"definition": fields}, inputs)
         return rows
 
-    def _other(self, node: Tree, inputs: tuple[_Rows, ...]) -> _Rows:
+    def _other(self, node: Tree, inputs: tuple[Rows, ...]) -> Rows:
         """Returns the rows of any other operation, with all its fields."""
         scope = {number: text for rows in inputs for number, text in rows.columns.items()}
         fields = {name: value for name, value in node.fields.items() if name not in _NOT_CONTENT}
+        if node.kind == "Expand" and self._is_exact:  # the grouping sets, whose order decides nothing
+            fields["projections"] = sorted(fields["projections"], key=lambda value: value_text(value, scope))
         texts = ((name, value_text(value, scope)) for name, value in fields.items())
         self._others += 1
         name = f"{node.kind.lower()} {self._others}"
@@ -159,14 +201,27 @@ class PlanReader:
             numbers = [expression_id(each) for each in _attributes(node, "output")]
             columns = {number: columns[number] for number in numbers if number in columns}
         text = f"{name}: {', '.join(f'{field} {value}' for field, value in texts if value)}"
-        return _Rows(InputRows(text, tuple(r.origin for r in inputs)), columns, any(r.streaming for r in inputs))
+        return Rows(InputRows(text, tuple(r.origin for r in inputs)), columns, any(r.streaming for r in inputs))
 
-    def _add(self, kind: str, parts: Mapping[str, tuple[str, ...]], inputs: tuple[_Rows, ...]) -> None:
+    def _add(self, kind: str, parts: Mapping[str, tuple[str, ...]], inputs: tuple[Rows, ...]) -> None:
         used = {column for texts in parts.values() for text in texts for column in _COLUMN.findall(text)}
-        used |= {column for rows in inputs for line in rows.origin.lines() for column in _COLUMN.findall(line)}
+        lines = (line for rows in inputs for line in rows.origin.lines())
+        used |= {
+            column
+            for line in lines
+            if not (self._is_exact and line.lstrip().startswith(WATERMARK))  # its text has the column
+            for column in _COLUMN.findall(line)
+        }
         origins = tuple(_described(rows.origin, used) for rows in inputs)
         plain = {name: tuple(map(_plain, texts)) for name, texts in parts.items()}
         self.operators.append(StateOperator(kind, plain, origins))
+
+
+def subquery_text(plan: Tree) -> str:
+    """Returns the columns of a subquery, from its plan, and where their rows come from. Raises: RecursionError."""
+    rows = PlanReader().rows_of(plan)
+    columns, origin = (tuple(map(_plain, texts)) for texts in (_texts(rows), rows.origin.lines()))
+    return f"({_listed(columns)} of {' of '.join(map(str.strip, origin))})"
 
 
 _PYTHON_STATES = frozenset(
@@ -177,7 +232,16 @@ _PYTHON_STATES = frozenset(
 )
 
 
-def _source(node: Tree) -> _Rows:
+def _kinds(values: Iterable[object]) -> Iterator[str]:
+    """Yields the kinds of all expressions in the fields of an operator, in lower case."""
+    for value in values:
+        if is_tree(value):
+            yield from (each.kind.lower() for each in read_tree(value).walk())
+        elif isinstance(value, list):
+            yield from _kinds(value)
+
+
+def _source(node: Tree) -> Rows:
     """Returns the rows of a source."""
     outputs = node.parts("output")
     source = shown_source(str(node.fields.get(SOURCE)))
@@ -186,10 +250,13 @@ def _source(node: Tree) -> _Rows:
         f"{type_text(each.fields.get('dataType'))}\ue003"
         for each in outputs
     }
-    return _Rows(InputRows(f"\ue000{source}\ue001"), columns, streaming=True)
+    return Rows(InputRows(f"\ue000{source}\ue001"), columns, streaming=True)
 
 
 STATIC = "static table"
+
+WATERMARK = "watermark "
+"""The start of the text of a watermark; its time and its delay follow, with a comma between."""
 
 WHERE = "where "
 """The start of the text of a filter; ` and ` follows each condition but the last."""
@@ -198,29 +265,23 @@ CONDITION = "condition"
 """The part of a join with its conditions other than the keys, each a text."""
 
 
-def _project(node: Tree, inputs: tuple[_Rows, ...]) -> _Rows:
+def _project(node: Tree, inputs: tuple[Rows, ...]) -> Rows:
     (rows,) = inputs
     outputs = node.parts("projectList")
     columns = {expression_id(each): text_of(each, rows.columns) for each in outputs}
-    return _Rows(rows.origin, columns, rows.streaming)
+    return Rows(rows.origin, columns, rows.streaming)
 
 
-def _filter(node: Tree, inputs: tuple[_Rows, ...]) -> _Rows:
+def _filter(node: Tree, inputs: tuple[Rows, ...]) -> Rows:
     (rows,) = inputs
     condition = node.part("condition")
     texts = conjuncts(condition, rows.columns) if condition else ()
-    return _Rows(InputRows(WHERE + " and ".join(texts), (rows.origin,)), rows.columns, rows.streaming)
-
-
-def _union(_node: Tree, inputs: tuple[_Rows, ...]) -> _Rows:
-    """Returns the rows of all inputs. Columns have the texts of the first one; each input lists its own."""
-    branches = tuple(InputRows(f"select {_listed(_texts(rows))}", (rows.origin,)) for rows in inputs)
-    return _Rows(InputRows("union", branches), inputs[0].columns, any(rows.streaming for rows in inputs))
+    return Rows(InputRows(WHERE + " and ".join(texts), (rows.origin,)), rows.columns, rows.streaming)
 
 
 _NAMES = ("output", "generatorOutput", "outputAttrs", "resultAttrs")
 _NEW_COLUMNS = (*_NAMES, "windowExpressions", "resultAttributes", "outputObjAttr")
-_NOT_CONTENT = frozenset({*_NAMES, "child", "left", "right", "children", "nodeId", "qualifier", "unrequiredChildIndex"})
+_NOT_CONTENT = frozenset({*_NAMES, *IGNORED_PLAN_FIELDS})
 _PYTHON = re.compile(r"\bPython |InPandas|InArrow|InPySpark|EvalPython", re.IGNORECASE)
 
 
@@ -237,7 +298,7 @@ def _exists_column(node: Tree) -> int | None:
 
 
 def _join_condition(
-    condition: Tree | None, left: _Rows, right: _Rows, columns: Mapping[int, str]
+    condition: Tree | None, left: Rows, right: Rows, columns: Mapping[int, str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Returns the keys of a join in their order, which decides the keys of the state, and the other conditions.
 
@@ -254,7 +315,7 @@ def _join_condition(
     return tuple(keys), tuple(sorted(others))
 
 
-def _sides(part: Tree, left: _Rows, right: _Rows) -> tuple[Tree, Tree] | None:
+def _sides(part: Tree, left: Rows, right: Rows) -> tuple[Tree, Tree] | None:
     """Returns what an equality compares, the left side first, None if it is no key."""
     if part.kind not in ("EqualTo", "EqualNullSafe"):
         return None
@@ -266,7 +327,7 @@ def _sides(part: Tree, left: _Rows, right: _Rows) -> tuple[Tree, Tree] | None:
     return None
 
 
-def _texts(rows: _Rows) -> tuple[str, ...]:
+def _texts(rows: Rows) -> tuple[str, ...]:
     return tuple(map(shown, rows.columns.values()))
 
 
@@ -276,7 +337,7 @@ def _listed(texts: Iterable[str]) -> str:
 
 def _plain(text: str) -> str:
     """Returns a text with the names of its columns."""
-    text = _COLUMN.sub(lambda found: f"{found[1]}.{found[2]}", text)
+    text = _COLUMN.sub(lambda found: f"{found[1]}.{found[2]}", without_results(text)).replace(UNRESOLVED, "?")
     return re.sub("\ue000(.*?)\ue001", r"\1", text)
 
 

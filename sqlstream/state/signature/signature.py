@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-FORMAT = 1
-"""The version of the texts in a signature. Signatures of different versions cannot be compared part by part."""
+FORMAT = 2
+"""The version of the texts in a signature, which are compared only with texts of the same version. The first one had
+ambiguous texts of literals and types, and nothing of what subqueries read. A query can be described in both.
+"""
 
 
 def shown_source(reader: str) -> str:
@@ -14,6 +17,14 @@ def shown_source(reader: str) -> str:
     reader.
     """
     return reader.replace("__", ".", 1)
+
+
+_NUMBERED = re.compile(r"source [0-9]+\(")
+
+
+def source_of(line: str) -> str:
+    """Returns the name of the source in a line of `InputRows`: `shop.orders` for `shop.orders(id integer)`."""
+    return line.strip().partition("(")[0]
 
 
 @dataclass(frozen=True)
@@ -45,7 +56,8 @@ class StateOperator:
 class StateSignature:
     """What decides the content of a query's state: its operators in the order of Spark's plan, and what concerns all of
     them. `watermarks` are those of the whole query, because Spark uses one watermark for all operators. `calls_python`:
-    the plan does not show all of its meaning, because it calls the project's Python.
+    the plan does not show all of its meaning, because it calls the project's Python. `functions` are the kinds of
+    Spark's expressions that decide the state, in lower case.
     """
 
     operators: tuple[StateOperator, ...]
@@ -54,9 +66,22 @@ class StateSignature:
     spark_version: str
     calls_python: bool = False
     format: int = FORMAT
+    functions: tuple[str, ...] = ()
 
     @property
     def input_lines(self) -> tuple[str, ...]:
         """The rows that go into all operators, a line for each operation."""
         rows = (each for operator in self.operators for each in operator.inputs)
         return tuple(line.strip() for each in rows for line in each.lines())
+
+    def reads(self, name: str, type_: str = "") -> bool:
+        """Returns whether a source is among the inputs, with a column that has the type or contains it. Before Spark
+        4.3 sources have only numbers, so each can be the one.
+        """
+        found = (line for line in self.input_lines if source_of(line) == name or _NUMBERED.match(line))
+        return any(re.search(rf"\b{type_}\b", line.partition("(")[2]) for line in found)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """What `source_of` returns for each of the `input_lines`, in their order, each once."""
+        return tuple(dict.fromkeys(map(source_of, self.input_lines)))

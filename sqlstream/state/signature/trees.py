@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
@@ -56,3 +58,53 @@ def _read(nodes: Iterator[JsonNode]) -> Tree:
 def simple_name(class_name: str) -> str:
     """Returns the name of a class or a Scala object without its package."""
     return class_name.removesuffix("$").replace("$", ".").rpartition(".")[2]
+
+
+def is_type(value: object) -> TypeGuard[JsonNode]:
+    """Returns whether a value in JSON is a type with parts, or a field of one."""
+    return isinstance(value, dict) and (value.get("type") in _NESTED or {"dataType", "name"} <= value.keys())
+
+
+_NESTED = frozenset({"struct", "array", "map", "udt"})
+
+
+def ddl_of(type_: object) -> str:
+    """Returns a type in JSON (org.apache.spark.sql.types.DataType.json) as text in which all that it contains counts:
+    names, nullability and the metadata of fields, where collations are.
+    """
+    if not isinstance(type_, Mapping):
+        return str(type_)
+    kind = type_.get("type")
+    if kind == "struct":
+        return f"struct<{', '.join(map(_field, type_['fields']))}>"
+    if kind == "array":
+        return f"array<{ddl_of(type_['elementType'])}{_required(type_['containsNull'])}>"
+    if kind == "map":
+        value = f"{ddl_of(type_['valueType'])}{_required(type_['valueContainsNull'])}"
+        return f"map<{ddl_of(type_['keyType'])}, {value}>"
+    return _field(type_) if "name" in type_ else json.dumps(type_, sort_keys=True)
+
+
+def _field(field: JsonNode) -> str:
+    metadata = {name: value for name, value in (field.get("metadata") or {}).items() if name != "comment"}
+    more = f" {json.dumps(metadata, sort_keys=True)}" if metadata else ""
+    type_ = ddl_of(field.get("type", field.get("dataType")))
+    return f"{quoted_name(str(field['name']))} {type_}{_required(field.get('nullable', True))}{more}"
+
+
+def _required(nullable: object) -> str:
+    return "" if nullable else " not null"
+
+
+def quoted_name(name: str) -> str:
+    """Returns the name of a column or field, in backticks unless it is a plain word."""
+    return name if _WORD.fullmatch(name) else f"`{name.replace('`', '``')}`"
+
+
+def quoted(text: str) -> str:
+    """Returns the text of a value, in quotes unless nothing in it could be taken for the text around it."""
+    return text if _SIMPLE.fullmatch(text) else "'" + text.replace("'", "''") + "'"
+
+
+_WORD = re.compile(r"\w+")
+_SIMPLE = re.compile(r"[\w.:/+-]*")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from edits import Edit
+from matrix import SETTINGS, settings_text
 from planned_edits import TABLES, ledger_of, model_of, plan_of, written_project
 
 from sqlstream.app.loading.load import Loaded
@@ -28,17 +30,27 @@ def contradictions(edits: Sequence[Edit], verdicts: Sequence[tuple[QueryVerdict,
     return [_described(*each) for each in decided if (each[1].verdict in UNCHANGED) != (each[2].verdict in UNCHANGED)]
 
 
-def planned_twice(edits: Sequence[Edit], root: Path) -> list[tuple[QueryVerdict, QueryVerdict]]:
-    """Returns the verdicts on each edit with and without Spark."""
+def planned_twice(edits: Sequence[Edit], root: Path, group: str = "queries") -> list[tuple[QueryVerdict, QueryVerdict]]:
+    """Returns the verdicts on each edit with and without Spark. `group` decides Spark's settings."""
     for table in TABLES:
-        (root / "in" / table).mkdir(parents=True)
-    loaded = written_project(root, edits, changed=False, env=dict(os.environ))
+        (root / "in" / table).mkdir(parents=True, exist_ok=True)
+    before, after = map(settings_text, SETTINGS[group])
+    loaded = written_project(root, edits, changed=False, setting=before, env=dict(os.environ))
+    with _session(loaded) as (runtime, secrets):
+        ledgers = {edit.name: _ledger(loaded, edit.name, runtime, secrets) for edit in edits}
+        changed = written_project(root, edits, changed=True, setting=after, env=dict(os.environ))
+        if before == after:
+            return list(_verdicts(changed, ledgers, runtime, secrets))
+    with _session(changed) as (runtime, secrets):
+        return list(_verdicts(changed, ledgers, runtime, secrets))
+
+
+@contextmanager
+def _session(loaded: Loaded) -> Iterator[tuple[SparkRuntime, Secrets]]:
     secrets = Secrets(dict(os.environ))
     connectors = session_connectors(loaded, secrets, os.environ, print, [])
     with brief_session(loaded, secrets, connectors) as runtime:
-        ledgers = {edit.name: _ledger(loaded, edit.name, runtime, secrets) for edit in edits}
-        changed = written_project(root, edits, changed=True, env=dict(os.environ))
-        return list(_verdicts(changed, ledgers, runtime, secrets))
+        yield runtime, secrets
 
 
 def _ledger(loaded: Loaded, name: str, runtime: SparkRuntime, secrets: Secrets) -> Ledger:

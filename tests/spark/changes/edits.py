@@ -303,8 +303,8 @@ EDITS: tuple[Edit, ...] = (
     python("python_view", "another alias in the view below", TOTALS, TOTALS, RESUME, view="as renamed"),
     # settings
     Edit("zone_date", "setting", "the time zone below a date", aggregation("date(ts) as day, count(*) as n", keys="date(ts)"), aggregation("date(ts) as day, count(*) as n", keys="date(ts)"), REFUSE, group="zone"),
-    Edit("zone_window", "setting", "the time zone of windows", WINDOW, WINDOW, RESUME, mode="append", group="zone"),
-    Edit("zone_behind", "setting", "the time zone behind the aggregation", aggregation("k, date(max(ts)) as day"), aggregation("k, date(max(ts)) as day"), RESUME, group="zone"),
+    Edit("zone_window", "setting", "the time zone of windows", WINDOW, WINDOW, ASK, mode="append", group="zone"),
+    Edit("zone_behind", "setting", "the time zone behind the aggregation", aggregation("k, date(max(ts)) as day"), aggregation("k, date(max(ts)) as day"), ASK, group="zone"),
     Edit("ansi", "setting", "ANSI mode", aggregation("k, sum(v + 2147483000) as s"), aggregation("k, sum(v + 2147483000) as s"), REFUSE, group="ansi"),
     Edit("ansi_stateless", "setting", "ANSI mode of a stateless query", STATELESS, STATELESS, RESUME, mode="append", group="ansi"),
 )

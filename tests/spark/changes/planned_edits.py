@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from edits import Edit
+from matrix import SETTINGS, settings_text
 from world_sinks import sinks_text
 
 from sqlstream.app.loading.load import Loaded, load
@@ -17,30 +18,25 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.emission.query import keeps_state
 from sqlstream.project.types.types import type_name
 from sqlstream.state.identity import identity_of
-from sqlstream.state.ledger import SOURCE_EVOLUTION, Ledger, OutputColumn, QueryIdentity
+from sqlstream.state.ledger import Ledger, OutputColumn, QueryIdentity
 from sqlstream.state.plan import CheckpointState, StartOptions, plan_query
 from sqlstream.state.readers import source_uses
+from sqlstream.state.settings import SOURCE_EVOLUTION
 from sqlstream.state.signature.signature import StateSignature
 from sqlstream.state.verdicts import QueryVerdict
 
 COLUMNS = "id int, ts timestamp, k string, g string, v int, d double"
 TABLES = ("orders", "refunds", "notes", "slow", "typed", "wider")
-SETTINGS = {
-    "zone": ("spark.sql.session.timeZone", "UTC", "America/New_York"),
-    "ansi": ("spark.sql.ansi.enabled", "false", "true"),
-}
-"""Spark's setting that differs before and after the edits of a group."""
-
 _DEFAULTS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true", SOURCE_EVOLUTION: "true"}
 
 
 def planned(edits: Sequence[Edit], root: Path, *, group: str = "queries") -> dict[str, QueryVerdict]:
     """Returns the verdict on each edit, by its name. `group` decides the settings."""
-    name, before, after = SETTINGS.get(group, ("spark.sql.session.timeZone", "UTC", "UTC"))
-    old = written_project(root, edits, changed=False, setting=f"{name}: '{before}'").compiled
-    settings = {**_DEFAULTS, name: before}
+    before, after = SETTINGS[group]
+    old = written_project(root, edits, changed=False, setting=settings_text(before)).compiled
+    settings = {**_DEFAULTS, **{name: value for name, value in before.items() if name in _DEFAULTS}}
     ledgers = {edit.name: ledger_of(_identity(old, model_of(old, edit.name), settings)) for edit in edits}
-    new = written_project(root, edits, changed=True, setting=f"{name}: '{after}'").compiled
+    new = written_project(root, edits, changed=True, setting=settings_text(after)).compiled
     return {name: plan_of(new, model_of(new, name), ledger) for name, ledger in ledgers.items()}
 
 
@@ -67,7 +63,7 @@ def plan_of(
         StartOptions(),
         restartable=True,
         place_of=lambda name, offset: compiled.locate_in(name or model.name, offset),
-        find_signature=lambda: signature,
+        find_signature=lambda _: signature,
         judge_by_sql=sql_judge(compiled, model),
     )
     return describe(compiled, model, found, state, plan, has_spark=identity is not None)
@@ -90,7 +86,7 @@ def written_project(
     edits: Sequence[Edit],
     *,
     changed: bool,
-    setting: str = "spark.sql.session.timeZone: UTC",
+    setting: str = "",
     env: Mapping[str, str] | None = None,
 ) -> Loaded:
     """Writes the project with all queries before or after their edits, and loads it."""

@@ -19,11 +19,12 @@ from pathlib import Path
 from random import Random
 
 from compared_plans import contradictions, planned_twice
-from edits import EDITS, Edit
+from edits import Edit
 from filters import random_filters
 from generator import random_edit
+from matrix import MATRIX, SETTINGS, settings_text
 from outcomes import Outcomes, described
-from worlds import SETTINGS, Judged, judge
+from worlds import Judged, judge
 
 AT_ONCE = 30
 """The edits of one part: the queries of one project, in one Java process."""
@@ -77,7 +78,7 @@ def _parts(arguments: argparse.Namespace) -> Iterator[Part]:
         edits = [edit for edit in edits if edit.name in arguments.only]
     yield from _chunks("random", "random edits", edits)
     for group in SETTINGS:
-        chosen = [edit for edit in EDITS if edit.group == group and edit.name in (arguments.only or [edit.name])]
+        chosen = [edit for edit in MATRIX if edit.group == group and edit.name in (arguments.only or [edit.name])]
         yield from _chunks("matrix", f"matrix, {group}", chosen, group)
     if not arguments.only:
         random = Random(PLANNED_SEED)
@@ -104,7 +105,7 @@ def _work(part: Part) -> tuple[list[Judged], list[str], float]:
             if part.kind == "plans":
                 problems = contradictions(part.edits, planned_twice(part.edits, Path(folder)))
             else:
-                before, after = SETTINGS[part.group]
+                before, after = map(settings_text, SETTINGS[part.group])
                 judged = judge(part.edits, {False: before, True: after}, Path(folder))
         except Exception:  # the other parts run to their end
             problems = [f"{part.name}: {traceback.format_exc()}"]

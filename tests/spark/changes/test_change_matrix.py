@@ -10,9 +10,10 @@ from pathlib import Path
 import pyspark
 import pytest
 from _pytest.mark import ParameterSet
-from edits import EDITS, Edit
+from edits import Edit
+from matrix import MATRIX, SETTINGS, settings_text
 from outcomes import described
-from worlds import SETTINGS, judge
+from worlds import judge
 
 from sqlstream.compiler.spark_versions import minor_version
 
@@ -36,7 +37,7 @@ CHOSEN = SMOKE if minor_version(pyspark.__version__) == (4, 1) else SHORT
 
 def groups() -> list[ParameterSet]:
     """Returns the edits to make, by their settings."""
-    chosen = [edit for edit in EDITS if edit.name in CHOSEN]
+    chosen = [edit for edit in MATRIX if edit.name in CHOSEN]
     found = ((name, [edit for edit in chosen if edit.group == name]) for name in SETTINGS)
     return [
         pytest.param(name, edits, marks=[pytest.mark.smoke] if name == "queries" else [])
@@ -48,7 +49,7 @@ def groups() -> list[ParameterSet]:
 @pytest.mark.parametrize(("group", "edits"), groups())
 def test_an_edit_resumes_exactly_where_its_results_are_right(group: str, edits: list[Edit], tmp_path: Path) -> None:
     """`run` resumes where the results agree, and refuses where they differ or Spark fails, as the matrix says."""
-    before, after = SETTINGS[group]
+    before, after = map(settings_text, SETTINGS[group])
 
     found = judge(edits, {False: before, True: after}, tmp_path)
 

@@ -8,15 +8,22 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+import pyspark
 import pytest
-from compared_plans import contradictions, planned_twice
-from edits import Edit, aggregation
+from closed_edits import CLOSED_EDITS
+from compared_plans import UNCHANGED, contradictions, planned_twice
+from edits import ASK, REFUSE, RESUME, Edit, aggregation
 from filters import random_filters
 from generator import random_edit
+from matrix import SETTINGS
 
-from sqlstream.state.verdicts import Verdict
+from sqlstream.compiler.spark_versions import minor_version
+from sqlstream.state.verdicts import QueryVerdict, Verdict
 
 RANDOM_EDITS, SEED = 30, 4096
+NEEDS_NAMES = () if minor_version(pyspark.__version__) >= (4, 3) else ("union_swapped",)
+"""Edits that a checkpoint allows only if it knows sources by their names, since Spark 4.3."""
+
 MOST_DECIDED = 0.5
 """The least share of random filters with a verdict."""
 
@@ -43,6 +50,27 @@ def test_no_random_filter_has_another_verdict_without_spark(tmp_path: Path) -> N
     decided = [both for both in verdicts if both[1].verdict is not Verdict.UNDECIDED]
     assert contradictions(edits, verdicts) == []
     assert len(decided) >= MOST_DECIDED * len(verdicts)
+
+
+@pytest.mark.smoke
+@pytest.mark.slow
+@pytest.mark.parametrize("group", [name for name in SETTINGS if any(edit.group == name for edit in CLOSED_EDITS)])
+def test_what_a_signature_can_miss(group: str, tmp_path: Path) -> None:
+    """Literals, names in types, subqueries, hints and settings: each edit has the verdict of the change matrix, which
+    Spark confirms, and without Spark the same or none.
+    """
+    edits = [edit for edit in CLOSED_EDITS if edit.group == group and edit.name not in NEEDS_NAMES]
+
+    verdicts = planned_twice(edits, tmp_path, group)
+
+    found = {edit.name: _expected(with_spark) for edit, (with_spark, _) in zip(edits, verdicts, strict=True)}
+    assert found == {edit.name: edit.expected for edit in edits}
+    assert contradictions(edits, verdicts) == []
+
+
+def _expected(verdict: QueryVerdict) -> str:
+    """Returns a verdict in the words of the matrix."""
+    return RESUME if verdict.verdict in UNCHANGED else ASK if verdict.verdict is Verdict.UNKNOWN else REFUSE
 
 
 @pytest.mark.smoke

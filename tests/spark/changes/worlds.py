@@ -18,14 +18,7 @@ from sqlstream.state.runs.events import Status
 
 COLUMNS = "id int, ts timestamp, k string, g string, v int, d double"
 
-SETTINGS = {
-    "queries": ("", ""),
-    "zone": ("spark.sql.session.timeZone: UTC", "spark.sql.session.timeZone: America/New_York"),
-    "ansi": ("spark.sql.ansi.enabled: 'false'", "spark.sql.ansi.enabled: 'true'"),
-}
-"""Spark's settings before and after the edits of a group."""
-
-PYTHON_CHANGE = "what a change of Python code means"
+CANNOT_TELL = "sqlstream cannot tell"
 """In the reason of a refusal: `run` asks."""
 
 
@@ -50,7 +43,7 @@ class Judged:
         """What `run` does."""
         if self.refusal is None:
             return "resume"
-        return ASK if PYTHON_CHANGE in self.refusal else "refuse"
+        return ASK if CANNOT_TELL in self.refusal else "refuse"
 
     @property
     def is_expected(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sqlstream.state.ledger import SOURCE_EVOLUTION, Ledger, QueryIdentity, SourceUse
+from sqlstream.state.ledger import Ledger, QueryIdentity, SourceUse
+from sqlstream.state.settings import SOURCE_EVOLUTION
 
 ORDERS = SourceUse("shop__orders", "shop.orders", None)
 ZONE = "spark.sql.session.timeZone"

@@ -10,7 +10,8 @@ from identities import STATEFUL, ledger_of
 
 from sqlstream.state.changes import describe_changes
 from sqlstream.state.judgement import Judgement, judge_changes
-from sqlstream.state.ledger import ANSI, Ledger, QueryIdentity, read_ledger
+from sqlstream.state.ledger import Ledger, QueryIdentity, read_ledger
+from sqlstream.state.settings import ANSI
 from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature
 
 ORDERS = InputRows("shop.orders(amount integer)")
@@ -40,7 +41,7 @@ def judge(
 ) -> Judgement:
     """Returns the judgement of a changed query with these signatures."""
     ledger = replace(ledger_of(old), signature=before)
-    return judge_changes(ledger, new, describe_changes(old, new), lambda: after)
+    return judge_changes(ledger, new, describe_changes(old, new), lambda _: after)
 
 
 def with_operator(operator: StateOperator, **changes: object) -> StateSignature:
@@ -124,8 +125,9 @@ def test_update_to_complete_mode_with_a_watermark() -> None:
 
 def test_another_watermark_is_refused() -> None:
     """The watermark of a query concerns all of its operators."""
+    windowed = with_part(COUNT, keys=("window(shop.orders.ts, 5 minutes)",))
     before, after = (
-        replace(SIGNATURE, watermarks=(f"watermark shop.orders.ts, {delay} minutes",)) for delay in (10, 30)
+        with_operator(windowed, watermarks=(f"watermark shop.orders.ts, {delay} minutes",)) for delay in (10, 30)
     )
 
     (difference,) = judge(before, after).differences
@@ -133,6 +135,28 @@ def test_another_watermark_is_refused() -> None:
     assert str(difference) == (
         "the watermark changed from `shop.orders.ts, 10 minutes` to `shop.orders.ts, 30 minutes`"
     )
+
+
+def test_a_watermark_that_no_key_has_is_safe() -> None:
+    """An aggregation drops rows and groups only by a key with the time of the watermark; other operators by any column."""
+    watermark = "watermark shop.orders.ts, 10 minutes"
+    marked = replace(COUNT, inputs=(InputRows(watermark, (ORDERS,)),))
+    after = with_operator(marked, watermarks=(watermark,))
+
+    assert judge(SIGNATURE, after).is_safe
+    assert judge(after, SIGNATURE).is_safe
+    deduplicated = [with_operator(replace(each.operators[0], kind="deduplication")) for each in (SIGNATURE, after)]
+    assert not judge(deduplicated[0], replace(deduplicated[1], watermarks=(watermark,))).is_safe
+
+
+def test_a_limit_in_complete_mode_keeps_nothing() -> None:
+    """In complete mode Spark takes the first rows anew in each batch; in append mode it counts what it has let through."""
+    limits = [StateOperator("limit", {"number of rows": (number,)}, (ORDERS,)) for number in ("2", "3")]
+    for mode, is_safe in (("complete", True), ("append", False)):
+        old, new = (replace(each, output_mode=mode) for each in (OLD, CHANGED))
+        before, after = (replace(SIGNATURE, operators=(COUNT, each), output_mode=mode) for each in limits)
+
+        assert judge(before, after, old, new).is_safe is is_safe
 
 
 def test_one_more_source_is_safe_without_a_watermark() -> None:
@@ -200,12 +224,14 @@ def test_a_test_for_null_that_follows_from_the_join() -> None:
     assert not judge(with_operator(JOIN), with_operator(tested)).is_safe
 
 
-@pytest.mark.parametrize(("before", "after", "is_safe"), [("false", "true", False), ("true", "false", True)])
-def test_ansi_mode(before: str, after: str, *, is_safe: bool) -> None:
-    """What ANSI mode lets through has the same result without it, but not the reverse."""
+@pytest.mark.parametrize(("before", "after"), [("false", "true"), ("true", "false")])
+@pytest.mark.parametrize(("functions", "is_safe"), [(("count", "attributereference"), True), (("count", "add"), False)])
+def test_ansi_mode(before: str, after: str, functions: tuple[str, ...], *, is_safe: bool) -> None:
+    """ANSI mode counts in both directions, unless no expression of the state can depend on it."""
     old, new = (replace(OLD, settings={**OLD.settings, ANSI: value}) for value in (before, after))
+    signature = replace(SIGNATURE, functions=functions)
 
-    assert judge(SIGNATURE, SIGNATURE, old, new).is_safe is is_safe
+    assert judge(signature, signature, old, new).is_safe is is_safe
 
 
 @pytest.mark.parametrize(("name", "is_safe"), [("shop.orders", False), ("shop.unread", True)])

@@ -11,9 +11,10 @@ from sqlstream.compiler.render.values import TemplateInputs
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
 from sqlstream.state.changes import describe_changes
-from sqlstream.state.ledger import SOURCE_EVOLUTION, InputIds, OutputColumn, QueryIdentity, SourceUse
+from sqlstream.state.ledger import InputIds, OutputColumn, QueryIdentity, SourceUse
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
 from sqlstream.state.refusals import StartRefusal, refusal_findings
+from sqlstream.state.settings import SOURCE_EVOLUTION
 
 MODEL = Location("models/per_hour.sql")
 MODEL_START = Location("models/per_hour.sql", 1, 1)

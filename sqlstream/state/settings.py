@@ -1,0 +1,120 @@
+"""Spark's settings in a ledger: which of them count, and how they have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlstream.state.ledger import QueryIdentity
+from sqlstream.state.signature.harmless import EXPRESSION_SETTINGS, PLAIN, READER_SETTINGS, is_harmless, is_shown
+from sqlstream.state.signature.signature import StateSignature
+
+SOURCE_EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+"""With this setting, a checkpoint identifies sources by name, otherwise by their order."""
+
+FROZEN_SETTINGS = (
+    "spark.sql.shuffle.partitions",
+    "spark.sql.streaming.stateStore.providerClass",
+    "spark.sql.streaming.multipleWatermarkPolicy",
+)
+"""Settings that a checkpoint fixes with its first batch, so a resumed query gets the values from the ledger."""
+
+TIME_ZONE = "spark.sql.session.timeZone"
+
+ANSI = "spark.sql.ansi.enabled"
+"""With this setting, an expression fails where it otherwise returns null or a wrong number."""
+
+CASE_SENSITIVE = "spark.sql.caseSensitive"
+"""With this setting, names of columns that differ only in letter case are different names."""
+
+RESULT_SETTINGS = (
+    ANSI,
+    CASE_SENSITIVE,
+    "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.legacy.timeParserPolicy",
+    "spark.sql.decimalOperations.allowPrecisionLoss",
+)
+"""Settings whose value the ledger always has, also if the target does not set them."""
+
+_LEGACY = "spark.sql.legacy."
+"""The start of the names of settings that an earlier sqlstream recorded."""
+
+
+@dataclass(frozen=True)
+class SettingChange:
+    """A setting of Spark that has changed; None is Spark's default."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+    def __str__(self) -> str:
+        if self.name == TIME_ZONE:
+            return f"the time zone changed from {self.before} to {self.after}"
+        if self.before is None:
+            return f"the setting {self.name} was added with the value {self.after}"
+        if self.after is None:
+            return f"the setting {self.name} (before: {self.before}) was removed"
+        return f"the setting {self.name} changed from {self.before} to {self.after}"
+
+
+def declared_settings(spark: Mapping[str, object]) -> dict[str, str]:
+    """Returns the settings of a target that can change results, with secrets as the names of their variables. Those
+    with a value in every ledger are not among them.
+    """
+    always = {*RESULT_SETTINGS, *FROZEN_SETTINGS, TIME_ZONE, SOURCE_EVOLUTION}
+    return {name: _text(value) for name, value in sorted(spark.items()) if name not in always and not is_harmless(name)}
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) or str(value).lower() in ("true", "false") else str(value)
+
+
+def changed_settings(old: QueryIdentity, new: QueryIdentity) -> tuple[SettingChange, ...]:
+    """Returns the settings that differ and can change results. Of an early ledger, only those that it has."""
+    found = []
+    for name in (TIME_ZONE, *RESULT_SETTINGS):
+        before, after = old.settings.get(name), new.settings.get(name)
+        if before != after and None not in (before, after):
+            found.append(SettingChange(name, before, after))
+    before_all = {name: value for name, value in old.settings.items() if name.startswith(_LEGACY)}
+    before_all = {name: value for name, value in before_all.items() if name not in RESULT_SETTINGS}
+    after_all = new.declared or {}
+    if old.declared is None:
+        after_all = {name: value for name, value in after_all.items() if name.startswith(_LEGACY)}
+    for name in sorted({*before_all, *(old.declared or {}), *after_all}):
+        before, after = (old.declared or before_all).get(name), after_all.get(name)
+        if before != after:
+            found.append(SettingChange(name, before, after))
+    return tuple(found)
+
+
+def changes_state(change: SettingChange, signature: StateSignature, identity: QueryIdentity) -> bool:
+    """Returns whether the state of a query can have other content with the other value of a setting. `signature` and
+    `identity` are those of the changed query. The compared plans show all that some settings change.
+    """
+    if not signature.operators or is_shown(change.name):
+        return False
+    if change.name == TIME_ZONE:  # the plan has the zone of expressions; of texts in sources see `reads_times_as_text`
+        return False
+    formats = {word for text in identity.contents.values() for word in text.lower().split()[:3]}
+    readers = next((each for start, each in READER_SETTINGS.items() if change.name.startswith(start)), None)
+    if readers is not None:
+        found = {*formats, *signature.functions, *(("python",) if signature.calls_python else ())}
+        # Spark calls the code of newer functions by its name, which does not tell what it reads
+        return bool({*readers.split(), "invoke", "staticinvoke"} & found)
+    return change.name not in EXPRESSION_SETTINGS or not PLAIN.issuperset(signature.functions)
+
+
+def reads_times_as_text(signature: StateSignature, identity: QueryIdentity) -> str | None:
+    """Returns the first input whose times the state has, and whose texts can be without a zone, so that Spark reads
+    them in the zone of the session. None without one.
+    """
+    for name, text in sorted(identity.contents.items()):
+        words = text.lower().split()
+        if signature.reads(name, "timestamp") and _TEXT_FORMATS.intersection(words[:3]) and "timezone" not in words:
+            return name
+    return None
+
+
+_TEXT_FORMATS = frozenset({"json", "csv", "xml", "text", "seed"})

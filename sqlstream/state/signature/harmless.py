@@ -1,0 +1,292 @@
+"""What takes part in a query and is known not to change its state. Everything else that takes part in it counts.
+
+This is the whole list, each with its reason; `docs/state.md` prints it (`tests/tools/make_changes.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+
+@dataclass(frozen=True)
+class Harmless:
+    """Names of one kind, separated by spaces, that have no part in the content of a state, and the reason. `*` in a
+    name stands for any text.
+    """
+
+    text: str
+    reason: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names."""
+        return tuple(self.text.split())
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def _names(entries: Iterable[Harmless]) -> frozenset[str]:
+    return frozenset(name for entry in entries for name in entry.names)
+
+
+OPERATORS = (
+    Harmless(
+        "LocalLimit",
+        "the part of a LIMIT in each partition; the GlobalLimit above it, which counts, has the same number",
+    ),
+    Harmless(
+        "Repartition RepartitionByExpression RebalancePartitions",
+        "hints that distribute the same rows to other tasks; an aggregate distributes them by its keys anyway",
+    ),
+)
+"""Operators of Spark's optimized plan that return the rows of their input."""
+
+PLAN_FIELDS = (
+    Harmless(
+        "child left right children",
+        "the inputs of an operator, which count themselves",
+    ),
+    Harmless(
+        "nodeId qualifier",
+        "numbers and names that Spark gives for this session only",
+    ),
+    Harmless(
+        "unrequiredChildIndex",
+        "input columns that nothing reads",
+    ),
+)
+"""Fields of operators without a part in their rows."""
+
+EXPRESSION_FIELDS = (
+    Harmless(
+        "child left right children branches elseValue predicate trueValue falseValue func aggregateFunction",
+        "the operands of an expression, which count themselves; the code of Python functions is in the ledger",
+    ),
+    Harmless(
+        "name qualifier exprId resultId jvmId nonInheritableMetadataKeys",
+        "names and numbers: a column is the expression that computes it. Names inside types and structs count",
+    ),
+    Harmless(
+        "metadata explicitMetadata",
+        "comments and watermark marks of columns; watermarks count themselves",
+    ),
+    Harmless(
+        "mode",
+        "whether an aggregate is partial, which Spark decides when it plans a batch",
+    ),
+    Harmless(
+        "nullable",
+        "derived from the operands",
+    ),
+    Harmless(
+        "queryContext origin",
+        "where the expression is in the SQL, for error messages",
+    ),
+    Harmless(
+        "hint",
+        "how Spark should join",
+    ),
+)
+"""Fields of expressions without a part in their value."""
+
+UNREAD = (
+    Harmless(
+        "dataSource relation rdd source sourceProvider provider table scan data options extraOptions catalog "
+        "catalogTable identifier",
+        "what a table or stream reads: its declaration in sources.yml counts, and the rows of tables in the SQL",
+    ),
+    Harmless(
+        "func pythonRunnerConf timeoutConf",
+        "the code of Python models and functions is in the ledger",
+    ),
+    Harmless(
+        "session queryContext origin resultId nodeId dedupSpec hint stats keyOrdering",
+        "the session, positions in the SQL, numbers, statistics, and orders derived from types",
+    ),
+)
+"""Fields that are not read from Spark."""
+
+SETTINGS = (
+    Harmless(
+        "spark.sql.shuffle.partitions spark.sql.streaming.stateStore.providerClass "
+        "spark.sql.streaming.multipleWatermarkPolicy spark.sql.streaming.*.stateFormatVersion "
+        "spark.sql.streaming.statefulOperator.useStrictDistribution "
+        "spark.sql.streaming.queryEvolution.enable*Evolution spark.sql.streaming.stateStore.encodingFormat "
+        "spark.sql.streaming.stateStore.compression.codec spark.sql.streaming.stateStore.rocksdb.formatVersion",
+        "the checkpoint keeps the value that it was written with",
+    ),
+    Harmless(
+        "spark.sql.shuffle.* spark.sql.shuffleDependency.* spark.sql.shuffleExchange.* spark.sql.adaptive.* "
+        "spark.sql.autoBroadcastJoinThreshold spark.sql.maxBroadcastTableSize spark.sql.broadcast* "
+        "spark.sql.exchange.reuse spark.sql.leafNodeDefaultParallelism spark.sql.shuffledHashJoinFactor "
+        "spark.sql.join.preferSortMergeJoin spark.sql.maxSinglePartitionBytes spark.sql.subquery.* "
+        "spark.sql.requireAllClusterKeysFor* spark.sql.sources.v2.bucketing.* spark.sql.bucketing.* "
+        "spark.sql.sources.bucketing.* spark.sql.limit.* spark.sql.cbo.* spark.sql.statistics.*",
+        "how Spark distributes and joins rows",
+    ),
+    Harmless(
+        "spark.sql.codegen.* spark.sql.columnVector.* spark.sql.inMemoryColumnarStorage.* spark.sql.sort.* "
+        "spark.sql.subexpressionElimination.* spark.sql.*.buffer.in.memory.threshold spark.sql.*.spill* "
+        "spark.sql.objectHashAggregate.* spark.sql.execution.use*AggregateExec spark.sql.execution.reuseSubquery "
+        "spark.sql.execution.arrow.maxRecordsPer* spark.sql.execution.arrow.maxBytesPer* "
+        "spark.sql.execution.arrow.compression.* spark.sql.execution.python.udf.m* spark.sql.*.udf.buffer.size "
+        "spark.sql.*.columnar*BatchSize spark.sql.*.enable*VectorizedReader spark.sql.window*Exec.* "
+        "spark.sql.planner.* spark.sql.cache.* spark.sql.defaultCacheStorageLevel",
+        "how Spark executes a plan, in which batches and with how much memory",
+    ),
+    Harmless(
+        "spark.sql.files.maxPartition* spark.sql.files.openCostInBytes spark.sql.files.minPartitionNum "
+        "spark.sql.sources.parallelPartitionDiscovery.* spark.sql.sources.fileCompressionFactor "
+        "spark.sql.sources.ignoreDataLocality spark.sql.sources.useListFilesFileSystemList "
+        "spark.sql.metadataCacheTTLSeconds spark.sql.filesourceTableRelationCacheSize spark.sql.*.filterPushdown* "
+        "spark.sql.csv.parser.inputBufferSize spark.sql.csv.parser.columnPruning.enabled",
+        "how files are split and listed, and which rows are skipped early that a filter removes anyway",
+    ),
+    Harmless(
+        "spark.sql.files.ignoreMissingFiles",
+        "a file that was deleted before it was read has no rows in the state, with or without an error",
+    ),
+    Harmless(
+        "spark.sql.files.maxRecordsPerFile spark.sql.*.compression.codec spark.sql.avro.*level "
+        "spark.sql.avro.zstandard.* spark.sql.*RebaseModeInWrite spark.sql.parquet.outputTimestampType "
+        "spark.sql.parquet.writeLegacyFormat spark.sql.parquet.fieldId.write.enabled "
+        "spark.sql.parquet.output.committer.class spark.sql.sources.outputCommitterClass "
+        "spark.sql.sources.commitProtocolClass spark.sql.streaming.commitProtocolClass "
+        "spark.sql.sources.partitionOverwriteMode spark.sql.maxConcurrentOutputFileWriters "
+        "spark.sql.storeAssignmentPolicy spark.sql.variant.writeShredding.enabled",
+        "how rows are written; the state has rows before that",
+    ),
+    Harmless(
+        "spark.sql.streaming.stateStore.*napshot* spark.sql.streaming.stateStore.*aintenance* "
+        "spark.sql.streaming.stateStore.rocksdb.* spark.sql.streaming.stateStore.minDeltasForSnapshot "
+        "spark.sql.streaming.stateStore.*LaggingStoresToReport spark.sql.streaming.stateStore.multiplierFor* "
+        "spark.sql.streaming.stateStore.rowChecksum.* spark.sql.streaming.stateStore.*Validation.enabled "
+        "spark.sql.streaming.stateStore.fileChecksum* spark.sql.streaming.stateStore.numStateStoreInstanceMetrics* "
+        "spark.sql.streaming.stateStore.unloadOnCommit spark.sql.streaming.checkpoint.* "
+        "spark.sql.streaming.*atchesToRetain* spark.sql.streaming.fileSink.log.* "
+        "spark.sql.streaming.fileSource.log.* spark.sql.streaming.fileSource.cleaner.* "
+        "spark.sql.streaming.asyncLogPurge.enabled spark.sql.streaming.metadataCache.enabled "
+        "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart spark.sql.streaming.checkpointLocation "
+        "spark.sql.streaming.forceDeleteTempCheckpointLocation spark.sql.streaming.ratioExtraSpace*",
+        "how the checkpoint is stored, checked and cleaned, not what is in it",
+    ),
+    Harmless(
+        "spark.sql.streaming.stopTimeout spark.sql.streaming.stopActiveRunOnRestart "
+        "spark.sql.streaming.pollingDelay spark.sql.streaming.numRecentProgressUpdates "
+        "spark.sql.streaming.noDataProgressEventInterval spark.sql.streaming.metricsEnabled "
+        "spark.sql.streaming.continuous.* spark.sql.streaming.ui.* spark.sql.streaming.unsupportedOperationCheck "
+        "spark.sql.streaming.triggerAvailableNowWrapper.enabled spark.sql.streaming.noDataMicroBatches.enabled "
+        "spark.sql.streaming.kafka.useDeprecatedOffsetFetching",
+        "when batches run, what is checked before the first, and what is reported about them",
+    ),
+    Harmless(
+        "spark.sql.ui.* spark.sql.debug* spark.sql.event.* spark.sql.planChange* spark.sql.maxPlanStringLength "
+        "spark.sql.maxMetadataStringLength spark.sql.repl.* spark.sql.redaction.* spark.sql.error.* "
+        "spark.sql.*Listeners spark.sql.extendedExplainProviders spark.sql.*LogLevel spark.sql.*Log.level "
+        "spark.sql.pyspark.udf.profiler spark.sql.pyspark.jvmStacktrace.enabled spark.sql.execution.pyspark.udf.* "
+        "spark.sql.*QueryContext* spark.sql.stackTracesIn* spark.sql.warehouse.dir spark.sql.maven.* "
+        "spark.sql.hive.thriftServer.* spark.sql.thrift*erver.* spark.sql.cli.* spark.sql.pipelines.* "
+        "spark.sql.catalogImplementation spark.sql.artifact.* spark.sql.extensions",
+        "logs, pages, messages, other programs, and where Spark keeps its own files",
+    ),
+)
+"""Settings of the target (`spark.sql.*`) that change no result."""
+
+SHOWN_SETTINGS = (
+    Harmless(
+        "spark.sql.parser.* spark.sql.ansi.doubleQuotedIdentifiers spark.sql.ansi.enforceReservedKeywords "
+        "spark.sql.ansi.relationPrecedence spark.sql.groupBy* spark.sql.orderByOrdinal spark.sql.analyzer.* "
+        "spark.sql.lateralColumnAlias.* spark.sql.retainGroupColumns spark.sql.stableDerivedColumnAlias.* "
+        "spark.sql.crossJoin.enabled spark.sql.pivotMaxValues spark.sql.cteRecursion* spark.sql.operatorPipe* "
+        "spark.sql.variable.substitute spark.sql.view.maxNestedViewDepth spark.sql.selfJoinAutoResolveAmbiguity "
+        "spark.sql.timestampType spark.sql.optimizer.* spark.sql.constraintPropagation.enabled "
+        "spark.sql.defaultCatalog spark.sql.runSQLOnFiles spark.sql.functionResolution.* spark.sql.tvf.* "
+        "spark.sql.allowNamedFunctionArguments spark.sql.timeType.enabled spark.sql.prioritizeOrdinal*",
+        "they decide how Spark reads SQL and makes its plan; the plans are compared",
+    ),
+)
+"""Settings whose effect Spark's plan shows completely."""
+
+EXPRESSION_SETTINGS = _words(
+    """
+    spark.sql.ansi.enabled spark.sql.decimalOperations.allowPrecisionLoss spark.sql.chunkBase64String.enabled
+    spark.sql.function.concatBinaryAsString spark.sql.function.eltOutputAsString spark.sql.icu.caseMappings.enabled
+    spark.sql.legacy.sizeOfNull
+    spark.sql.legacy.createHashOnMapType spark.sql.legacy.negativeIndexInArrayInsert
+    """
+)
+"""Settings that only expressions read, and never sources: they cannot change a query of `PLAIN` expressions."""
+
+READER_SETTINGS = {
+    "spark.sql.jsonGenerator.": "structstojson",
+    "spark.sql.json.": "json jsontostructs",
+    "spark.sql.legacy.castComplexTypesToString.": "cast",
+    "spark.sql.csv.": "csv csvtostructs",
+    "spark.sql.xml.": "xml xmltostructs",
+    "spark.sql.parquet.": "parquet delta iceberg",
+    "spark.sql.orc.": "orc",
+    "spark.sql.avro.": "avro avrodatatocatalyst",
+    "spark.sql.execution.pandas": "python",
+    "spark.sql.execution.arrow.": "python",
+    "spark.sql.execution.pythonUD": "python",
+    "spark.sql.pyspark.": "python",
+    "spark.sql.mapKeyDedupPolicy": "createmap mapfromarrays mapfromentries mapconcat stringtomap transformkeys "
+    "jsontostructs json",
+}
+"""What reads settings, by the start of their names: formats of sources, and Spark's expressions, in lower case."""
+
+PLAIN = _words(
+    """
+    attributereference literal alias and or not equalto equalnullsafe lessthan lessthanorequal greaterthan
+    greaterthanorequal in inset isnull isnotnull count min max first last collectlist collectset
+    aggregateexpression createnamedstruct getstructfield coalesce if casewhen knownnullable knownnotnull
+    knownfloatingpointnormalized normalizenanandzero precisetimestampconversion
+    """
+)
+"""Expressions that read no setting: their results are the same with any."""
+
+GROUPS = (
+    ("Settings of the target", SETTINGS),
+    ("Settings that Spark's plan shows", SHOWN_SETTINGS),
+    ("Operators of Spark's plan", OPERATORS),
+    ("Fields of operators", PLAN_FIELDS),
+    ("Fields of expressions", EXPRESSION_FIELDS),
+    ("Fields that are not read from Spark", UNREAD),
+)
+"""The whole list, with titles, as `docs/state.md` prints it."""
+
+RESULT_OPERANDS = {"Percentile": (1,), "ApproximatePercentile": (1,)}
+"""Operands of aggregate functions, by their positions, that only the result needs: the state has all values, or a
+sketch of them, and the fractions are applied to it.
+"""
+
+OPERAND_FIELDS = _words(
+    """
+    percentageExpression frequencyExpression accuracyExpression mutableAggBufferOffset inputAggBufferOffset
+    relativeSDExpression
+    """
+)
+"""Fields that repeat operands, or say where Spark keeps a buffer. An early signature has them."""
+
+IGNORED_FIELDS = _names(EXPRESSION_FIELDS)
+IGNORED_PLAN_FIELDS = _names(PLAN_FIELDS)
+UNREAD_FIELDS = _names(UNREAD)
+HARMLESS_OPERATORS = _names(OPERATORS)
+
+
+def is_harmless(setting: str) -> bool:
+    """Returns whether a setting of Spark changes no result of any query."""
+    return not setting.startswith("spark.sql.") or _is_in(setting, SETTINGS)
+
+
+def is_shown(setting: str) -> bool:
+    """Returns whether Spark's plan shows all that a setting changes."""
+    return _is_in(setting, SHOWN_SETTINGS)
+
+
+def _is_in(setting: str, entries: Iterable[Harmless]) -> bool:
+    return any(fnmatchcase(setting, name) for entry in entries for name in entry.names)

@@ -1,0 +1,133 @@
+"""Edits aimed at what a signature can miss: literals, names in types, subqueries, hints, settings, and what is behind the
+state. Part of the change matrix.
+"""
+
+from __future__ import annotations
+
+from edits import ASK, ORDERS, REFUNDS, REFUSE, RESUME, TS, Edit, aggregation, joined, windows
+
+JSON = "concat('{\"a\":', v, ',\"b\":', id, ',\"x\":{\"a\":', v, ',\"b\":', id, '}}')"
+"""A text of JSON with the numbers of a row."""
+
+SEED = "k,name\na,alpha\nb,beta\nc,gamma\n"
+LONGER = SEED + "d,delta\ne,epsilon\n"
+NAMES, ZONES = "{{ ref('names') }}", "{{ ref('zones') }}"
+ZONE_FILE = {"seeds/zones.csv": SEED}
+
+
+def filtered(name: str, text: str, before: str, after: str, expected: str = REFUSE, kind: str = "literal") -> Edit:
+    """Returns an edit of the filter below an aggregation."""
+    old, new = (aggregation("k, count(*) as n", f"where {condition}") for condition in (before, after))
+    files = ZONE_FILE if ZONES in before else {}
+    return Edit(name, kind, text, old, new, expected, files=(files, files))
+
+
+def keyed(name: str, text: str, before: str, after: str, expected: str = REFUSE, kind: str = "type") -> Edit:
+    """Returns an edit of the key of an aggregation."""
+    old, new = (aggregation(f"{key} as a, count(*) as n", keys=key) for key in (before, after))
+    return Edit(name, kind, text, old, new, expected)
+
+
+def aggregated(name: str, text: str, before: str, after: str, expected: str, kind: str = "behind") -> Edit:
+    """Returns an edit of an aggregate function."""
+    old, new = (aggregation(f"k, {call} as m") for call in (before, after))
+    return Edit(name, kind, text, old, new, expected)
+
+
+def with_seed(name: str, text: str, query: str, seed: str = LONGER) -> Edit:
+    """Returns a change of the seed that a query reads."""
+    return Edit(
+        name, "subquery", text, query, query, REFUSE, files=({"seeds/names.csv": SEED}, {"seeds/names.csv": seed})
+    )
+
+
+def hinted(name: str, text: str, before: str, after: str) -> Edit:
+    """Returns a change of a hint."""
+    old, new = (f"select {hint} k, count(*) as n from {ORDERS} group by k" for hint in (before, after))
+    return Edit(name, "hint", text, old, new, RESUME)
+
+
+def settled(name: str, text: str, query: str, expected: str, mode: str = "update") -> Edit:
+    """Returns a query whose settings change."""
+    return Edit(name, "setting", text, query, query, expected, mode=mode, group="texts")
+
+
+SAME = "timestamp'2024-01-01 00:06:00'"
+UNION = f"select k, v from {ORDERS} where v > 1 union all select k, v from {REFUNDS}"
+SWAPPED = f"select k, v from {REFUNDS} union all select k, v from {ORDERS} where v > 1"
+TWELVE = "'b','c','d','e','f','g','h','i','j'"
+
+# fmt: off
+CLOSED_EDITS = (
+    # literals
+    filtered("array_comma", "a comma within a text of an array", "array_contains(array('a,b', 'c'), k)", "array_contains(array('a', 'b', 'c'), k)"),
+    filtered("array_same", "the order of an array's items is another value, but the alias is not", "array_contains(array('a', 'b'), k)", "array_contains(array('a', 'b'), k) and true", RESUME),
+    filtered("array_nested", "items of nested arrays", "array_contains(flatten(array(array('a'), array('b,c'))), k)", "array_contains(flatten(array(array('a'), array('b', 'c'))), k)"),
+    filtered("map_comma", "a comma within a value of a map", "map('a', 'x,b', 'c', 'y')[k] is not null", "map('a', 'x', 'b', 'c,y')[k] is not null"),
+    keyed("map_value", "another value in a map", "map('a', '1', 'b', '2')[k]", "map('a', '1', 'b', '3')[k]", kind="literal"),
+    filtered("in_comma", "a comma within a text of a long IN", f"k in ('a', {TWELVE}, 'k, l')", f"k in ({TWELVE}, 'a, k', 'l')"),
+    filtered("in_order", "the order of a long IN", f"k in ('a', {TWELVE}, 'l')", f"k in ('l', {TWELVE}, 'a')", RESUME),
+    Edit("binary_alias", "literal", "another alias beside a binary literal", aggregation("k, count(*) as n", "where cast(k as binary) <> x'79'"), aggregation("k, count(*) as number", "where cast(k as binary) <> x'79'"), RESUME, compared=()),
+    filtered("binary_other", "another binary literal", "cast(k as binary) <> x'61'", "cast(k as binary) <> x'62'"),
+    filtered("time_other", "another time", "ts > timestamp'2024-01-01 00:05:00'", f"ts > {SAME}"),
+    filtered("time_zone", "the same time in another notation", f"ts > {SAME}", "ts > timestamp'2024-01-01 01:06:00+01:00'", RESUME),
+    filtered("number_digits", "more digits of the same number", "d > 1.5", "d > 1.50", RESUME),
+    filtered("text_quote", "a quote within a text", "k <> 'a''b'", "k <> 'a'", REFUSE),
+    filtered("struct_comma", "a comma within a field of a struct", "named_struct('p', k, 'q', g) <> named_struct('p', 'a', 'q', 'x,y')", "named_struct('p', k, 'q', g) <> named_struct('p', 'a', 'q', 'x')"),
+    Edit("values_comma", "literal", "a comma within a text of VALUES", f"select k, count(*) as n from {ORDERS} join (values ('a,b', 'c'), ('b', 'd')) t(p, q) on k = p group by k", f"select k, count(*) as n from {ORDERS} join (values ('a', 'b,c'), ('b', 'd')) t(p, q) on k = p group by k", REFUSE),
+    Edit("values_alias", "literal", "another alias of VALUES", f"select k, count(*) as n from {ORDERS} join (values ('a'), ('b')) t(p) on k = p group by k", f"select k, count(*) as n from {ORDERS} join (values ('a'), ('b')) u(w) on k = w group by k", RESUME),
+    Edit("values_column", "literal", "another value in VALUES", f"select q, count(*) as n from {ORDERS} join (values ('a', 'x'), ('b', 'y')) t(p, q) on k = p group by q", f"select q, count(*) as n from {ORDERS} join (values ('a', 'x'), ('b', 'z')) t(p, q) on k = p group by q", REFUSE),
+    # names within types
+    keyed("json_name", "another field that from_json reads", f"from_json({JSON}, 'a int').a", f"from_json({JSON}, 'b int').b"),
+    keyed("json_nested_name", "another field of a nested struct", f"from_json({JSON}, 'x struct<a: int>').x.a", f"from_json({JSON}, 'x struct<b: int>').x.b"),
+    keyed("json_alias", "an alias behind from_json", f"from_json({JSON}, 'a int').a", f"from_json({JSON}, 'a INT').a", RESUME),
+    keyed("json_type", "another type that from_json reads", f"cast(from_json({JSON}, 'a int').a as string)", f"cast(from_json({JSON}, 'a double').a as string)"),
+    keyed("to_json_name", "the name of a field in to_json", "to_json(named_struct('a', v))", "to_json(named_struct('b', v))"),
+    keyed("decimal_scale", "the scale of a decimal", "cast(cast(d as decimal(10, 2)) as string)", "cast(cast(d as decimal(10, 1)) as string)"),
+    # subqueries
+    with_seed("subquery_seed", "a seed within a scalar subquery", aggregation("k, count(*) as n", f"where v > (select count(*) from {NAMES})")),
+    with_seed("exists_seed", "a seed within EXISTS", aggregation("k, count(*) as n", f"where exists (select 1 from {NAMES} where name = 'epsilon')")),
+    with_seed("in_seed", "a seed within IN", aggregation("k, count(*) as n", f"where k in (select k from {NAMES})")),
+    with_seed("nested_seed", "a seed within a subquery of a subquery", aggregation("k, count(*) as n", f"where v > (select max(length(name)) - 5 from {NAMES} where length(name) > (select min(length(name)) from {NAMES}))")),
+    with_seed("aggregate_seed", "a seed within an aggregate", aggregation(f"k, sum(v * (select count(*) from {NAMES})) as s")),
+    with_seed("key_seed", "a seed within a key", f"select g2, count(*) as n from (select v + (select count(*) from {NAMES}) as g2 from {ORDERS}) group by g2"),
+    filtered("subquery_function", "another function in a subquery", f"v > (select min(length(name)) - 3 from {ZONES})", f"v > (select max(length(name)) - 3 from {ZONES})", kind="subquery"),
+    filtered("subquery_filter", "another filter in a subquery", f"v > (select count(*) from {ZONES} where k > 'a')", f"v > (select count(*) from {ZONES} where k > 'b')", kind="subquery"),
+    filtered("subquery_alias", "an alias in a subquery", f"v > (select count(*) as n from {ZONES})", f"v > (select count(*) as m from {ZONES} as o)", RESUME, kind="subquery"),
+    filtered("subquery_values", "another value in a subquery", "v > (select max(x) from values (1), (2) as t(x))", "v > (select max(x) from values (1), (3) as t(x))", kind="subquery"),
+    # hints
+    hinted("repartition_added", "a REPARTITION hint", "", "/*+ REPARTITION(3) */"),
+    hinted("repartition_number", "another number in a REPARTITION hint", "/*+ REPARTITION(2) */", "/*+ REPARTITION(3) */"),
+    hinted("repartition_keys", "a REPARTITION by a column", "", "/*+ REPARTITION(2, k) */"),
+    Edit("repartition_below", "hint", "a REPARTITION below the aggregation", f"select k, count(*) as n from (select k from {ORDERS}) group by k", f"select k, count(*) as n from (select /*+ REPARTITION(3) */ k from {ORDERS}) group by k", RESUME),
+    Edit("broadcast_added", "hint", "a BROADCAST hint of a static table", f"select o.k, count(*) as n from {ORDERS} o join {ZONES} s on o.k = s.k group by o.k", f"select /*+ BROADCAST(s) */ o.k, count(*) as n from {ORDERS} o join {ZONES} s on o.k = s.k group by o.k", RESUME, files=(ZONE_FILE, ZONE_FILE)),
+    # what is behind the state, or has no order
+    aggregated("percentile_fraction", "the fraction of a percentile", "percentile(v, 0.5)", "percentile(v, 0.9)", RESUME),
+    aggregated("percentile_array", "several fractions of a percentile", "element_at(percentile(v, array(0.5)), 1)", "element_at(percentile(v, array(0.9)), 1)", RESUME),
+    aggregated("approx_fraction", "the fraction of an approximate percentile", "percentile_approx(v, 0.5)", "percentile_approx(v, 0.9)", RESUME),
+    aggregated("approx_accuracy", "the accuracy of an approximate percentile", "percentile_approx(v, 0.5, 100)", "percentile_approx(v, 0.5, 2)", REFUSE),
+    aggregated("percentile_second", "a second percentile", "percentile(v, 0.5)", "percentile(v, 0.5) + percentile(v, 0.9)", REFUSE),
+    aggregated("percentile_input", "the input of a percentile", "percentile(v, 0.5)", "percentile(id, 0.5)", REFUSE),
+    Edit("sets_order", "order", "the order of grouping sets", f"select k, g, count(*) as n from {ORDERS} group by grouping sets ((k, g), (k), ())", f"select k, g, count(*) as n from {ORDERS} group by grouping sets ((k, g), (), (k))", RESUME),
+    Edit("sets_changed", "order", "another grouping set", f"select k, g, count(*) as n from {ORDERS} group by grouping sets ((k, g), (k), ())", f"select k, g, count(*) as n from {ORDERS} group by grouping sets ((k, g), (g), ())", REFUSE),
+    Edit("union_swapped", "order", "the branches of a union below an aggregation", f"select k, sum(v) as s from ({UNION}) group by k", f"select k, sum(v) as s from ({SWAPPED}) group by k", RESUME),
+    Edit("union_crossed", "order", "the filters of a union's branches", f"select k, sum(v) as s from ({UNION}) group by k", f"select k, sum(v) as s from (select k, v from {ORDERS} union all select k, v from {REFUNDS} where v > 1) group by k", REFUSE),
+    Edit("bound_units", "literal", "an interval in other units", joined("o.id, r.v"), joined("o.id, r.v").replace("interval 30 minutes", "interval 1800 seconds"), RESUME, mode="append"),
+    Edit("window_units", "literal", "a window in other units", windows("count(*) as n", "'5 minutes'"), windows("count(*) as n", "'300 seconds'"), RESUME, mode="append"),
+    Edit("limit_complete", "behind", "a LIMIT in complete mode", f"select k, count(*) as n from {ORDERS} group by k order by n, k limit 2", f"select k, count(*) as n from {ORDERS} group by k order by n, k limit 3", RESUME, mode="complete"),
+    Edit("limit_complete_added", "behind", "a new LIMIT in complete mode", f"select k, count(*) as n from {ORDERS} group by k order by n, k", f"select k, count(*) as n from {ORDERS} group by k order by n, k limit 3", RESUME, mode="complete"),
+    Edit("watermark_unused", "watermark", "a watermark where no key has the time", aggregation("k, count(*) as n"), f"select {TS} k, count(*) as n from {ORDERS} group by k", RESUME),
+    Edit("watermark_unused_removed", "watermark", "no watermark any more where no key has the time", f"select {TS} k, count(*) as n from {ORDERS} group by k", aggregation("k, count(*) as n"), RESUME),
+    Edit("watermark_used", "watermark", "a watermark of a window", windows("count(*) as n").replace("/*+ WATERMARK(ts, '10 minutes') */", ""), windows("count(*) as n"), REFUSE),
+    # settings
+    settled("json_nulls", "whether JSON has nulls, below a key", aggregation("to_json(named_struct('v', v, 'k', k)) as a, count(*) as n", keys="to_json(named_struct('v', v, 'k', k))"), REFUSE),
+    settled("json_nulls_behind", "whether JSON has nulls, and no JSON", aggregation("k, count(*) as n"), RESUME),
+    settled("cast_text", "how a struct becomes text", aggregation("cast(named_struct('v', v, 'k', k) as string) as a, count(*) as n", keys="cast(named_struct('v', v, 'k', k) as string)"), REFUSE),
+    settled("escaped_text", "how a backslash in SQL is read", aggregation("k, count(*) as n", r"where concat(k, '\\n') = 'a\\n'"), REFUSE),
+    settled("escaped_nothing", "how a backslash in SQL is read, without one", aggregation("upper(k) as u, count(*) as n", keys="upper(k)"), RESUME),
+    Edit("zone_literal", "setting", "the time zone of a literal", aggregation("k, count(*) as n", f"where ts > {SAME}"), aggregation("k, count(*) as n", f"where ts > {SAME}"), REFUSE, group="zone"),
+    Edit("zone_of_texts", "setting", "the time zone of times in files, which may have one", aggregation("ts, count(*) as n", keys="ts"), aggregation("ts, count(*) as n", keys="ts"), ASK, group="zone"),
+    Edit("ansi_plain", "setting", "ANSI mode, where nothing can fail", aggregation("k, count(*) as n", "where v > 2"), aggregation("k, count(*) as n", "where v > 2"), RESUME, group="ansi"),
+    Edit("ansi_off", "setting", "no ANSI mode any more", aggregation("k, sum(try_add(v, id)) as s"), aggregation("k, sum(try_add(v, id)) as s"), REFUSE, group="ansi off", compared=()),
+)
+# fmt: on

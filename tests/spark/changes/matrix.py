@@ -1,0 +1,29 @@
+"""The change matrix: all edits, and Spark's settings before and after those of a group."""
+
+from __future__ import annotations
+
+from closed_edits import CLOSED_EDITS
+from edits import EDITS
+
+MATRIX = (*EDITS, *CLOSED_EDITS)
+
+SETTINGS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "queries": ({}, {}),
+    "zone": ({"spark.sql.session.timeZone": "UTC"}, {"spark.sql.session.timeZone": "America/New_York"}),
+    "ansi": ({"spark.sql.ansi.enabled": "false"}, {"spark.sql.ansi.enabled": "true"}),
+    "ansi off": ({"spark.sql.ansi.enabled": "true"}, {"spark.sql.ansi.enabled": "false"}),
+    "texts": (
+        {"spark.sql.jsonGenerator.ignoreNullFields": "true"},
+        {
+            "spark.sql.jsonGenerator.ignoreNullFields": "false",
+            "spark.sql.legacy.castComplexTypesToString.enabled": "true",
+            "spark.sql.parser.escapedStringLiterals": "true",
+        },
+    ),
+}
+"""By group; one that is not here has the settings of `queries`."""
+
+
+def settings_text(settings: dict[str, str]) -> str:
+    """Returns the settings as they are in the braces of a YAML mapping."""
+    return ", ".join(f"{name}: '{value}'" for name, value in settings.items())

@@ -1,0 +1,115 @@
+"""Spark's settings in ledgers: which of them count, and for which queries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from identities import STATEFUL
+
+from sqlstream.state.settings import ANSI, TIME_ZONE, SettingChange, changed_settings, changes_state, declared_settings
+from sqlstream.state.signature.harmless import GROUPS, is_harmless
+from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature
+
+COUNT = StateOperator("aggregation", {"keys": ("shop.orders.k",)}, (InputRows("shop.orders(k string)"),))
+PLAIN = StateSignature((COUNT,), "update", (), "4.3.0", functions=("attributereference", "count"))
+NOVEL = "spark.sql.setting.of.a.later.spark"
+
+
+def with_declared(**declared: str) -> dict[str, str]:
+    """Returns settings by name, whose dots are written as `__`."""
+    return {name.replace("__", "."): value for name, value in declared.items()}
+
+
+@pytest.mark.parametrize(("before", "after"), [({}, {NOVEL: "1"}), ({NOVEL: "1"}, {}), ({NOVEL: "1"}, {NOVEL: "2"})])
+def test_a_setting_counts_when_it_is_added_changed_or_removed(before: dict[str, str], after: dict[str, str]) -> None:
+    """A setting that nobody knows can change any result, also of the plainest query."""
+    old, new = (replace(STATEFUL, declared=declared) for declared in (before, after))
+
+    (change,) = changed_settings(old, new)
+
+    assert change == SettingChange(NOVEL, before.get(NOVEL), after.get(NOVEL))
+    assert changes_state(change, PLAIN, new)
+
+
+def test_an_early_ledger_is_compared_as_it_was() -> None:
+    """Such a ledger has settings of earlier releases and no others, so only these can have changed."""
+    legacy = "spark.sql.legacy.sizeOfNull"
+    old = replace(STATEFUL, declared=None, settings={**STATEFUL.settings, legacy: "true"})
+
+    found = changed_settings(old, replace(STATEFUL, declared={NOVEL: "1"}))
+
+    assert [change.name for change in found] == [legacy]
+
+
+def test_harmless_settings_and_secrets() -> None:
+    """The ledger has no harmless settings, and booleans in one spelling."""
+    spark = {
+        "spark.sql.autoBroadcastJoinThreshold": "10",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.executor.memory": "4g",
+        "spark.sql.json.enablePartialResults": "False",
+        ANSI: "true",
+        NOVEL: "Text",
+    }
+
+    assert declared_settings(spark) == {"spark.sql.json.enablePartialResults": "false", NOVEL: "Text"}
+
+
+@pytest.mark.parametrize(
+    ("name", "functions", "contents", "counts"),
+    [
+        (ANSI, ("count", "attributereference"), "json", False),
+        (ANSI, ("count", "cast"), "json", True),
+        (ANSI, ("count", "kind_of_a_later_spark"), "json", True),
+        ("spark.sql.csv.parser.x", ("count",), "json", False),
+        ("spark.sql.csv.parser.x", ("count",), "csv header true", True),
+        ("spark.sql.csv.parser.x", ("csvtostructs",), "json", True),
+        ("spark.sql.json.x", ("count",), "kafka json", True),
+        ("spark.sql.jsonGenerator.x", ("structstojson",), "parquet", True),
+        ("spark.sql.jsonGenerator.x", ("invoke",), "parquet", True),
+        ("spark.sql.jsonGenerator.x", ("upper",), "parquet", False),
+        ("spark.sql.parser.escapedStringLiterals", ("upper",), "json", False),
+    ],
+)
+def test_a_setting_counts_where_something_can_read_it(
+    name: str, functions: tuple[str, ...], contents: str, *, counts: bool
+) -> None:
+    """Readers by their formats, expressions by their kinds, and those of a later Spark always."""
+    identity = replace(STATEFUL, contents={"shop.orders": contents})
+    signature = replace(PLAIN, functions=functions)
+
+    assert changes_state(SettingChange(name, "a", "b"), signature, identity) is counts
+
+
+def test_the_zone_is_decided_elsewhere() -> None:
+    """The plan has the zone of expressions, so the setting alone is no difference."""
+    assert not changes_state(SettingChange(TIME_ZONE, "UTC", "Asia/Tokyo"), PLAIN, STATEFUL)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "spark.sql.session.timeZone",
+        "spark.sql.caseSensitive",
+        "spark.sql.files.ignoreCorruptFiles",
+        "spark.sql.jsonGenerator.ignoreNullFields",
+        "spark.sql.columnNameOfCorruptRecord",
+        "spark.sql.streaming.stateStore.skipNullsForStreamStreamJoins.enabled",
+        "spark.sql.parquet.int96AsTimestamp",
+        "spark.sql.parquet.datetimeRebaseModeInRead",
+        "spark.sql.readSideCharPadding",
+        "spark.sql.legacy.timeParserPolicy",
+    ],
+)
+def test_settings_that_change_results_are_not_harmless(name: str) -> None:
+    """No pattern of the list covers a setting of which it is known that results depend on it."""
+    assert not is_harmless(name)
+
+
+def test_each_harmless_name_has_a_reason_and_is_said_once() -> None:
+    """The list is what a reader checks, so a name is in one place of its group."""
+    for title, entries in GROUPS:
+        names = [name for entry in entries for name in entry.names]
+        assert len(names) == len(set(names)), title
+        assert all(entry.reason for entry in entries)
