@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlstream.compiler.render.values import TemplateInputs
 from sqlstream.compiler.sql.letter_case import CaseChange
 from sqlstream.compiler.sql.sql_text import PYTHON
-from sqlstream.state.ledger import QueryIdentity, SourceUse
+from sqlstream.state.contents import same_seed, seed_difference
+from sqlstream.state.ledger import FUNCTION, SINK, SOURCE, QueryIdentity, SourceUse
 from sqlstream.state.letter_case import case_changes
 from sqlstream.state.settings import changed_settings
 from sqlstream.state.sql_difference import sql_difference
@@ -28,16 +29,22 @@ class Change:
     difference: str | None = None
     is_python: bool = False
     """Whether code of Python changed, whose meaning nobody can compare."""
+    is_source: bool = False
+    """Whether it is the code of a source."""
+    is_other_source: bool = False
+    """Whether another class reads a stream, which may not understand the offsets in the checkpoint."""
+    is_note: bool = False
+    """Whether it concerns neither the state nor what the query reads, such as the code of a sink."""
 
 
 def describe_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[Change, ...]:
-    """Returns the differences between two identities that change the meaning of state."""
-    before, after = _renamed(old, new), new.fingerprints
+    """Returns the differences between two identities that change the meaning of state, and notes on other ones."""
+    before, after = _fingerprints(old, new)
     changed = [name for name in after if before.get(name, after[name]) != after[name]]
     changes = [_text_change(old, new, name) for name in changed]
     changes += [_case_change(name, change) for name, change in case_changes(old, new)]
-    changes += [Change(f"`{name}` was added") for name in after if name not in before]
-    changes += [Change(f"`{name}` was removed") for name in before if name not in after]
+    changes += [Change(f"`{_shown(name)}` was added") for name in after if name not in before]
+    changes += [Change(f"`{_shown(name)}` was removed") for name in before if name not in after]
     changes += _deduplication_changes(old, new)
     if old.output_mode != new.output_mode:
         changes.append(Change(f"the output mode changed from {old.output_mode} to {new.output_mode}"))
@@ -47,23 +54,75 @@ def describe_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[Change, ..
         changes.append(Change(f"the sources changed from {before_text} to {after_text}"))
     changes += [Change(str(change)) for change in changed_settings(old, new)]
     changes += [
-        Change(f"the input `{name}` changed from {text} to {new.contents[name]}")
-        for name, text in old.contents.items()
-        if new.contents.get(name, text) != text
+        _input_change(old, new, name) for name, text in old.contents.items() if new.contents.get(name, text) != text
     ]
     changes += [
         Change(f"the columns of `{name}` changed")
         for name, text in old.schemas.items()
         if new.schemas.get(name, text) != text
     ]
-    return tuple(changes)
+    return tuple(changes + list(_code_changes(old, new)))
+
+
+def _fingerprints(old: QueryIdentity, new: QueryIdentity) -> tuple[dict[str, str], Mapping[str, str]]:
+    """Returns the fingerprints of both, the old ones with the new name of the terminal model.
+
+    If both have digests of Python with all that it imports, these replace those of its own text.
+    """
+    before, after = _renamed(old, new, old.fingerprints), new.fingerprints
+    if old.code is None or new.code is None:
+        return before, after
+    code = _renamed(old, new, old.code), new.code
+    both = [
+        {name: text for name, text in found.items() if ":" not in name and not text.startswith(PYTHON)}
+        | {name: f"{PYTHON}{text}" for name, text in python.items() if not _is_declared(name)}
+        for found, python in zip((before, after), code, strict=True)
+    ]
+    return both[0], both[1]
+
+
+def _is_declared(name: str) -> bool:
+    """Returns whether a key of `QueryIdentity.code` is a source or sink."""
+    return name.startswith((f"{SOURCE} ", f"{SINK} "))
+
+
+def _input_change(old: QueryIdentity, new: QueryIdentity, name: str) -> Change:
+    difference = seed_difference(old, new, name)
+    if difference is None:
+        return Change(f"the input `{name}` changed from {old.contents[name]} to {new.contents[name]}")
+    text = f"from {difference[0] or 'no row'} to {difference[1] or 'no row'}"
+    if same_seed(old, new, name):
+        return Change(f"the seed `{name}` changed in columns that the query does not read, {text}", is_note=True)
+    return Change(f"the seed `{name}` changed {text}")
+
+
+def _shown(name: str) -> str:
+    return name.removeprefix(f"{FUNCTION} ")
+
+
+def _code_changes(old: QueryIdentity, new: QueryIdentity) -> Iterator[Change]:
+    """Yields the changes of the code of sources and sinks, and of the packages that Python imports."""
+    for name, text in (new.code or {}).items():
+        before = (old.code or {}).get(name, text)
+        if not _is_declared(name) or before == text:
+            continue
+        kind, _, declared = name.partition(" ")
+        was, now = before.partition(" ")[0], text.partition(" ")[0]
+        what = f"the class of {kind} `{declared}` changed from {was} to {now}"
+        what = what if was != now else f"the Python code of {kind} `{declared}` changed"
+        is_source, streams = kind == SOURCE, {use.table for use in new.sources}
+        is_other = is_source and was != now and declared in streams
+        yield Change(what, is_python=is_source, is_source=is_source, is_other_source=is_other, is_note=not is_source)
+    for name, version in new.packages.items():
+        if old.packages.get(name, version) != version:
+            yield Change(f"the package {name} changed from {old.packages[name]} to {version}", is_note=True)
 
 
 def _text_change(old: QueryIdentity, new: QueryIdentity, name: str) -> Change:
     """Returns the change of a model's SQL or Python code, or of a function in python/."""
-    if ":" in name:
-        return Change(f"the code of `{name}` changed", is_python=True)
-    if new.fingerprints[name].startswith(PYTHON):
+    if ":" in name or name.startswith(f"{FUNCTION} "):
+        return Change(f"the code of `{_shown(name)}` changed", is_python=True)
+    if new.fingerprints.get(name, "").startswith(PYTHON):
         cause = _cause_in_same_file(old, new, name)
         text = f"the Python code of `{name}` changed" if cause is None else f"{cause}, which `{name}` reads"
         return Change(text, name, cause=cause, is_python=True)
@@ -110,7 +169,7 @@ def _cause(old: TemplateInputs | None, new: TemplateInputs | None) -> str | None
 def _deduplication_changes(old: QueryIdentity, new: QueryIdentity) -> list[Change]:
     """Returns the changes of `deduplicate` for models in both queries."""
     before = {new.model if name == old.model else name: keys for name, keys in old.deduplicated.items()}
-    both = [name for name in new.fingerprints if name in _renamed(old, new)]
+    both = [name for name in new.fingerprints if name in _renamed(old, new, old.fingerprints)]
     return [
         Change(
             f"`{name}` was deduplicated by {_keys(before.get(name))}, and is now deduplicated by "
@@ -139,9 +198,9 @@ def _earlier_name(old: QueryIdentity, new: QueryIdentity, name: str) -> str:
     return old.model if name == new.model else name
 
 
-def _renamed(old: QueryIdentity, new: QueryIdentity) -> dict[str, str]:
-    """Returns the old fingerprints with the new name of the terminal model: a rename with `previous_name` is safe."""
-    return {new.model if name == old.model else name: digest for name, digest in old.fingerprints.items()}
+def _renamed(old: QueryIdentity, new: QueryIdentity, digests: Mapping[str, str]) -> dict[str, str]:
+    """Returns old digests with the new name of the terminal model: a rename with `previous_name` is safe."""
+    return {new.model if name == old.model else name: digest for name, digest in digests.items()}
 
 
 def sources_text(identity: QueryIdentity, *, paths: bool) -> str:

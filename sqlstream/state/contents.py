@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.node_ids import seed_id
+from sqlstream.compiler.sql.sql_text import read_sql
+from sqlstream.compiler.sql.tokens import SqlTokenError, Token, TokenKind
+from sqlstream.project.files.seeds import SeedContent, seed_content
 from sqlstream.project.values import SourceTable
-from sqlstream.state.ledger import SourceUse
+from sqlstream.state.ledger import QueryIdentity, SourceUse
 from sqlstream.state.signature.signature import shown_source
 
 _WITHOUT_EFFECT = frozenset(
@@ -40,6 +45,106 @@ def contents_of(
     for seed in compiled.project.seeds:
         if seed_id(compiled.project.name, seed.name) in upstream:
             yield seed.name, f"seed with checksum {seed.checksum}"
+
+
+def seeds_of(compiled: CompiledProject, model: CompiledModel) -> Iterator[tuple[str, SeedContent]]:
+    """Yields the name of each seed of a query, and its rows."""
+    upstream, project = compiled.upstream(model.unique_id), compiled.project
+    for seed in project.seeds:
+        if seed_id(project.name, seed.name) in upstream:
+            content = seed_content(project.root, seed.path, seed.delimiter, seed.checksum)
+            if content is not None:
+                yield seed.name, content
+
+
+def read_seed_columns(seed: SeedContent, parts: Sequence[CompiledModel]) -> tuple[str, ...]:
+    """Returns the columns of a seed that a query of these models can read, which is not less than what it reads: those
+    whose names are anywhere in its SQL, and all if it takes columns without their names.
+    """
+    texts = [part.sql.lower() for part in parts]
+    if any(part.file.is_python or _takes_unnamed(part.sql) for part in parts):
+        return tuple(seed.columns)
+    return tuple(name for name in seed.columns if "`" in name or any(name.lower() in text for text in texts))
+
+
+_UNNAMED = frozenset({"NATURAL", "PIVOT", "UNPIVOT", "TABLE", "IDENTIFIER", "DESCRIBE", "|>"})
+"""Words after which SQL can take columns that it does not name."""
+
+
+def _takes_unnamed(sql: str) -> bool:
+    """Returns whether SQL takes columns by `*`, other than in `count(*)` and multiplications, or in another way without
+    their names.
+    """
+    try:
+        tokens = read_sql(sql).tokens
+    except SqlTokenError:
+        return True
+    for index, token in enumerate(tokens):
+        if token.key in _UNNAMED or (token.kind is TokenKind.QUOTED and not _PLAIN_NAME.fullmatch(token.name)):
+            return True
+        if token.key != "*":
+            continue
+        before, after = (tokens[at] if 0 <= at < len(tokens) else None for at in (index - 1, index + 1))
+        is_count = index > 1 and before is not None and before.key == "(" and tokens[index - 2].key == "COUNT"
+        if not is_count and not (_ends_operand(before) and _starts_operand(after)):
+            return True
+    return False
+
+
+_PLAIN_NAME = re.compile(r"[\w. -]+")
+"""A quoted name that Spark cannot read as a pattern of names (spark.sql.parser.quotedRegexColumnNames)."""
+
+_BEFORE_STAR = frozenset({"SELECT", "DISTINCT", "ALL", "BY", "AS", "ON", "WHERE", "AND", "OR", "NOT"})
+_AFTER_STAR = frozenset({"FROM", "EXCEPT", "REPLACE", "RENAME", "ILIKE", "LIKE", "WHERE", "UNION", "GROUP", "ORDER"})
+
+
+def _ends_operand(token: Token | None) -> bool:
+    if token is None or token.key in _BEFORE_STAR:
+        return False
+    return token.key in (")", "]") or token.is_name or token.kind in (TokenKind.NUMBER, TokenKind.STRING)
+
+
+def _starts_operand(token: Token | None) -> bool:
+    if token is None or token.key in _AFTER_STAR:
+        return False
+    return token.key in ("(", "-", "+") or token.is_name or token.kind in (TokenKind.NUMBER, TokenKind.STRING)
+
+
+def same_seed(old: QueryIdentity, new: QueryIdentity, name: str) -> bool:
+    """Returns whether a seed is known to have the same rows in the columns that either query can read."""
+    before, after = old.seeds.get(name), new.seeds.get(name)
+    if before is None or after is None or before.count != after.count:
+        return False
+    if name not in old.seed_columns or name not in new.seed_columns:
+        return False
+    read = {*old.seed_columns[name], *new.seed_columns[name]}
+    return all(before.columns.get(column, "") == after.columns.get(column) for column in read)
+
+
+def seed_difference(old: QueryIdentity, new: QueryIdentity, name: str) -> tuple[str, str] | None:
+    """Returns what a seed had before and has now, in words; one of them can be empty. None if a ledger does not say."""
+    before, after = old.seeds.get(name), new.seeds.get(name)
+    if before is None or after is None:
+        return None
+    if list(before.columns) != list(after.columns):
+        return f"the columns {', '.join(before.columns)}", f"the columns {', '.join(after.columns)}"
+    if before.rows is None or after.rows is None:
+        changed = ", ".join(column for column, digest in after.columns.items() if before.columns[column] != digest)
+        return f"{before.count} rows", f"{after.count} rows with other values of {changed}"
+    removed, added = Counter(before.rows) - Counter(after.rows), Counter(after.rows) - Counter(before.rows)
+    if not removed and not added:
+        return _rows(before.rows), f"{_rows(after.rows)}, in another order"
+    return _rows(list(removed.elements())), _rows(list(added.elements()))
+
+
+SHOWN_ROWS = 6
+"""The most changed rows of a seed to show."""
+
+
+def _rows(rows: Sequence[Sequence[str | None]]) -> str:
+    texts = [f"({', '.join('null' if value is None else value for value in row)})" for row in rows]
+    more = [f"and {len(texts) - SHOWN_ROWS} more rows"] if len(texts) > SHOWN_ROWS else []
+    return ", ".join([*texts[:SHOWN_ROWS], *more])
 
 
 def schemas_of(compiled: CompiledProject, model: CompiledModel) -> Iterator[tuple[str, str]]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.rewrite.deduplicate import key_columns
 from sqlstream.compiler.sql.sql_text import fingerprint, python_fingerprint
-from sqlstream.project.files.python_files import PythonFunction
-from sqlstream.state.contents import contents_of, schemas_of
-from sqlstream.state.ledger import OutputColumn, QueryIdentity, SinkUse, SourceUse
+from sqlstream.project.files.python_code import NO_CODE, ModuleCode, ReachedCode, installed_versions, reach, read_code
+from sqlstream.project.files.python_files import PythonFunction, PythonModule
+from sqlstream.state.contents import contents_of, read_seed_columns, schemas_of, seeds_of
+from sqlstream.state.ledger import FUNCTION, SINK, SOURCE, OutputColumn, QueryIdentity, SinkUse, SourceUse
 from sqlstream.state.settings import declared_settings
 
 
@@ -26,6 +27,8 @@ def identity_of(
 ) -> QueryIdentity:
     """Returns the ledger's description of the query of `model`, with readers `uses`; `model` can be a view."""
     parts = _upstream_models(compiled, model)
+    python = _PythonOf(compiled, model, parts)
+    seeds = dict(seeds_of(compiled, model))
     return QueryIdentity(
         query=model.query_id,
         model=model.name,
@@ -56,6 +59,11 @@ def identity_of(
         sink_address=model.output.address if model.output else None,
         unique_key=model.config.unique_key,
         declared=declared_settings(compiled.project.target.spark),
+        code=python.digests,
+        packages=installed_versions(python.packages),
+        unfollowed=python.unfollowed,
+        seeds=seeds,
+        seed_columns={name: read_seed_columns(content, parts) for name, content in seeds.items()},
     )
 
 
@@ -73,8 +81,56 @@ def _fingerprint(model: CompiledModel) -> str:
 
 def _called_functions(functions: Sequence[PythonFunction], parts: Sequence[CompiledModel]) -> dict[str, str]:
     """Returns the digests of the project's functions whose names occur in the SQL of `parts`, by reference."""
-    words = {word.lower() for part in parts for word in _WORD.findall(part.sql)} if functions else set()
+    words = _words(part.sql for part in parts) if functions else set()
     return {function.reference: function.digest for function in functions if function.name.lower() in words}
+
+
+def _words(texts: Iterable[str]) -> set[str]:
+    return {word.lower() for text in texts for word in _WORD.findall(text)}
+
+
+class _PythonOf:
+    """The Python of a query: `digests` as in `QueryIdentity.code`, the imported `packages`, and what is `unfollowed` in
+    the code that computes rows. What a source reads is data, not code.
+    """
+
+    def __init__(self, compiled: CompiledProject, model: CompiledModel, parts: Sequence[CompiledModel]) -> None:
+        project = compiled.project
+        modules = {module.module: _reader(module) for module in project.python}
+        models: dict[str, ReachedCode] = {}
+        self.digests: dict[str, str] = {}
+        for part in (part for part in parts if part.file.is_python):
+            code = read_code(part.file.text, part.file.path, "", project.root)
+            models[part.name] = reach(code, modules)
+            self.digests[part.name] = digest((models[part.name].digest, *sorted(part.inputs.variables.items())))
+        computing = dict(models)
+        if project.functions:
+            words = _words(part.sql for part in parts) | _words(text for each in models.values() for text in each.texts)
+            called = [each for each in project.functions if each.name.lower() in words]
+            if any(each.unfollowed for each in models.values()):
+                called = list(project.functions)
+            for function in called:
+                found = reach(_entry(modules, function.reference), modules)
+                computing[f"{FUNCTION} {function.name}"] = found
+                self.digests[f"{FUNCTION} {function.name}"] = found.digest
+        others = []
+        declared = [(f"{SOURCE} {table.full_name}", table.python) for table in compiled.tables_of(model.unique_id)]
+        declared += [(f"{SINK} {output.sink}", output.python) for output in model.outputs]
+        for name, reference in declared:
+            if reference is not None:
+                others.append(reach(_entry(modules, reference), modules, reads_data=True))
+                self.digests[name] = f"{reference.partition(':')[2]} {others[-1].digest}"
+        self.packages = {name for found in (*computing.values(), *others) for name in found.packages}
+        self.unfollowed = tuple(sorted({text for found in computing.values() for text in found.unfollowed}))
+
+
+def _reader(module: PythonModule) -> Callable[[], ModuleCode]:
+    return lambda: module.code
+
+
+def _entry(modules: Mapping[str, Callable[[], ModuleCode]], reference: str) -> ModuleCode:
+    name = reference.partition(":")[0]
+    return modules[name]() if name in modules else NO_CODE
 
 
 _WORD = re.compile(r"\w+")

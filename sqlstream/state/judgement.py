@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlstream.state.changes import Change
+from sqlstream.state.contents import same_seed, seed_difference
 from sqlstream.state.ledger import Ledger, QueryIdentity
 from sqlstream.state.settings import TIME_ZONE, changed_settings, changes_state, reads_times_as_text
 from sqlstream.state.signature.compare import KEPT_ROWS, StateDifference, state_differences
@@ -44,6 +45,7 @@ def judge_changes(
     judge_by_sql: JudgeBySql = lambda *_: None,
 ) -> Judgement:
     """Returns the judgement of `changes` of the query in `ledger`, by its SQL only if Spark's plans do not decide."""
+    changes = [change for change in changes if not change.is_note]
     judgement = _judge_by_plan(ledger, new, changes, find_signature)
     if judgement.unknown is None:
         return judgement
@@ -54,6 +56,8 @@ def _judge_by_plan(
     ledger: Ledger, new: QueryIdentity, changes: Sequence[Change], find_signature: FindSignature
 ) -> Judgement:
     old = ledger.identity
+    if any(change.is_other_source for change in changes):
+        return _unknown("the checkpoint has the offsets of another class, which only its author can compare")
     if not (old.stateful or new.stateful):
         return STATELESS
     if not changes:
@@ -79,9 +83,22 @@ def _judge_by_plan(
             f"sqlstream cannot tell whether the times in `{source}` have a zone; without one, Spark now reads them in "
             f"{zones[1]}"
         )
-    if (before.calls_python or after.calls_python) and any(change.is_python for change in changes):
-        return _unknown("sqlstream cannot tell what a change of Python code means for the state")
-    return SAFE
+    problem = _python_problem(new, changes, calls_python=before.calls_python or after.calls_python)
+    return SAFE if problem is None else _unknown(problem)
+
+
+def _python_problem(new: QueryIdentity, changes: Sequence[Change], *, calls_python: bool) -> str | None:
+    """Returns why Python code keeps a state from being judged, None if it does not.
+
+    `calls_python`: the state depends on functions of Python.
+    """
+    if any(change.is_source for change in changes):
+        return "sqlstream cannot tell what a change of a source's Python code means for the state"
+    if calls_python and any(change.is_python for change in changes):
+        return "sqlstream cannot tell what a change of Python code means for the state"
+    if calls_python and new.unfollowed:
+        return f"sqlstream cannot follow {', '.join(new.unfollowed)}, which the state may depend on"
+    return None
 
 
 def other_differences(old: QueryIdentity, new: QueryIdentity, after: StateSignature) -> Iterator[StateDifference]:
@@ -105,8 +122,12 @@ def other_differences(old: QueryIdentity, new: QueryIdentity, after: StateSignat
     for name in sorted(old.contents.keys() | new.contents.keys() if old.contents else ()):
         before, now = old.contents.get(name, ""), new.contents.get(name, "")
         is_read = name in streams and after.reads(name) and before and now
-        if before != now and (is_read or (reads_tables and name not in streams)):
-            yield StateDifference(f"the input {name}", before, now, KEPT_ROWS)
+        if before == now or same_seed(old, new, name):
+            continue
+        if is_read or (reads_tables and name not in streams):
+            rows = seed_difference(old, new, name)
+            part, values = (f"the input {name}", (before, now)) if rows is None else (f"the rows of seed {name}", rows)
+            yield StateDifference(part, *values, KEPT_ROWS)
 
 
 def _unknown(reason: str) -> Judgement:

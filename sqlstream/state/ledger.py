@@ -11,11 +11,15 @@ from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from sqlstream.compiler.render.values import TemplateInputs
 from sqlstream.project.configuration.fields import format_name
+from sqlstream.project.files.seeds import SeedContent
 from sqlstream.project.formats.formats import format_of
 from sqlstream.state.signature.signature import StateSignature
 
 InputIds = Mapping[str, Mapping[str, str]]
 """The ids of what a query reads: by source, and by topic or table. One that is created again has another id."""
+
+FUNCTION, SOURCE, SINK = "function", "source", "sink"
+"""The first words of the keys of `QueryIdentity.code` that are no Python models."""
 
 LEDGER_VERSION = 1
 """The version of the format of ledger.json. A reader refuses a later version."""
@@ -64,16 +68,21 @@ class QueryIdentity:
     `models` maps each model of the query to its compiled SQL, parents first. `fingerprints` maps the same names to a
     digest that ignores comments, white space and letter case, and each function of python/ that the query calls
     (`module:name`) to the digest of its module. `settings` are Spark settings that Spark freezes in a checkpoint or
-    that change the meaning of its state. `batch`: the query runs once per run and has no checkpoint. `deduplicated` are
-    the columns that deduplicate each model. `columns` are the columns that the query writes, None in a ledger of an
-    early sqlstream; `partition_by` are those that become folder names. `files` has a digest of each model's file, and
-    `inputs` the values that each template read. `also` are the further sinks of the query, and
-    `separate` the names of those to which other queries write the model. `contents` is what decides the rows of each
-    input beside its columns: its format and options; of a static one also its path or checksum. `schemas` are the
-    declared columns of the inputs. `sink_address` is the topic of a Kafka sink, empty if a column names it, the
-    database of a JDBC sink, or the name of a function's sink and a digest of its options; `unique_key` identifies the
-    rows of the output. Both are None if they are unknown. `declared` are the target's settings of Spark that can change
-    results, without those that have Spark's default; None in a ledger of an early sqlstream.
+    that change the meaning of its state. `batch`: the query runs once per run and has no checkpoint. `deduplicated`
+    are the columns that deduplicate each model. `columns` are the columns that the query writes, None in a ledger of
+    an early sqlstream; `partition_by` are those that become folder names. `files` has a digest of each model's file,
+    and `inputs` the values that each template read. `also` are the further sinks of the query, and `separate` the
+    names of those to which other queries write the model. `contents` is what decides the rows of each input beside
+    its columns: its format and options; of a static one also its path or checksum. `schemas` are the declared columns
+    of the inputs. `sink_address` is the topic of a Kafka sink, empty if a column names it, the database of a JDBC
+    sink, or the name of a function's sink and a digest of its options; `unique_key` identifies the rows of the
+    output. Both are None if they are unknown. `declared` are the target's settings of Spark that can change results,
+    without those that have Spark's default; None in a ledger of an early sqlstream. `code` has a digest of each
+    Python model of the query by its name, and of each function, source and sink of python/ (`function NAME` and so
+    on): of its module, all that it imports from python/, and the files of the project that these name. It is None in
+    a ledger of an earlier sqlstream, which has only digests of modules, in `fingerprints`. `packages` are the
+    versions of other packages that the code imports. `unfollowed` is what reading cannot follow in the code that
+    computes rows. `seeds` are the rows of each seed, and `seed_columns` the columns that the query can read of it.
     """
 
     query: str
@@ -99,6 +108,11 @@ class QueryIdentity:
     sink_address: str | None = None
     unique_key: tuple[str, ...] | None = None
     declared: Mapping[str, str] | None = None
+    code: Mapping[str, str] | None = None
+    packages: Mapping[str, str] = field(default_factory=dict)
+    unfollowed: tuple[str, ...] = ()
+    seeds: Mapping[str, SeedContent] = field(default_factory=dict)
+    seed_columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def by_sink(self) -> tuple[QueryIdentity, ...]:

@@ -296,7 +296,45 @@ def test_a_changed_function_changes_the_query(coded: ProjectFolder) -> None:
 
     (finding,) = caught.value.findings
     assert finding.code == "state-change"
-    assert "the code of `functions:twice` changed" in finding.message
+    assert "the code of `twice` changed" in finding.message
+
+
+@pytest.mark.slow
+def test_code_counts_with_all_that_it_imports(coded: ProjectFolder) -> None:
+    """A module that a function imports counts like its own text, and so does the code of a source; what nothing in the
+    query reaches does not. A ledger without the digests of imports resumes, and gets them.
+    """
+    functions = coded.root / "python/functions.py"
+    functions.write_text(functions.read_text().replace("FACTOR = 2", "from factors import FACTOR"))
+    coded.write(
+        {
+            "python/factors.py": "FACTOR = 2\n",
+            "models/summed.sql": "{{ config(sink='nowhere', output_mode='update') }} select kind, sum(twice(id)) as total "
+            "from {{ source('shop', 'orders') }} group by kind",
+            "models/ticked.sql": "{{ config(sink='nowhere', output_mode='update') }} select n % 2 as k, count(*) as c "
+            "from {{ source('made', 'numbers') }} group by n % 2",
+        }
+    )
+    assert coded.run("summed", "ticked").succeeded
+    path = coded.root / "store/queries/summed/v1/ledger.json"
+    ledger = json.loads(path.read_text())
+    assert ledger["identity"].pop("code")
+    path.write_text(json.dumps(ledger))
+    coded.write({"python/unread.py": "NOTHING = 1\n"})
+    coded.rows("in/orders/9.json", [{"id": 1, "kind": "a"}])
+    assert coded.run("summed", "ticked").succeeded
+    assert json.loads(path.read_text())["identity"]["code"]
+
+    coded.write({"python/factors.py": "FACTOR = 3\n"})
+    sources = coded.root / "python/counter.py"
+    sources.write_text(sources.read_text() + "\nMORE = 1\n")
+    with pytest.raises(FindingsError) as caught:
+        coded.run("summed", "ticked")
+
+    found = [(finding.code, finding.message) for finding in caught.value.findings]
+    assert [code for code, _ in found] == ["state-change", "state-change"]
+    assert any("the code of `twice` changed" in message for _, message in found)
+    assert any("the Python code of source `made.numbers` changed" in message for _, message in found)
 
 
 def test_a_pandas_aggregate_over_a_stream_is_found_before_anything_starts(coded: ProjectFolder) -> None:

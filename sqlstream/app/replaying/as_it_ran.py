@@ -11,7 +11,7 @@ from sqlstream.errors import FindingsError
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted_list
 from sqlstream.state.identity import identity_of
-from sqlstream.state.ledger import Ledger, QueryIdentity
+from sqlstream.state.ledger import FUNCTION, SINK, Ledger, QueryIdentity
 from sqlstream.state.readers import source_uses
 from sqlstream.state.replay.findings import changed_project
 
@@ -77,12 +77,17 @@ def _changes(compiled: CompiledProject, now: QueryIdentity, then: QueryIdentity)
     if others:
         yield f"the query has other models: {quoted_list(others)}"
         return
-    python = [name for name in then.models if _is_python(compiled, name) and _differs(name, now, then)]
+    present, past = now.code or {}, then.code or {}
+    known = {name for name in past if name in present and not name.startswith(f"{SINK} ")}
+    python = [name for name in sorted(known) if present[name] != past[name]]
+    if then.code is None:
+        python = [name for name in then.models if _is_python(compiled, name) and _differs(name, now, then)]
     if python:
         yield f"the Python of {quoted_list(python)} has changed"
     digests = {function.reference: function.digest for function in compiled.project.functions}
     called = {name: digest for name, digest in then.fingerprints.items() if name not in then.models}
-    functions = [name for name, digest in called.items() if digests.get(name) != digest]
+    compared = {each.reference for each in compiled.project.functions if f"{FUNCTION} {each.name}" in known}
+    functions = [name for name, digest in called.items() if name not in compared and digests.get(name) != digest]
     if functions:
         yield f"functions have changed: {quoted_list(functions)}"
     if {use.via: use.table for use in now.sources} != {use.via: use.table for use in then.sources}:

@@ -6,11 +6,14 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
+from pathlib import Path
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.files.files import ProjectFiles, checksum
+from sqlstream.project.files.python_code import ModuleCode, read_code
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.wording import quoted, quoted_list
 
@@ -50,7 +53,7 @@ class PythonName:
 @dataclass(frozen=True)
 class PythonModule:
     """A module below python/ with its import name. `whole`: it has no other names, unlike after `from x import *`.
-    `digest` is the digest of its code without comments and layout.
+    `digest` is the digest of its code without comments and layout, as ledgers of an earlier sqlstream have it.
     """
 
     module: str
@@ -58,6 +61,13 @@ class PythonModule:
     names: tuple[PythonName, ...]
     whole: bool
     digest: str
+    text: str
+    root: Path
+
+    @cached_property
+    def code(self) -> ModuleCode:
+        """What the module is for the queries that reach it."""
+        return read_code(self.text, self.path, self.module, self.root)
 
 
 @dataclass(frozen=True)
@@ -82,12 +92,13 @@ def load_python(files: ProjectFiles, findings: list[Finding]) -> tuple[PythonMod
 
 def _read_module(files: ProjectFiles, path: str, findings: list[Finding]) -> PythonModule:
     try:
-        return _module(path, ast.parse(files.read_text(path)))
+        text = files.read_text(path)
+        return _module(files.root, path, text, ast.parse(text))
     except FindingsError as error:
         findings.extend(error.findings)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         findings.append(_unparsed(path, error))
-    return PythonModule(_module_name(path), path, (), whole=False, digest="")
+    return PythonModule(_module_name(path), path, (), whole=False, digest="", text="", root=files.root)
 
 
 def find_name(modules: tuple[PythonModule, ...], reference: str, location: Location) -> PythonName | Finding:
@@ -122,7 +133,7 @@ def _module_name(path: str) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
 
 
-def _module(path: str, tree: ast.Module) -> PythonModule:
+def _module(root: Path, path: str, text: str, tree: ast.Module) -> PythonModule:
     statements = list(_statements(tree.body))
     names = tuple(name for statement in statements for name in _names(statement))
     stars = any(
@@ -130,7 +141,11 @@ def _module(path: str, tree: ast.Module) -> PythonModule:
         for statement in statements
     )
     whole = not stars and all(name.name != "__getattr__" for name in names)
-    return PythonModule(_module_name(path), path, names, whole, checksum(ast.dump(tree)))
+    try:
+        digest = checksum(ast.dump(tree))
+    except (ValueError, RecursionError):  # a long number, or a deep tree, that Python can run
+        digest = checksum(text)
+    return PythonModule(_module_name(path), path, names, whole, digest, text, root)
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:

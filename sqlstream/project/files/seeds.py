@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from sqlstream.location import Location, location_at
 from sqlstream.project.configuration.config import SeedConfig, check_patch, combine_patches
 from sqlstream.project.configuration.properties import Properties
 from sqlstream.project.configuration.written import written_config
-from sqlstream.project.files.csv_text import CsvText
+from sqlstream.project.files.csv_text import CsvText, Value
 from sqlstream.project.files.files import ProjectFiles, checksum
 from sqlstream.project.files.folders import FolderConfig
 from sqlstream.project.files.models import file_name, folders_of
@@ -35,6 +37,44 @@ def load_seeds(
     seeds = (_build_seed(path, folders, properties.get(file_name(path))) for path in paths)
     checked = [_with_header(files, seed, findings, configured) for seed in seeds if _is_enabled(seed)]
     return tuple(sorted(checked, key=lambda seed: seed.name))
+
+
+KEPT_SEED_ROWS, KEPT_SEED_LENGTH = 200, 20_000
+"""The most rows and characters of a seed that are kept to show what changed."""
+
+
+@dataclass(frozen=True)
+class SeedContent:
+    """The rows of a seed: their number, a digest of each column, in their order, and the rows themselves if they are
+    few: the text of each value, None for a missing one.
+    """
+
+    count: int
+    columns: Mapping[str, str]
+    rows: tuple[tuple[str | None, ...], ...] | None = None
+
+
+@lru_cache(100)
+def seed_content(root: Path, path: str, delimiter: str, checksum: str) -> SeedContent | None:  # noqa: ARG001 - the key
+    """Returns the rows of the seed at `path`, None if it cannot be read any more. `checksum` is that of its text."""
+    try:
+        csv = CsvText(ProjectFiles(root).read_exactly(path), delimiter)
+    except FindingsError:
+        return None
+    found = [tuple(_value(value) for value in csv.values(row)) for row in csv.rows()]
+    header, rows = found[0] if found else (), found[1:]
+    columns = zip(*rows, strict=False) if rows else [()] * len(header)
+    digests = {str(name): _digest(values) for name, values in zip(header, columns, strict=False)}
+    is_small = len(rows) <= KEPT_SEED_ROWS and len(csv.text) <= KEPT_SEED_LENGTH
+    return SeedContent(len(rows), digests, tuple(rows) if is_small else None)
+
+
+def _value(value: Value) -> str | None:
+    return value.text if value.text or value.is_quoted else None
+
+
+def _digest(values: Iterable[str | None]) -> str:
+    return sha256(repr(tuple(values)).encode(errors="surrogatepass")).hexdigest()
 
 
 def find_values(root: Path, seed: Seed, cells: Iterable[tuple[int, int]]) -> list[tuple[Location, str]]:

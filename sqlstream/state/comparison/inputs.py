@@ -12,6 +12,7 @@ from sqlstream.compiler.node_ids import seed_id, source_id
 from sqlstream.project.types.cursor import TypeSyntaxError
 from sqlstream.project.types.parser import parse_schema
 from sqlstream.project.types.types import Field, Struct, type_name
+from sqlstream.state.contents import same_seed
 from sqlstream.state.ledger import QueryIdentity
 from sqlstream.state.signature.signature import shown_source
 
@@ -64,7 +65,8 @@ class Inputs:
     def _columns(self, name: str) -> tuple[tuple[str, str], ...]:
         then, now = self.identity.schemas.get(name), self.new.schemas.get(name)
         contents = [each.contents.get(name) for each in (self.identity, self.new)]
-        if name in self.columns and then == now and (then is not None or contents[0] == contents[1] is not None):
+        is_same = contents[0] == contents[1] is not None or same_seed(self.identity, self.new, name)
+        if name in self.columns and then == now and (then is not None or is_same):
             return self.columns[name]
         if then is None:
             raise NotComparableError(f"the columns of `{name}` are unknown")

@@ -92,12 +92,18 @@ def python(
     expected: str,
     view: str = "",
     options: Mapping[str, str] | None = None,
+    helpers: tuple[str, str] = ("", ""),
 ) -> Edit:
-    """Returns an edit of a Python model with state, of the SQL `view` below it, or of `options`."""
-    below = f"models/{name}_below.sql"
-    views = ({below: f"select * from {ORDERS}\n"}, {below: f"select * from {ORDERS} {view}\n", **(options or {})})
-    before, after = (code.replace("VIEW", f"{name}_below") for code in (before, after))
-    return Edit(name, "python", text, before, after, expected, files=views, suffix=".py")
+    """Returns an edit of a Python model with state, of the SQL `view` below it, of `options`, or of a module of python/
+    (`helpers`, before and after), whose name is HELPER.
+    """
+    below, helper = f"models/{name}_below.sql", f"python/{name}_helper.py"
+    was = {below: f"select * from {ORDERS}\n", helper: helpers[0]}
+    now = {below: f"select * from {ORDERS} {view}\n", helper: helpers[1], **(options or {})}
+    before, after = (
+        code.replace("VIEW", f"{name}_below").replace("HELPER", f"{name}_helper") for code in (before, after)
+    )
+    return Edit(name, "python", text, before, after, expected, files=(was, now), suffix=".py")
 
 
 COUNT = aggregation("k, count(*) as n, sum(v) as total")
@@ -153,6 +159,10 @@ def model(sqlstream, spark):
 """A Python model with state, over a view of orders."""
 LEAST = TOTALS.replace(".groupBy", ".where(f\"v >= {sqlstream.var('least')}\").groupBy")
 """The same with a variable."""
+HELPED = "from HELPER import amount\n" + TOTALS.replace("row.v or 0", "amount(row)")
+"""The same with a function of python/."""
+AMOUNT = "def amount(row):\n    return row.v or 0\n"
+PRICED = f"select o.k, sum(o.v * p.price) as s from {ORDERS} o join {{{{ ref('prices') }}}} p on o.k = p.k group by o.k"
 STATELESS = f"select id, k, v from {ORDERS} where v > 1"
 
 # fmt: off
@@ -281,6 +291,7 @@ EDITS: tuple[Edit, ...] = (
     Edit("stateless_filter", "stateless", "another filter", STATELESS, STATELESS.replace("v > 1", "v > 4"), RESUME, mode="append"),
     Edit("stateless_columns", "stateless", "other columns", STATELESS, STATELESS.replace("id, k, v", "id, upper(k) as k, v + 1 as w"), RESUME, mode="append"),
     Edit("seed_changed", "input", "a changed seed below the aggregation", f"select c.name, count(*) as n from {ORDERS} o join {{{{ ref('codes') }}}} c on o.k = c.k group by c.name", f"select c.name, count(*) as n from {ORDERS} o join {{{{ ref('codes') }}}} c on o.k = c.k group by c.name", REFUSE, files=({"seeds/codes.csv": "k,name\na,alpha\nb,beta\n"}, {"seeds/codes.csv": "k,name\na,first\nb,second\n"})),
+    Edit("seed_unread", "input", "a column of a seed that is not read", PRICED, PRICED, RESUME, files=({"seeds/prices.csv": "k,price,remark\na,1,old\nb,2,old\n"}, {"seeds/prices.csv": "k,price,remark\na,1,new\nb,2,\n"})),
     Edit("macro_changed", "input", "a changed macro below the aggregation", f"select k, sum({{{{ scaled('v') }}}}) as s from {ORDERS} group by k", f"select k, sum({{{{ scaled('v') }}}}) as s from {ORDERS} group by k", REFUSE, files=({"macros/scaled.sql": "{% macro scaled(x) %}({{ x }} * 2){% endmacro %}\n"}, {"macros/scaled.sql": "{% macro scaled(x) %}({{ x }} * 3){% endmacro %}\n"})),
     Edit("option_content", "input", "an option that changes what is read", "select k, count(*) as n from {{ source('shop', 'notes') }} group by k", "select k, count(*) as n from {{ source('shop', 'notes') }} group by k", REFUSE, files=({"notes": ""}, {"notes": "{multiLine: true}"})),
     Edit("source_type", "input", "another type of a column that is read", "select k, sum(v) as s from {{ source('shop', 'typed') }} group by k", "select k, sum(v) as s from {{ source('shop', 'typed') }} group by k", REFUSE, files=({"typed": "{}"}, {"typed": "{}", "typed columns": "id int, ts timestamp, k string, g string, v double, d double"})),
@@ -301,6 +312,9 @@ EDITS: tuple[Edit, ...] = (
     python("python_filter", "a filter in the view below", TOTALS, TOTALS, REFUSE, view="where v > 2"),
     python("python_variable", "a variable that Python code reads", LEAST, LEAST, REFUSE, options={"least": "4"}),
     python("python_view", "another alias in the view below", TOTALS, TOTALS, RESUME, view="as renamed"),
+    python("python_import", "a module of `python/` that the model imports", HELPED, HELPED, ASK, helpers=(AMOUNT, AMOUNT.replace("row.v", "row.id"))),
+    python("python_import_comment", "a comment and a docstring in a module that the model imports", HELPED, HELPED, RESUME, helpers=(AMOUNT, '"""Amounts."""\n# of rows\n' + AMOUNT)),
+    python("python_unread", "a module of `python/` that nothing imports", TOTALS, TOTALS, RESUME, helpers=(AMOUNT, AMOUNT.replace("row.v", "row.id"))),
     # settings
     Edit("zone_date", "setting", "the time zone below a date", aggregation("date(ts) as day, count(*) as n", keys="date(ts)"), aggregation("date(ts) as day, count(*) as n", keys="date(ts)"), REFUSE, group="zone"),
     Edit("zone_window", "setting", "the time zone of windows", WINDOW, WINDOW, ASK, mode="append", group="zone"),
