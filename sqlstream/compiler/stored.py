@@ -49,6 +49,7 @@ def _table(model: CompiledModel, output: Output, columns: tuple[Column, ...] | N
         table=output.table,
         on_corrupt="fail" if format_of(output.format).is_parsed else None,
         stored=StoredOutput(model.name),
+        previous_name=model.config.previous_name,
     )
 
 

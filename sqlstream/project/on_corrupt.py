@@ -169,6 +169,7 @@ def corrupt_table(table: SourceTable) -> SourceTable | None:
         location=place,
         corrupt_of=table,
         freshness=None,
+        previous_name=table.previous_name and table.previous_name + CORRUPT_SUFFIX,
     )
 
 
@@ -210,7 +211,9 @@ def _quarantine_model(
 ) -> ModelFile:
     name = quarantine_name(table)
     place = whole.places.get("quarantine_sink", table.location)
-    sink: ConfigPatch = {"sink": Located(whole.quarantine_sink, place)}
+    sink = {"sink": Located(whole.quarantine_sink, place)}
+    if table.previous_name is not None:
+        sink["previous_name"] = Located(table.previous_name.replace(".", "__", 1), place)
     configs = (*map(_inherited, folders.patches_for((), name)), sink, *([properties.config] if properties else ()))
     written = (*map(_inherited, folders.written_for((), name)), sink, *([properties.written] if properties else ()))
     columns = ", ".join(column.name for column in table.columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sqlstream.errors import Finding
@@ -32,6 +32,7 @@ def build_sources(resources: Resources, files: ProjectFiles, findings: list[Find
         if _has_format(table, findings) and names.add(table.full_name, table.location, findings):
             findings.extend((*message_problems(table), *on_corrupt_problems(table), *_refresh_problems(table)))
             tables.append(table)
+    findings += _taken_names(tables)
     corrupt = [found for found in map(corrupt_table, tables) if found is not None]
     tables += [found for found in corrupt if names.add(found.full_name, found.location, findings)]
     return tuple(sorted(tables, key=lambda table: (table.source, table.name)))
@@ -83,7 +84,14 @@ def _build_table(
         mask=table.mask,
         messages=messages,
         freshness=build_freshness(node, path, findings),
+        previous_name=_previous_name(source, table),
     )
+
+
+def _previous_name(source: SourceDocument, table: TableDocument) -> str | None:
+    if source.previous_name is None and table.previous_name is None:
+        return None
+    return f"{source.previous_name or source.name}.{table.previous_name or table.name}"
 
 
 def _places(node: YamlMapping, path: Path) -> Mapping[str, Location]:
@@ -93,13 +101,30 @@ def _places(node: YamlMapping, path: Path) -> Mapping[str, Location]:
     return {**taken, **places_of(node, path)}
 
 
-_INHERITED = ("format", "options", "tags", "meta")
+_INHERITED = ("format", "options", "tags", "meta", "previous_name")
 
 
 def _watermark(table: TableDocument, node: YamlMapping, path: Path) -> Watermark | None:
     if table.watermark is None:
         return None
     return Watermark(table.watermark.column, table.watermark.delay, locate(node, (*path, "watermark")))
+
+
+def _taken_names(tables: Sequence[SourceTable]) -> Iterator[Finding]:
+    """Yields a finding for each former name that another table has or had, so that it does not say what continues."""
+    owners: dict[str, SourceTable] = {table.full_name.casefold(): table for table in tables}
+    for table in tables:
+        former = table.previous_name
+        owner = owners.setdefault(former.casefold(), table) if former else table
+        if former and owner is not table:
+            yield Finding(
+                "duplicate-name",
+                f"the former name of source {quoted(table.full_name)} also belongs to {quoted(owner.full_name)}",
+                f"a query continues to read one table where it stopped reading {quoted(former)}, and "
+                f"{quoted(owner.full_name)} is declared at {owner.location.path}:{owner.location.line}",
+                "remove `previous_name` from one of them, or rename the other table",
+                table.places.get("previous_name", table.location),
+            )
 
 
 def _refresh_problems(table: SourceTable) -> Iterator[Finding]:

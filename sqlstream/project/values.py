@@ -73,6 +73,7 @@ class SourceTable:
     `batch` or `run`. `corrupt_of` is the table whose corrupt records this one contains. `mask` are the columns that
     recorded tests must not show. `messages` are the formats of a Kafka source with a `value_format`; `schema` then has
     all columns. `stored` is the output it reads. `freshness` is how old its newest data can be.
+    `previous_name` is the former full name of a renamed table.
     """
 
     source: str
@@ -100,6 +101,7 @@ class SourceTable:
     messages: MessageFormat | None = None
     stored: StoredOutput | None = None
     freshness: Freshness | None = None
+    previous_name: str | None = None
 
     @property
     def full_name(self) -> str:

@@ -41,6 +41,7 @@ def _settings(plan: ProjectPlan, verdict: Verdict) -> Iterator[str]:
     for query in plan.queries:
         if query.verdict is verdict:
             yield from (f"  setting of {query.model}: {text}" for text in query.frozen)
+            yield from (f"  source of {query.model}: {text}" for text in query.reads)
 
 
 def _lines(query: QueryVerdict) -> Iterator[str]:
@@ -58,6 +59,7 @@ def _lines(query: QueryVerdict) -> Iterator[str]:
         yield from (f"    {line}" for line in _difference(before, after))
     yield from (f"  output: {text}" for text in query.columns)
     yield from (f"  setting: {text}" for text in query.frozen)
+    yield from (f"  source: {text}" for text in query.reads)
     yield from (f"  a full refresh would read {text}" for text in query.reads_again)
     for view, queries in query.shared_with:
         yield f"  {view} is also read by {', '.join(queries)}"
@@ -106,6 +108,7 @@ def verdict_json(query: QueryVerdict) -> dict[str, object]:
         "sql": [{"model": name, "before": before, "after": after} for name, before, after in query.sql],
         "columns": list(query.columns),
         "frozen_settings": list(query.frozen),
+        "reads": list(query.reads),
         "reads_again": list(query.reads_again),
         "shared_with": {view: list(queries) for view, queries in query.shared_with},
         "breaks": [
@@ -134,6 +137,7 @@ def _details_markdown(query: QueryVerdict) -> Iterator[str]:
     """
     facts = [f"output: {text}" for text in query.columns]
     facts += [f"setting: {text}" for text in query.frozen]
+    facts += [f"source: {text}" for text in query.reads]
     facts += [f"a full refresh would read {text}" for text in query.reads_again if query.verdict is not Verdict.NEW]
     facts += [f"`{view}` is also read by {', '.join(queries)}" for view, queries in query.shared_with]
     facts += [f"breaks **{_break_text(each)}**" for each in query.breaks]

@@ -11,6 +11,7 @@ from sqlstream.compiler.sql.sql_text import PYTHON
 from sqlstream.state.contents import same_seed, seed_difference
 from sqlstream.state.ledger import FUNCTION, SINK, SOURCE, QueryIdentity, SourceUse
 from sqlstream.state.letter_case import case_changes
+from sqlstream.state.readers import respelled
 from sqlstream.state.settings import changed_settings
 from sqlstream.state.sql_difference import sql_difference
 
@@ -39,6 +40,7 @@ class Change:
 
 def describe_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[Change, ...]:
     """Returns the differences between two identities that change the meaning of state, and notes on other ones."""
+    old = respelled(old, new)
     before, after = _fingerprints(old, new)
     changed = [name for name in after if before.get(name, after[name]) != after[name]]
     changes = [_text_change(old, new, name) for name in changed]

@@ -10,6 +10,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.node_ids import seed_id
 from sqlstream.compiler.sql.sql_text import read_sql
 from sqlstream.compiler.sql.tokens import SqlTokenError, Token, TokenKind
+from sqlstream.project.files.paths import plain_path
 from sqlstream.project.files.seeds import SeedContent, seed_content
 from sqlstream.project.values import SourceTable
 from sqlstream.state.ledger import QueryIdentity, SourceUse
@@ -20,6 +21,7 @@ _WITHOUT_EFFECT = frozenset(
         *("maxfilespertrigger", "maxbytespertrigger", "maxfileage", "latestfirst", "filenameonly", "cleansource"),
         *("sourcearchivedir", "maxcachedfiles", "discardcachedinputratio", "rowsperbatch", "numpartitions"),
         *("maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay", "minpartitions", "failondataloss"),
+        *("ignoremissingfiles", "ignorecorruptfiles"),  # a file that is missing or damaged has failed before
         *("maxrecordsperpartition", "startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp"),
         *("startingoffsetsbytimestampstrategy", "endingoffsets", "groupidprefix", "fetchoffset.numretries"),
         *("fetchoffset.retryintervalms", "kafkaconsumer.polltimeoutms", "url", "user", "password", "driver"),
@@ -145,6 +147,13 @@ def _rows(rows: Sequence[Sequence[str | None]]) -> str:
     texts = [f"({', '.join('null' if value is None else value for value in row)})" for row in rows]
     more = [f"and {len(texts) - SHOWN_ROWS} more rows"] if len(texts) > SHOWN_ROWS else []
     return ", ".join([*texts[:SHOWN_ROWS], *more])
+
+
+def static_paths(compiled: CompiledProject, model: CompiledModel) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yields the name of each static table that has a path, and the path: as written, and in its normal form."""
+    for table in compiled.tables_of(model.unique_id):
+        if table.mode != "stream" and table.path is not None:
+            yield table.full_name, (table.path, plain_path(str(compiled.project.root), table.path))
 
 
 def schemas_of(compiled: CompiledProject, model: CompiledModel) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from sqlstream.compiler.rewrite.deduplicate import key_columns
 from sqlstream.compiler.sql.sql_text import fingerprint, python_fingerprint
 from sqlstream.project.files.python_code import NO_CODE, ModuleCode, ReachedCode, installed_versions, reach, read_code
 from sqlstream.project.files.python_files import PythonFunction, PythonModule
-from sqlstream.state.contents import contents_of, read_seed_columns, schemas_of, seeds_of
+from sqlstream.state.contents import contents_of, read_seed_columns, schemas_of, seeds_of, static_paths
 from sqlstream.state.ledger import FUNCTION, SINK, SOURCE, OutputColumn, QueryIdentity, SinkUse, SourceUse
 from sqlstream.state.settings import declared_settings
 
@@ -56,6 +56,7 @@ def identity_of(
         inputs={part.name: part.inputs for part in parts},
         contents=dict(contents_of(compiled, model, uses)),
         schemas=dict(schemas_of(compiled, model)),
+        static_paths=dict(static_paths(compiled, model)),
         sink_address=model.output.address if model.output else None,
         unique_key=model.config.unique_key,
         declared=declared_settings(compiled.project.target.spark),

@@ -32,6 +32,9 @@ class SourceUse:
     `watermark` is the table's declared watermark as `column delay`, or None. `path` is the absolute path or URI of the
     files, or the name of a table in the catalog; None for sources without either. `via` are the views from the query
     down to the source, joined by `/`. `stored` marks the stored output of the model `table`.
+
+    `format` and `options`, with names in lower case, also decide which rows it reads; an earlier sqlstream did not
+    write them. `declared` is the file and line of the source.
     """
 
     name: str
@@ -40,6 +43,9 @@ class SourceUse:
     path: str | None = None
     via: str = ""
     stored: bool = False
+    format: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    declared: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,7 @@ class QueryIdentity:
     a ledger of an earlier sqlstream, which has only digests of modules, in `fingerprints`. `packages` are the
     versions of other packages that the code imports. `unfollowed` is what reading cannot follow in the code that
     computes rows. `seeds` are the rows of each seed, and `seed_columns` the columns that the query can read of it.
+    `static_paths` are the paths of static tables: as written, and in their normal form.
     """
 
     query: str
@@ -105,6 +112,7 @@ class QueryIdentity:
     separate: tuple[str, ...] = ()
     contents: Mapping[str, str] = field(default_factory=dict)
     schemas: Mapping[str, str] = field(default_factory=dict)
+    static_paths: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     sink_address: str | None = None
     unique_key: tuple[str, ...] | None = None
     declared: Mapping[str, str] | None = None
@@ -157,15 +165,26 @@ class PendingLedger:
 
 
 @dataclass(frozen=True)
+class FileSummary:
+    """The files of a static table: how many, their bytes, and the last change of one of them (ms since 1970)."""
+
+    files: int
+    bytes: int
+    modified: int
+
+
+@dataclass(frozen=True)
 class Ledger:
     """The identity of the query that owns a checkpoint, and the version that wrote it. Times are UTC, ISO 8601.
 
     `accepted` lists the state changes that the user accepted: when, and which models differed. `retired` are the names
     of readers that the query no longer has: the checkpoint still has their offsets, so new readers get other names.
+    `former` are these readers, and those that had other places, as they were.
     `pending` is the changed query that started last on the checkpoint, until it commits a batch. `also` are the outputs
     in the further sinks of the identity. `signature` describes the state of a stateful query, None if Spark does not
     show its plan. `written` are the files of its models, and `history` the changes of this version, the oldest first.
-    `input_ids` are the ids at the last start, as far as they are known.
+    `input_ids` are the ids at the last start, as far as they are known. `static_files` are the files of the static
+    tables when the version began.
     """
 
     identity: QueryIdentity
@@ -183,6 +202,8 @@ class Ledger:
     written: Mapping[str, str] = field(default_factory=dict)
     history: tuple[HistoryEntry, ...] = ()
     input_ids: InputIds = field(default_factory=dict)
+    former: tuple[SourceUse, ...] = ()
+    static_files: Mapping[str, FileSummary] = field(default_factory=dict)
 
     @property
     def added_files(self) -> tuple[str, ...]:

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 
 from sqlstream.errors import Finding
-from sqlstream.project.files.paths import is_absolute, plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.state import refusals
 from sqlstream.state.changes import Change, describe_changes
 from sqlstream.state.judgement import SAFE, FindSignature, JudgeBySql, Judgement, judge_changes
-from sqlstream.state.ledger import InputIds, Ledger, QueryIdentity, SourceUse
+from sqlstream.state.ledger import InputIds, Ledger, QueryIdentity
 from sqlstream.state.output_columns import ColumnChange, column_changes
-from sqlstream.state.readers import unsure_tables
+from sqlstream.state.readers import continuing, names_sources, respelled, unsure_tables
+from sqlstream.state.reading import ReadingChange, ReadSoFar, reading_changes, reading_refused
 from sqlstream.state.refusals import PlaceOf, StartRefusal, StateChange, replaced_inputs
-from sqlstream.state.settings import SOURCE_EVOLUTION
 from sqlstream.state.signature.signature import FORMAT
 from sqlstream.state.sinks import UNSTORED, has_other_sink, is_same_sink, key_change, sink_text
 from sqlstream.state.versions.parallel import parallel_problem
 
 FindIds = Callable[[], InputIds]
 """Returns the ids of what a query reads now, as far as they are known."""
-
-_PATTERN = re.compile(r"[][{}*?]")
-"""Characters of Hadoop's path patterns."""
 
 
 class Action(StrEnum):
@@ -78,7 +73,7 @@ class CheckpointState:
 class QueryPlan:
     """How a query starts: the version, whether it writes a new ledger, the changes, and whether the user had to accept
     them. `new_columns` are the changes of its output columns that the sink can store beside the existing rows.
-    `judgement` says what the changes do to its state.
+    `judgement` says what the changes do to its state, and `reads` what it reads again or never.
     """
 
     action: Action
@@ -88,6 +83,7 @@ class QueryPlan:
     accepted: bool = False
     new_columns: tuple[str, ...] = ()
     judgement: Judgement = field(default=SAFE, compare=False)
+    reads: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -109,9 +105,11 @@ def plan_query(
     find_signature: FindSignature = lambda _: None,
     judge_by_sql: JudgeBySql = lambda *_: None,
     find_ids: FindIds = dict,
+    read_so_far: Mapping[str, ReadSoFar] | None = None,
 ) -> QueryPlan | StartRefusal:
     """Returns how the query starts, or why it cannot. `find_signature` is called only if a stateful query changed, and
-    `judge_by_sql` if signatures do not decide. `find_ids` is called if the query would resume.
+    `judge_by_sql` if signatures do not decide. `find_ids` is called if the query would resume. `read_so_far` is about
+    the readers in the ledger, by their names.
     """
     if options.parallel:
         problem = parallel_problem(identity, place_of(None, None), restartable=restartable)
@@ -133,7 +131,7 @@ def plan_query(
     if not state.is_used and (state.ledger is None or state.ledger.identity != identity):
         return QueryPlan(Action.RESET, state.version, writes_ledger=True)
     judge = partial(judge_changes, find_signature=find_signature, judge_by_sql=judge_by_sql)
-    plan = _plan_checkpoint(identity, state, options, place_of, judge)
+    plan = _plan_used(identity, state, options, place_of, judge, read_so_far or {})
     return _with_inputs(plan, state, options, place_of, find_ids) if isinstance(plan, QueryPlan) else plan
 
 
@@ -180,37 +178,69 @@ def _plan_batch_model(identity: QueryIdentity, state: CheckpointState, place_of:
     return QueryPlan(Action.WRITE, state.version or state.next_version, writes_ledger=changed)
 
 
+def _plan_used(
+    identity: QueryIdentity,
+    state: CheckpointState,
+    options: StartOptions,
+    place_of: PlaceOf,
+    judge: _Judge,
+    read_so_far: Mapping[str, ReadSoFar],
+) -> QueryPlan | StartRefusal:
+    """Returns the plan for a checkpoint in which a batch has begun."""
+    if state.ledger is None:
+        return _plan_without_ledger(identity, state, options, place_of)
+    ledger = replace(state.ledger, identity=respelled(state.ledger.identity, identity))
+    reads = reading_changes(ledger, identity, read_so_far)
+    plan = _plan_checkpoint(identity, replace(state, ledger=ledger), options, place_of, judge, reads)
+    if isinstance(plan, QueryPlan) and state.ledger.identity != identity:
+        plan = replace(plan, writes_ledger=True)
+    return replace(plan, reads=tuple(change.text for change in reads))
+
+
+def _plan_without_ledger(
+    identity: QueryIdentity, state: CheckpointState, options: StartOptions, place_of: PlaceOf
+) -> QueryPlan | StartRefusal:
+    """Returns the plan for a checkpoint whose query is unknown."""
+    problem = f"cannot be read: {state.unreadable}" if state.unreadable else "is missing"
+    if not options.accept_state_change:
+        return _refused(refusals.ledger_missing(identity, state.ledger_path, problem, place_of(None, None)))
+    return QueryPlan(
+        Action.RESUME, state.version, writes_ledger=True, changes=(f"its ledger {problem}",), accepted=True
+    )
+
+
 def _plan_checkpoint(
     identity: QueryIdentity,
     state: CheckpointState,
     options: StartOptions,
     place_of: PlaceOf,
     judge: _Judge,
+    reads: Sequence[ReadingChange],
 ) -> QueryPlan | StartRefusal:
-    """Returns the plan for a checkpoint in which a batch has begun."""
-    place = place_of(None, None)
-    if state.ledger is None:
-        problem = f"cannot be read: {state.unreadable}" if state.unreadable else "is missing"
-        if not options.accept_state_change:
-            return _refused(refusals.ledger_missing(identity, state.ledger_path, problem, place))
-        change = f"its ledger {problem}"
-        return QueryPlan(Action.RESUME, state.version, writes_ledger=True, changes=(change,), accepted=True)
-    old = state.ledger.identity
+    """Returns the plan for a checkpoint in which a batch has begun, and whose query is in a ledger."""
+    place, ledger = place_of(None, None), state.ledger
+    if ledger is None:
+        raise ValueError("the checkpoint has no ledger")
+    old = ledger.identity
     if has_other_sink(old, identity):
         before, after = (sink_text(each) for each in (old, identity))
         return _refused(refusals.sink_changed(identity, state.ledger_path, before, after, place))
     fan_out = _changed_fan_out(old, identity)
     if fan_out is not None:
         return _refused(refusals.fan_out_changed(identity, state.ledger_path, *fan_out, place))
-    moved = _moved_source(old, identity)
-    if moved is not None:
-        return _refused(refusals.source_moved(identity, state.ledger_path, *moved, place))
     switched = _switched_models(old, identity)
     if switched and not options.accept_state_change:
         return _refused(refusals.reading_switched(identity, state.ledger_path, switched[0], place))
-    if old.settings.get(SOURCE_EVOLUTION) != "true" and _tables_in_order(old) != _tables_in_order(identity):
+    risks = [change for change in reads if change.risk]
+    refused = [change for change in risks if change.accepting is None or not options.accept_state_change]
+    if refused:
+        return _refused(*(reading_refused(identity, state.ledger_path, change, place) for change in refused))
+    if not names_sources(old) and len(continuing(old, identity)) < max(len(old.sources), len(identity.sources)):
         return _refused(refusals.sources_reordered(identity, state.ledger_path, old, place))
-    return _plan_resume(identity, state, state.ledger, options, place_of, judge)
+    plan = _plan_resume(identity, state, ledger, options, place_of, judge)
+    if not risks or isinstance(plan, StartRefusal):
+        return plan
+    return replace(plan, changes=(*plan.changes, *(change.text for change in risks)), accepted=True)
 
 
 def _plan_resume(
@@ -298,34 +328,7 @@ def _changed_fan_out(old: QueryIdentity, new: QueryIdentity) -> tuple[str, str] 
     return None if left is None else (left, "a separate query would write to this sink, and start from the beginning")
 
 
-def _moved_source(old: QueryIdentity, new: QueryIdentity) -> tuple[SourceUse, SourceUse] | None:
-    """Returns the first source, before and after, that Spark cannot continue to read at its new path.
-
-    On a restart Spark reads the files of the last batch again. They must be below the path, unless it is a pattern
-    (FileStreamSource gives each batch the path as its `basePath`; tested on 4.3: "Wrong basePath").
-    """
-    before = {use.name: use for use in old.sources}
-    for use in new.sources:
-        known = before.get(use.name)
-        if known is None:
-            continue
-        if known.path != use.path if use.stored else _has_moved(known.path, use.path):
-            return known, use
-    return None
-
-
 def _switched_models(old: QueryIdentity, new: QueryIdentity) -> list[str]:
     """Returns the models that the query has computed so far and would now read as stored outputs, or the reverse."""
     before, after = ({use.table for use in each.sources if use.stored} for each in (old, new))
     return sorted((after & old.models.keys()) | (before & new.models.keys()))
-
-
-def _tables_in_order(identity: QueryIdentity) -> tuple[tuple[str, str | None], ...]:
-    return tuple((use.table, use.path) for use in identity.sources)
-
-
-def _has_moved(before: str | None, after: str | None) -> bool:
-    """Returns whether files under `before` are not under `after`. Early ledgers have relative paths."""
-    if before is None or after is None or not is_absolute(before) or _PATTERN.search(after):
-        return False
-    return not f"{plain_path('/', before)}/".startswith(f"{plain_path('/', after).rstrip('/')}/")

@@ -1,14 +1,58 @@
-"""The streams that a query reads: one reader for each path from the query to a source, each with a stable name."""
+"""The streams that a query reads: one reader for each path from the query to a source, each with a stable name, and
+whether Spark can continue to read one where another stopped.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.project.files.paths import join
-from sqlstream.state.ledger import Ledger, SourceUse
+from sqlstream.project.files.paths import is_absolute, join, plain_path
+from sqlstream.project.formats.formats import FORMATS, format_of
+from sqlstream.project.values import SourceTable
+from sqlstream.state.ledger import Ledger, QueryIdentity, SourceUse
+from sqlstream.state.settings import SOURCE_EVOLUTION
+from sqlstream.state.signature.signature import shown_source
+
+PYTHON, KAFKA = "python", "kafka"
+
+_SERVERS, _TOPICS, _TOPIC_PATTERN, _PARTITIONS = "kafka.bootstrap.servers", "subscribe", "subscribepattern", "assign"
+FAILS_ON_LOSS = "failondataloss"
+
+START_OPTIONS = (
+    *("startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp", "startingoffsetsbytimestampstrategy"),
+    *("startingversion", "stream-from-timestamp"),
+)
+"""Options, in lower case, with effect only in the first batch of a reader."""
+
+_FILE_OPTIONS = ("filenameonly", "recursivefilelookup", "pathglobfilter", "maxfileage", "latestfirst")
+_LIMITS = ("maxfilespertrigger", "maxbytespertrigger")
+_DELTA_OPTIONS = ("ignoredeletes", "ignorechanges", "skipchangecommits", "readchangefeed")
+_KEPT_OPTIONS = {
+    *(*_FILE_OPTIONS, *_LIMITS, "ignoredpathsegmentregex", "basepath"),
+    *(_SERVERS, _TOPICS, _TOPIC_PATTERN, _PARTITIONS, FAILS_ON_LOSS),
+    *(*START_OPTIONS, *_DELTA_OPTIONS),
+}
+"""The options of known formats that decide which rows a stream reads. The others can contain passwords."""
+
+_CREDENTIAL = re.compile("password|secret|token|credential")
+"""In the names of options of unknown formats that the ledger must not keep."""
+
+_PATTERN = re.compile(r"[][{}*?]")
+"""Characters of Hadoop's path patterns."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A reader of a query, without its name. `table` and `via` are those that the ledger has of it, before a rename."""
+
+    use: SourceUse
+    table: str
+    via: str
 
 
 def source_uses(compiled: CompiledProject, model: CompiledModel, ledger: Ledger | None = None) -> tuple[SourceUse, ...]:
@@ -18,20 +62,22 @@ def source_uses(compiled: CompiledProject, model: CompiledModel, ledger: Ledger 
     Spark's checkpoint identifies a source only by its name, so a reader keeps its name when other references are added,
     removed or moved. A reader gets the name of the same path. If that is new, because a view was renamed, it gets the
     name of the only reader of the same table whose path no longer exists. New readers get unused names:
-    `<source>__<table>`, then `__2`, `__3`. `unsure_tables` returns the tables for which this may be wrong.
+    `<source>__<table>`, then `__2`, `__3`. So does a reader of a place where Spark cannot continue.
+    `unsure_tables` returns the tables for which this may be wrong.
     """
-    found = list(_walk(compiled, model, ()))
     old = ledger.identity.sources if ledger else ()
+    tables = {use.table for use in old}
+    found = [_as_before(use, table, tables) for use, table in _walk(compiled, model, ())]
     kept = _by_path(found, old)
     kept |= _by_table(
-        [use for use in found if use.via not in kept], [use for use in old if use.name not in kept.values()]
+        [each for each in found if each.use.via not in kept], [use for use in old if use.name not in kept.values()]
     )
     taken = {use.name for use in old} | set(ledger.retired if ledger else ())
     named: list[SourceUse] = []
-    for use in found:
-        name = kept.get(use.via) or _new_name(use, taken)
+    for each in found:
+        name = kept.get(each.use.via) or _new_name(each.use, taken)
         taken.add(name)
-        named.append(replace(use, name=name))
+        named.append(replace(each.use, name=name))
     return tuple(named)
 
 
@@ -41,8 +87,10 @@ def unsure_tables(old: Sequence[SourceUse], new: Sequence[SourceUse]) -> tuple[s
     This happens if a table has lost readers and has new ones, and if one text has a different number of references to
     it than before, because only their order distinguishes them.
     """
-    tables = dict.fromkeys(use.table for use in (*old, *new))
-    return tuple(table for table in tables if _is_unsure(table, old, new))
+    now = {use.name: use for use in new}
+    before = [replace(use, table=now[use.name].table) if use.name in now else use for use in old]
+    tables = dict.fromkeys(use.table for use in (*before, *new))
+    return tuple(table for table in tables if _is_unsure(table, before, new))
 
 
 def _is_unsure(table: str, old: Sequence[SourceUse], new: Sequence[SourceUse]) -> bool:
@@ -56,20 +104,186 @@ def _is_unsure(table: str, old: Sequence[SourceUse], new: Sequence[SourceUse]) -
     return any(texts[0][text] != texts[1][text] for text in texts[0].keys() & texts[1].keys())
 
 
-def _by_path(found: Sequence[SourceUse], old: Sequence[SourceUse]) -> dict[str, str]:
-    names = {(use.table, use.via): use.name for use in old if use.via}
-    return {use.via: names[use.table, use.via] for use in found if (use.table, use.via) in names}
+def names_sources(identity: QueryIdentity) -> bool:
+    """Returns whether the checkpoint of a query identifies sources by name, and not by their order."""
+    return identity.settings.get(SOURCE_EVOLUTION) == "true"
 
 
-def _by_table(found: Sequence[SourceUse], old: Sequence[SourceUse]) -> dict[str, str]:
+def continuing(old: QueryIdentity, new: QueryIdentity) -> list[tuple[SourceUse, SourceUse]]:
+    """Returns the readers of `new` that continue where one of `old` stopped: before and now."""
+    if not names_sources(old):
+        return [pair for pair in zip(old.sources, new.sources, strict=False) if _is_same_input(*pair)]
+    before = {use.name: use for use in old.sources}
+    return [(before[use.name], use) for use in new.sources if use.name in before]
+
+
+def _is_same_input(before: SourceUse, now: SourceUse) -> bool:
+    is_named = before.name == now.name or before.table == now.table
+    return (is_named or place_of(before) is not None) and can_continue(before, now)
+
+
+def respelled(old: QueryIdentity, new: QueryIdentity) -> QueryIdentity:
+    """Returns `old` with its paths in the words of `new` where these mean the same place: relative, absolute, a URI."""
+    now = {before.name: use for before, use in continuing(old, new)}
+    sources = tuple(
+        replace(use, path=now[use.name].path) if use.name in now and is_same_place(use, now[use.name]) else use
+        for use in old.sources
+    )
+    contents, paths = dict(old.contents), dict(old.static_paths)
+    for name in old.static_paths.keys() & old.contents.keys() & new.static_paths.keys():
+        (before, was), (now, is_) = old.static_paths[name], new.static_paths[name]
+        if was == is_:
+            contents[name], paths[name] = contents[name].replace(before, now, 1), (now, is_)
+    return replace(old, sources=sources, contents=contents, static_paths=paths)
+
+
+def is_same_place(before: SourceUse, now: SourceUse) -> bool:
+    """Returns whether two readers read the same path or table. Early ledgers have relative paths, or none."""
+    old, new = place_of(before), place_of(now)
+    return old is None or new is None or old == new
+
+
+def place_of(use: SourceUse) -> str | None:
+    """Returns the path, URI or table of a reader in its normal form, None if it is unknown."""
+    if use.path is None or _is_table(use):
+        return use.path
+    return plain_path("/", use.path) if is_absolute(use.path) else None
+
+
+def _is_table(use: SourceUse) -> bool:
+    return use.format == "table" or (not is_absolute(use.path or "") and (use.stored or format_of(use.format).is_table))
+
+
+def is_pattern(path: str) -> bool:
+    """Returns whether Hadoop reads a path as a pattern."""
+    return _PATTERN.search(path) is not None
+
+
+def kind_of(use: SourceUse) -> str:
+    """Returns what kind of offsets a reader has, empty if that is unknown."""
+    return "files" if format_of(use.format).is_file else use.format
+
+
+def can_continue(before: SourceUse, now: SourceUse) -> bool:
+    """Returns whether Spark can read `now` where it stopped reading `before`, so that it reads no row again."""
+    if before.format and kind_of(before) != kind_of(now):
+        return False
+    if before.stored or now.stored:
+        return before.stored == now.stored and is_same_place(before, now)
+    if kind_of(now) == KAFKA:
+        return reads_topic_of(now, before)
+    if kind_of(now) == PYTHON:
+        return True  # which rows its offsets mean only its author knows
+    return is_same_place(before, now) or (kind_of(now) == "files" and _finds_files(before, now))
+
+
+def _finds_files(before: SourceUse, now: SourceUse) -> bool:
+    """Returns whether Spark finds the files of the last batch at another path, and knows those that it has read.
+
+    On a restart it reads the files of the last batch again. They must be below the path, unless it is a pattern
+    (FileStreamSource gives each batch the path as its `basePath`; tested on 4.3: "Wrong basePath"). It knows files by
+    their URIs, or with `fileNameOnly` by their names.
+    """
+    old, new = place_of(before) or "", place_of(now) or ""
+    if not is_pattern(new):
+        return f"{old}/".startswith(f"{new.rstrip('/')}/")
+    return is_set(now, "filenameonly") or are_near(old, new)
+
+
+def are_near(one: str, other: str) -> bool:
+    """Returns whether two paths or patterns can find files in the same folder."""
+    folders = [f"{_folder(path)}/" for path in (one, other)]
+    return folders[0].startswith(folders[1]) or folders[1].startswith(folders[0])
+
+
+def _folder(path: str) -> str:
+    """Returns the folder below which a pattern finds everything."""
+    found = _PATTERN.search(path)
+    return path.rstrip("/") if found is None else path[: found.start()].rpartition("/")[0]
+
+
+def can_overlap(one: SourceUse, other: SourceUse) -> bool:
+    """Returns whether two readers of different tables can read the same rows."""
+    if one.format and other.format and kind_of(one) != kind_of(other):
+        return False
+    if kind_of(one) == kind_of(other) == KAFKA:
+        return share_servers(one, other) and (reads_topic_of(one, other) or reads_topic_of(other, one))
+    places = [place_of(use) for use in (one, other)]
+    if None in places:
+        return bool(one.format and other.format) and one.format not in FORMATS
+    if kind_of(one) == "files" and kind_of(other) in ("files", ""):
+        return are_near(places[0] or "", places[1] or "")
+    return places[0] == places[1]
+
+
+def is_set(use: SourceUse, option: str) -> bool:
+    """Returns whether an option, in lower case, is true."""
+    return use.options.get(option, "").strip().lower() == "true"
+
+
+def topics_of(use: SourceUse) -> frozenset[str]:
+    """Returns the topics that a Kafka reader names; none if it has a pattern."""
+    if _PARTITIONS in use.options:
+        try:
+            return frozenset(json.loads(use.options[_PARTITIONS]))
+        except (ValueError, TypeError):
+            return frozenset()
+    return frozenset(filter(None, (name.strip() for name in use.options.get(_TOPICS, "").split(","))))
+
+
+def reads_topic(use: SourceUse, topic: str) -> bool:
+    """Returns whether a Kafka reader reads a topic, and True if that is unknown."""
+    pattern = use.options.get(_TOPIC_PATTERN)
+    if pattern is None:
+        return topic in topics_of(use) or not topics_of(use)
+    try:
+        return re.fullmatch(pattern, topic) is not None
+    except re.error:  # a pattern of Java
+        return True
+
+
+def reads_topic_of(use: SourceUse, other: SourceUse) -> bool:
+    """Returns whether a Kafka reader reads a topic that `other` reads, and True if that is unknown."""
+    named = topics_of(other)
+    return any(reads_topic(use, topic) for topic in named) if named else True
+
+
+def share_servers(one: SourceUse, other: SourceUse) -> bool:
+    """Returns whether two Kafka readers have a broker in common, and True if that is unknown."""
+    lists = [{name.strip() for name in use.options.get(_SERVERS, "").split(",")} - {""} for use in (one, other)]
+    return not all(lists) or bool(lists[0] & lists[1])
+
+
+def _as_before(use: SourceUse, table: SourceTable, tables: Collection[str]) -> _Found:
+    former = table.previous_name
+    if former is None or former not in tables or use.table in tables:
+        return _Found(use, use.table, use.via)
+    above, slash, view = use.via.rpartition("/")
+    base, earlier = (name.replace(".", "__", 1) for name in (use.table, former))
+    return _Found(use, former, f"{above}{slash}{earlier}{view.removeprefix(base)}")
+
+
+def _by_path(found: Sequence[_Found], old: Sequence[SourceUse]) -> dict[str, str]:
+    before = {(use.table, use.via): use for use in old if use.via}
+    pairs = ((each.use, before.get((each.table, each.via))) for each in found)
+    return {use.via: known.name for use, known in pairs if known is not None and can_continue(known, use)}
+
+
+def _by_table(found: Sequence[_Found], old: Sequence[SourceUse]) -> dict[str, str]:
     """Returns the names of readers that must be the same as before, by path. Ledgers without paths are in order."""
     kept: dict[str, str] = {}
-    for table in {use.table for use in found}:
-        here, before = [use for use in found if use.table == table], [use for use in old if use.table == table]
+    for table in {each.table for each in found}:
+        here, before = [each.use for each in found if each.table == table], [use for use in old if use.table == table]
         without_paths = all(not use.via for use in before)
         if len(here) == len(before) and (len(here) == 1 or without_paths):
-            kept |= {use.via: known.name for use, known in zip(here, before, strict=True)}
+            pairs = zip(here, before, strict=True)
+            kept |= {use.via: known.name for use, known in pairs if can_continue(known, use)}
     return kept
+
+
+def table_of(name: str) -> str:
+    """Returns the table of a reader that is known only by its name."""
+    return re.sub(r"__[0-9]+\Z", "", shown_source(name))
 
 
 def _new_name(use: SourceUse, taken: Collection[str]) -> str:
@@ -80,8 +294,10 @@ def _new_name(use: SourceUse, taken: Collection[str]) -> str:
     return name
 
 
-def _walk(compiled: CompiledProject, model: CompiledModel, above: tuple[str, ...]) -> Iterator[SourceUse]:
-    """Yields the readers without their names. `via` are the views from the query down to the source."""
+def _walk(
+    compiled: CompiledProject, model: CompiledModel, above: tuple[str, ...]
+) -> Iterator[tuple[SourceUse, SourceTable]]:
+    """Yields the readers without their names, and their tables. `via` are the views from the query to the source."""
     for read in model.reads:
         path = (*above, read.view)
         if read.node_id in compiled.models:
@@ -90,5 +306,22 @@ def _walk(compiled: CompiledProject, model: CompiledModel, above: tuple[str, ...
             table = compiled.tables[read.node_id]
             watermark = f"{table.watermark.column} {table.watermark.delay}" if table.watermark else None
             origin = table.table or table.python if table.path is None else join(str(compiled.project.root), table.path)
-            is_stored = table.stored is not None
-            yield SourceUse("", table.full_name, watermark, origin, "/".join(path), is_stored)
+            declared = f"{table.location.path}:{table.location.line}"
+            yield (
+                SourceUse(
+                    *("", table.full_name, watermark, origin, "/".join(path), table.stored is not None, table.format),
+                    options=_options_of(table),
+                    declared=declared,
+                ),
+                table,
+            )
+
+
+def _options_of(table: SourceTable) -> Mapping[str, str]:
+    is_known = table.format in FORMATS and table.format != PYTHON
+    shown = {name.lower(): str(value) for name, value in sorted(table.options.items())}
+    return {
+        name: value
+        for name, value in shown.items()
+        if (name in _KEPT_OPTIONS if is_known else not _CREDENTIAL.search(name))
+    }

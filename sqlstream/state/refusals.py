@@ -10,7 +10,7 @@ from sqlstream.location import Location, Place
 from sqlstream.project.wording import quoted_list
 from sqlstream.state.changes import Change, sources_text
 from sqlstream.state.judgement import UNSAFE, Judgement
-from sqlstream.state.ledger import InputIds, QueryIdentity, SourceUse
+from sqlstream.state.ledger import InputIds, QueryIdentity
 from sqlstream.state.output_columns import ColumnChange
 
 PlaceOf = Callable[[str | None, int | None], Place]
@@ -64,10 +64,13 @@ def replaced_inputs(before: InputIds, after: InputIds) -> list[ReplacedInput]:
 
 @dataclass(frozen=True)
 class StartRefusal:
-    """Why a query cannot start: `findings`, and `state_change`, which may concern other queries too."""
+    """Why a query cannot start: `findings`, and `state_change`, which may concern other queries too. `reads` says what
+    the query would read again or never.
+    """
 
     findings: tuple[Finding, ...] = ()
     state_change: StateChange | None = None
+    reads: tuple[str, ...] = ()
 
 
 def refresh_command(*models: str) -> str:
@@ -247,31 +250,6 @@ def sources_reordered(identity: QueryIdentity, ledger_path: str, old: QueryIdent
         f"since {ledger_path} was written; a checkpoint from Spark before 4.3 identifies sources only by their "
         "order",
         f"{refresh_text(identity.model)}; or restore the old order of the sources",
-        place,
-    )
-
-
-def source_moved(
-    identity: QueryIdentity, ledger_path: str, before: SourceUse, after: SourceUse, place: Place
-) -> Finding:
-    """Returns the refusal of a source at a new path, where Spark does not find the files of the last batch, and of a
-    stored output whose query has started over.
-    """
-    if after.stored:
-        return _finding(
-            "source-change",
-            f"the checkpoint of `{identity.model}` has read an earlier output of `{after.table}`",
-            f"`{after.table}` has started over: its output was {before.path} when {ledger_path} was written; it is now "
-            f"{after.path}, which contains its rows again",
-            refresh_text(identity.model),
-            place,
-        )
-    return _finding(
-        "source-change",
-        f"the checkpoint of `{identity.model}` has read `{after.table}` from another path",
-        f"its path changed from {before.path} to {after.path} since {ledger_path} was written; Spark looks for "
-        "the files of the last batch, but they are not there",
-        f"{refresh_text(identity.model)}; or use a pattern that matches both paths, for example {{old,new}}",
         place,
     )
 

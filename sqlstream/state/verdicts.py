@@ -40,7 +40,7 @@ class QueryVerdict:
     `columns` are changes of the output columns, `frozen` the settings that its checkpoint fixes at another value, and
     `sql` the SQL of each changed model before and after. `batches` counts the committed batches of `version`.
     `differences` are those of the columns that it writes, and `breaks` what they, or a new start, break downstream.
-    `is_parallel`: it runs beside its current version.
+    `is_parallel`: it runs beside its current version. `reads` says what it reads again or never.
     """
 
     model: str
@@ -58,6 +58,7 @@ class QueryVerdict:
     differences: tuple[ColumnDifference, ...] = ()
     breaks: tuple[Break, ...] = ()
     is_parallel: bool = False
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

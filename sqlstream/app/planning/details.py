@@ -65,6 +65,7 @@ def describe(
         tuple(_shared(compiled, model, changes)),
         differences,
         is_parallel=is_parallel,
+        reads=plan.reads,
     )
 
 

@@ -7,6 +7,7 @@ from sqlstream.app.planning.beside import ParallelQueries
 from sqlstream.app.planning.details import describe
 from sqlstream.app.planning.identity import identity_without_spark
 from sqlstream.app.planning.local_files import files_of
+from sqlstream.app.planning.read_so_far import read_so_far
 from sqlstream.app.planning.sql_judge import sql_judge
 from sqlstream.app.planning.stored_tables import with_stored_tables
 from sqlstream.compiler.compiled import CompiledModel
@@ -38,5 +39,6 @@ def plan_without_spark(loaded: Loaded, storage: str, model: CompiledModel, paral
         restartable=unrestartable(compiled, model) is None,
         place_of=lambda name, offset: compiled.locate_in(name or model.name, offset),
         judge_by_sql=sql_judge(compiled, model),
+        read_so_far=read_so_far(files_of, root, state, identity),
     )
     return describe(compiled, model, identity, state, plan, has_spark=False, is_parallel=is_parallel)

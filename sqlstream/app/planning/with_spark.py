@@ -9,6 +9,7 @@ from sqlstream.app.planning.beside import ParallelQueries
 from sqlstream.app.planning.breaks import stored_differences, with_breaks
 from sqlstream.app.planning.checking import spark_for_check
 from sqlstream.app.planning.details import describe, removed_queries
+from sqlstream.app.planning.read_so_far import read_so_far
 from sqlstream.app.planning.sql_judge import sql_judge
 from sqlstream.app.request import EVERYTHING, PlanRequest
 from sqlstream.app.running.local_files import header_findings
@@ -22,9 +23,10 @@ from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.running.prepare import prepare_query
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.storage import storage_for, storage_problems
-from sqlstream.state.checkpoints import ReadableFiles, read_checkpoint
+from sqlstream.state.checkpoints import read_checkpoint
 from sqlstream.state.layout import query_root
 from sqlstream.state.plan import StartOptions, plan_query
+from sqlstream.state.progress.positions import DatedFiles
 from sqlstream.state.restarts import unrestartable
 from sqlstream.state.verdicts import ProjectPlan, QueryVerdict, Verdict
 
@@ -48,7 +50,7 @@ class _Planner:
         self._outputs = StoredOutputs(loaded, runtime.session, secrets, {})
         self._parallel = ParallelQueries(loaded.compiled, parallel, self.files_of, storage_base(loaded))
 
-    def files_of(self, path: str) -> tuple[ReadableFiles, str]:
+    def files_of(self, path: str) -> tuple[DatedFiles, str]:
         """Returns the files at a path or URI, and the path in the form that they accept."""
         return storage_for(path, self._runtime.session)
 
@@ -83,6 +85,7 @@ class _Planner:
                 find_signature=query.signature_in,
                 judge_by_sql=sql_judge(loaded.compiled, model),
                 find_ids=lambda: query.input_ids,
+                read_so_far=read_so_far(self.files_of, root, state, query.identity),
             )
             found = loaded.compiled, model, query.identity, state, plan
             return describe(*found, has_spark=True, is_parallel=is_parallel)

@@ -17,8 +17,9 @@ from sqlstream.spark.storage.checkpoints import archive_start, remove_finished, 
 from sqlstream.spark.storage.held_lock import LockLostError
 from sqlstream.state.checkpoints import last_commit
 from sqlstream.state.layout import completion_path, ledger_path
-from sqlstream.state.ledger import HistoryEntry, InputIds, Ledger, PendingLedger
+from sqlstream.state.ledger import HistoryEntry, InputIds, Ledger, PendingLedger, SourceUse
 from sqlstream.state.plan import Action
+from sqlstream.state.readers import place_of, topics_of
 from sqlstream.state.runs.events import Notice, QueryResult, RunEvent
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.versions.completion import completion_text
@@ -135,6 +136,7 @@ def _ledger(ready: CheckedQuery, checks: CheckContext) -> Ledger:
         written={name: model.file.text for name, model in _models(ready)},
         history=_history(ready, checks, now),
         input_ids=known_ids(ready),
+        former=_former(ready),
     )
 
 
@@ -143,6 +145,16 @@ def known_ids(ready: CheckedQuery) -> InputIds:
     found, old = ready.query.input_ids, ready.state.ledger
     before = old.input_ids if old is not None and ready.plan.action is Action.RESUME else {}
     return {table: {**before.get(table, {}), **found.get(table, {})} for table in (*before, *found)}
+
+
+def _former(ready: CheckedQuery) -> tuple[SourceUse, ...]:
+    """Returns the readers that the query had before, those that now read another place included."""
+    old = ready.state.ledger
+    if old is None or ready.plan.action is not Action.RESUME:
+        return ()
+    now = {(use.name, place_of(use), *topics_of(use)) for use in ready.query.identity.sources}
+    left = (use for use in old.identity.sources if (use.name, place_of(use), *topics_of(use)) not in now)
+    return (*old.former, *(use for use in left if use not in old.former))
 
 
 def _models(ready: CheckedQuery) -> Iterator[tuple[str, CompiledModel]]:

@@ -196,6 +196,8 @@ def _notify_unusual(ready: CheckedQuery, parallel: Sequence[str], notify: Callab
         safe = not plan.accepted and plan.judgement.keeps_state
         why = f"; {resume_reason(plan.judgement)}" if safe else ""
         notify(Notice(f"{model.name}: {how} {'; '.join(plan.changes)}{why}"))
+    for text in plan.reads:
+        notify(Notice(f"{model.name}: {text}"))
     if plan.new_columns:
         notify(Notice(f"{model.name}: writes different columns from now on: {'; '.join(plan.new_columns)}"))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.planning.beside import ParallelQueries
+from sqlstream.app.planning.read_so_far import read_so_far
 from sqlstream.app.planning.sql_judge import sql_judge
 from sqlstream.app.request import RunRequest
 from sqlstream.app.running.local_files import header_findings
@@ -315,6 +316,7 @@ def _check(checks: CheckContext, model: CompiledModel) -> _Checked:
         find_signature=query.signature_in,
         judge_by_sql=sql_judge(compiled, model),
         find_ids=lambda: query.input_ids,
+        read_so_far=read_so_far(checks.storage_of, root, state, query.identity),
     )
     if isinstance(plan, StartRefusal):
         return plan

@@ -129,6 +129,9 @@ class TableDocument(Document):
         description="For a static table of a format jdbc: read it in each batch (default), or once in a run.",
     )
     mask: Names = Field((), description="Columns whose values `sqlstream test --record` replaces.")
+    previous_name: Name | None = Field(
+        None, description="The table's former name; after a rename queries continue where they stopped reading it."
+    )
     freshness: FreshnessDocument | None = Field(None, description=FRESHNESS)
     loaded_at_field: Text | None = Field(None, description=LOADED_AT)
     config: SourceConfigDocument | None = Field(None, description=_SOURCE_CONFIG)
@@ -152,6 +155,9 @@ class SourceDocument(Document):
     config: SourceConfigDocument | None = Field(None, description=_SOURCE_CONFIG)
     tags: Names = Field((), description=_TAGS)
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)
+    previous_name: Name | None = Field(
+        None, description="The source's former name; after a rename queries continue where they stopped reading it."
+    )
     tables: tuple[TableDocument, ...] = Field((), description="The tables.")
 
 

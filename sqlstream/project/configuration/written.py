@@ -9,7 +9,7 @@ from sqlstream.project.configuration.validate import Path
 from sqlstream.project.values import ConfigPatch, Schema
 from sqlstream.project.yaml import YamlMapping, entries_at, plain
 
-DESCRIBING = ("name", "description", "tags", "meta")
+DESCRIBING = ("name", "previous_name", "description", "tags", "meta")
 """Keys that do not change how a source or sink is read or written. dbt ignores changes of them, too."""
 
 _INHERITED = ("format", "options", "freshness", "loaded_at_field", "config")

@@ -64,7 +64,7 @@ def chosen_files(stored: Sequence[StoredFile], choice: FileChoice) -> list[Store
     visible = [file for file in stored if not any(map(is_hidden, file.name.split("/")))]
     if not choice.is_recursive and not any("=" in file.name.rpartition("/")[0] for file in visible):
         visible = [file for file in visible if "/" not in file.name]
-    return [file for file in visible if choice.pattern is None or fnmatchcase(_base(file.name), choice.pattern)]
+    return [file for file in visible if choice.pattern is None or fnmatchcase(file_name(file.name), choice.pattern)]
 
 
 def is_hidden(name: str) -> bool:
@@ -87,7 +87,7 @@ def unread_files(found: Iterable[StoredFile], read: Mapping[str, int], choice: F
 
 
 def _key(path: str, choice: FileChoice) -> str:
-    return _base(path) if choice.by_name else path
+    return file_name(path) if choice.by_name else path
 
 
 def local_path(uri: str) -> str | None:
@@ -96,5 +96,6 @@ def local_path(uri: str) -> str | None:
     return unquote(uri[local.end() :]) if local else None
 
 
-def _base(path: str) -> str:
+def file_name(path: str) -> str:
+    """Returns the name of a file."""
     return path.rpartition("/")[2]

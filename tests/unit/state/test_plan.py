@@ -318,10 +318,7 @@ def test_a_changed_python_function_is_named() -> None:
             replace(STATEFUL, sources=(SourceUse("shop__orders", "shop.orders", "ts 10 minutes"),)),
             ("the sources changed from shop.orders to shop.orders (watermark ts 10 minutes)",),
         ),
-        (
-            replace(STATEFUL, sources=(replace(ORDERS, path="in/new"),)),
-            ("the sources changed from shop.orders to shop.orders (path in/new)",),
-        ),
+        (replace(STATEFUL, sources=(replace(ORDERS, path="/in/new"),)), ()),  # of an early ledger the path is unknown
         (replace(STATEFUL, sources=()), ("the sources changed from shop.orders to none",)),
         (replace(STATEFUL, settings={ZONE: "Europe/Berlin"}), ("the time zone changed from UTC to Europe/Berlin",)),
         (replace(STATEFUL, settings={ZONE: "UTC", "spark.sql.shuffle.partitions": "9"}), ()),
@@ -401,7 +398,9 @@ def test_a_stored_output_that_has_started_over_is_refused(before: str, after: st
 def test_a_model_that_becomes_stored_is_refused() -> None:
     """A query that has computed a model is refused if it would read its stored output from the start, and the reverse."""
     computed = STATELESS
-    stored = replace(STATELESS, models={"per_hour": "..."}, sources=(replace(ORDERS, table="clean", stored=True),))
+    stored = replace(
+        STATELESS, models={"per_hour": "..."}, sources=(replace(ORDERS, name="clean", table="clean", stored=True),)
+    )
     for old, new in ((computed, stored), (stored, computed)):
         state = replace(USED, ledger=ledger_of(old))
         assert refusal(new, state).code == "source-change"

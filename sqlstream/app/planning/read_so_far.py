@@ -1,0 +1,65 @@
+"""What the checkpoint of a changed query and the files of its sources show of what it has read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import chain
+
+from sqlstream.app.state.source_files import files_at
+from sqlstream.state.ledger import QueryIdentity, SourceUse
+from sqlstream.state.output_files import StoredFile
+from sqlstream.state.plan import CheckpointState
+from sqlstream.state.progress.positions import DatedFilesOf, read_position
+from sqlstream.state.progress.source_files import file_choice
+from sqlstream.state.readers import place_of, respelled
+from sqlstream.state.reading import ReadSoFar, has_other_reads, moved_readers
+
+_BRACES = re.compile(r"\{([^{}]*)\}")
+"""Alternatives in a pattern of Hadoop."""
+
+
+def read_so_far(
+    files_of: DatedFilesOf, root: str, state: CheckpointState, identity: QueryIdentity
+) -> dict[str, ReadSoFar]:
+    """Returns what each reader of the ledger has read, by its name; nothing if `identity` reads the same as the ledger.
+    `root` is the folder of the query. Raises: OSError, Spark's errors.
+    """
+    if state.ledger is None or not state.is_used:
+        return {}
+    old = respelled(state.ledger.identity, identity)
+    if not has_other_reads(old, identity):
+        return {}
+    position = read_position(files_of, root, state.version)
+    if position.problem is not None:
+        return {}
+    moved = {before.name: (before, now) for before, now in moved_readers(old, identity)}
+    found = {}
+    for source in position.sources:
+        if source.use is not None:
+            pair = moved.get(source.use.name)
+            files = map(_files, pair) if pair is not None else (None, None)
+            found[source.use.name] = ReadSoFar(source.offset, source.read, *files)
+    return found
+
+
+def _files(use: SourceUse) -> tuple[StoredFile, ...] | None:
+    """Returns the files that a reader finds, None if Python cannot list them as Spark does."""
+    path, choice = place_of(use), file_choice(use.options)
+    if path is None or not path.startswith("/") or choice is None:
+        return None
+    try:
+        found = [files_at(each, choice) for each in _alternatives(path)]
+    except OSError:
+        return None
+    return tuple(chain.from_iterable(each or () for each in found))
+
+
+def _alternatives(path: str) -> Iterator[str]:
+    """Yields the patterns without braces that match the same as `path`."""
+    braces = _BRACES.search(path)
+    if braces is None:
+        yield path
+        return
+    for part in braces.group(1).split(","):
+        yield from _alternatives(path[: braces.start()] + part + path[braces.end() :])
