@@ -177,7 +177,7 @@ CODES: dict[str, str] = {
     "output-columns": "The output of a query cannot hold its new columns together with the existing rows.",
     "output-not-empty": "The output of a query contains batches of another checkpoint.",
     "sink-change": "A query would write to another sink than its checkpoint did so far.",
-    "source-change": "A query would read a source from another place than its checkpoint did so far.",
+    "source-change": "A changed query would read rows of its sources again, or never.",
     "source-replaced": "A topic or table that a query has read was deleted and created again.",
     "stored-missing": "A query reads the stored output of a model that has not written any.",
     "torn-checkpoint": "A file of a checkpoint or output is incomplete or missing.",

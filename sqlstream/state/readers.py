@@ -39,6 +39,9 @@ _KEPT_OPTIONS = {
 }
 """The options of known formats that decide which rows a stream reads. The others can contain passwords."""
 
+_IGNORED = re.compile(r"\bignore(?:Missing|Corrupt)Files [^,]*(?:, )?", re.IGNORECASE)
+"""Options without effect on the rows of an input, which an earlier sqlstream has written into `contents`."""
+
 _CREDENTIAL = re.compile("password|secret|token|credential")
 """In the names of options of unknown formats that the ledger must not keep."""
 
@@ -123,17 +126,20 @@ def _is_same_input(before: SourceUse, now: SourceUse) -> bool:
 
 
 def respelled(old: QueryIdentity, new: QueryIdentity) -> QueryIdentity:
-    """Returns `old` with its paths in the words of `new` where these mean the same place: relative, absolute, a URI."""
+    """Returns `old` with its paths in the words of `new` where these mean the same place: relative, absolute, a URI. Its
+    inputs lack options that are known to be without effect now.
+    """
     now = {before.name: use for before, use in continuing(old, new)}
     sources = tuple(
         replace(use, path=now[use.name].path) if use.name in now and is_same_place(use, now[use.name]) else use
         for use in old.sources
     )
-    contents, paths = dict(old.contents), dict(old.static_paths)
+    contents = {name: _IGNORED.sub("", text).rstrip(", ") for name, text in old.contents.items()}
+    paths = dict(old.static_paths)
     for name in old.static_paths.keys() & old.contents.keys() & new.static_paths.keys():
-        (before, was), (now, is_) = old.static_paths[name], new.static_paths[name]
-        if was == is_:
-            contents[name], paths[name] = contents[name].replace(before, now, 1), (now, is_)
+        (then, place), (written, present) = old.static_paths[name], new.static_paths[name]
+        if place == present:
+            contents[name], paths[name] = contents[name].replace(then, written, 1), (written, present)
     return replace(old, sources=sources, contents=contents, static_paths=paths)
 
 

@@ -1,4 +1,4 @@
-"""Writes the change matrix in docs/state.md from tests/spark/changes/edits.py.
+"""Writes the change matrix in docs/state.md from tests/spark/changes/edits.py and read_edits.py.
 
     .venv/bin/python tests/tools/make_changes.py
 
@@ -14,9 +14,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "tests" / "spark" / "changes"))
 
+from edits import Edit  # noqa: E402
 from matrix import MATRIX  # noqa: E402
+from read_edits import READ_EDITS, ReadEdit  # noqa: E402
 
 from sqlstream.state.signature.harmless import GROUPS  # noqa: E402
+
+EDITS: tuple[Edit | ReadEdit, ...] = (*MATRIX, *READ_EDITS)
 
 PAGE = ROOT / "docs" / "state.md"
 HARMLESS = re.compile(r"(?s)(?<=<!-- harmless -->\n).*?(?=<!-- end of harmless -->)")
@@ -25,7 +29,7 @@ TABLE = re.compile(r"(?s)(?<=<!-- matrix -->\n).*?(?=<!-- end of matrix -->)")
 
 def table() -> str:
     """Returns the matrix as a table of Markdown."""
-    rows = [f"| {edit.kind} | {edit.text.replace('|', chr(92) + '|')} | {edit.expected} |" for edit in MATRIX]
+    rows = [f"| {edit.kind} | {edit.text.replace('|', chr(92) + '|')} | {edit.expected} |" for edit in EDITS]
     return "\n".join(["", "| kind | edit | verdict |", "| --- | --- | --- |", *rows, "", ""])
 
 

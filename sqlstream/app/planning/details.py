@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sqlstream.app.loading.load import Loaded
+from sqlstream.app.planning.read_so_far import static_files
 from sqlstream.app.state.source_files import files_at
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.project.files.paths import plain_path
@@ -13,7 +14,7 @@ from sqlstream.report.numbers import bytes_text, plural
 from sqlstream.state.changes import Change, describe_changes
 from sqlstream.state.checkpoints import FilesOf
 from sqlstream.state.downstream.columns import ColumnDifference, identity_differences
-from sqlstream.state.ledger import QueryIdentity
+from sqlstream.state.ledger import Ledger, QueryIdentity
 from sqlstream.state.output_columns import column_changes
 from sqlstream.state.plan import CheckpointState, QueryPlan
 from sqlstream.state.progress.source_files import FileChoice
@@ -24,6 +25,7 @@ from sqlstream.state.repartition.refusals import has_rocksdb
 from sqlstream.state.settings import FROZEN_SETTINGS
 from sqlstream.state.verdicts import QueryVerdict, Verdict, verdict_of
 
+_KEEPS_STATE = (Verdict.UNCHANGED, Verdict.RESUME, Verdict.UNDECIDED)
 _STARTS_OVER = (Verdict.NEW, Verdict.REFUSE, Verdict.REBUILD, Verdict.UNKNOWN)
 
 
@@ -65,8 +67,20 @@ def describe(
         tuple(_shared(compiled, model, changes)),
         differences,
         is_parallel=is_parallel,
-        reads=plan.reads,
+        reads=(*plan.reads, *(_changed_files(compiled, model, state.ledger) if verdict in _KEEPS_STATE else ())),
     )
+
+
+def _changed_files(compiled: CompiledProject, model: CompiledModel, ledger: Ledger | None) -> Iterator[str]:
+    """Yields the static tables whose files are not those with which the version of a query with state began."""
+    if ledger is None or not ledger.identity.stateful or not ledger.static_files:
+        return
+    now = static_files(compiled, model)
+    for name, before in ledger.static_files.items():
+        if name in now and now[name] != before:
+            then, there = (f"{plural(each.files, 'file')}, {bytes_text(each.bytes)}" for each in (before, now[name]))
+            since = f"since version {ledger.version} began ({then}; now {there})"
+            yield f"the files of the static table `{name}` have changed {since}; what is in the state stays as it is"
 
 
 def _columns(old: QueryIdentity, new: QueryIdentity, differences: Sequence[ColumnDifference]) -> Iterator[str]:

@@ -1,4 +1,6 @@
-"""What the checkpoint of a changed query and the files of its sources show of what it has read."""
+"""What the checkpoint of a changed query and the files of its sources show of what it has read, and the files of its
+static tables.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,14 @@ from collections.abc import Iterator
 from itertools import chain
 
 from sqlstream.app.state.source_files import files_at
-from sqlstream.state.ledger import QueryIdentity, SourceUse
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.project.files.paths import plain_path
+from sqlstream.project.formats.formats import format_of
+from sqlstream.state.ledger import FileSummary, QueryIdentity, SourceUse
 from sqlstream.state.output_files import StoredFile
 from sqlstream.state.plan import CheckpointState
 from sqlstream.state.progress.positions import DatedFilesOf, read_position
-from sqlstream.state.progress.source_files import file_choice
+from sqlstream.state.progress.source_files import FileChoice, file_choice
 from sqlstream.state.readers import place_of, respelled
 from sqlstream.state.reading import ReadSoFar, has_other_reads, moved_readers
 
@@ -43,10 +48,27 @@ def read_so_far(
     return found
 
 
+def static_files(compiled: CompiledProject, model: CompiledModel) -> dict[str, FileSummary]:
+    """Returns the files of each static table that the query of `model` reads from a local disk, by its full name."""
+    found = {}
+    for table in compiled.tables_of(model.unique_id):
+        path = plain_path(str(compiled.project.root), table.path or "")
+        if table.mode == "stream" or table.path is None or not format_of(table.format).is_file:
+            continue
+        files = _files_at(path, file_choice(table.options))
+        if files is not None:
+            newest = max((file.modified for file in files), default=0)
+            found[table.full_name] = FileSummary(len(files), sum(file.size for file in files), newest)
+    return found
+
+
 def _files(use: SourceUse) -> tuple[StoredFile, ...] | None:
     """Returns the files that a reader finds, None if Python cannot list them as Spark does."""
-    path, choice = place_of(use), file_choice(use.options)
-    if path is None or not path.startswith("/") or choice is None:
+    return _files_at(place_of(use) or "", file_choice(use.options))
+
+
+def _files_at(path: str, choice: FileChoice | None) -> tuple[StoredFile, ...] | None:
+    if not path.startswith("/") or choice is None:
         return None
     try:
         found = [files_at(each, choice) for each in _alternatives(path)]

@@ -4,11 +4,12 @@ marks of complete outputs of batch models.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from sqlstream.app.planning.read_so_far import static_files
 from sqlstream.app.running.ready import CheckContext, CheckedQuery
 from sqlstream.app.running.versions import record_version
 from sqlstream.compiler.compiled import CompiledModel
@@ -17,7 +18,7 @@ from sqlstream.spark.storage.checkpoints import archive_start, remove_finished, 
 from sqlstream.spark.storage.held_lock import LockLostError
 from sqlstream.state.checkpoints import last_commit
 from sqlstream.state.layout import completion_path, ledger_path
-from sqlstream.state.ledger import HistoryEntry, InputIds, Ledger, PendingLedger, SourceUse
+from sqlstream.state.ledger import FileSummary, HistoryEntry, InputIds, Ledger, PendingLedger, SourceUse
 from sqlstream.state.plan import Action
 from sqlstream.state.readers import place_of, topics_of
 from sqlstream.state.runs.events import Notice, QueryResult, RunEvent
@@ -137,6 +138,7 @@ def _ledger(ready: CheckedQuery, checks: CheckContext) -> Ledger:
         history=_history(ready, checks, now),
         input_ids=known_ids(ready),
         former=_former(ready),
+        static_files=_static_files(ready),
     )
 
 
@@ -145,6 +147,13 @@ def known_ids(ready: CheckedQuery) -> InputIds:
     found, old = ready.query.input_ids, ready.state.ledger
     before = old.input_ids if old is not None and ready.plan.action is Action.RESUME else {}
     return {table: {**before.get(table, {}), **found.get(table, {})} for table in (*before, *found)}
+
+
+def _static_files(ready: CheckedQuery) -> Mapping[str, FileSummary]:
+    """Returns the files of the static tables of a query with state, of each when the query first read it."""
+    query, old = ready.query, ready.state.ledger
+    found = static_files(query.compiled, query.model) if query.identity.stateful else {}
+    return found | dict(old.static_files) if old is not None and ready.plan.action is Action.RESUME else found
 
 
 def _former(ready: CheckedQuery) -> tuple[SourceUse, ...]:

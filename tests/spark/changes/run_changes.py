@@ -24,6 +24,8 @@ from filters import random_filters
 from generator import random_edit
 from matrix import MATRIX, SETTINGS, settings_text
 from outcomes import Outcomes, described
+from read_edits import READ_EDITS, ReadEdit
+from read_worlds import judge_reads
 from worlds import Judged, judge
 
 AT_ONCE = 30
@@ -34,12 +36,15 @@ PLANNED, PLANNED_SEED = 300, 4096
 
 @dataclass(frozen=True)
 class Part:
-    """Edits to judge together. `kind` is `matrix` or `random`, or `plans`: compare the plans with and without Spark."""
+    """Edits to judge together. `kind` is `matrix` or `random`, or `plans`: compare the plans with and without Spark.
+    `reads` are the edits of what queries read.
+    """
 
     kind: str
     name: str
     edits: tuple[Edit, ...]
     group: str = "queries"
+    reads: tuple[ReadEdit, ...] = ()
 
 
 def main() -> int:
@@ -47,7 +52,7 @@ def main() -> int:
     arguments = _arguments()
     parts = list(_parts(arguments))
     outcomes, began = Outcomes(), time.monotonic()
-    print(f"{sum(len(part.edits) for part in parts)} edits in {len(parts)} parts", flush=True)
+    print(f"{sum(len(part.edits) + len(part.reads) for part in parts)} edits in {len(parts)} parts", flush=True)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(arguments.processes, context, max_tasks_per_child=1) as pool:
         waiting = {pool.submit(_work, part): part for part in parts}
@@ -55,7 +60,8 @@ def main() -> int:
             part, (judged, problems, seconds) = waiting[future], future.result()
             found = outcomes.add(part.kind, judged, problems)
             print(
-                f"[{number}/{len(parts)}] {part.name}: {len(part.edits)} edits in {seconds:.0f} s: {found}", flush=True
+                f"[{number}/{len(parts)}] {part.name}: {len(part.edits) + len(part.reads)} edits in {seconds:.0f} s: {found}",
+                flush=True,
             )
     print(outcomes.summary())
     print(f"{time.monotonic() - began:.0f} s")
@@ -80,6 +86,9 @@ def _parts(arguments: argparse.Namespace) -> Iterator[Part]:
     for group in SETTINGS:
         chosen = [edit for edit in MATRIX if edit.group == group and edit.name in (arguments.only or [edit.name])]
         yield from _chunks("matrix", f"matrix, {group}", chosen, group)
+    reads = tuple(edit for edit in READ_EDITS if edit.name in (arguments.only or [edit.name]))
+    if reads:
+        yield Part("matrix", "matrix, sources", (), reads=reads)
     if not arguments.only:
         random = Random(PLANNED_SEED)
         planned = tuple(random_edit(random, number) for number in range(PLANNED))
@@ -102,7 +111,9 @@ def _work(part: Part) -> tuple[list[Judged], list[str], float]:
     problems: list[str] = []
     with tempfile.TemporaryDirectory(prefix="changes-") as folder:
         try:
-            if part.kind == "plans":
+            if part.reads:
+                judged = judge_reads(part.reads, Path(folder))
+            elif part.kind == "plans":
                 problems = contradictions(part.edits, planned_twice(part.edits, Path(folder)))
             else:
                 before, after = map(settings_text, SETTINGS[part.group])

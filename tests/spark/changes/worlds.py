@@ -10,6 +10,7 @@ from pathlib import Path
 
 from conftest import ProjectFolder
 from edits import ASK, Edit
+from read_edits import ReadEdit
 from world_rows import ORDERS, PHASES, REFUNDS
 from world_sinks import PROBE, make_folders, rows_of, sinks_text
 
@@ -28,7 +29,7 @@ class Judged:
     whether its results were those of the changed query from the start.
     """
 
-    edit: Edit
+    edit: Edit | ReadEdit
     refusal: str | None
     error: str | None
     agrees: bool

@@ -1,0 +1,29 @@
+"""Real Spark judges each edit of what a query reads: no row may be missing in the output, or be there too often."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from outcomes import described
+from read_edits import READ_EDITS, ReadEdit
+from read_worlds import judge_reads
+
+SHORT = frozenset(
+    {"renamed", "renamed_told", "moved_pattern", "restored", "absolute", "into_subfolder", "counted_moved"}
+)
+"""The edits of `make check`."""
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        pytest.param([edit for edit in READ_EDITS if edit.name in SHORT], id="short"),
+        pytest.param(READ_EDITS, id="all", marks=pytest.mark.slow),
+    ],
+)
+def test_rows_are_read_once_or_the_edit_is_refused(edits: list[ReadEdit], tmp_path: Path) -> None:
+    """`run` resumes exactly where each row is in the output as often as if the changed query had read all files."""
+    found = judge_reads(edits, tmp_path)
+
+    assert [described(each) for each in found if not each.is_expected] == []
