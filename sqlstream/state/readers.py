@@ -126,8 +126,8 @@ def _is_same_input(before: SourceUse, now: SourceUse) -> bool:
 
 
 def respelled(old: QueryIdentity, new: QueryIdentity) -> QueryIdentity:
-    """Returns `old` with its paths in the words of `new` where these mean the same place: relative, absolute, a URI; and
-    its inputs without options that are known to have no effect now.
+    """Returns `old` with its paths in the words of `new` where these mean the same place: relative, absolute, a URI.
+    Its inputs lack the options that are known to have no effect.
     """
     now = {before.name: use for before, use in continuing(old, new)}
     sources = tuple(
