@@ -14,6 +14,7 @@ CODES: dict[str, str] = {
     "yaml-syntax": "A YAML file cannot be parsed.",
     "yaml-duplicate-key": "A YAML mapping has the same key twice.",
     "yaml-too-large": "The aliases or the nesting of a YAML file expand too far.",
+    "yaml-boolean": "YAML reads a word such as NO as true or false.",
     "unknown-key": "A key is not allowed here.",
     "missing-key": "A required key is missing.",
     "invalid-value": "A value is not valid for its key.",
@@ -235,6 +236,7 @@ ADVICE = frozenset(
         "unused-sink",
         "unused-source",
         "unwritten-model",
+        "yaml-boolean",
     }
 )
 """The codes of findings that can be warnings. A project may lower these warnings, but not errors with these codes."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
+import click
+
 from sqlstream.errors import Finding, FindingsError, UsageError
+from sqlstream.project.configuration.validate import boolean_words
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import parse_yaml, plain
 
@@ -16,7 +19,7 @@ _NEARLY = re.compile(r"\s*\{?\s*([^\W\d][\w.-]*)\s*[:=]\s*([^\s,:={}\[\]][^,:={}
 
 
 def read_variables(text: str | None) -> dict[str, object]:
-    """Returns the variables that a YAML mapping of names to values sets.
+    """Returns the variables that a YAML mapping of names to values sets. Warns about words that are read as booleans.
 
     Raises: UsageError for any other text, and for keys that are not names. The common case is `a:3`, which YAML reads
     as one key without a value.
@@ -24,11 +27,14 @@ def read_variables(text: str | None) -> dict[str, object]:
     if not text:
         return {}
     try:
-        found = plain(parse_yaml(text, "--vars"))
+        node = parse_yaml(text, "--vars")
     except FindingsError as error:
         problem = f"{quoted(text)} is not a YAML mapping{_detail(error.findings[0])}"
         raise _refused(problem, text) from error
+    found = plain(node)
     variables = dict(found) if isinstance(found, dict) else {}
+    for warning in boolean_words(node, ()):
+        click.echo(f"--vars: warning: {warning.message}; {warning.fix}", err=True)
     for name, value in variables.items():
         if ":" in name and value is None:
             raise _refused(f"{quoted(name)} has no space after the colon", text)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 
+from sqlstream.project.yaml.writing import flow_text
 from sqlstream.report.numbers import plural
 from sqlstream.report.rows import json_text
 from sqlstream.state.results.source_columns import InferredColumn, SourceColumns
@@ -75,4 +75,4 @@ def _column(column: InferredColumn, *, typed: bool) -> list[str]:
 def _scalar(text: str) -> str:
     if PLAIN.fullmatch(text) and text.lower() not in WORDS:
         return text
-    return json.dumps(text, ensure_ascii=False)
+    return flow_text(text)

@@ -209,7 +209,8 @@ class Equivalence:
     def _compared(self, expected: Sequence[Row], found: Sequence[Row]) -> RowDifference:
         frame, test = self.prepared.frame, self.prepared.case.test
         comparison = RowComparison(types_of(frame.dtypes), Decimal(repr(test.expect.document.tolerance)))
-        return RowDifference(None, tuple(frame.columns), comparison.compare(expected, found), test.location)
+        rows = comparison.compare(expected, found)
+        return RowDifference(None, tuple(frame.columns), rows, test.location, comparison.types)
 
     def _differ(self, expected: Sequence[Row], found: Sequence[Row]) -> bool:
         return any(row.kind is not RowKind.SAME for row in self._compared(expected, found).rows)

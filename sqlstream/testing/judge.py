@@ -132,13 +132,13 @@ def _row_differences(
     if expected.final is not None and stated.rows is not None:
         rows = comparison.compare(expected.final, observed.final)
         if any(row.kind is not RowKind.SAME for row in rows):
-            yield RowDifference(None, names, rows, stated.rows.location)
+            yield RowDifference(None, names, rows, stated.rows.location, comparison.types)
     if expected.batches is None or stated.batches is None:
         return
     for number, (wanted, actual) in enumerate(zip(expected.batches, observed.batches, strict=True)):
         rows = comparison.compare(wanted, actual)
         if any(row.kind is not RowKind.SAME for row in rows):
-            yield RowDifference(number + 1, names, rows, stated.batches[number].location)
+            yield RowDifference(number + 1, names, rows, stated.batches[number].location, comparison.types)
 
 
 def _notes(observed: Observed) -> dict[str, str]:

@@ -173,7 +173,8 @@ def _rebuilt(data_type: DataType, leaf: Callable[[DataType], DataType], key: Dat
 
 
 def _text(values: Sequence[Json]) -> str:
-    return json.dumps(dict(enumerate(values)), ensure_ascii=True)
+    """Returns a row as JSON, without nulls: a null in JSON would be a value of a variant."""
+    return json.dumps({at: value for at, value in enumerate(values) if value is not None}, ensure_ascii=True)
 
 
 def _sql_problem(rows: Rows, error: Exception) -> Finding:

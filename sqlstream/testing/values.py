@@ -1,4 +1,5 @@
-"""Converts values of fixtures to JSON that Spark casts to the declared types, and reports values that do not fit.
+"""Converts values of fixtures to JSON that Spark casts to the declared types, reports values that do not fit, and
+converts rows back to values that a fixture reads as the same rows (`written_value`).
 
 Scalars keep their text from the file, and Spark casts it: `01234` is a number only if its type is one, and `no` is a
 boolean only if its type is one. Values that are refused here, without Java, are those that Spark would also refuse or
@@ -142,6 +143,54 @@ class ValueReader:
         shown = quoted(node.text) if isinstance(node, YamlScalar) else given(plain(node))
         what = f"{shown} does not fit {quoted(name)}, whose type is {wanted}"
         self.findings.append(Finding("unit-test-value", what, why, fix, node.location))
+
+
+class UnwritableError(ValueError):
+    """A value that a fixture cannot contain; the message is a part of a sentence."""
+
+
+def written_value(value: object, type_: DataType) -> object:
+    """Returns the value of a fixture that is read as `value`, which is JSON with `Decimal` for numbers with a point.
+
+    Raises: UnwritableError.
+    """
+    if value is None or isinstance(type_, Unknown):
+        return value
+    if isinstance(type_, Array) and isinstance(value, list):
+        return [written_value(item, type_.element) for item in value]
+    if isinstance(type_, Map) and isinstance(value, dict):
+        return {_written_key(key, type_.key): written_value(item, type_.value) for key, item in value.items()}
+    if isinstance(type_, Struct) and isinstance(value, dict):
+        types = {field.name: field.type for field in type_.fields}
+        return {name: written_value(item, types[name]) for name, item in value.items()}
+    name = type_.name if isinstance(type_, Primitive) else ""
+    if name == "binary" and isinstance(value, str):
+        return f"X'{base64.b64decode(value).hex().upper()}'"
+    return _written_number(value, exactly=name == "variant")
+
+
+def _written_key(key: str, type_: DataType) -> str:
+    if isinstance(type_, Array | Map | Struct):
+        raise UnwritableError(f"a map has keys of the type {type_}")
+    if "\ufffd" in key and isinstance(type_, Primitive) and type_.name == "binary":
+        raise UnwritableError("a map has binary keys that are not UTF-8 text")
+    return key
+
+
+def _written_number(value: object, *, exactly: bool) -> object:
+    """Returns numbers with a point as floats if they keep all digits, otherwise as text, which Spark casts. `exactly`:
+    the value is in a variant, which would keep the text.
+    """
+    if isinstance(value, Number):
+        is_exact = value == Number(repr(float(value)))
+        if exactly and not is_exact:
+            raise UnwritableError(f"the variant {value} has more digits than a float")
+        return float(value) if is_exact else str(value)
+    if exactly and isinstance(value, dict):
+        return {key: _written_number(item, exactly=True) for key, item in value.items()}
+    if exactly and isinstance(value, list):
+        return [_written_number(item, exactly=True) for item in value]
+    return value
 
 
 def value_problem(text: str, wanted: DataType) -> str | None:

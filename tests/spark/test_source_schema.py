@@ -149,3 +149,35 @@ def test_csv_options_apply(shop: ProjectFolder) -> None:
     shop.write({"sources.yml": ORDERS + DECLARED + table})
 
     assert columns(found(shop, "shop.rows")) == [("id", "int"), ("ts", "timestamp")]
+
+
+DECLARED_A = [("a", "int")]
+
+
+def test_times_of_day_are_text(shop: ProjectFolder) -> None:
+    """A column or field with a time without a day is text: Spark would add the day on which it reads the data."""
+    files = {
+        "in/clock.csv": "at,day,both\n08:30,2024-01-01 08:30,2024-01-01 08:30\nT9,2024-01-02 08:30,10:00\n",
+        "in/clock.json": '{"at": "08:30", "s": {"t": [{"u": "8:30"}], "v": "2024-01-01T08:30:00Z"}}\n',
+        "in/clock.xml": "<r><at>08:30:15</at><day>2024-01-01T08:30:00</day></r>\n",
+    }
+    shop.write(files)
+    options = {"csv": "header: true", "json": "inferTimestamp: true", "xml": "rowTag: r"}
+    tables = "".join(
+        f"      - {{name: {kind}_rows, format: {kind}, path: in/clock.{kind}, schema: a int, options: {{{option}}}}}\n"
+        for kind, option in options.items()
+    )
+    shop.write({"sources.yml": ORDERS + DECLARED + tables})
+
+    assert columns(found(shop, "shop.csv_rows")) == [
+        *DECLARED_A,
+        ("at", "string"),
+        ("day", "timestamp"),
+        ("both", "string"),
+    ]
+    assert columns(found(shop, "shop.json_rows")) == [
+        *DECLARED_A,
+        ("at", "string"),
+        ("s", "struct<t:array<struct<u:string>>,v:string>"),
+    ]
+    assert columns(found(shop, "shop.xml_rows")) == [*DECLARED_A, ("at", "string"), ("day", "timestamp")]

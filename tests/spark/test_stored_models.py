@@ -19,7 +19,7 @@ select id, ts, kind, amount * 2 as amount from {{ ref('bronze') }} where amount 
 GOLD = """{{ config(sink='lake', materialized='stored', output_mode='complete') }}
 select kind, count(*) as n, sum(amount) as total from {{ ref('silver') }} group by kind"""
 TOP = "{{ config(sink='table') }} select kind, total from {{ ref('gold') }} order by total desc limit 1"
-SINK = "  - {name: text, format: csv, path: 'texts/{{ model.name }}', options: {sep: ';', header: true}}\n"
+SINK = "  - {name: text, format: json, path: 'texts/{{ model.name }}', options: {encoding: UTF-16LE, lineSep: '|'}}\n"
 ALL_IDS = "{{ config(sink='table') }} select id, kind, amount from {{ ref('bronze') }}"
 
 
@@ -85,6 +85,24 @@ def test_a_query_follows_an_output_that_has_started_over(layers: ProjectFolder) 
         str(layers.root / path) for path in ("store/bronze", "store/texts/silver")
     ]
     assert [result.rows_out for result in refreshed.results] == [10, 8]
+
+
+def test_empty_text_in_a_partition_is_not_read_as_null(layers: ProjectFolder) -> None:
+    """A stored model with an empty text in a column of partition_by fails; one with null continues."""
+    empty = "{{{{ config(sink='lake', materialized='stored', partition_by='k', retries=0) }}}} select id, {} as k from {{{{ source('shop', 'orders') }}}}"
+    layers.write(
+        {
+            "models/bronze.sql": empty.format("if(id = 3, '', 'x')"),
+            "models/silver.sql": empty.format("nullif(if(id = 3, '', 'x'), '')"),
+        }
+    )
+
+    outcome = layers.run("bronze", "silver")
+
+    assert [(result.status, result.finding and result.finding.code) for result in outcome.results] == [
+        (Status.ERROR, "query-failed"),
+        (Status.SUCCESS, None),
+    ]
 
 
 def test_queries_of_all_stages_run_together(layers: ProjectFolder) -> None:

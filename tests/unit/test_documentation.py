@@ -64,10 +64,11 @@ def test_the_tables_of_metrics_are_up_to_date() -> None:
     assert subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=False).returncode == 0
 
 
-def test_the_table_of_guarantees_is_up_to_date() -> None:
-    """The table of guarantees is up to date; otherwise run tests/tools/make_guarantees.py."""
+@pytest.mark.parametrize(("page", "fill"), [("PAGE", "fill_table"), ("VALUES_PAGE", "fill_values")])
+def test_the_tables_about_sinks_are_up_to_date(page: str, fill: str) -> None:
+    """The tables of guarantees and of kept values are up to date; otherwise run tests/tools/make_guarantees.py."""
     tool = TOOL.with_name("make_guarantees.py")
-    code = f"import runpy; m = runpy.run_path({str(tool)!r}); page = m['PAGE'].read_text(); assert m['fill_table'](page) == page"
+    code = f"import runpy; m = runpy.run_path({str(tool)!r}); page = m['{page}'].read_text(); assert m['{fill}'](page) == page"
 
     assert subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=False).returncode == 0
 

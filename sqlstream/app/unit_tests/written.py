@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from base64 import b64decode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -13,16 +12,17 @@ from pathlib import Path
 
 from sqlstream.app.request import UnitTestRequest
 from sqlstream.app.test import UnitTestOutcome, run_tests
-from sqlstream.app.unit_tests.update import plain_number
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.node_ids import model_id
-from sqlstream.errors import FindingsError
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.types.parser import parse_type
 from sqlstream.project.unit_tests.declared import TESTS_FOLDER
-from sqlstream.project.yaml import YamlScalar, YamlSequence, follow, parse_yaml
-from sqlstream.project.yaml.spans import flow_text
+from sqlstream.project.yaml import YamlSequence, follow, parse_yaml, plain
+from sqlstream.project.yaml.writing import YamlFile, flow_text, read_yaml_file
 from sqlstream.spark.secrets import Secrets
-from sqlstream.state.results.rows import ShownRows
+from sqlstream.state.results.rows import ShownColumn, ShownRows
 from sqlstream.testing.cases import text_of
+from sqlstream.testing.values import UnwritableError, written_value
 
 
 @dataclass
@@ -32,11 +32,16 @@ class RowMasker:
     secrets: Secrets
     _given: dict[object, int] = field(default_factory=dict)
 
-    def row(self, row: Mapping[str, object], masked: Sequence[str]) -> dict[str, object]:
-        """Returns `row` with the values of the columns `masked` replaced, and secrets redacted in all columns."""
+    def row(self, values: Sequence[object], columns: Sequence[ShownColumn], masked: Sequence[str]) -> dict[str, object]:
+        """Returns a row as a fixture has it, with the values of the columns `masked` replaced, and secrets redacted in
+        all columns. Raises: UnwritableError.
+        """
         hidden = {name.casefold() for name in masked}
         return {
-            name: self._mask(value) if name.casefold() in hidden else self._shown(value) for name, value in row.items()
+            column.name: self._mask(value)
+            if column.name.casefold() in hidden
+            else self._redacted(written_value(value, parse_type(column.data_type)))
+            for column, value in zip(columns, values, strict=True)
         }
 
     def _mask(self, value: object) -> object:
@@ -47,14 +52,12 @@ class RowMasker:
             return _masked_time(number) if _is_time(value) else f"masked-{number}"
         return number if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
 
-    def _shown(self, value: object) -> object:
-        if isinstance(value, str):
-            return self.secrets.redact(value)
+    def _redacted(self, value: object) -> object:
         if isinstance(value, dict):
-            return {key: self._shown(item) for key, item in value.items()}
+            return {key: self._redacted(item) for key, item in value.items()}
         if isinstance(value, list):
-            return [self._shown(item) for item in value]
-        return plain_number(value) if isinstance(value, Decimal) else value
+            return [self._redacted(item) for item in value]
+        return self.secrets.redact(value) if isinstance(value, str) else value
 
 
 def _is_time(text: str) -> bool:
@@ -91,7 +94,7 @@ class NewCase:
 
     def lines(self, masker: RowMasker) -> Iterator[str]:
         """Yields the lines of the case in a file of unit tests."""
-        yield from (f"  - name: {self.name}", f"    model: {self.model}")
+        yield from (f"  - name: {flow_text(self.name)}", f"    model: {flow_text(self.model)}")
         if self.at is not None:
             yield f"    at: {flow_text(self.at)}"
         if self.reason is not None:
@@ -114,16 +117,8 @@ class NewCase:
 
 def _row_lines(rows: ShownRows, masker: RowMasker, masked: Sequence[str], start: str) -> Iterator[str]:
     yield f"{start}rows:" + ("" if rows.rows else " []")
-    names = [column.name for column in rows.columns]
-    binary = {column.name for column in rows.columns if column.data_type == "binary"}
     for row in rows.rows:
-        values = {name: _bytes(value) if name in binary else value for name, value in zip(names, row, strict=True)}
-        yield f"{' ' * (len(start) + 2)}- {flow_text(masker.row(values, masked))}"
-
-
-def _bytes(value: object) -> object:
-    """Returns a binary value as a case has it."""
-    return f"X'{b64decode(value).hex().upper()}'" if isinstance(value, str) else value
+        yield f"{' ' * (len(start) + 2)}- {flow_text(masker.row(row, rows.columns, masked))}"
 
 
 def run_case(only: UnitTestRequest, path: str, *, is_recorded: bool = True) -> UnitTestOutcome:
@@ -142,26 +137,31 @@ def free_name(first: str, taken: Sequence[str]) -> str:
 
 
 def write_case(compiled: CompiledProject, case: NewCase, masker: RowMasker, kind: str) -> str:
-    """Adds the case to the file `<model>_<kind>.yml` of the model and returns its path."""
-    lines = "\n".join(case.lines(masker))
-    relative, text = next(
-        (path, text)
-        for path, text in _candidates(compiled.project.root, f"{case.model}_{kind}", lines)
-        if _ends_with(text, path, case.name)
+    """Adds the case to the file `<model>_<kind>.yml` of the model and returns its path. Raises: FindingsError."""
+    try:
+        lines = tuple(case.lines(masker))
+    except UnwritableError as error:
+        model = compiled.models[model_id(compiled.project.name, case.model)]
+        fix = f"write the test by hand, or cast the column to text in a view above `{case.model}`"
+        what = f"the rows of `{case.model}` cannot be written as a unit test"
+        raise FindingsError([Finding("unit-test-value", what, str(error), fix, model.file.location)]) from error
+    root = compiled.project.root
+    path, file = next(
+        (path, file)
+        for path, file in _candidates(root, f"{case.model}_{kind}", lines)
+        if _ends_with(file.text, path, case.name)
     )
-    path = Path(compiled.project.root, relative)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return relative
+    file.write(root / path)
+    return path
 
 
-def _candidates(root: Path, stem: str, lines: str) -> Iterator[tuple[str, str]]:
-    """Yields the possible files, `<stem>.yml`, `<stem>_2.yml` and so on, each with its text after adding `lines`."""
+def _candidates(root: Path, stem: str, lines: Sequence[str]) -> Iterator[tuple[str, YamlFile]]:
+    """Yields the possible files, `<stem>.yml`, `<stem>_2.yml` and so on, each after adding `lines`."""
     for number in count(1):
         relative = f"{TESTS_FOLDER}/{stem}{'' if number == 1 else f'_{number}'}.yml"
         path = root / relative
-        before = path.read_text(encoding="utf-8") if path.exists() else "version: 2\n\nunit_tests:\n"
-        yield relative, before.rstrip("\n") + "\n" + lines + "\n"
+        before = read_yaml_file(path) if path.exists() else YamlFile("version: 2\n\nunit_tests:\n")
+        yield relative, before.with_lines(lines)
 
 
 def _ends_with(text: str, path: str, case: str) -> bool:
@@ -171,7 +171,8 @@ def _ends_with(text: str, path: str, case: str) -> bool:
     except FindingsError:
         return False
     name = follow(tests, (len(tests.items) - 1, "name")) if isinstance(tests, YamlSequence) and tests.items else None
-    return isinstance(name, YamlScalar) and name.value == case
+    written = parse_yaml(f"name: {flow_text(case)}", path).get("name")
+    return name is not None and written is not None and plain(name) == plain(written)
 
 
 def masked_columns(compiled: CompiledProject, node_id: str) -> tuple[str, ...]:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, rule
-from sqlstream.errors import Severity
+from sqlstream.compiler.sql.names import quote_identifier
+from sqlstream.errors import Finding, Severity
 from sqlstream.project.formats.formats import format_of
+from sqlstream.project.formats.kept_values import FileFacts, changed_partition, changed_value
+from sqlstream.project.types.types import DataType
+from sqlstream.project.wording import quoted_list
 
 
 @rule("stored-model")
@@ -34,6 +40,47 @@ def unreadable_sinks(_: CompiledProject, model: CompiledModel, output: Output) -
             "use a sink of files such as parquet, or a table; or remove `materialized`",
             model.place_of("materialized"),
         )
+
+
+@output_rule("stored-model")
+def changed_values(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
+    """The sink of a stored model must keep each value of its columns, with their types and the options of the sink."""
+    columns = compiled.columns.get(model.unique_id) or ()
+    settings = {name: str(value) for name, value in compiled.project.target.spark.items()}
+    yield from stored_findings(model, output, [(each.name, each.type) for each in columns], settings)
+
+
+def stored_findings(
+    model: CompiledModel, output: Output, columns: Sequence[tuple[str, DataType | None]], settings: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Yields the finding for a stored model whose readers would get other values than the query has. `settings` are
+    those of Spark.
+    """
+    if not model.config.is_stored or output != model.output:
+        return
+    options = {name.lower(): str(value) for name, value in output.options.items()}
+    facts = FileFacts(output.format, options, settings)
+    partitions = {name.lower() for name in output.partition_by} if format_of(output.format).names_folders else set()
+    changes = {
+        name: changed_partition(facts, type_) if name.lower() in partitions else changed_value(facts, type_)
+        for name, type_ in columns
+        if type_ is not None
+    }
+    found = {name: change for name, change in changes.items() if change is not None}
+    if not found:
+        return
+    name, change = next(iter(found.items()))
+    names = quoted_list(list(found))
+    is_partition = name.lower() in partitions
+    yield Finding(
+        "stored-model",
+        f"`{model.name}` has materialized: stored, but sink `{output.sink}` changes values of {names}",
+        f"`{name}`: {change}",
+        f"partition by another column, for example by cast({quote_identifier(name)} as date) or hex({name})"
+        if is_partition
+        else "use format: parquet or another format that keeps all values; or remove `materialized`",
+        model.place_of("partition_by" if is_partition else "materialized"),
+    )
 
 
 @output_rule("stored-model")

@@ -11,7 +11,7 @@ from sqlstream.project.configuration.documents import ResourceDocument
 from sqlstream.project.configuration.overrides import NO_OVERRIDES, Overrides, apply_overrides
 from sqlstream.project.configuration.settings import Settings
 from sqlstream.project.configuration.templates import KEPT_PATHS, RESOURCE_RULES, render_mapping, render_node
-from sqlstream.project.configuration.validate import Path, is_template, validate_node
+from sqlstream.project.configuration.validate import Path, boolean_words, is_template, validate_node
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.values import CommentedFile, WrittenTests, may_have_comments
 from sqlstream.project.wording import quoted
@@ -138,11 +138,15 @@ def _load(
     node = parsed
     if overrides != NO_OVERRIDES:
         node = apply_overrides(parsed, overrides, lambda value: render_node(value, render, {}, []))
+    findings.extend(boolean_words(parsed, *_OPTION_PATHS))
     rendered = render_mapping(node, render, RESOURCE_RULES, findings)
     is_unchanged = node is parsed and render is None
     written = rendered if is_unchanged else render_mapping(parsed, None, RESOURCE_RULES, findings)
     document = validate_node(ResourceDocument, rendered, findings, KEPT_PATHS)
     return (document, rendered, written) if document is not None else None
+
+
+_OPTION_PATHS = tuple(path for path in RESOURCE_RULES if path[-1] in ("options", "value_options"))
 
 
 def _without_tests(node: YamlMapping, tests: list[WrittenTests]) -> YamlMapping:

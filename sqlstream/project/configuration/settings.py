@@ -11,7 +11,7 @@ from sqlstream.project.configuration.documents import ProjectDocument
 from sqlstream.project.configuration.lowering import wrong_rules
 from sqlstream.project.configuration.target import RequestedTarget, build_target, choose_target, target_names
 from sqlstream.project.configuration.templates import PROJECT_RULES, TARGET_RULES, Rules, render_mapping, render_node
-from sqlstream.project.configuration.validate import is_template, validate_node
+from sqlstream.project.configuration.validate import boolean_words, is_template, validate_node
 from sqlstream.project.files.files import PROJECT_FILE, ProjectFiles, project_not_found
 from sqlstream.project.targets import Target
 from sqlstream.project.values import MakeRenderYaml, RenderYaml
@@ -75,7 +75,13 @@ def load_settings(
     target_node = follow(node, ("targets", name, "vars"))
     target_vars = _text_keys(render_node(target_node, first, {}, findings) if target_node else None)
     variables = {**_text_keys(node.get("vars")), **target_vars, **cli_vars}
-    return _finish(node, written, name, variables, make_render(variables, name), findings)
+    finished = _finish(node, written, name, variables, make_render(variables, name), findings)
+    findings.extend(boolean_words(written, *_TEXT_PATHS))
+    return finished
+
+
+_TEXT_PATHS = (("vars",), ("targets", "*", "vars"))
+"""The parts of project.yml whose values can be text or booleans."""
 
 
 def written_section(files: ProjectFiles, key: str) -> tuple[YamlMapping, str]:

@@ -11,28 +11,67 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from sqlstream.errors import Finding
+from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.project.configuration.fields import Document
 from sqlstream.project.dbt_words import MISPLACED, replacement_for_key, replacement_for_value
+from sqlstream.project.formats.formats import FORMATS
+from sqlstream.project.formats.option_types import BOOLEAN
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.types.cursor import TypeSyntaxError
 from sqlstream.project.types.parser import parse_type
 from sqlstream.project.wording import alternatives, given, quoted, quoted_list
-from sqlstream.project.yaml import YamlMapping, YamlNode, YamlScalar, entries_at, follow, locate, plain
+from sqlstream.project.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence, entries_at, follow, locate, plain
+from sqlstream.project.yaml.scalars import BOOLEAN_WORDS
+from sqlstream.project.yaml.writing import JINJA_MARKS
 
 D = TypeVar("D", bound=Document)
 
 Path = tuple[str | int, ...]
 """A path of keys and indexes from the root of the validated node."""
 
-JINJA_MARKS = ("{{", "{%", "{#")
-"""A text that contains one of these is a template."""
-
 
 def is_template(value: object) -> bool:
     """Returns whether a value is text with Jinja."""
     return isinstance(value, str) and any(mark in value for mark in JINJA_MARKS)
+
+
+def boolean_words(node: YamlNode, *paths: tuple[str, ...]) -> Iterator[Finding]:
+    """Yields a warning for each word at or below one of `paths` that YAML reads as a boolean, and that may be meant as
+    text, such as NO. A part `*` of a path is any key or index. Options that take booleans have none.
+    """
+    for path in paths:
+        for scalar in _below(node, path):
+            word = scalar.text
+            if isinstance(scalar.value, bool) and word.lower() in BOOLEAN_WORDS:
+                value = str(scalar.value).lower()
+                yield Finding(
+                    "yaml-boolean",
+                    f"YAML reads the word {quoted(word)} as {value}",
+                    "in YAML 1.1 the words yes, no, on and off are booleans in any letter case",
+                    f"put it in quotes if it is text: '{word}'; or write {value}",
+                    scalar.location,
+                    Severity.WARNING,
+                )
+
+
+def _below(node: YamlNode, path: tuple[str, ...]) -> Iterator[YamlScalar]:
+    if isinstance(node, YamlMapping):
+        entries = [(entry.key, entry.value) for entry in node.entries]
+    elif isinstance(node, YamlSequence):
+        entries = [("", item) for item in node.items]
+    else:
+        entries = []
+        if not path:
+            yield node
+    for key, value in entries:
+        if (not path or path[0] in ("*", key)) and key.lower() not in _BOOLEAN_OPTIONS:
+            yield from _below(value, path[1:])
+
+
+_BOOLEAN_OPTIONS = frozenset(
+    name.lower() for known in FORMATS.values() for name, option in known.options.items() if option.takes is BOOLEAN
+)
 
 
 def validate_node(

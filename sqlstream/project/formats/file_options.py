@@ -30,6 +30,14 @@ FILES = {
 }
 """Of all files (FileIndexOptions and FileSourceOptions), and of streams of files (FileStreamOptions)."""
 
+ALL_DIGITS = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""The options with which text holds each time exactly. Spark's own defaults cut times to milliseconds. Five X also
+write the seconds of an offset, which local times before about 1900 have.
+"""
+
 _PARSED = {
     **FILES,
     **options("columnNameOfCorruptRecord encoding charset enableDateTimeParsingFallback locale singleVariantColumn"),

@@ -13,6 +13,8 @@ STREAM, BATCH = "stream", "batch"
 STREAMS, BATCHES = frozenset({STREAM}), frozenset({BATCH})
 BOTH, NEITHER = STREAMS | BATCHES, frozenset[str]()
 
+TIME_PARSER = "spark.sql.legacy.timeParserPolicy"
+
 Use = Literal["anywhere", "source", "stream", "batch", "batch_only", "sink"]
 """Where Spark uses an option: in sources and sinks, in sources of any mode, in those of one mode, in sinks.
 
@@ -74,6 +76,8 @@ class Format:
     """Spark's FileFormat that checks columns, below org.apache.spark.sql.execution.datasources."""
 
     options: Mapping[str, Option] = field(default_factory=dict)
+    write_defaults: Mapping[str, str] = field(default_factory=dict)
+    """The options that sqlstream gives to Spark's writer unless the sink sets them."""
     lists_all_options: bool = False
     """Whether `options` are all that Spark knows. Spark ignores every other option without a message."""
     client_prefix: str = ""
@@ -138,6 +142,11 @@ class Format:
         return output_mode == "append" and not (unique_key and self.updates_by_key)
 
     @property
+    def names_folders(self) -> bool:
+        """Whether the values of partition columns are only in the names of folders, or as text in Delta's log."""
+        return self.is_file or self.name in ("delta", "table")
+
+    @property
     def writes_path(self) -> bool:
         """Whether a sink of the format has its own path."""
         return self.writes_files or self.is_embedded
@@ -175,6 +184,15 @@ class Format:
         uses = ("anywhere", "source", "stream", "batch", "batch_only") if mode else ("anywhere", "sink")
         own = {name for name, option in self.options.items() if option.use in uses}
         return frozenset(own | ({"path"} if mode else _WRITER_OPTIONS))
+
+    def writer_options(self, options: Mapping[str, str], time_parser: str) -> dict[str, str]:
+        """Returns the options of Spark's writer: those of the sink, and the defaults that it does not set.
+
+        `time_parser` is Spark's setting `TIME_PARSER`: its legacy parser refuses the patterns of the defaults.
+        """
+        given = {name.lower() for name in options}
+        defaults = self.write_defaults if time_parser.upper() != "LEGACY" else {}
+        return {**{name: value for name, value in defaults.items() if name.lower() not in given}, **options}
 
     def values_of(self, option: str, *, streams: bool) -> OptionType | None:
         """Returns the values that an option takes (in any letter case), None for any text. `streams`: in a stream."""

@@ -8,7 +8,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqlstream.project.formats import option_types as takes
-from sqlstream.project.formats.file_options import CSV, FILES, JSON, JSON_VALUES, ORC, PARQUET, TEXT, XML, options
+from sqlstream.project.formats.file_options import (
+    ALL_DIGITS,
+    CSV,
+    FILES,
+    JSON,
+    JSON_VALUES,
+    ORC,
+    PARQUET,
+    TEXT,
+    XML,
+    options,
+)
 from sqlstream.project.formats.format import BATCHES, NEITHER, STREAMS, Format, RequiredOption
 from sqlstream.project.formats.lake_options import DELTA, ICEBERG
 
@@ -16,6 +27,13 @@ _NOT_CONTINUOUS, _NOT_REAL_TIME = frozenset({"continuous", "real_time"}), frozen
 """Formats that Spark reads and writes in micro-batches only, and those that real-time mode does not allow."""
 
 _PLACES = frozenset({"geometry", "geography"})
+_UNITS = (("year", "month"), ("day", "hour", "minute", "second"))
+_INTERVALS = frozenset(
+    f"interval {first}" + (f" to {last}" if first != last else "")
+    for units in _UNITS
+    for at, first in enumerate(units)
+    for last in units[at:]
+)
 _TICKS = "timestamp timestamp, value bigint"
 
 # The file source and sink: append mode only, with a path
@@ -59,6 +77,7 @@ _FORMATS = (
         unwritten_types=frozenset({"void", "variant", "interval", "array", "map", "struct"}) | _PLACES,
         file_format_class="csv.CSVFileFormat",
         options=CSV,
+        write_defaults=ALL_DIGITS,
     ),
     replace(
         _LAKE,
@@ -103,6 +122,7 @@ _FORMATS = (
         unwritten_types=frozenset({"interval"}) | _PLACES,
         file_format_class="json.JsonFileFormat",
         options=JSON,
+        write_defaults=ALL_DIGITS,
     ),
     Format(
         "kafka",
@@ -266,8 +286,9 @@ _FORMATS = (
         _KNOWN_FILE,
         name="xml",
         layout="named",
-        unwritten_types=frozenset({"interval"}) | _PLACES,
+        unwritten_types=frozenset({"interval"}) | _INTERVALS | _PLACES,
         options=XML,
+        write_defaults=ALL_DIGITS,
         required=(RequiredOption("rowTag", "the name of the XML element for a row", "rowTag: row"),),
     ),
 )

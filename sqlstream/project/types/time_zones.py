@@ -21,3 +21,12 @@ ONE_WORD = frozenset(
 def may_be_zone(text: str) -> bool:
     """Returns whether `text` may name a time zone. Only Java has the list of those in the form area/city."""
     return text in ONE_WORD or any(form.fullmatch(text) for form in (_OFFSET, _AREA))
+
+
+def is_fixed_zone(text: str) -> bool:
+    """Returns whether the zone has the same offset at all times, so that no local time occurs twice."""
+    always_utc = text.removeprefix("Etc/") in _ALWAYS_UTC
+    return always_utc or text.startswith("Etc/GMT") or _OFFSET.fullmatch(text) is not None
+
+
+_ALWAYS_UTC = frozenset({"UTC", "UCT", "UT", "GMT", "GMT0", "Greenwich", "Universal", "Z", "Zulu"})

@@ -1,7 +1,8 @@
-"""The values of YAML scalars: YAML 1.1's null, booleans and numbers as in PyYAML; everything else is text."""
+"""The values of YAML scalars: YAML 1.1's null, booleans and decimal numbers as in PyYAML; everything else is text."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
@@ -15,6 +16,12 @@ LONGEST_NUMBER = 100
 """The most digits of a number. A longer one is text, because Python refuses to print integers of thousands of digits.
 """
 
+NOT_MEANT = re.compile(r"[-+]?0[0-7_]+|.*:.*")
+"""Numbers of YAML 1.1 that nobody means, so they are text: 01234 would be octal, 668, and 12:30 to the base 60, 750."""
+
+BOOLEAN_WORDS = frozenset({"yes", "no", "on", "off"})
+"""Words that YAML 1.1 reads as booleans, in any letter case."""
+
 _RESOLVER: Any = yaml.resolver.Resolver()
 _CONSTRUCTOR = yaml.constructor.SafeConstructor()
 _CONSTRUCTORS: dict[str, Any] = {
@@ -23,6 +30,9 @@ _CONSTRUCTORS: dict[str, Any] = {
     TAG_PREFIX + "int": _CONSTRUCTOR.construct_yaml_int,
     TAG_PREFIX + "float": _CONSTRUCTOR.construct_yaml_float,
 }
+
+
+_NUMBERS = (TAG_PREFIX + "int", TAG_PREFIX + "float")
 
 
 def resolve_scalar(text: str, tag: str | None, *, plain_style: bool, location: Location) -> YamlScalar | None:
@@ -34,9 +44,10 @@ def resolve_scalar(text: str, tag: str | None, *, plain_style: bool, location: L
     if plain_style:
         if text and text[0] not in yaml.resolver.Resolver.yaml_implicit_resolvers:
             return YamlScalar(text, text, location)
-        return _construct(text, _RESOLVER.resolve(yaml.ScalarNode, text, (True, False)), location) or YamlScalar(
-            text, text, location
-        )
+        tag = _RESOLVER.resolve(yaml.ScalarNode, text, (True, False))
+        is_text = tag in _NUMBERS and NOT_MEANT.fullmatch(text)
+        found = None if is_text else _construct(text, tag, location)
+        return found or YamlScalar(text, text, location)
     if tag is None or tag in ("!", TAG_PREFIX + "str"):
         return YamlScalar(text, text, location)
     return _construct(text, tag, location)

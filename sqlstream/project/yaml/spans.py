@@ -3,25 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import yaml
 
 from sqlstream.location import Location
 
 
-def span_of(text: str, path: Sequence[str | int]) -> tuple[int, int] | None:
-    """Returns the offsets of the value at a path of keys and indexes, None if it does not exist. For an alias it is the
-    referenced value.
-    """
-    try:
-        node: yaml.Node | None = yaml.compose(text, yaml.CSafeLoader)
-    except yaml.YAMLError:
-        return None
-    for part in path:
-        node = _child(node, part)
-    if node is None:
-        return None
-    return node.start_mark.index, node.end_mark.index
+class Spans:
+    """The ranges of the values of a YAML text. Without any for a text that is not YAML."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        try:
+            self._root: yaml.Node | None = yaml.compose(text, yaml.CSafeLoader)
+        except yaml.YAMLError:
+            self._root = None
+
+    def of(self, path: Sequence[str | int]) -> tuple[int, int] | None:
+        """Returns the offsets of the value at a path of keys and indexes, without trailing white space and comments;
+        None if it does not exist. For an alias it is the referenced value.
+        """
+        node = self._root
+        for part in path:
+            node = _child(node, part)
+        if node is None:
+            return None
+        begin, end = node.start_mark.index, _end(node)
+        return begin, begin + len(self._text[begin:end].rstrip())
+
+
+def _end(node: yaml.Node) -> int:
+    """Returns the end of a value: that of its last part if it is written in lines, because comments can follow."""
+    end: int = node.end_mark.index
+    if not isinstance(node, yaml.CollectionNode) or node.flow_style or not node.value:
+        return end
+    parts = [part[1] if isinstance(part, tuple) else part for part in node.value]
+    starts = [node.start_mark.index - 1, *(part.start_mark.index for part in parts), end + 1]
+    has_alias = any(one >= other for one, other in pairwise(starts))
+    return end if has_alias else _end(parts[-1])
 
 
 def _child(node: yaml.Node | None, part: str | int) -> yaml.Node | None:
@@ -31,12 +51,6 @@ def _child(node: yaml.Node | None, part: str | int) -> yaml.Node | None:
         item: yaml.Node = node.value[part]
         return item
     return None
-
-
-def flow_text(value: object) -> str:
-    """Returns a value as YAML on one line that reads back as the same value."""
-    dumped = yaml.safe_dump(value, default_flow_style=True, width=float("inf"), allow_unicode=True, sort_keys=False)
-    return dumped.strip().removesuffix("\n...").removesuffix("...").strip()
 
 
 def locate_in_scalar(file_text: str, scalar: Location, text: str, offset: int) -> Location:

@@ -17,6 +17,7 @@ from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.preview import as_batch, open_batch
 from sqlstream.spark.reading.sources import escaped, quoted
+from sqlstream.spark.reading.type_text import without_todays_times
 from sqlstream.spark.spark_errors import read_error
 
 LISTING = ("pathGlobFilter", "recursiveFileLookup", "modifiedBefore", "modifiedAfter")
@@ -94,18 +95,19 @@ class _FileReader:
     inputs: NodeReader
     table: SourceTable
 
-    def read(self, paths: Sequence[str], **more: str) -> DataFrame:
-        """Returns the rows of the files. Raises: Spark's errors."""
+    def read(self, paths: Sequence[str], schema: StructType | None = None, **more: str) -> DataFrame:
+        """Returns the rows of the files, with these columns if they are given. Raises: Spark's errors."""
         readers, table = self.inputs.readers, self.table
         options = {"inferSchema": "true", **readers.secrets.resolve_all(table.options), **more}
         if any("=" in folder for path in paths for folder in path.split("/")[:-1]) and "*" not in (table.path or ""):
             options["basePath"] = join(str(readers.root), table.path or "")
-        return readers.session.read.format(table.format).options(**options).load([escaped(path) for path in paths])
+        reader = readers.session.read.format(table.format).options(**options)
+        return (reader if schema is None else reader.schema(schema)).load([escaped(path) for path in paths])
 
     def try_read(self, paths: Sequence[str], **more: str) -> DataFrame | None:
         """Returns the rows of the files, None if Spark finds no columns in them. Raises: FindingsError."""
         try:
-            return self.read(paths, **more)
+            return self.read(paths, None, **more)
         except SPARK_ERRORS as error:
             if read_error(error).condition == "UNABLE_TO_INFER_SCHEMA":
                 return None
@@ -132,7 +134,8 @@ def _merged_schema(reader: _FileReader, paths: Sequence[str]) -> StructType | No
         return StructType(list(_first_fields(reader, paths)))
     if frame is None:
         return None
-    return _with_times(frame) if reader.table.format == "json" else frame.schema
+    schema = _with_times(frame) if reader.table.format == "json" else frame.schema
+    return without_todays_times(schema, lambda texts: reader.read(paths, texts))
 
 
 def _first_fields(reader: _FileReader, paths: Sequence[str]) -> Iterator[StructField]:

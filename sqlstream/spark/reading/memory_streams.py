@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from sqlstream.spark.jvm.gateway import java_class, java_output_mode, jvm_of, mark_terminated
 from sqlstream.spark.jvm.session import names_sources
-from sqlstream.spark.reading.rows import JSON_OPTIONS, read_row, readable_schema
+from sqlstream.spark.reading.rows import JSON_OPTIONS, read_row, readable_schema, with_exact_times
 
 _SQL = "org.apache.spark.sql"
 
@@ -198,7 +198,7 @@ class RowMaker:
         """Returns the rows of the static `frame` as JSON values (`read_row`). Raises: Spark's errors."""
         functions = java_class(self.session, f"{_SQL}.functions")
         readable = functions.struct("*", self._seq()).cast(self._type(readable_schema(frame.schema)))
-        texts = frame._jdf.select(self._seq(functions.to_json(readable, JSON_OPTIONS)))  # noqa: SLF001
+        texts = with_exact_times(frame)._jdf.select(self._seq(functions.to_json(readable, JSON_OPTIONS)))  # noqa: SLF001
         return [read_row(text) for text in self.texts(DataFrame(texts, self.session))]
 
     def texts(self, frame: DataFrame) -> list[str]:

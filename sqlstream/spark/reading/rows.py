@@ -18,6 +18,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from sqlstream.compiler.sql.names import quote_identifier
+from sqlstream.project.types.time_zones import is_fixed_zone
+from sqlstream.spark.jvm.session import TIME_ZONE
 from sqlstream.state.results.rows import ShownColumn
 
 JSON_OPTIONS = {"ignoreNullFields": "false"}
@@ -33,7 +36,7 @@ def first_rows(frame: DataFrame, limit: int) -> tuple[tuple[object, ...], ...]:
     """Returns at most `limit` rows of `frame` as JSON values. Raises: Spark's errors.
 
     Spark formats the values, because Python has no year 10000, no interval of months, and another time zone. Times are
-    cast to text, because `to_json` writes only milliseconds.
+    cast to text, because `to_json` writes only milliseconds; see `with_exact_times`.
     """
     return all_rows(frame.limit(limit))
 
@@ -47,7 +50,53 @@ def all_rows(frame: DataFrame) -> tuple[tuple[object, ...], ...]:
 
 def json_texts(frame: DataFrame) -> DataFrame:
     """Returns the rows of `frame` as one column of JSON, for `read_row`. `frame` must have columns."""
-    return frame.select(to_json(struct("*").cast(readable_schema(frame.schema)), JSON_OPTIONS))
+    return with_exact_times(frame).select(to_json(struct("*").cast(readable_schema(frame.schema)), JSON_OPTIONS))
+
+
+def with_exact_times(frame: DataFrame) -> DataFrame:
+    """Returns the rows of `frame`, with text for those times that the session's time zone cannot express: when clocks
+    go back, a local time occurs twice. They are in UTC, such as `2024-10-27 01:30:00Z`. Columns are named by number.
+    """
+    session, schema = frame.sparkSession, frame.schema
+    if is_fixed_zone(session.conf.get(TIME_ZONE) or "UTC") or not any(_has_times(each.dataType) for each in schema):
+        return frame
+    numbered = frame.toDF(*(str(at) for at in range(len(schema))))
+    return numbered.selectExpr(
+        *(f"{_exact_text(f'`{at}`', each.dataType)} as `{at}`" for at, each in enumerate(schema))
+    )
+
+
+def _has_times(data_type: DataType) -> bool:
+    if isinstance(data_type, ArrayType):
+        return _has_times(data_type.elementType)
+    if isinstance(data_type, MapType):
+        return _has_times(data_type.keyType) or _has_times(data_type.valueType)
+    if isinstance(data_type, StructType):
+        return any(_has_times(each.dataType) for each in data_type)
+    return isinstance(data_type, TimestampType)
+
+
+def _exact_text(value: str, data_type: DataType, depth: int = 0) -> str:
+    """Returns SQL for `value`, an expression, with exact text for the times in it."""
+    if not _has_times(data_type):
+        return value
+    item = f"item{depth}"
+    if isinstance(data_type, ArrayType):
+        return f"transform({value}, {item} -> {_exact_text(item, data_type.elementType, depth + 1)})"
+    if isinstance(data_type, MapType):
+        key = _exact_text(f"{item}.key", data_type.keyType, depth + 1)
+        text = _exact_text(f"{item}.value", data_type.valueType, depth + 1)
+        return f"map_from_entries(transform(map_entries({value}), {item} -> struct({key}, {text})))"
+    if isinstance(data_type, StructType):
+        names = [quote_identifier(each.name) for each in data_type]
+        parts = (
+            f"{_exact_text(f'{value}.{name}', each.dataType, depth)} as {name}"
+            for name, each in zip(names, data_type, strict=True)
+        )
+        return f"if({value} is null, null, struct({', '.join(parts)}))"
+    utc = f"timestampadd(MICROSECOND, unix_micros({value}), timestamp_ntz'1970-01-01 00:00:00')"
+    local = f"cast({value} as string)"
+    return f"if(try_cast({local} as timestamp) <=> {value}, {local}, concat(cast({utc} as string), 'Z'))"
 
 
 def readable_schema(schema: StructType) -> StructType:

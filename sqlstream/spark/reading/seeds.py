@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import array, monotonically_increasing_id, struct, to_csv
-from pyspark.sql.types import DataType, StringType, StructField, StructType
+from pyspark.sql.types import DataType, StringType, StructField, StructType, TimestampType
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
@@ -19,6 +19,7 @@ from sqlstream.project.wording import quoted as named
 from sqlstream.spark.jvm.gateway import infer_csv_schema
 from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.reading.sources import Readers, escaped, quoted
+from sqlstream.spark.reading.type_text import HAS_DAY, without_todays_times
 from sqlstream.spark.spark_errors import error_finding
 
 _CSV = {
@@ -57,7 +58,8 @@ def _column(frame: DataFrame, at: int) -> Column:
 
 
 def _inferred_types(text: DataFrame, declared: Mapping[int, DataType]) -> dict[int, DataType]:
-    """Returns the types that Spark infers for the columns without a declared type, by column number.
+    """Returns the types that Spark infers for the columns without a declared type, by column number. A column with
+    times of day, such as 08:30, is text.
 
     Spark's reader can infer the types of a file, but then treats its name as a pattern, even if it is escaped.
     """
@@ -69,8 +71,11 @@ def _inferred_types(text: DataFrame, declared: Mapping[int, DataType]) -> dict[i
     schema = call_internal(
         lines.sparkSession, "CSV reader", lambda: infer_csv_schema(lines, options), lambda: _infer(lines, options)
     )
-    fields = schema.fields
-    return {at: fields[index].dataType if index < len(fields) else StringType() for index, at in enumerate(others)}
+    found = [each.dataType for each in schema.fields] + [StringType()] * len(others)
+    names = [text.columns[at] for at in others]
+    fields = [StructField(name, data_type) for name, data_type in zip(names, found, strict=False)]
+    known = without_todays_times(StructType(fields), lambda _: text.select(*(_column(text, at) for at in others)))
+    return {at: field.dataType for at, field in zip(others, known, strict=True)}
 
 
 def _infer(lines: DataFrame, options: Mapping[str, str]) -> StructType:
@@ -101,13 +106,19 @@ def _check_values(seed: Seed, text: DataFrame, types: Mapping[int, DataType], re
     columns = {at: _column(text, at) for at, data_type in types.items() if not isinstance(data_type, StringType)}
     if not columns:
         return
-    wrong = [column.isNotNull() & column.try_cast(types[at]).isNull() for at, column in columns.items()]
+    wrong = [column.isNotNull() & ~_has_type(column, types[at]) for at, column in columns.items()]
     # Spark reads the file as one partition, so these are the row numbers
     numbered = text.select(monotonically_increasing_id().alias("row"), array(*wrong).alias("wrong"))
     rows = numbered.where("exists(wrong, is_wrong -> is_wrong)").limit(MOST_COUNTED).collect()
     cells = [(row["row"], at) for row in rows for at, is_wrong in zip(columns, row["wrong"], strict=True) if is_wrong]
     if cells:
         raise FindingsError(first_few(cells, lambda cell: _wrong_value(seed, cell, types[cell[1]], readers)))
+
+
+def _has_type(text: Column, data_type: DataType) -> Column:
+    """Returns whether a text is a value of the type. Without a day, which Spark would add, it is no timestamp."""
+    fits = text.try_cast(data_type).isNotNull()
+    return fits & text.rlike(HAS_DAY) if isinstance(data_type, TimestampType) else fits
 
 
 def _wrong_value(seed: Seed, cell: tuple[int, int], data_type: DataType, readers: Readers) -> Finding:

@@ -30,7 +30,7 @@ from sqlstream.spark.reading.corrupt import (
 from sqlstream.spark.reading.message_formats.parsers import DESCRIPTOR
 from sqlstream.spark.reading.messages import read_messages
 from sqlstream.spark.reading.python_code import import_name
-from sqlstream.spark.reading.type_text import type_text
+from sqlstream.spark.reading.type_text import type_text, without_todays_times
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.runs.progress import DROPPED
 
@@ -120,7 +120,12 @@ class Readers:
         reader = reader.format(self._format(table)).options(**(FAILING if policy == "fail" else {}))
         if schema is not None and (table.schema is not None or format_of(table.format).schema == "extended"):
             reader = reader.schema(schema)
-        return _declared(reader.load(self._path(table)) if table.path else reader.load(), schema)
+        path = self._path(table) if table.path else None
+        frame = reader.load(path)
+        if schema is None and format_of(table.format).is_parsed:
+            known = without_todays_times(frame.schema, lambda texts: reader.schema(texts).load(path))
+            return frame if known == frame.schema else reader.schema(known).load(path)
+        return _declared(frame, schema)
 
     def _open_own(self, reader: DataStreamReader | DataFrameReader, table: SourceTable) -> DataFrame:
         """Returns a table that has its own columns, by its name in the catalog or its path, which is no pattern."""

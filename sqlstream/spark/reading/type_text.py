@@ -1,7 +1,13 @@
-"""Formats Spark's types as DDL, and checks whether data of one type can be read as another."""
+"""Formats Spark's types as DDL, and checks whether data of one type can be read as another, also on another day."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import reduce
+from operator import and_
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import coalesce, every, forall, lit
 from pyspark.sql.types import (
     ArrayType,
     DataType,
@@ -12,12 +18,16 @@ from pyspark.sql.types import (
     MapType,
     NumericType,
     StringType,
+    StructField,
     StructType,
     TimestampNTZType,
     TimestampType,
 )
 
 from sqlstream.compiler.sql.names import quote_identifier
+
+HAS_DAY = r"^[\s\x00-\x1f]*[+-]?\d{4}"
+"""The beginning of a text with a day. Spark reads a text without one, such as 08:30 or T8, as a time of today."""
 
 TIMES = (DateType, TimestampType, TimestampNTZType)
 
@@ -72,3 +82,39 @@ def stored_fits(found: DataType, declared: DataType) -> bool:
     if all(name in sizes for name in names):
         return sizes.index(names[0]) <= sizes.index(names[1])
     return isinstance(found, FractionalType) and names == ("float", "double")
+
+
+def without_todays_times(schema: StructType, read: Callable[[StructType], DataFrame]) -> StructType:
+    """Returns the columns that Spark has inferred from text, with text for those columns and fields of timestamps that
+    have values without a day: they would be other values on another day. `read` reads the data with given columns.
+    """
+    texts = _with_text_for_times(schema)
+    if texts == schema:
+        return schema
+    frame = read(texts)
+    tests = [_all_have_days(frame[quote_identifier(each.name)], each.dataType) for each in schema]
+    days = frame.agg(*(every(coalesce(test, lit(True))).alias(str(at)) for at, test in enumerate(tests))).collect()[0]
+    return StructType(
+        [each if has_days is not False else text for each, text, has_days in zip(schema, texts, days, strict=True)]
+    )
+
+
+def _with_text_for_times(schema: StructType) -> StructType:
+    def text(data_type: DataType) -> DataType:
+        if isinstance(data_type, ArrayType):
+            return ArrayType(text(data_type.elementType))
+        if isinstance(data_type, StructType):
+            return _with_text_for_times(data_type)
+        return StringType() if isinstance(data_type, TimestampType) else data_type
+
+    return StructType([StructField(each.name, text(each.dataType)) for each in schema])
+
+
+def _all_have_days(value: Column, data_type: DataType) -> Column:
+    """Returns whether all texts have a day that stand for timestamps in a value whose inferred type is `data_type`."""
+    if isinstance(data_type, ArrayType):
+        return forall(value, lambda item: _all_have_days(item, data_type.elementType))
+    if isinstance(data_type, StructType):
+        parts = [_all_have_days(value[each.name], each.dataType) for each in data_type]
+        return reduce(and_, (coalesce(part, lit(True)) for part in parts), lit(True))
+    return coalesce(value.rlike(HAS_DAY), lit(True)) if isinstance(data_type, TimestampType) else lit(True)

@@ -24,6 +24,7 @@ from sqlstream.spark.table_formats.table import FormatTable
 from sqlstream.spark.table_formats.writers import prepare_table, table_of
 from sqlstream.spark.writing.kafka import written_rows
 from sqlstream.spark.writing.micro_batches import BatchWriter, SinkTarget
+from sqlstream.spark.writing.outputs import with_kept_partitions
 from sqlstream.spark.writing.shared import SharedWriter
 from sqlstream.spark.writing.tables import table_provider
 from sqlstream.spark.writing.writers import batch_writer
@@ -59,13 +60,14 @@ def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
     """Starts the query and returns it. Raises: FindingsError, Spark's errors."""
     query = order.query
     set_pool(query.frame.sparkSession, query.model.config.pool or query.model.name)
-    target = SinkTarget(query.model, query.output, order.output, query.frame, secrets)
+    frame = with_kept_partitions(query.model, query.output, query.frame)
+    target = SinkTarget(query.model, query.output, order.output, frame, secrets)
     batches = _shared_writer(order, target) if order.also else batch_writer(target)
     table = table_of(target) if batches is None else None
     writer = (
         _frame_to_write(target, batches, table)
         .writeStream.outputMode(query.model.config.output_mode)
-        .options(**secrets.resolve_all(query.output.options))
+        .options(**target.options)
         .queryName(query_name(query))
         .option("checkpointLocation", order.checkpoint)
     )

@@ -27,6 +27,7 @@ from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.storage import LocalStorage, Storage, storage_for
 from sqlstream.spark.writing.kafka import written_rows
 from sqlstream.spark.writing.micro_batches import SinkTarget
+from sqlstream.spark.writing.outputs import with_kept_partitions
 from sqlstream.spark.writing.tables import replace_table, table_provider
 from sqlstream.spark.writing.writers import batch_writer
 from sqlstream.state.layout import archive_folder, beside_table, writing_folder
@@ -104,7 +105,8 @@ class BatchWrite:
             session.conf.set(_OLD_WRITERS, "")  # Spark does not observe what the old writer of Kafka runs
         session.sparkContext.setJobGroup(self._group, query.model.name, interruptOnCancel=True)
         observed = Observation(ROWS_OUT)
-        frame = query.frame.observe(observed, count(lit(1)).alias("rows"))
+        frame = with_kept_partitions(query.model, query.output, query.frame)
+        frame = frame.observe(observed, count(lit(1)).alias("rows"))
         facts = format_of(query.output.format)
         target = SinkTarget(query.model, query.output, self._order.output, frame, self._secrets)
         writer = batch_writer(target)
@@ -155,8 +157,9 @@ class BatchWrite:
         self._writer(frame, mode).format(self._order.query.output.format).save(path)
 
     def _writer(self, frame: DataFrame, mode: str) -> DataFrameWriter:
-        output, options = self._order.query.output, self._secrets.resolve_all(self._order.query.output.options)
-        writer = written_rows(self._order.query.model, output, frame).write.options(**options).mode(mode)
+        query, output = self._order.query, self._order.query.output
+        target = SinkTarget(query.model, output, self._order.output, frame, self._secrets)
+        writer = written_rows(query.model, output, frame).write.options(**target.options).mode(mode)
         return writer.partitionBy(*output.partition_by) if output.partition_by else writer
 
 

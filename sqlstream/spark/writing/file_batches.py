@@ -26,11 +26,10 @@ class FileBatchWriter:
         """Creates Spark's sink. Raises: FindingsError if this Spark does not have it, Spark's errors."""
         target = self._target
         session, output = target.frame.sparkSession, target.output
-        options = target.secrets.resolve_all(output.options)
         self._sink = call_internal(
             session,
             "sink of files",
-            lambda: file_sink(session, output.format, self._output, output.partition_by, options),
+            lambda: file_sink(session, output.format, self._output, output.partition_by, target.options),
             lambda: None,
         )
         if self._sink is None:

@@ -6,10 +6,24 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.avro.functions import to_avro
-from pyspark.sql.functions import array, array_append, coalesce, col, concat, expr, lit, struct, to_json, when
+from pyspark.sql.functions import (
+    array,
+    array_append,
+    coalesce,
+    col,
+    concat,
+    expr,
+    lit,
+    regexp_replace,
+    struct,
+    to_json,
+    when,
+)
 
 from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.compiler.kafka_records import AVRO, RecordShape, record_shape
+from sqlstream.project.formats.format import TIME_PARSER
+from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.reading.sources import quoted
 
 KEPT_NULLS = {"ignoreNullFields": "false"}
@@ -33,25 +47,31 @@ def written_rows(model: CompiledModel, output: Output, frame: DataFrame) -> Data
     if shape.is_raw and not (shape.key or shape.headers or config.delete_when):
         return frame
     parts = {name: col(quoted(name)) for name in shape.unchanged}
-    value = parts["value"] if shape.is_raw else _value(shape)
+    time_parser = frame.sparkSession.conf.get(TIME_PARSER) or ""
+    json_options = format_of("json").writer_options(KEPT_NULLS, time_parser)
+    value = parts["value"] if shape.is_raw else _value(shape, json_options)
     if config.delete_when:
         value = when(expr(config.delete_when), lit(None)).otherwise(value)
     parts["value"] = value
     if shape.key:
-        parts["key"] = _json(shape.key)
+        parts["key"] = _key(shape.key, json_options)
     if shape.headers:
         parts["headers"] = _headers(shape.headers, {name.lower(): type_ for name, type_ in types.items()})
     return frame.select(*(column.alias(name) for name, column in parts.items()))
 
 
-def _value(shape: RecordShape) -> Column:
+def _value(shape: RecordShape, json_options: Mapping[str, str]) -> Column:
     if shape.value_format == AVRO:
         return to_avro(_struct(shape.value))
-    return _json(shape.value)
+    return to_json(_struct(shape.value), dict(json_options))
 
 
-def _json(names: Sequence[str]) -> Column:
-    return to_json(_struct(names), KEPT_NULLS)
+def _key(names: Sequence[str], json_options: Mapping[str, str]) -> Column:
+    """Returns the key as JSON. Times of whole milliseconds have three digits as in Spark's own text: a compacted topic
+    must not get a second key for what it has.
+    """
+    exact, short = to_json(_struct(names), dict(json_options)), to_json(_struct(names), KEPT_NULLS)
+    return when(regexp_replace(exact, lit(r"(\.\d{3})000"), lit("$1")) == short, short).otherwise(exact)
 
 
 def _struct(names: Sequence[str]) -> Column:

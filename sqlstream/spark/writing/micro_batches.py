@@ -10,6 +10,8 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 
 from sqlstream.compiler.compiled import CompiledModel, Output
+from sqlstream.project.formats.format import TIME_PARSER
+from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.keys import last_rows
 
@@ -62,12 +64,17 @@ class SinkTarget:
     frame: DataFrame
     secrets: Secrets
 
+    @property
+    def options(self) -> dict[str, str]:
+        """The options of the sink, with the values of secrets, and the defaults of its format."""
+        time_parser = self.frame.sparkSession.conf.get(TIME_PARSER) or ""
+        return format_of(self.output.format).writer_options(self.secrets.resolve_all(self.output.options), time_parser)
+
     def batch(self, number: int, query_id: str) -> MicroBatch:
         """Returns the micro-batch `number` of the query."""
         config = self.model.config
-        options = self.secrets.resolve_all(self.output.options)
         model = self.model.file.rows_of or self.model.name
-        return MicroBatch(number, query_id, model, config.output_mode, config.unique_key, options)
+        return MicroBatch(number, query_id, model, config.output_mode, config.unique_key, self.options)
 
 
 @contextmanager

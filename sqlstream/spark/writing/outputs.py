@@ -6,12 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
+from pyspark.sql.functions import col, lit, raise_error, when
+from pyspark.sql.types import StringType
 
 from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.compiler.rules.sinks.columns import column_findings
+from sqlstream.compiler.rules.stored import stored_findings
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, Place
 from sqlstream.project.formats.formats import format_of
+from sqlstream.project.formats.kept_values import VALUE_SETTINGS
+from sqlstream.project.types.types import DataType, Struct, read_json_schema
 from sqlstream.spark.jvm.gateway import (
     SPARK_ERRORS,
     causes_of,
@@ -22,6 +27,7 @@ from sqlstream.spark.jvm.gateway import (
     check_types,
 )
 from sqlstream.spark.jvm.internals import call_internal
+from sqlstream.spark.reading.sources import quoted
 from sqlstream.spark.running.plans import check_batch
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import error_finding
@@ -53,6 +59,7 @@ def check_output(model: CompiledModel, output: Output, frame: DataFrame, secrets
     _check_declared(model, frame)
     exact = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     findings = column_findings(model, output, frame.columns, exact=exact)
+    findings += stored_findings(model, output, _columns(frame), _value_settings(frame))
     for check in _checks(model, output, frame):
         try:
             call_internal(frame.sparkSession, f"check of {check.code}", check.run, _leave_to_spark)
@@ -66,6 +73,38 @@ def check_output(model: CompiledModel, output: Output, frame: DataFrame, secrets
             )
     if findings:
         raise FindingsError(findings)
+
+
+def with_kept_partitions(model: CompiledModel, output: Output, frame: DataFrame) -> DataFrame:
+    """Returns the rows of a stored model, whose query fails at a partition value that its readers would get as null:
+    empty text, and Hive's name for null. Other rows are the same.
+    """
+    names = {name.lower() for name in output.partition_by} if model.config.is_stored else set()
+    if not format_of(output.format).names_folders:
+        return frame
+    for field in frame.schema:
+        if field.name.lower() in names and isinstance(field.dataType, StringType):
+            value = col(quoted(field.name))
+            problem = lit(
+                f"partition_by of {model.name} cannot keep an empty text in `{field.name}`: readers would get null. "
+                f"Use nullif(`{field.name}`, '') in the model, or do not partition by it."
+            )
+            lost = value.isin("", _HIVE_NULL)
+            frame = frame.withColumn(field.name, when(lost, raise_error(problem).cast("string")).otherwise(value))
+    return frame
+
+
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+"""The name of the folder for null."""
+
+
+def _columns(frame: DataFrame) -> list[tuple[str, DataType]]:
+    found = read_json_schema(frame.schema.json())
+    return [(field.name, field.type) for field in found.fields] if isinstance(found, Struct) else []
+
+
+def _value_settings(frame: DataFrame) -> dict[str, str]:
+    return {name: str(frame.sparkSession.conf.get(name)) for name in VALUE_SETTINGS}
 
 
 def _leave_to_spark() -> None:

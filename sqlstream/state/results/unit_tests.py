@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
+from sqlstream.project.types.types import DataType
 from sqlstream.state.runs.figures import Figures
 
 Value = object
@@ -86,14 +87,15 @@ class ComparedRow:
 
 @dataclass(frozen=True)
 class RowDifference:
-    """Rows that differ from the expectation. `batch` counts from 1, None for the final result. If `way` is set, it
-    names another way to run the same rows, which must return the same as one micro-batch.
+    """Rows that differ from the expectation, with columns of `types`. `batch` counts from 1, None for the final result.
+    If `way` is set, it names another way to run the same rows, which must return the same as one micro-batch.
     """
 
     batch: int | None
     columns: tuple[str, ...]
     rows: tuple[ComparedRow, ...]
     location: Location
+    types: tuple[DataType, ...] = ()
     way: str | None = None
 
 

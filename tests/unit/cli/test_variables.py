@@ -21,6 +21,7 @@ from sqlstream.errors import UsageError
         ('{"a": "x"}', {"a": "x"}),
         ("{a: null}", {"a": None}),
         ("{a: , b: 1}", {"a": None, "b": 1}),
+        ("{zip: 01234, at: 12:30, n: -0, x: 0x1F, f: 1.5}", {"zip": "01234", "at": "12:30", "n": 0, "x": 31, "f": 1.5}),
     ],
 )
 def test_a_mapping_of_names_to_values_is_accepted(text: str | None, variables: dict[str, object]) -> None:
@@ -51,3 +52,9 @@ def test_other_text_is_refused_with_a_correction(text: str, right: str) -> None:
         read_variables(text)
 
     assert f"use {right}" in str(refused.value) or f"use --vars {right}" in str(refused.value)
+
+
+def test_a_word_that_is_read_as_a_boolean_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    """A word such as NO is a boolean as in YAML files, and the warning says how to write text."""
+    assert read_variables("{a: NO, b: 'NO', c: false}") == {"a": False, "b": "NO", "c": False}
+    assert "'NO'" in capsys.readouterr().err

@@ -31,7 +31,7 @@ def write(root: Path, models: dict[str, str]) -> None:
     files = {
         "project.yml": "name: shop\ntargets: {local: {master: local, storage: store}}\n",
         "sources.yml": "sources:\n  - name: shop\n    tables:\n"
-        "      - {name: orders, format: json, path: in, schema: 'id int, at timestamp, kind string'}\n",
+        "      - {name: orders, format: json, path: in, schema: 'id int, at timestamp, kind string, amount double'}\n",
         "sinks.yml": "sinks:\n  - {name: lake, format: parquet, path: '{{ model.name }}'}\n",
         **{f"models/{name}.sql": text for name, text in models.items()},
     }
@@ -160,3 +160,66 @@ def test_several_sinks_of_a_model_repeat_its_state(tmp_path: Path, fan_out: str,
 
     found = [item for item in try_load(ProjectRequest(tmp_path)).findings if item.code == "repeated-state"]
     assert len(found) == count
+
+
+STORED = "{{{{ config(sink='out', materialized='stored'{config}) }}}} select {columns} from {{{{ source('shop', 'orders') }}}}"
+READER = "{{ config(sink='lake') }} select * from {{ ref('one') }}"
+TIMES = "timestampFormat: \"yyyy-MM-dd'T'HH:mm:ss"
+
+
+def places_of(root: Path, sink: str, columns: str, config: str = "", zone: str = "UTC") -> list[str]:
+    """Returns the codes and locations of the findings for a stored model in a sink."""
+    write(root, {"one": STORED.format(columns=columns, config=config), "reader": READER})
+    (root / "sinks.yml").write_text(
+        f"sinks:\n  - {{name: lake, format: parquet, path: '{{{{ model.name }}}}'}}\n"
+        f"  - {{name: out, path: '{{{{ model.name }}}}', {sink}}}\n"
+    )
+    zones = f"{{spark.sql.session.timeZone: {zone}}}"
+    (root / "project.yml").write_text(f"name: shop\ntargets: {{local: {{storage: store, spark: {zones}}}}}\n")
+    findings = try_load(ProjectRequest(root)).findings
+    return [f"{each.code} {each.location}" for each in findings]
+
+
+@pytest.mark.parametrize(
+    ("sink", "columns", "config", "zone"),
+    [
+        ("format: parquet", "id, at, kind", "", "Europe/Berlin"),
+        ("format: parquet", "*", ", partition_by=['kind', 'id']", "Europe/Berlin"),
+        ("format: parquet", "*", ", partition_by=['at']", "+01:00"),
+        ("format: json", "id, at, kind, map(kind, at) as m", "", "Europe/Berlin"),
+        ("format: csv", "id, at", "", "Europe/Berlin"),
+        ("format: json, options: {TIMESTAMPFORMAT: 'yyyy-MM-dd HH:mm:ss.SSSSSS'}", "at", "", "UTC"),
+        ("format: json, options: {" + TIMES + '.SSSSSSXXXXX"}', "at", "", "Europe/Berlin"),
+        ("format: csv, options: {nullValue: 'null'}", "id, at, amount", "", "UTC"),
+        ("format: xml, options: {rowTag: row, ignoreSurroundingSpaces: false}", "kind", "", "UTC"),
+    ],
+)
+def test_a_sink_that_keeps_all_values_can_be_read(
+    tmp_path: Path, sink: str, columns: str, config: str, zone: str
+) -> None:
+    """A stored model can be in each sink that keeps all values of its types, with the options of the sink."""
+    assert places_of(tmp_path, sink, columns, config, zone) == []
+
+
+@pytest.mark.parametrize(
+    ("sink", "columns", "config", "zone"),
+    [
+        ("format: parquet", "*", ", partition_by=['at']", "Europe/Berlin"),
+        ("format: parquet", "id, cast(kind as binary) as b", ", partition_by=['b']", "UTC"),
+        ("format: csv", "id, kind", "", "UTC"),
+        ("format: text", "kind", "", "UTC"),
+        ("format: json", "map(id, kind) as m", "", "UTC"),
+        ("format: json, options: {" + TIMES + '.SSSXXXXX"}', "at", "", "UTC"),
+        ("format: json, options: {" + TIMES + '.SSSSSS"}', "array(at) as a", "", "Europe/Berlin"),
+        ("format: json, options: {encoding: US-ASCII}", "kind", "", "UTC"),
+        ("format: csv, options: {nullValue: '0'}", "id", "", "UTC"),
+        ("format: csv, options: {nullValue: '2024-01-01'}", "at", "", "UTC"),
+        ("format: csv, options: {dateFormat: yyyy-MM}", "cast(at as date) as day", "", "UTC"),
+        ("format: xml, options: {rowTag: row}", "struct(kind) as s", "", "UTC"),
+    ],
+)
+def test_a_sink_that_changes_values_is_refused(tmp_path: Path, sink: str, columns: str, config: str, zone: str) -> None:
+    """A stored model is refused if its readers would get other values, at the key that decides it."""
+    (found,) = places_of(tmp_path, sink, columns, config, zone)
+
+    assert found.startswith("stored-model models/one.sql:1:")

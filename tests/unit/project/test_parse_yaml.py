@@ -97,10 +97,10 @@ def test_empty_document_is_an_empty_mapping(text: str) -> None:
 
 
 def test_scalars_are_resolved_as_in_yaml_1_1() -> None:
-    """Numbers, booleans and null are resolved as in YAML 1.1; dates and impossible numbers stay text."""
-    text = "[01234, 12:02, no, 2024-01-01, 1.5, 0b_, '5', ~, 1_000, !!str 7, !!int '8', hello, '']"
+    """Decimal numbers, booleans and null are resolved as in YAML 1.1; dates, times and other numbers stay text."""
+    text = "[01234, 12:02, 1:30.5, 0, no, 2024-01-01, 1.5, 0b_, '5', ~, 1_000, !!str 7, !!int '8', hello, '']"
     assert plain(parse_yaml(f"a: {text}", "f.yml")) == {
-        "a": [668, 722, False, "2024-01-01", 1.5, "0b_", "5", None, 1000, "7", 8, "hello", ""]
+        "a": ["01234", "12:02", "1:30.5", 0, False, "2024-01-01", 1.5, "0b_", "5", None, 1000, "7", 8, "hello", ""]
     }
 
 
