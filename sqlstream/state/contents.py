@@ -12,6 +12,9 @@ from sqlstream.compiler.sql.sql_text import read_sql
 from sqlstream.compiler.sql.tokens import SqlTokenError, Token, TokenKind
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.files.seeds import SeedContent, seed_content
+from sqlstream.project.types.cursor import TypeSyntaxError
+from sqlstream.project.types.parser import parse_schema
+from sqlstream.project.types.types import Field, Struct
 from sqlstream.project.values import SourceTable
 from sqlstream.state.ledger import QueryIdentity, SourceUse
 from sqlstream.state.signature.signature import shown_source
@@ -165,6 +168,39 @@ def schemas_of(compiled: CompiledProject, model: CompiledModel) -> Iterator[tupl
     for seed in compiled.project.seeds:
         if seed.columns and seed_id(compiled.project.name, seed.name) in upstream:
             yield seed.name, ", ".join(f"{column.name} {column.data_type}" for column in seed.columns)
+
+
+def reads_by_position(identity: QueryIdentity, table: str) -> bool:
+    """Returns whether Spark finds the columns of an input by their position in each row, not by their names."""
+    uses = (shown_source(use.name) for use in identity.sources if use.table == table)
+    texts = (identity.contents.get(name, "") for name in (table, *uses))
+    return any("csv" in text.split()[:3] for text in texts)
+
+
+def earlier_names(old: QueryIdentity, new: QueryIdentity) -> dict[str, dict[str, str]]:
+    """Returns the names that columns of inputs had in `old`, by the input as signatures name it and the name in `new`,
+    for inputs whose columns are read by their position and have changed. A column at a new position has no earlier
+    name, and is marked. Raises: ValueError if the columns before cannot be read.
+    """
+    found = {}
+    for use in new.sources:
+        then, now = old.schemas.get(use.table), new.schemas.get(use.table)
+        if then is None or now is None or then == now or not reads_by_position(new, use.table):
+            continue
+        before, after = ([field.name for field in _fields(ddl)] for ddl in (then, now))
+        padded = [*before, *(f"{name} (new)" for name in after[len(before) :])]
+        found[shown_source(use.name)] = dict(zip(after, padded, strict=False))
+    return found
+
+
+def _fields(ddl: str) -> tuple[Field, ...]:
+    try:
+        schema = parse_schema(ddl)
+    except TypeSyntaxError as error:
+        raise ValueError(f"the columns are unknown: {error}") from error
+    if not isinstance(schema, Struct):
+        raise ValueError("the columns are unknown")  # noqa: TRY004 - the text is wrong, not its type
+    return schema.fields
 
 
 def _table_text(table: SourceTable, *, path: bool) -> str:

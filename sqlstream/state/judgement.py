@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlstream.state.changes import Change
-from sqlstream.state.contents import same_seed, seed_difference
+from sqlstream.state.contents import reads_by_position, same_seed, seed_difference
 from sqlstream.state.ledger import Ledger, QueryIdentity
 from sqlstream.state.settings import TIME_ZONE, changed_settings, changes_state, reads_times_as_text
 from sqlstream.state.signature.compare import KEPT_ROWS, StateDifference, state_differences
@@ -119,6 +119,11 @@ def other_differences(old: QueryIdentity, new: QueryIdentity, after: StateSignat
     texts = (text for each in after.operators for part in each.parts.values() for text in part)
     reads_tables = any(STATIC in text for text in (*lines, *texts))
     streams = {shown_source(use.name) for use in (*old.sources, *new.sources)}
+    tables = {use.table for use in (*old.sources, *new.sources)}
+    for name, then in old.schemas.items():
+        now = new.schemas.get(name, then)
+        if then != now and reads_tables and name not in tables and reads_by_position(new, name):
+            yield StateDifference(f"the columns of {name}", then, now, KEPT_ROWS)
     for name in sorted(old.contents.keys() | new.contents.keys() if old.contents else ()):
         before, now = old.contents.get(name, ""), new.contents.get(name, "")
         is_read = name in streams and after.reads(name) and before and now

@@ -82,7 +82,7 @@ class _Planner:
                 StartOptions(parallel=is_parallel),
                 restartable=query.unrestartable is None,
                 place_of=lambda name, offset: loaded.compiled.locate_in(name or model.name, offset),
-                find_signature=query.signature_in,
+                find_signature=query.comparable_signature,
                 judge_by_sql=sql_judge(loaded.compiled, model),
                 find_ids=lambda: query.input_ids,
                 read_so_far=read_so_far(self.files_of, root, state, query.identity),

@@ -313,7 +313,7 @@ def _check(checks: CheckContext, model: CompiledModel) -> _Checked:
         options,
         restartable=query.unrestartable is None,
         place_of=lambda name, offset: loaded.compiled.locate_in(name or model.name, offset),
-        find_signature=query.signature_in,
+        find_signature=query.comparable_signature,
         judge_by_sql=sql_judge(compiled, model),
         find_ids=lambda: query.input_ids,
         read_so_far=read_so_far(checks.storage_of, root, state, query.identity),

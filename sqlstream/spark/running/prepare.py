@@ -29,6 +29,7 @@ from sqlstream.spark.running.plans import is_stateful, processors
 from sqlstream.spark.running.state_signature import state_signature
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.outputs import check_output
+from sqlstream.state.contents import earlier_names
 from sqlstream.state.identity import identity_of
 from sqlstream.state.ledger import InputIds, Ledger, OutputColumn, QueryIdentity, SourceUse
 from sqlstream.state.readers import source_uses
@@ -58,7 +59,7 @@ class PreparedQuery:
     endpoints: tuple[Endpoint, ...] = ()
     tables: tuple[SourceTable, ...] = ()
     cached: tuple[DataFrame, ...] = ()
-    source_order: tuple[str, ...] = ()
+    ledger: Ledger | None = field(default=None, repr=False)
     secrets: Secrets = field(default=Secrets({}), repr=False)
 
     @cached_property
@@ -75,13 +76,24 @@ class PreparedQuery:
     @cached_property
     def signature(self) -> StateSignature | None:
         """What decides the content of the query's state; None without state, or if Spark does not show its plan."""
-        return self.signature_in(FORMAT)
+        return self._signature_in(FORMAT, {})
 
-    def signature_in(self, form: int) -> StateSignature | None:
-        """Returns the signature in a format, which is that of a ledger to compare it with."""
+    def comparable_signature(self, form: int) -> StateSignature | None:
+        """Returns the signature to compare with that of the ledger, in its format. Columns that Spark finds by their
+        position have the names that they have there.
+        """
+        try:
+            names = earlier_names(self.ledger.identity, self.identity) if self.ledger is not None else {}
+        except ValueError:
+            return None
+        return self._signature_in(form, names)
+
+    def _signature_in(self, form: int, names: Mapping[str, Mapping[str, str]]) -> StateSignature | None:
         if not self.identity.stateful or not self.model.streaming:
             return None
-        return state_signature(self.compiled, self.model, self.frame, form, self.source_order)
+        before = self.ledger.signature if self.ledger is not None else None
+        order = before.sources if before is not None else ()
+        return state_signature(self.compiled, self.model, self.frame, form, order, names)
 
     def release(self) -> None:
         """Frees the rows that Spark has cached for the query, which has ended."""
@@ -124,7 +136,7 @@ def prepare_query(
         endpoints_of(compiled, model, secrets),
         tables_with_records(compiled, model.unique_id),
         tuple(readers.cached),
-        ledger.signature.sources if ledger is not None and ledger.signature is not None else (),
+        ledger,
         secrets,
     )
 
@@ -139,11 +151,7 @@ def _settings(session: SparkSession) -> Iterator[tuple[str, str]]:
 
 def _without_defaults(session: SparkSession, declared: Mapping[str, str]) -> dict[str, str]:
     """Returns the settings of the target that do not have Spark's default; all of them if Spark does not tell."""
-    find = partial(default_setting, session)
-    defaults = {
-        name: call_internal(session, "default settings", partial(find, name), lambda: None) for name in declared
-    }
-    return {name: value for name, value in declared.items() if value.lower() != (defaults[name] or "").lower()}
+    return {name: value for name, value in declared.items() if value.lower() != (_default(session, name) or "").lower()}
 
 
 def columns_of(frame: DataFrame) -> tuple[OutputColumn, ...]:
@@ -178,8 +186,15 @@ def frozen_settings(model: CompiledModel, runtime: SparkRuntime, ledger: Ledger 
         return evolution if partitions is None else {**evolution, PARTITIONS: str(partitions)}
     if ledger.identity.settings.get(SOURCE_EVOLUTION) == "true" and not runtime.names_sources:
         raise FindingsError([_older_spark(model, runtime, ledger)])
-    kept = {name: ledger.identity.settings[name] for name in FROZEN_SETTINGS if name in ledger.identity.settings}
-    return {SOURCE_EVOLUTION: ledger.identity.settings.get(SOURCE_EVOLUTION, "false"), **kept}
+    # without a value in the ledger, the checkpoint has Spark's default, whatever the target sets now
+    kept = {name: ledger.identity.settings.get(name) or _default(runtime.session, name) for name in FROZEN_SETTINGS}
+    known = {name: value for name, value in kept.items() if value is not None}
+    return {SOURCE_EVOLUTION: ledger.identity.settings.get(SOURCE_EVOLUTION, "false"), **known}
+
+
+def _default(session: SparkSession, name: str) -> str | None:
+    """Returns Spark's default of a setting, None if Spark does not tell."""
+    return call_internal(session, "default settings", partial(default_setting, session, name), lambda: None)
 
 
 def _older_spark(model: CompiledModel, runtime: SparkRuntime, ledger: Ledger) -> Finding:

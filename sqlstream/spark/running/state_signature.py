@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
@@ -13,16 +13,21 @@ from sqlstream.state.signature.signature import FORMAT, StateSignature
 
 
 def state_signature(
-    compiled: CompiledProject, model: CompiledModel, frame: DataFrame, form: int = FORMAT, order: Sequence[str] = ()
+    compiled: CompiledProject,
+    model: CompiledModel,
+    frame: DataFrame,
+    form: int = FORMAT,
+    order: Sequence[str] = (),
+    names: Mapping[str, Mapping[str, str]] | None = None,
 ) -> StateSignature | None:
     """Returns the signature of the stateful query `frame` of `model`, in the format `form`. None if Spark's plan is not
     available or cannot be compared. `order` are the sources of the signature to compare it with, as in
-    `StateSignature.sources`.
+    `StateSignature.sources`; `names` are the names of columns there, by source and name, where they differ.
     """
     plan = read_optimized_plan(frame, has_try=_can_call_try(compiled, model), form=form)
     if plan is None:
         return None
-    reader = PlanReader(form, order)
+    reader = PlanReader(form, order, names)
     try:
         reader.read(plan)
     except RecursionError:

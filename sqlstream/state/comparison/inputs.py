@@ -11,8 +11,8 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.node_ids import seed_id, source_id
 from sqlstream.project.types.cursor import TypeSyntaxError
 from sqlstream.project.types.parser import parse_schema
-from sqlstream.project.types.types import Field, Struct, type_name
-from sqlstream.state.contents import same_seed
+from sqlstream.project.types.types import Field, Primitive, Struct, type_name
+from sqlstream.state.contents import reads_by_position, same_seed
 from sqlstream.state.ledger import QueryIdentity
 from sqlstream.state.signature.signature import shown_source
 
@@ -37,7 +37,12 @@ def input_columns(compiled: CompiledProject, model: CompiledModel) -> InputColum
 
 
 def _texts(columns: tuple[Field, ...]) -> tuple[tuple[str, str], ...]:
-    return tuple((column.name, type_name(column.type)) for column in columns)
+    return tuple((column.name, _type(column)) for column in columns)
+
+
+def _type(column: Field) -> str:
+    """Returns the type of a column with all that values depend on: names of fields, digits, collation."""
+    return type_name(column.type) if column.type == Primitive(type_name(column.type)) else str(column.type)
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,8 @@ class Inputs:
 
     def _columns(self, name: str) -> tuple[tuple[str, str], ...]:
         then, now = self.identity.schemas.get(name), self.new.schemas.get(name)
+        if then != now and reads_by_position(self.new, name):
+            raise NotComparableError(f"the columns of `{name}` are read by their position")
         contents = [each.contents.get(name) for each in (self.identity, self.new)]
         is_same = contents[0] == contents[1] is not None or same_seed(self.identity, self.new, name)
         if name in self.columns and then == now and (then is not None or is_same):

@@ -19,8 +19,8 @@ from sqlstream.state.signature.expressions import (
     without_results,
 )
 from sqlstream.state.signature.harmless import HARMLESS_OPERATORS, IGNORED_PLAN_FIELDS
-from sqlstream.state.signature.signature import FORMAT, InputRows, StateOperator, shown_source, source_of
-from sqlstream.state.signature.trees import Tree, is_tree, read_tree
+from sqlstream.state.signature.signature import FORMAT, InputRows, StateOperator, is_numbered, shown_source, source_of
+from sqlstream.state.signature.trees import Tree, is_tree, quoted_name, read_tree
 
 SOURCE = "sourceIdentifyingName"
 """The field of a source with the name of its reader. Static tables have no such field, or no value in it."""
@@ -41,16 +41,22 @@ class Rows:
     functions: frozenset[str] = frozenset()
 
 
+Names = Mapping[str, Mapping[str, str]]
+"""Other names of columns, by source and name."""
+
+
 class PlanReader:
     """Reads one plan. `operators`, `watermarks` and `functions` are what it has found; the last are the kinds of
     expressions that decide the state, in lower case. `has_unresolved`: it has a column that no input has.
 
     `form` is the format of the texts. `order` are the names of sources in an earlier signature: the branches of a union
-    get the order that they have there, because it decides nothing but texts.
+    get the order that they have there, because it decides nothing but texts. `names` are the names that columns have
+    there, where they differ.
     """
 
-    def __init__(self, form: int = FORMAT, order: Sequence[str] = ()) -> None:
+    def __init__(self, form: int = FORMAT, order: Sequence[str] = (), names: Names | None = None) -> None:
         self._is_exact, self._order = form > 1, {name: index for index, name in enumerate(order)}
+        self._names = names or {}
         self.operators: list[StateOperator] = []
         self.functions: set[str] = set()
         self.has_unresolved = False
@@ -82,7 +88,7 @@ class PlanReader:
 
     def _read(self, node: Tree, inputs: tuple[Rows, ...]) -> Rows:
         if not inputs:
-            return _source(node) if node.fields.get(SOURCE) else self._table(node)
+            return self._source(node) if node.fields.get(SOURCE) else self._table(node)
         readers: dict[str, Callable[[Tree, tuple[Rows, ...]], Rows]] = {
             "Project": _project,
             "Filter": _filter,
@@ -101,6 +107,19 @@ class PlanReader:
         if node.kind in _PYTHON_STATES and inputs[0].streaming:
             return self._python_state(node, inputs)
         return self._other(node, inputs)
+
+    def _source(self, node: Tree) -> Rows:
+        """Returns the rows of a source."""
+        source = shown_source(str(node.fields.get(SOURCE)))
+        if self._names and source not in self._names and is_numbered(source):
+            self.has_unresolved = True  # it can be the one whose columns have other names
+        names = {quoted_name(new): quoted_name(old) for new, old in self._names.get(source, {}).items()}
+        columns = {}
+        for each in node.parts("output"):
+            name = str(each.fields.get("name"))
+            type_ = type_text(each.fields.get("dataType"))
+            columns[expression_id(each)] = f"\ue000{source}\ue001{names.get(name, name)}\ue002{type_}\ue003"
+        return Rows(InputRows(f"\ue000{source}\ue001"), columns, streaming=True)
 
     def _table(self, node: Tree) -> Rows:
         """Returns the rows of a static table. Its number tells two tables with the same columns apart."""
@@ -239,18 +258,6 @@ def _kinds(values: Iterable[object]) -> Iterator[str]:
             yield from (each.kind.lower() for each in read_tree(value).walk())
         elif isinstance(value, list):
             yield from _kinds(value)
-
-
-def _source(node: Tree) -> Rows:
-    """Returns the rows of a source."""
-    outputs = node.parts("output")
-    source = shown_source(str(node.fields.get(SOURCE)))
-    columns = {
-        expression_id(each): f"\ue000{source}\ue001{each.fields.get('name')}\ue002"
-        f"{type_text(each.fields.get('dataType'))}\ue003"
-        for each in outputs
-    }
-    return Rows(InputRows(f"\ue000{source}\ue001"), columns, streaming=True)
 
 
 STATIC = "static table"

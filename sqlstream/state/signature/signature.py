@@ -19,7 +19,12 @@ def shown_source(reader: str) -> str:
     return reader.replace("__", ".", 1)
 
 
-_NUMBERED = re.compile(r"source [0-9]+\(")
+_NUMBERED = re.compile(r"source [0-9]+")
+
+
+def is_numbered(source: str) -> bool:
+    """Returns whether a source has only a number: before Spark 4.3, or in an early checkpoint."""
+    return _NUMBERED.fullmatch(source) is not None
 
 
 def source_of(line: str) -> str:
@@ -78,7 +83,7 @@ class StateSignature:
         """Returns whether a source is among the inputs, with a column that has the type or contains it. Before Spark
         4.3 sources have only numbers, so each can be the one.
         """
-        found = (line for line in self.input_lines if source_of(line) == name or _NUMBERED.match(line))
+        found = (line for line in self.input_lines if source_of(line) == name or is_numbered(source_of(line)))
         return any(re.search(rf"\b{type_}\b", line.partition("(")[2]) for line in found)
 
     @property

@@ -52,6 +52,19 @@ def settled(name: str, text: str, query: str, expected: str, mode: str = "update
     return Edit(name, "setting", text, query, query, expected, mode=mode, group="texts")
 
 
+def declared(
+    name: str, text: str, table: str, columns: tuple[str, str], queries: tuple[str, str], expected: str
+) -> Edit:
+    """Returns a change of the columns that a source declares."""
+    files = tuple({f"{table} columns": f'"{each}"'} for each in columns)
+    return Edit(name, "declaration", text, *queries, expected, files=(files[0], files[1]))
+
+
+SHEET = "{{ source('shop', 'sheet') }}"
+COLUMNS = "id int, ts timestamp, k string, g string, v int, d double"
+CASED = "select g, count(*) as n from {{ source('shop', 'cased') }} where k = 'A' group by g"
+TOTAL = f"select k, sum(v) as s from {SHEET} group by k"
+TOTAL2 = TOTAL.replace("'sheet'", "'sheet2'")
 SAME = "timestamp'2024-01-01 00:06:00'"
 UNION = f"select k, v from {ORDERS} where v > 1 union all select k, v from {REFUNDS}"
 SWAPPED = f"select k, v from {REFUNDS} union all select k, v from {ORDERS} where v > 1"
@@ -119,6 +132,10 @@ CLOSED_EDITS = (
     Edit("watermark_unused", "watermark", "a watermark where no key has the time", aggregation("k, count(*) as n"), f"select {TS} k, count(*) as n from {ORDERS} group by k", RESUME),
     Edit("watermark_unused_removed", "watermark", "no watermark any more where no key has the time", f"select {TS} k, count(*) as n from {ORDERS} group by k", aggregation("k, count(*) as n"), RESUME),
     Edit("watermark_used", "watermark", "a watermark of a window", windows("count(*) as n").replace("/*+ WATERMARK(ts, '10 minutes') */", ""), windows("count(*) as n"), REFUSE),
+    # declarations; a table can be in one edit of a project only, because its columns are declared once
+    declared("csv_order", "columns of CSV in another order, which Spark reads by their position", "sheet", (COLUMNS, "v int, ts timestamp, k string, g string, id int, d double"), (TOTAL, TOTAL), REFUSE),
+    declared("csv_name", "another name of a column of CSV", "sheet2", (COLUMNS, COLUMNS.replace("k string", "kind string")), (TOTAL2, TOTAL2.replace("select k,", "select kind as k,").replace("by k", "by kind")), RESUME),
+    declared("collation", "a collation of a declared column", "cased", (COLUMNS, COLUMNS.replace("k string", "k string collate UNICODE_CI")), (CASED, CASED), REFUSE),
     # settings
     settled("json_nulls", "whether JSON has nulls, below a key", aggregation("to_json(named_struct('v', v, 'k', k)) as a, count(*) as n", keys="to_json(named_struct('v', v, 'k', k))"), REFUSE),
     settled("json_nulls_behind", "whether JSON has nulls, and no JSON", aggregation("k, count(*) as n"), RESUME),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from edits import Edit
@@ -18,6 +19,7 @@ from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.running.prepare import prepare_query
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.ledger import Ledger
+from sqlstream.state.signature.signature import FORMAT
 from sqlstream.state.verdicts import QueryVerdict, Verdict
 
 UNCHANGED = frozenset({Verdict.RESUME, Verdict.UNCHANGED})
@@ -30,14 +32,18 @@ def contradictions(edits: Sequence[Edit], verdicts: Sequence[tuple[QueryVerdict,
     return [_described(*each) for each in decided if (each[1].verdict in UNCHANGED) != (each[2].verdict in UNCHANGED)]
 
 
-def planned_twice(edits: Sequence[Edit], root: Path, group: str = "queries") -> list[tuple[QueryVerdict, QueryVerdict]]:
-    """Returns the verdicts on each edit with and without Spark. `group` decides Spark's settings."""
+def planned_twice(
+    edits: Sequence[Edit], root: Path, group: str = "queries", *, form: int = FORMAT
+) -> list[tuple[QueryVerdict, QueryVerdict]]:
+    """Returns the verdicts on each edit with and without Spark. `group` decides Spark's settings, and `form` is the
+    format of the signatures in the ledgers.
+    """
     for table in TABLES:
         (root / "in" / table).mkdir(parents=True, exist_ok=True)
     before, after = map(settings_text, SETTINGS[group])
     loaded = written_project(root, edits, changed=False, setting=before, env=dict(os.environ))
     with _session(loaded) as (runtime, secrets):
-        ledgers = {edit.name: _ledger(loaded, edit.name, runtime, secrets) for edit in edits}
+        ledgers = {edit.name: _ledger(loaded, edit.name, runtime, secrets, form) for edit in edits}
         changed = written_project(root, edits, changed=True, setting=after, env=dict(os.environ))
         if before == after:
             return list(_verdicts(changed, ledgers, runtime, secrets))
@@ -53,10 +59,11 @@ def _session(loaded: Loaded) -> Iterator[tuple[SparkRuntime, Secrets]]:
         yield runtime, secrets
 
 
-def _ledger(loaded: Loaded, name: str, runtime: SparkRuntime, secrets: Secrets) -> Ledger:
+def _ledger(loaded: Loaded, name: str, runtime: SparkRuntime, secrets: Secrets, form: int) -> Ledger:
     query = prepare_query(loaded.compiled, model_of(loaded.compiled, name), runtime, secrets, None)
     try:
-        return ledger_of(query.identity, query.signature if query.identity.stateful else None)
+        identity = query.identity if form == FORMAT else replace(query.identity, declared=None)
+        return ledger_of(identity, query.comparable_signature(form) if identity.stateful else None)
     finally:
         query.release()
 
@@ -69,7 +76,7 @@ def _verdicts(
         model = model_of(compiled, name)
         query = prepare_query(compiled, model, runtime, secrets, ledger)
         try:
-            found = plan_of(compiled, model, ledger, query.identity, query.signature)
+            found = plan_of(compiled, model, ledger, query.identity, query.comparable_signature)
             yield found, plan_of(compiled, model, ledger)
         finally:
             query.release()

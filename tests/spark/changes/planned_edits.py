@@ -18,6 +18,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.emission.query import keeps_state
 from sqlstream.project.types.types import type_name
 from sqlstream.state.identity import identity_of
+from sqlstream.state.judgement import FindSignature
 from sqlstream.state.ledger import Ledger, OutputColumn, QueryIdentity
 from sqlstream.state.plan import CheckpointState, StartOptions, plan_query
 from sqlstream.state.readers import source_uses
@@ -26,7 +27,7 @@ from sqlstream.state.signature.signature import StateSignature
 from sqlstream.state.verdicts import QueryVerdict
 
 COLUMNS = "id int, ts timestamp, k string, g string, v int, d double"
-TABLES = ("orders", "refunds", "notes", "slow", "typed", "wider")
+TABLES = ("orders", "refunds", "notes", "slow", "typed", "wider", "cased", "sheet", "sheet2")
 _DEFAULTS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true", SOURCE_EVOLUTION: "true"}
 
 
@@ -50,9 +51,9 @@ def plan_of(
     model: CompiledModel,
     ledger: Ledger,
     identity: QueryIdentity | None = None,
-    signature: StateSignature | None = None,
+    find_signature: FindSignature | None = None,
 ) -> QueryVerdict:
-    """Returns the verdict on the query of `model`. `identity` and `signature` are those that Spark shows, if it was
+    """Returns the verdict on the query of `model`. `identity` and `find_signature` are those that Spark shows, if it was
     asked.
     """
     state = CheckpointState(1, ledger, True, "ledger.json", last_commit=0)
@@ -63,7 +64,7 @@ def plan_of(
         StartOptions(),
         restartable=True,
         place_of=lambda name, offset: compiled.locate_in(name or model.name, offset),
-        find_signature=lambda _: signature,
+        find_signature=find_signature or (lambda _: None),
         judge_by_sql=sql_judge(compiled, model),
     )
     return describe(compiled, model, found, state, plan, has_spark=identity is not None)
@@ -92,7 +93,7 @@ def written_project(
     """Writes the project with all queries before or after their edits, and loads it."""
     options = {name: text for edit in edits for name, text in edit.files[changed].items() if "/" not in name}
     tables = [
-        f"      - name: {name}\n        format: json\n        path: in/{name}\n"
+        f"      - name: {name}\n        format: {'csv' if name.startswith('sheet') else 'json'}\n        path: in/{name}\n"
         f"        schema: {options.get(f'{name} columns', COLUMNS)}\n        options: {options.get(name) or '{}'}\n"
         for name in TABLES
     ]

@@ -15,7 +15,7 @@ from compared_plans import UNCHANGED, contradictions, planned_twice
 from edits import ASK, REFUSE, RESUME, Edit, aggregation
 from filters import random_filters
 from generator import random_edit
-from matrix import SETTINGS
+from matrix import MATRIX, SETTINGS
 
 from sqlstream.compiler.spark_versions import minor_version
 from sqlstream.state.verdicts import QueryVerdict, Verdict
@@ -66,6 +66,26 @@ def test_what_a_signature_can_miss(group: str, tmp_path: Path) -> None:
     found = {edit.name: _expected(with_spark) for edit, (with_spark, _) in zip(edits, verdicts, strict=True)}
     assert found == {edit.name: edit.expected for edit in edits}
     assert contradictions(edits, verdicts) == []
+
+
+def test_an_early_signature_is_compared_as_it_was(tmp_path: Path) -> None:
+    """A ledger whose signature has an earlier format is neither refused for that nor taken for the same."""
+    names = (
+        "sum_times",
+        "result_projection",
+        "where_added",
+        "window_size",
+        "where_key",
+        "cte_name",
+        "repartition_added",
+    )
+    edits = [edit for edit in MATRIX if edit.name in names]
+
+    verdicts = planned_twice(edits, tmp_path, form=1)
+
+    found = {edit.name: _expected(with_spark) for edit, (with_spark, _) in zip(edits, verdicts, strict=True)}
+    assert len(found) == len(names)
+    assert found == {edit.name: edit.expected for edit in edits}
 
 
 def _expected(verdict: QueryVerdict) -> str:

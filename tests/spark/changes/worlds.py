@@ -4,6 +4,7 @@ ones from the start.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,7 +90,11 @@ class _World:
         options = {name: text for edit in self._edits for name, text in edit.files[changed].items() if "/" not in name}
         folder = self._folder.root
         tables = (
-            {"name": name, "path": "in/orders", "options": options.get(name, "")}
+            {
+                "name": name,
+                "path": "in/sheet" if name.startswith("sheet") else "in/orders",
+                "options": options.get(name, ""),
+            }
             | {"columns": options.get(f"{name} columns", COLUMNS)}
             for name in _TABLES
         )
@@ -143,18 +148,24 @@ class _World:
             keys = [column.split()[0] for column in COLUMNS.split(", ")]
             dicts = [dict(zip(keys, (row[0], f"2024-01-01T{row[1]}:00Z", *row[2:]), strict=True)) for row in rows]
             self._folder.rows(f"in/{name}/{phase}.json", dicts, modified=phase)
+        lines = (",".join(map(str, (row[0], f"2024-01-01T{row[1]}:00Z", *row[2:]))) for row in ORDERS[phase])
+        sheet = self._folder.root / "in" / "sheet" / f"{phase}.csv"
+        sheet.parent.mkdir(parents=True, exist_ok=True)
+        sheet.write_text("".join(f"{line}\n" for line in lines).replace("None", ""), encoding="utf-8")
+        os.utime(sheet, (phase, phase))
 
 
 _MEMORY = "spark.driver.memory: 4g"
 """One Java process runs all queries, again and again."""
 
-_TABLES = ("orders", "notes", "slow", "typed", "wider")
+_TABLES = ("orders", "notes", "slow", "typed", "wider", "cased", "sheet", "sheet2")
 
 
 def _source(table: Mapping[str, str]) -> str:
     options = f"        options: {table['options']}\n" if table["options"] else ""
     return (
-        f"      - name: {table['name']}\n        format: json\n        path: {table['path']}\n"
+        f"      - name: {table['name']}\n        format: {'csv' if table['name'].startswith('sheet') else 'json'}\n"
+        f"        path: {table['path']}\n"
         f"        schema: {table['columns']}\n{options}"
     )
 
