@@ -181,6 +181,7 @@ CODES: dict[str, str] = {
     "source-change": "A changed query would read rows of its sources again, or never.",
     "source-replaced": "A topic or table that a query has read was deleted and created again.",
     "stored-missing": "A query reads the stored output of a model that has not written any.",
+    "path-characters": "A stream cannot read the output of a query because its path looks like a pattern.",
     "torn-checkpoint": "A file of a checkpoint or output is incomplete or missing.",
     "source-file-gone": "Files of a batch that must run again are gone.",
     "cannot-repartition": "Spark cannot change the number of partitions of a query's state.",

@@ -13,6 +13,7 @@ from sqlstream.project.configuration.resources import Resources, SeenNames, plac
 from sqlstream.project.configuration.validate import Path
 from sqlstream.project.configuration.written import written_table
 from sqlstream.project.files.files import ProjectFiles
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.messages.build import TableNode, build_table_schema, pinned_ids
 from sqlstream.project.messages.checks import message_problems
 from sqlstream.project.on_corrupt import corrupt_table, on_corrupt_problems
@@ -128,11 +129,11 @@ def _taken_names(tables: Sequence[SourceTable]) -> Iterator[Finding]:
 
 
 def _refresh_problems(table: SourceTable) -> Iterator[Finding]:
-    if table.refresh is not None and table.format != "jdbc":
+    if table.refresh is not None and table.format != "jdbc" and not format_of(table.format).is_file:
         yield Finding(
             "invalid-value",
             f"source {quoted(table.full_name)} sets refresh, but its format is {quoted(table.format)}",
-            "only the tables of a format jdbc can be read once in a run",
+            "only files and the tables of a format jdbc can be read once in a run",
             "remove `refresh`",
             table.places["refresh"],
         )

@@ -85,7 +85,7 @@ class HistoryFinder:
                 f"the history of its source {quoted(table.full_name)} is unknown: {why}",
                 beside(self.query.query.model.name),
             )
-        found = files_at(folder, choice) or ()
+        found = files_at(folder, choice, self.query.query.compiled.project.root) or ()
         files = unread_history(found, source.read, choice, self.times, self.record.histories(source.key))
         return [SourceHistory(table.full_name, FILES, files)] if files else []
 

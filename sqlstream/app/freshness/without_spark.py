@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import glob
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.planning.local_files import LocalFiles
@@ -45,7 +45,7 @@ def newest_without_spark(loaded: Loaded, table: SourceTable) -> datetime | None:
         return None
     path = plain_path(str(project.root), table.path or "")
     try:
-        return _newest_commit(table, path) if known.is_table else _newest_file(table, path)
+        return _newest_commit(table, path) if known.is_table else _newest_file(table, path, project.root)
     except (OSError, json.JSONDecodeError) as error:
         reason = getattr(error, "strerror", None)
         why, place = f"{path}: {reason.lower()}" if reason else str(error), table.places.get("path")
@@ -61,14 +61,12 @@ def _newest_commit(table: SourceTable, path: str) -> datetime | None:
     return time_of(last_rows_added(LocalFiles(), path)) if table.format == "delta" else None
 
 
-def _newest_file(table: SourceTable, path: str) -> datetime | None:
+def _newest_file(table: SourceTable, path: str, root: Path) -> datetime | None:
     choice = _choice(table)
     if choice is None:
         return None
-    found = files_at(path, choice)
+    found = files_at(path, choice, root)
     if found is None:
-        if glob.has_magic(path):
-            return NEVER
         raise FileNotFoundError(f"{path} does not exist")
     return time_of(_newest(found))
 

@@ -121,7 +121,7 @@ def _reads_again(compiled: CompiledProject, model: CompiledModel) -> Iterator[st
         table = tables[use.table]
         path = plain_path(str(compiled.project.root), table.path) if table.path else ""
         choice = FileChoice(is_recursive=format_of(table.format).is_table)
-        found = files_at(path, choice) if path.startswith("/") else None
+        found = files_at(path, choice, compiled.project.root) if path.startswith("/") else None
         if found is None:
             yield f"{use.table} from its start"
             continue

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import chain
+from pathlib import Path
 
 from sqlstream.app.state.source_files import files_at
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
@@ -55,7 +56,7 @@ def static_files(compiled: CompiledProject, model: CompiledModel) -> dict[str, F
         path = plain_path(str(compiled.project.root), table.path or "")
         if table.mode == "stream" or table.path is None or not format_of(table.format).is_file:
             continue
-        files = _files_at(path, file_choice(table.options))
+        files = _files_at(path, file_choice(table.options), compiled.project.root)
         if files is not None:
             newest = max((file.modified for file in files), default=0)
             found[table.full_name] = FileSummary(len(files), sum(file.size for file in files), newest)
@@ -67,11 +68,11 @@ def _files(use: SourceUse) -> tuple[StoredFile, ...] | None:
     return _files_at(place_of(use) or "", file_choice(use.options))
 
 
-def _files_at(path: str, choice: FileChoice | None) -> tuple[StoredFile, ...] | None:
+def _files_at(path: str, choice: FileChoice | None, project: Path | None = None) -> tuple[StoredFile, ...] | None:
     if not path.startswith("/") or choice is None:
         return None
     try:
-        found = [files_at(each, choice) for each in _alternatives(path)]
+        found = [files_at(each, choice, project) for each in _alternatives(path)]
     except OSError:
         return None
     return tuple(chain.from_iterable(each or () for each in found))

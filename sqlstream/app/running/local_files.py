@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import csv
-import glob
 import gzip
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -12,7 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO
 
-from sqlstream.app.state.source_files import files_at
+from sqlstream.app.state.source_files import files_at, local_matches
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.errors import Finding
 from sqlstream.project.files.paths import plain_path
@@ -55,9 +54,9 @@ def is_small(compiled: CompiledProject, models: Sequence[CompiledModel]) -> bool
     has_python = any(model.file.is_python for model in compiled.models.values())  # Python may read anything
     if has_python or not has_local_files(project.target) or not tables or not all(map(is_local, tables)):
         return False
-    paths = [plain_path(str(project.root), table.path or "") for table in tables]
     try:
-        files = list(islice((file for path in paths for file in files_of(path)), SMALL_RUN_FILES + 1))
+        found = (file for table in tables for file in _files_of(str(project.root), table))
+        files = list(islice(found, SMALL_RUN_FILES + 1))
         return len(files) <= SMALL_RUN_FILES and sum(map(_size, files)) <= SMALL_RUN_BYTES
     except OSError:  # an unreadable file may be large; Spark reports the error
         return False
@@ -95,7 +94,7 @@ def _misread_header(compiled: CompiledProject, node: str, table: SourceTable) ->
         return None
     names = [column.name for column in declared]
     with suppress(OSError, EOFError, ValueError, LookupError, csv.Error):  # Spark reports what it cannot read
-        files = files_at(plain_path(str(compiled.project.root), table.path or ""), choice) or ()
+        files = files_at(plain_path(str(compiled.project.root), table.path or ""), choice, compiled.project.root) or ()
         for file in sorted(files, key=lambda file: file.modified, reverse=True)[:READ_HEADERS]:
             header = _header_of(Path(file.name), options)
             wrong = _other_position(header, [name for name in names if f"/{name}=" not in file.name])
@@ -148,7 +147,7 @@ def _header_finding(table: SourceTable, path: str, header: Sequence[str], wrong:
 def _is_empty(root: str, table: SourceTable) -> bool:
     """Whether Spark would read no file. It ignores files whose names begin with `_` or `.`."""
     try:
-        files = islice(files_of(plain_path(root, table.path or "")), SAMPLED_FILES)
+        files = islice(_files_of(root, table), SAMPLED_FILES)
         return not any(file.name[0] not in "_." for file in files)
     except OSError:
         return False
@@ -166,12 +165,12 @@ def is_local(table: SourceTable) -> bool:
 
 def is_local_path(path: str) -> bool:
     """Returns whether Python and Spark understand a path or pattern in the same way."""
-    return bool(path) and ":" not in path.removeprefix("file:") and "{" not in path
+    return bool(path) and ":" not in path.removeprefix("file:") and not set(path) & set("{\\")
 
 
-def files_of(path: str) -> Iterator[Path]:
-    """Yields the files of a path or pattern. Raises: OSError."""
-    found = map(Path, glob.iglob(path))  # noqa: PTH207 - pathlib refuses some patterns
+def _files_of(root: str, table: SourceTable) -> Iterator[Path]:
+    """Yields the files of a local path or pattern. Raises: OSError."""
+    found = map(Path, local_matches(plain_path(root, table.path or ""), root) or ())
     for file in chain.from_iterable(entry.rglob("*") if entry.is_dir() else [entry] for entry in found):
         if file.is_symlink() and file.is_dir():
             raise OSError(f"{file} is not followed")

@@ -24,6 +24,7 @@ from sqlstream.app.running.signals import StopSignals
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.on_corrupt import declared_sources
+from sqlstream.spark.jvm.java import NO_UTF8, NO_UTF8_FIX, java_locale
 from sqlstream.spark.jvm.session import FINITE_RUN_JVM, LONG_RUN_JVM, SHORT_LIVED_JVM, SparkRuntime, stop_spark
 from sqlstream.spark.running.runner import Runner
 from sqlstream.spark.secrets import Secrets
@@ -66,6 +67,8 @@ def run_queries(
         stack.callback(stop_spark, runtime)
         signals.install()
         notify(_found(loaded, runtime))
+        if java_locale() is None:
+            notify(Notice(f"{NO_UTF8}; {NO_UTF8_FIX}"))
         if runtime.cluster is not None:
             runtime.cluster.follow(lambda text: notify(Notice(text)), signals.check)
         checks = CheckContext(loaded, request, runtime, secrets, locks)

@@ -121,7 +121,7 @@ class ProgressReader:
         read = {} if position.offset is None else position.read
         if choice is None or read is None or not self._has_files(path, read):
             return None
-        found = files_at(plain_path("/", path), choice)
+        found = files_at(plain_path("/", path), choice, self.loaded.compiled.project.root)
         if found is None:
             return None
         too_old = unread_history(found, read, choice, TimeRange(), record.histories(position.key))

@@ -9,27 +9,50 @@ from dataclasses import replace
 from pathlib import Path
 
 from sqlstream.app.planning.local_files import LocalFiles
+from sqlstream.project.files.paths import is_pattern
 from sqlstream.state.batch_logs import SINK_LOG, from_compact
 from sqlstream.state.checkpoints import read_log
 from sqlstream.state.output_files import StoredFile, sort_files
 from sqlstream.state.progress.source_files import FileChoice, chosen_files, is_hidden
 
 
-def files_at(path: str, choice: FileChoice) -> tuple[StoredFile, ...] | None:
+def files_at(path: str, choice: FileChoice, project: Path | None = None) -> tuple[StoredFile, ...] | None:
     """Returns the files that Spark reads from an absolute path or pattern, named by their absolute paths. In the output
     of a file sink, these are the files that its log contains. None if a path that is no pattern does not exist, or such
-    a log is torn. Raises: OSError.
+    a log is torn. The folder of the `project` is no part of a pattern. Raises: OSError.
     """
-    roots = [path] if Path(path).exists() else glob.glob(path)  # noqa: PTH207 - pathlib refuses some patterns
-    if not roots and not glob.has_magic(path):
+    starts = local_matches(path, _existing_folder(path) if project is None else str(project))
+    if starts is None:
         return None
     found: list[StoredFile] = []
-    for root in sorted(roots):
-        files = _files_of(root, choice)
+    for start in starts:
+        files = _files_of(start, choice)
         if files is None:
             return None
         found += files
     return tuple(found)
+
+
+def local_matches(path: str, root: str) -> list[str] | None:
+    """Returns the files and folders that an absolute path or pattern means, None if a path that is no pattern does not
+    exist. `root`, the folder of the project, is no part of a pattern.
+    """
+    if not is_pattern(path, root, os.path.exists):
+        return [path] if os.path.lexists(path) else None
+    start = f"{root.rstrip('/')}/"
+    inside = path.startswith(start)
+    pattern = glob.escape(start) + path.removeprefix(start) if inside else path
+    return sorted(glob.glob(pattern))  # noqa: PTH207 - pathlib refuses some patterns
+
+
+def _existing_folder(path: str) -> str:
+    """Returns the folder in front of the first name in `path` that can only be a pattern."""
+    folder = ""
+    for name in path.strip("/").split("/")[:-1]:
+        if is_pattern(f"{folder}/{name}", folder, os.path.exists):
+            break
+        folder = f"{folder}/{name}"
+    return folder
 
 
 def _files_of(root: str, choice: FileChoice) -> list[StoredFile] | None:

@@ -126,7 +126,7 @@ class TableDocument(Document):
     )
     refresh: Literal["batch", "run"] | None = Field(
         None,
-        description="For a static table of a format jdbc: read it in each batch (default), or once in a run.",
+        description="For a static table of files or jdbc: read it in each batch (default), or once in a run.",
     )
     mask: Names = Field((), description="Columns whose values `sqlstream test --record` replaces.")
     previous_name: Name | None = Field(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Callable
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
@@ -25,3 +26,27 @@ def plain_path(base: str, path: str) -> str:
     prefix = scheme.group() if scheme and scheme.group() != "file:" else ""
     rest = joined[scheme.end() :] if scheme else joined
     return prefix + posixpath.normpath("/" + rest.lstrip("/"))
+
+
+_SPECIAL = re.compile(r"[][{}*?\\]")
+_NO_WILDCARD = re.compile(r"[][{}\\]")
+
+
+def has_special_characters(path: str) -> bool:
+    """Returns whether Hadoop reads `path` as a pattern, unless its special characters are escaped."""
+    return _SPECIAL.search(path) is not None
+
+
+def is_pattern(path: str, root: str, exists: Callable[[str], bool]) -> bool:
+    """Returns whether the `path` of a source is a pattern, apart from `root`, the project's folder. A path such as
+    `in [v2]` is none if a file or folder `exists` under this very name. `*` and `?` also match themselves.
+    """
+    inside = path.removeprefix(f"{root.rstrip('/')}/")
+    if not has_special_characters(inside):
+        return False
+    return _NO_WILDCARD.search(inside) is None or not exists(join(root, path))
+
+
+def escaped(path: str) -> str:
+    """Returns `path` with the characters escaped that Hadoop would read as a pattern."""
+    return _SPECIAL.sub(r"\\\g<0>", path)

@@ -10,13 +10,13 @@ from pyspark.sql.functions import coalesce, col, count, every, lit
 from pyspark.sql.types import DataType, DateType, StringType, StructField, StructType, TimestampType
 
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.files.paths import join
+from sqlstream.project.files.paths import escaped, join
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.preview import as_batch, open_batch
-from sqlstream.spark.reading.sources import escaped, quoted
+from sqlstream.spark.reading.sources import quoted
 from sqlstream.spark.reading.type_text import without_todays_times
 from sqlstream.spark.spark_errors import read_error
 

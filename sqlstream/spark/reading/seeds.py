@@ -12,13 +12,14 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType, Tim
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
 from sqlstream.project import values
+from sqlstream.project.files.paths import escaped
 from sqlstream.project.files.seed_checks import MOST_COUNTED, first_few, wrong_type
 from sqlstream.project.files.seeds import find_values
 from sqlstream.project.values import Seed
 from sqlstream.project.wording import quoted as named
 from sqlstream.spark.jvm.gateway import infer_csv_schema
 from sqlstream.spark.jvm.internals import call_internal
-from sqlstream.spark.reading.sources import Readers, escaped, quoted
+from sqlstream.spark.reading.sources import Readers, quoted
 from sqlstream.spark.reading.type_text import HAS_DAY, without_todays_times
 from sqlstream.spark.spark_errors import error_finding
 
@@ -44,9 +45,9 @@ def open_seed(seed: Seed, readers: Readers) -> DataFrame:
     Declared types are cast from text, so that a zip code 01234 declared as `string` does not change.
     Raises: FindingsError for unknown types, and for values that do not have their column's type; Spark's errors.
     """
-    path = escaped(readers.root / seed.path)
     fields = [StructField(name, StringType()) for name in seed.header]
-    text = readers.session.read.options(**_CSV, sep=seed.delimiter).schema(StructType(fields)).csv(path)
+    reader = readers.session.read.options(**_CSV, sep=seed.delimiter).schema(StructType(fields))
+    text = reader.csv(escaped(str(readers.root / seed.path)))
     declared = _declared_types(seed, text, readers)
     _check_values(seed, text, declared, readers)
     types = _inferred_types(text, declared) | declared

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,11 +13,12 @@ from pyspark.sql import DataFrame, DataFrameReader, Observation, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import DataType, StructType
 
-from sqlstream.errors import Finding
+from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.databases.jdbc_options import reader_options
-from sqlstream.project.files.paths import join
+from sqlstream.project.files.paths import escaped, has_special_characters, is_pattern, join
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import Schema, SourceTable
+from sqlstream.spark.jvm.fresh_files import refuse_doubled_files
 from sqlstream.spark.reading.corrupt import (
     FAILING,
     corrupt_policy,
@@ -32,10 +33,17 @@ from sqlstream.spark.reading.messages import read_messages
 from sqlstream.spark.reading.python_code import import_name
 from sqlstream.spark.reading.type_text import type_text, without_todays_times
 from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.storage.hadoop import hadoop_file_system
+from sqlstream.state.batch_logs import SINK_LOG
 from sqlstream.state.runs.progress import DROPPED
 
 TABLE = "table"
 """The format of sources and sinks that are tables of Spark's catalog."""
+
+FILES_AT_ONCE = 5
+"""The files of a batch whose paths all look like patterns. Spark lists the files of such a batch once for each of them,
+up to 32 paths in the driver, and more in a slow job.
+"""
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,9 @@ class Readers:
         if name is not None:
             reader = reader.name(name)
         if table.stored is not None and not table.stored.exists:
+            path = table.path or ""
+            if format_of(table.format).is_file and has_special_characters(path):
+                self._relative(path, table)  # now, not after the query that writes it has ended
             return reader.format("rate").load().selectExpr(*_nulls(table)).where("false")
         metric = DROPPED + (name or uuid4().hex) if self.counts_dropped else None
         frame = self._load(reader, table, metric)
@@ -120,11 +131,14 @@ class Readers:
         reader = reader.format(self._format(table)).options(**(FAILING if policy == "fail" else {}))
         if schema is not None and (table.schema is not None or format_of(table.format).schema == "extended"):
             reader = reader.schema(schema)
-        path = self._path(table) if table.path else None
-        frame = reader.load(path)
+
+        def load(reader: DataStreamReader | DataFrameReader) -> DataFrame:
+            return self._load_path(reader, table) if table.path else reader.load()
+
+        frame = load(reader)
         if schema is None and format_of(table.format).is_parsed:
-            known = without_todays_times(frame.schema, lambda texts: reader.schema(texts).load(path))
-            return frame if known == frame.schema else reader.schema(known).load(path)
+            known = without_todays_times(frame.schema, lambda texts: load(reader.schema(texts)))
+            return frame if known == frame.schema else load(reader.schema(known))
         return _declared(frame, schema)
 
     def _open_own(self, reader: DataStreamReader | DataFrameReader, table: SourceTable) -> DataFrame:
@@ -139,7 +153,7 @@ class Readers:
         """Returns all records of `table`, with the column for corrupt ones, and the names of the declared columns."""
         schema = _struct(_schema_of(table))
         reader = reader.format(self._format(table)).options(**permissive_options(table))
-        return reader.schema(with_corrupt(schema)).load(self._path(table)), schema.names
+        return self._load_path(reader.schema(with_corrupt(schema)), table), schema.names
 
     def _format(self, table: SourceTable) -> str:
         """Returns Spark's name of the format of `table`; registers the class if it is in the project's Python code."""
@@ -149,18 +163,70 @@ class Readers:
         self.session.dataSource.register(data_source)
         return str(data_source.name())
 
-    def _path(self, table: SourceTable) -> str:
-        return join(escaped(self.root), table.path or "")
+    def _load_path(self, reader: DataStreamReader | DataFrameReader, table: SourceTable) -> DataFrame:
+        """Returns the rows at the path of `table`, which can be a pattern, except for the folder of the project.
+
+        Raises: FindingsError if Spark would read files of a sink that are not part of its output.
+        """
+        root, given = str(self.root), table.path or ""
+        path = join(root, given)
+        if not format_of(table.format).is_file:
+            return reader.load(path if table.python else self._pattern(path))
+        if isinstance(reader, DataFrameReader):
+            return self._load_static(reader, table, path)
+        return refuse_doubled_files(self._load_stream(reader, table, path))
+
+    def _load_static(self, reader: DataFrameReader, table: SourceTable, path: str) -> DataFrame:
+        if not has_special_characters(path) or self._is_pattern(table):
+            return reader.load(self._pattern(path))
+        return reader.option("__globPaths__", "false").load(path)
+
+    def _load_stream(self, reader: DataStreamReader, table: SourceTable, path: str) -> DataFrame:
+        if not has_special_characters(path) or self._is_pattern(table):
+            return reader.load(self._pattern(path))
+        if table.stored is not None or self._exists(f"{path}/{SINK_LOG}"):
+            return reader.load(self._relative(path, table))
+        # without a base path, Spark finds no partitions below a pattern
+        reader = reader.option("basePath", path)
+        if not {name.lower() for name in table.options} & {"maxfilespertrigger", "maxbytespertrigger"}:
+            reader = reader.option("maxFilesPerTrigger", FILES_AT_ONCE)
+        return reader.load(escaped(path))
+
+    def _is_pattern(self, table: SourceTable) -> bool:
+        return table.stored is None and is_pattern(table.path or "", str(self.root), self._exists)
+
+    def _pattern(self, path: str) -> str:
+        """Returns the absolute `path`, in which the folder of the project is no pattern."""
+        root = f"{self.root}/"
+        return escaped(root) + path.removeprefix(root) if path.startswith(root) else path
+
+    def _relative(self, path: str, table: SourceTable) -> str:
+        """Returns `path` relative to the working directory of the JVM: Spark does not look into the log of a sink below
+        a path that looks like a pattern. Raises: FindingsError if the relative path also looks like one.
+        """
+        system, _ = hadoop_file_system(self.session, path)
+        place = str(system.getWorkingDirectory().toUri().getPath())
+        relative = os.path.relpath(path, place)
+        if path.startswith("/") and system.getScheme() == "file" and not has_special_characters(relative):
+            return relative
+        finding = Finding(
+            "path-characters",
+            f"{table.described} cannot be read as a stream at {path}",
+            "Spark reads the characters [ ] { } * ? \\ in a path as a pattern, and then does not know which files are "
+            "the output of a query",
+            "rename the folder; if only the folder of the project has such characters, run sqlstream in that folder",
+            table.places.get("path", table.location),
+        )
+        raise FindingsError([finding])
+
+    def _exists(self, path: str) -> bool:
+        system, make_path = hadoop_file_system(self.session, path)
+        return bool(system.exists(make_path(path)))
 
 
 def has_own_columns(table: SourceTable) -> bool:
     """Returns whether `table` is a table that records its columns, which a declared schema must match."""
     return table.format == TABLE or format_of(table.format).is_table
-
-
-def escaped(path: Path | str) -> str:
-    """Returns a path of the project with the characters escaped that Spark would read as a pattern."""
-    return re.sub(r"([][{}*?\\])", r"\\\1", str(path))
 
 
 def quoted(name: str) -> str:

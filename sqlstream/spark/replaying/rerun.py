@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
+from sqlstream.spark.jvm.fresh_files import read_fresh_files
 from sqlstream.spark.reading.rows import columns_of, first_rows
 from sqlstream.spark.writing.micro_batches import cached
 from sqlstream.state.results.rows import ShownColumn
@@ -54,6 +55,7 @@ def run_once(
     """Runs the batch that has begun in `checkpoint`, and no other, and passes its rows to `take`. Returns what Spark
     reports about the batch. Raises: Spark's errors.
     """
+    read_fresh_files(frame.sparkSession)
     writer = frame.writeStream.outputMode(mode).option("checkpointLocation", checkpoint).trigger(once=True)
     query = writer.foreachBatch(take).start()
     try:

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from sqlstream.compiler.sql.names import quote_identifier
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.config import Trigger
+from sqlstream.spark.jvm.fresh_files import read_fresh_files
 from sqlstream.spark.jvm.gateway import set_active_session, set_pool
 from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.reading.python_code import import_name, is_data_source
@@ -60,6 +61,7 @@ def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
     """Starts the query and returns it. Raises: FindingsError, Spark's errors."""
     query = order.query
     set_pool(query.frame.sparkSession, query.model.config.pool or query.model.name)
+    read_fresh_files(query.frame.sparkSession)
     frame = with_kept_partitions(query.model, query.output, query.frame)
     target = SinkTarget(query.model, query.output, order.output, frame, secrets)
     batches = _shared_writer(order, target) if order.also else batch_writer(target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -155,7 +156,8 @@ def _table(description: str, uses: Sequence[SourceUse]) -> str | None:
     """Returns the table of a reader, which Spark describes as `FileStreamSource[file:/data/in]`; None if ambiguous."""
     tables = {use.table for use in uses}
     if len(tables) > 1:
-        read = _plain_path(description.partition("[")[2].rstrip("]"))
+        described = description.partition("[")[2].removesuffix("]")
+        read = _plain_path(re.sub(r"\\(.)", r"\1", described))  # special characters of a path are escaped
         tables = {use.table for use in uses if use.path is not None and _plain_path(use.path) == read}
     return next(iter(tables)) if len(tables) == 1 else None
 

@@ -183,12 +183,12 @@ def test_files_of_a_pattern_and_of_an_output(tmp_path: Path) -> None:
     for name in ("a/1.json", "b/2.json", "c.json", "_d/3.json"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("{}")
-    assert [file.name for file in files_at(f"{tmp_path}/[ac]*", FileChoice()) or ()] == [
+    assert [file.name for file in files_at(f"{tmp_path}/[ac]*", FileChoice(), tmp_path) or ()] == [
         f"{tmp_path}/a/1.json",
         f"{tmp_path}/c.json",
     ]
-    assert files_at(f"{tmp_path}/nothing", FileChoice()) is None
-    assert files_at(f"{tmp_path}/nothing/*.json", FileChoice()) == ()
+    assert files_at(f"{tmp_path}/nothing", FileChoice(), tmp_path) is None
+    assert files_at(f"{tmp_path}/nothing/*.json", FileChoice(), tmp_path) == ()
 
     output = tmp_path / "a"
     (output / "_spark_metadata").mkdir()
@@ -196,6 +196,24 @@ def test_files_of_a_pattern_and_of_an_output(tmp_path: Path) -> None:
     (output / "_spark_metadata/0").write_text(f"v1\n{json.dumps(logged)}")
     (output / "leftover.json").write_text("{}")
 
-    assert [file.name for file in files_at(str(output), FileChoice()) or ()] == [f"{output}/1.json"]
+    assert [file.name for file in files_at(str(output), FileChoice(), tmp_path) or ()] == [f"{output}/1.json"]
     (output / "_spark_metadata/0").write_text('v1\n{"pa')
-    assert files_at(str(output), FileChoice()) is None
+    assert files_at(str(output), FileChoice(), tmp_path) is None
+
+
+def test_files_below_names_that_look_like_patterns(tmp_path: Path) -> None:
+    """The project's folder is no part of a pattern, and what exists under the very name is no pattern."""
+    project = tmp_path / "depot [v2]*"
+    for name in ("in/a[1].json", "in/*", "in [x]/b.json", "in x/c.json"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("{}")
+
+    def names(path: str) -> list[str] | None:
+        found = files_at(f"{project}/{path}", FileChoice(), project)
+        return None if found is None else [file.name.removeprefix(f"{project}/") for file in found]
+
+    assert names("in") == names("in/*") == ["in/*", "in/a[1].json"]
+    assert names("in/a[1].json") == ["in/a[1].json"]
+    assert names("in [x]") == ["in [x]/b.json"]
+    assert names("in[ ]x") == ["in x/c.json"]
+    assert names("nothing") is None
