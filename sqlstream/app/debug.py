@@ -19,7 +19,7 @@ from sqlstream.compiler.spark_versions import TESTED, is_later
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files.paths import is_absolute, join
 from sqlstream.project.secrets import OptionValue
-from sqlstream.spark.jvm.java import JavaRuntime, find_java
+from sqlstream.spark.jvm.java import NO_UTF8, NO_UTF8_FIX, JavaRuntime, find_java, java_locale
 from sqlstream.spark.secrets import Secrets, secret_names
 from sqlstream.version import __version__
 
@@ -45,6 +45,8 @@ def debug(request: ProjectRequest) -> Iterator[Check]:
     yield pyspark
     java = _java(request.env)
     yield java
+    if java_locale() is None:
+        yield Check("locale", False, NO_UTF8, NO_UTF8_FIX)
     try:
         loaded = load_for_reading(request)
     except FindingsError as error:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+import locale
 import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +20,18 @@ MINIMUM_JAVA = 17
 
 TIMEOUT_SECONDS = 60.0
 """Time for `java -version`."""
+
+UTF8_LOCALE = "C.UTF-8"
+"""The locale for Java if that of the environment has another encoding. Each Linux of today has it."""
+
+NO_UTF8 = (
+    f"Java cannot read files whose names have other characters than ASCII: neither the locale of the environment nor "
+    f"{UTF8_LOCALE} exists on this machine with the encoding UTF-8"
+)
+NO_UTF8_FIX = "install a UTF-8 locale, and set LC_ALL to its name"
+
+_ALL_CATEGORIES = 0x1FBF
+"""`LC_ALL_MASK` of glibc."""
 
 _INSTALL = (
     f"install Java {MINIMUM_JAVA} or later, for example `apt-get install openjdk-17-jre-headless` or "
@@ -112,3 +127,31 @@ def _first_line(output: str) -> str:
     """Returns the first line that is not the JVM's note about options from an environment variable."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     return next((line for line in lines if not line.startswith("Picked up ")), "")
+
+
+def java_locale() -> dict[str, str] | None:
+    """Returns the variables with which a Java process can name all files, none if the environment is fine as it is.
+    Returns None if this machine has no such locale.
+
+    Java decodes the names of files with the encoding of the locale, and ignores the locale if one of its categories
+    does not exist (`setlocale(LC_ALL, "")`). A service or a cron job often has `LC_ALL=C`.
+    """
+    if sys.platform != "linux" or _is_utf8(""):  # elsewhere file names are always Unicode
+        return {}
+    return {"LC_ALL": UTF8_LOCALE} if _is_utf8(UTF8_LOCALE) else None
+
+
+def _is_utf8(name: str) -> bool:
+    """Returns whether the locale `name` exists and has the encoding UTF-8. An empty name is that of the environment."""
+    library = ctypes.CDLL(None)
+    library.newlocale.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
+    library.newlocale.restype = ctypes.c_void_p
+    library.nl_langinfo_l.argtypes = (ctypes.c_int, ctypes.c_void_p)
+    library.nl_langinfo_l.restype = ctypes.c_char_p
+    library.freelocale.argtypes = (ctypes.c_void_p,)
+    made = library.newlocale(_ALL_CATEGORIES, name.encode(), None)
+    if made is None:
+        return False
+    encoding = library.nl_langinfo_l(locale.CODESET, made).decode("ascii")
+    library.freelocale(made)
+    return bool(encoding == "UTF-8")

@@ -23,6 +23,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.serializers import UTF8Deserializer, read_int
 
 from sqlstream.project.secrets import SECRET_PREFIX
+from sqlstream.spark.jvm.java import java_locale
 
 STDERR = 2
 """The file descriptor: a program can replace `sys.stderr` by an object without one."""
@@ -101,15 +102,20 @@ def start_gateway(
     stdout: int | IO[bytes] | None,
 ) -> subprocess.Popen[bytes]:
     """Starts Spark's gateway process for Python, without the secrets of `env`. It writes `ready` when it accepts calls,
-    ignores the signals that end this process, and ends when its stdin is closed.
+    ignores the signals that end this process, and ends when its stdin is closed. Its locale can name all files.
     """
-    public = {name: value for name, value in env.items() if not name.startswith(SECRET_PREFIX)}
+    public = {name: value for name, value in env.items() if not name.startswith(SECRET_PREFIX)} | (java_locale() or {})
     return subprocess.Popen(  # noqa: S603 - Spark's own script, or the user's own Java
         command,
         stdin=subprocess.PIPE,
         stdout=stdout,
         stderr=stderr,
-        env={**public, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(ready)},
+        env={
+            **public,
+            **(java_locale() or {}),
+            "SPARK_CONNECT_MODE": "0",
+            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(ready),
+        },
         preexec_fn=_ignore_signals,
     )
 

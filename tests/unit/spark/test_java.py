@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from sqlstream.errors import Finding
-from sqlstream.spark.jvm.java import JavaRuntime, find_java
+from sqlstream.spark.jvm.java import JavaRuntime, find_java, java_locale
 
 JAVA_8 = 'java version "1.8.0_392"\nJava(TM) SE Runtime Environment (build 1.8.0_392-b08)'
 JAVA_11 = 'openjdk version "11.0.20" 2023-07-18\nOpenJDK Runtime Environment (build 11.0.20+8-Debian)'
@@ -161,3 +163,28 @@ def test_the_version_can_be_read_without_starting_java(
 
     assert find_java(env, start=False) == JavaRuntime(str(tmp_path / "bin/java"), *expected)
     assert find_java(env) == JavaRuntime(str(tmp_path / "bin/java"), 17, "17.0.15")
+
+
+@pytest.mark.parametrize(
+    ("variables", "added"),
+    [
+        ({"LC_ALL": "C.UTF-8"}, {}),
+        ({"LANG": "C.UTF-8"}, {}),
+        ({"LC_CTYPE": "C.UTF-8"}, {}),
+        ({"LC_ALL": "C"}, {"LC_ALL": "C.UTF-8"}),
+        ({}, {"LC_ALL": "C.UTF-8"}),
+        ({"LANG": "xx_XX.UTF-8"}, {"LC_ALL": "C.UTF-8"}),
+        ({"LANG": "C.UTF-8", "LC_TIME": "xx_XX"}, {"LC_ALL": "C.UTF-8"}),
+    ],
+)
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere file names are always Unicode")
+def test_java_gets_a_locale_that_can_name_all_files(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], added: dict[str, str]
+) -> None:
+    """A locale that is not UTF-8, or does not exist on this machine, is replaced for Java."""
+    for name in [name for name in os.environ if name == "LANG" or name.startswith("LC_")]:
+        monkeypatch.delenv(name)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+    assert java_locale() == added
