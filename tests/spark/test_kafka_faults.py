@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder, wait_for
+from conftest import PROJECT, ProjectFolder, wait_for
 from kafka_broker import KafkaBroker, start_kafka
 from kafka_topics import Topic
 
@@ -92,3 +92,17 @@ def test_lost_records_end_the_query(events: ProjectFolder, topic: Topic) -> None
     )
     topic.send([{"id": 9}])
     assert events.run("events").results[0].rows_out == 1
+
+
+@pytest.mark.slow
+def test_a_missing_topic_is_named(events: ProjectFolder, topic: Topic) -> None:
+    """A source whose topic does not exist is named, with its topic, at the line that names it."""
+    path = events.root / "models/_bus.yml"
+    path.write_text(path.read_text().replace(topic.name, "ordres"))
+    events.write({"project.yml": f"{PROJECT}models: {{+retries: 0}}\n"})
+
+    finding = events.result().finding
+
+    assert finding is not None
+    assert (finding.code, str(finding.location)[:18]) == ("missing-topic", "models/_bus.yml:1:")
+    assert "`ordres` of source `bus.events`" in finding.message

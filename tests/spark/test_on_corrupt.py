@@ -14,7 +14,7 @@ from conftest import ProjectFolder, wait_for
 from sqlstream.app.request import ProjectRequest, Selection
 from sqlstream.app.show import ShowRequest, show_rows
 from sqlstream.errors import FindingsError
-from sqlstream.state.runs.events import QueryRestarting, TableShown
+from sqlstream.state.runs.events import QueryRestarting, QuerySilent, TableShown
 from sqlstream.state.runs.progress import BatchProgress
 
 Rows = Callable[[Path], list[dict[str, Any]]]
@@ -146,6 +146,20 @@ def test_good_and_quarantined_records_are_complete(case: str, folder: ProjectFol
     assert {Path(row["file"]).parent.name for row in kept} == {"rows"}
     assert results["made__rows__corrupt"].rows_out == len(corrupt)
     assert results["made__rows__corrupt"].rows_in == len(good) + len(corrupt)
+
+
+def test_a_quarantine_without_corrupt_records_is_healthy(folder: ProjectFolder) -> None:
+    """A quarantine that has read only good records is not reported as a query without output; one over no rows is fine."""
+    write(folder, '{"id": 1}\n{"id": 2}\n')
+    declare(folder, QUARANTINE)
+    folder.write(
+        {"models/none.sql": "{{ config(sink='lake') }} select id from {{ source('made', 'rows') }} where id > 9"}
+    )
+
+    results = {result.model: result for result in folder.run().results}
+
+    assert (results["made__rows__corrupt"].rows_in, results["made__rows__corrupt"].rows_out) == (2, 0)
+    assert [event.model for event in folder.events if isinstance(event, QuerySilent)] == ["none"]
 
 
 @pytest.mark.slow

@@ -38,7 +38,7 @@ from sqlstream.state.runs.events import (
 )
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.runs.run_state import RunState, end_unfinished, follow
-from sqlstream.state.runs.silence import QUIET_BATCHES, why_ended_silent, why_silent
+from sqlstream.state.runs.silence import QUIET_BATCHES, Cause, why_ended_silent, why_silent
 
 RESULTS_SECONDS = 1.0
 """How often batches update run_results.json. The journal has every batch."""
@@ -159,6 +159,8 @@ class RunRecorder:
         silence = why_ended_silent(query.figures, emission) if ended else why_silent(query.figures, emission)
         if silence is None or query.query.kind != "stream":
             return None
+        if query.query.is_quarantine and silence.cause is Cause.FILTERED:
+            return None  # no record was corrupt
         is_new = query.silence is None or query.silence.cause is not silence.cause
         return QuerySilent(event.model, silence, is_new or query.status is Status.SUCCESS, ended)
 

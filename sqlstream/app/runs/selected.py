@@ -12,7 +12,7 @@ from sqlstream.app.loading.named_queries import named_queries
 from sqlstream.app.loading.selected_findings import findings_of_selection
 from sqlstream.app.request import RunRequest
 from sqlstream.app.running.observers.of_run import RunFollowers
-from sqlstream.app.running.quarantines import quarantines_to_end
+from sqlstream.app.running.quarantines import is_quarantine, quarantines_to_end
 from sqlstream.app.running.signals import StopRequestedError, StopSignals
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.rules import check_models
@@ -31,7 +31,9 @@ def selected_query(compiled: CompiledProject, model: CompiledModel) -> SelectedQ
     sinks, formats = (", ".join(getattr(each, key) for each in model.outputs) for key in ("sink", "format"))
     tables = dict.fromkeys(use.table for use in source_uses(compiled, model))
     mode, trigger = model.config.output_mode, str(model.config.trigger)
-    return SelectedQuery(model.name, model.unique_id, sinks, formats, mode, trigger, tuple(tables), model.kind)
+    return SelectedQuery(
+        model.name, model.unique_id, sinks, formats, mode, trigger, tuple(tables), model.kind, is_quarantine(model)
+    )
 
 
 def run_selected(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -126,7 +126,7 @@ def to_finding(model: type[Document], problem: ErrorDetails, location_of: Callab
         found = _unknown_key(model, place, path, location_of(path, True))
         return with_dbt_hint(found, place, str(path[-1]))
     if problem["type"] == "missing":
-        return _missing_key(place, path, location_of(path[:-1], False))
+        return _missing_key(place, path, location_of(path[:-1], False), problem["input"])
     context = problem.get("ctx", {})
     part, is_unknown = context.get("part"), bool(context.get("is_unknown"))
     found = _invalid_value(place, problem, location_of((*path, part) if part else path, is_unknown))
@@ -250,13 +250,17 @@ def _cut_value(place: type[Document], key: str, location: Location) -> Finding:
     )
 
 
-def _missing_key(place: type[Document], path: Path, location: Location) -> Finding:
-    key = str(path[-1])
+def _missing_key(place: type[Document], path: Path, location: Location, given: object) -> Finding:
+    key, what = str(path[-1]), place.label
+    name = given.get("name") if isinstance(given, Mapping) else None
+    article, _, kind = what.partition(" ")
+    if isinstance(name, str) and article in ("a", "an"):
+        what = f"the {kind} {quoted(name)}"
     field = _field(place, key)
     described = field.description if field and field.description else "it has no default"
     return Finding(
         "missing-key",
-        f"{place.label} needs the key {quoted(key)}",
+        f"{what} needs the key {quoted(key)}",
         f"{quoted(key)}: {_as_clause(described)}",
         f"add `{key}:` to it",
         location,

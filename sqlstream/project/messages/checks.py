@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from sqlstream.errors import Finding
 from sqlstream.project.configuration.overrides import MESSAGE_KEYS
 from sqlstream.project.messages.message_format import AVRO, DEBEZIUM, JSON, PLAIN, PREFIX, PROTOBUF, MessageFormat
+from sqlstream.project.nearest import nearest
 from sqlstream.project.types.types import DataType, Primitive, Struct
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted
@@ -18,7 +19,16 @@ _EXAMPLE = 'declare columns: or schema:, for example schema: "id bigint, ts time
 def message_problems(table: SourceTable) -> Iterator[Finding]:
     """Yields the errors in the keys of `table` for messages of Kafka."""
     given = [key for key in table.places if key in MESSAGE_KEYS]
-    if table.format and table.format != "kafka":
+    if given and table.format != "kafka" and nearest(table.format, ["kafka"]):
+        yield _problem(
+            table,
+            "unknown-format",
+            "format",
+            f"has the unknown format {quoted(table.format)}",
+            f"its key {quoted(given[0])} belongs to Kafka's messages",
+            "did you mean `kafka`?",
+        )
+    elif table.format and table.format != "kafka":
         yield from (_not_kafka(table, key) for key in given)
     elif table.messages is not None:
         yield from _value_problems(table, table.messages)

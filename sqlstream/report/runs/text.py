@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from sqlstream.errors import Finding
 from sqlstream.report.compiled import found_text
 from sqlstream.report.findings import finding_text
 from sqlstream.report.numbers import count_text, plural, seconds_text
@@ -62,6 +63,7 @@ class TextReporter:
         self._write = write
         self._clock = clock
         self._layout = layout
+        self._failures: dict[str, Finding] = {}
 
     def __call__(self, event: RunEvent) -> None:
         """Prints `event`."""
@@ -72,8 +74,7 @@ class TextReporter:
         elif isinstance(event, BatchProgress | QuerySilent | Notice | AlertChanged):
             self._note(event)
         elif isinstance(event, QueryRestarting):
-            self._print(restart_text(event))
-            self._write(finding_text(event.finding))
+            self._restarting(event)
         elif isinstance(event, QueryResult):
             self._result(event)
         elif isinstance(event, UnitTestStarted | UnitTestEnded | QueryNotRun):
@@ -85,6 +86,14 @@ class TextReporter:
         elif isinstance(event, RunStarting):
             self._print(f"sqlstream {event.sqlstream_version} on Spark {event.spark_version}")
             self._print(found_text(event.models, event.sources, event.sinks, event.seeds, exposures=event.exposures))
+
+    def _restarting(self, event: QueryRestarting) -> None:
+        """Prints a failure in full, and the same one again only as a line."""
+        is_same = self._failures.get(event.model) == event.finding
+        self._failures[event.model] = event.finding
+        self._print(restart_text(event) + (", with the same error" if is_same else ""))
+        if not is_same:
+            self._write(finding_text(event.finding))
 
     def _note(self, event: BatchProgress | QuerySilent | Notice | AlertChanged) -> None:
         if isinstance(event, BatchProgress):

@@ -7,11 +7,14 @@ from dataclasses import replace
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.compiler.node_ids import source_id
 from sqlstream.errors import Finding
 from sqlstream.location import Place
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, causes_of
 from sqlstream.spark.jvm.internals import unfinished_batch
 from sqlstream.spark.reading.corrupt_errors import corrupt_record_finding, read_corrupt_record
+from sqlstream.spark.reading.kafka_ends import UNKNOWN_TOPIC
+from sqlstream.spark.running.connections import ask_servers, servers_of
 from sqlstream.spark.running.endpoints import UnreachableError
 from sqlstream.spark.running.query_run import QueryRun
 from sqlstream.spark.secrets import Secrets
@@ -47,9 +50,25 @@ def failure_finding(run: QueryRun, error: Exception, secrets: Secrets) -> Findin
         return lost
     if isinstance(error, UnreachableError):
         return _unreachable(model, error, secrets)
+    if any(cause.kind.endswith(UNKNOWN_TOPIC) for cause in causes_of(error)):  # Kafka's error does not name the topic
+        missing = _missing_topic(run, secrets)
+        if missing is not None:
+            return missing
     fix = f"fix the cause and run again: {_next_run(run)}"
     found = error_finding(error, code="query-failed", what=what, place=place, secrets=secrets, fix=fix)
     return _with_addresses(found, run, error, secrets)
+
+
+def _missing_topic(run: QueryRun, secrets: Secrets) -> Finding | None:
+    """Returns the finding for the first topic that the query names and its brokers do not have, None without one."""
+    query = run.order.query
+    compiled, project = query.compiled, query.compiled.project
+    nodes = {query.model.unique_id, *compiled.upstream(query.model.unique_id)}
+    for table in compiled.tables_of(query.model.unique_id):
+        nodes |= {source_id(project.name, table.corrupt_of)} if table.corrupt_of is not None else set()
+    servers = [each for each in servers_of(compiled, run.session, secrets, nodes) if each.kind == "kafka"]
+    answers = (answer for _, answer in ask_servers(servers) if isinstance(answer, Finding))
+    return next((answer for answer in answers if answer.code == "missing-topic"), None)
 
 
 def _next_run(run: QueryRun) -> str:

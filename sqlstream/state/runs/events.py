@@ -47,7 +47,8 @@ class WarningEmitted:
 @dataclass(frozen=True)
 class SelectedQuery:
     """A query that a run will start: the model, the name and format of its sink, and the tables that it reads. `kind`
-    is as in `QueryStarted`. Several sinks and formats are separated by commas.
+    is as in `QueryStarted`. Several sinks and formats are separated by commas. `is_quarantine`: it writes only corrupt
+    records, so it emits no rows while all is well.
     """
 
     model: str
@@ -58,6 +59,7 @@ class SelectedQuery:
     trigger: str
     sources: tuple[str, ...]
     kind: str = "stream"
+    is_quarantine: bool = False
 
 
 @dataclass(frozen=True)

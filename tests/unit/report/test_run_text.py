@@ -7,10 +7,10 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from run_events import BATCH, BIG, EVENTS, LATE, POOR, RESULTS
+from run_events import BATCH, BIG, EVENTS, FAILURE, LATE, POOR, RESULTS
 
 from sqlstream.report.runs.text import Counts, TextReporter, batch_text, done_line, memory_text, summary_text
-from sqlstream.state.runs.events import QueryStarted, RunEvent, Status, TableShown
+from sqlstream.state.runs.events import QueryRestarting, QueryStarted, RunEvent, Status, TableShown
 from sqlstream.state.runs.progress import StateProgress
 
 
@@ -40,6 +40,18 @@ def test_a_run_is_reported_line_by_line() -> None:
         "................................................................ [SKIP]\n\ntotals (30 rows, the "
         "first 2 shown; use --limit to show more)\nkind   total\n────────────\na      12\nb      8"
     )
+
+
+def test_the_same_failure_is_printed_once_in_full() -> None:
+    """A query that fails again with the same error gets one line for each restart, until the error is another one."""
+    lines: list[str] = []
+    notify = TextReporter(lines.append)
+    other = replace(FAILURE, why="another reason")
+    for model, finding in (("poor", FAILURE), ("poor", FAILURE), ("slow", FAILURE), ("poor", FAILURE), ("poor", other)):
+        notify(QueryRestarting(model, 1, 3, 1.3, finding))
+
+    assert ["with the same error" in line for line in lines] == [False, False, True, False, False, True, False, False]
+    assert [line.count("\n") for line in lines] == [0, 2, 0, 0, 2, 0, 0, 2]
 
 
 def test_an_interrupted_query_says_so() -> None:
