@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ from sqlstream.app.ui.live_query import LiveQuery
 from sqlstream.app.ui.live_runs import LiveRuns
 from sqlstream.app.ui.shape import ProjectShape, QueryShape
 from sqlstream.times import utc_now
+
+logger = logging.getLogger("sqlstream.ui")
 
 QueryNow = dict[str, Any]
 
@@ -60,7 +63,11 @@ class Overviews:
         if now is None:
             return
         for name in (model, *now.shape.guarded.get(model, ())):
-            found = self._query_now(now.shape, target, name)
+            try:
+                found = self._query_now(now.shape, target, name)
+            except Exception:  # a bug in the entry of one query must not hide the others
+                logger.exception("the page cannot show %s", name)
+                continue
             if found is not None:
                 now.queries[name] = found
 

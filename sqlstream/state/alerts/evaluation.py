@@ -92,12 +92,18 @@ class AlertBook:
         self._measures[model].observe(event, at)
         return list(self._evaluate(model, at))
 
-    def tick(self, at: datetime, unread: Mapping[str, Unread]) -> list[AlertChanged]:
-        """Returns what changes with the time. `unread` is what models have left to read that batches do not report."""
-        for model, left in unread.items():
-            if model in self._measures:
-                self._measures[model].unread = left
-        return [change for model in self._measures for change in self._evaluate(model, at)]
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models of the queries."""
+        return tuple(self._measures)
+
+    def tick(self, model: str, at: datetime, unread: Unread | None) -> list[AlertChanged]:
+        """Returns what changes with the time for a query. `unread` is what it has left to read that batches do not
+        report, None if that is unknown.
+        """
+        if unread is not None:
+            self._measures[model].unread = unread
+        return list(self._evaluate(model, at))
 
     def refuse(self, models: Iterable[str], error: str, at: datetime) -> list[AlertChanged]:
         """Returns what changes because the run ended before the queries of `models` started."""

@@ -36,8 +36,15 @@ class AlertObserver:
             self._put_all(self._book.observe(seen.query.query.model, seen.event, seen.at), seen.at)
 
     def tick(self, now: Snapshot) -> None:
-        """Raises or resolves alerts after some time."""
-        self._put_all(self._book.tick(now.at, self._unread()), now.at)
+        """Raises or resolves alerts after some time. If that fails for one query, raises the error after the others."""
+        unread, bugs = self._unread(), list[Exception]()
+        for model in self._book.models:
+            try:
+                self._put_all(self._book.tick(model, now.at, unread.get(model)), now.at)
+            except Exception as bug:  # a bug in the alerts of one query must not hide those of the others
+                bugs.append(bug)
+        if bugs:
+            raise bugs[0]
 
     def refuse(self, findings: Iterable[Finding]) -> None:
         """The run ends because of `findings`. Call it before `close`, which raises the alerts. A run that is refused

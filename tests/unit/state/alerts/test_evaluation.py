@@ -85,7 +85,9 @@ class Clock:
     def changes(self, seconds: float, event: RunEvent | None = None, model: str = "orders") -> list[AlertChanged]:
         """Returns the changes at a time."""
         now = START + timedelta(seconds=seconds)
-        return self.book.tick(now, self.unread) if event is None else self.book.observe(model, event, now)
+        if event is None:
+            return self.book.tick(model, now, self.unread.get(model))
+        return self.book.observe(model, event, now)
 
     def leave(self, seconds: float, files: int) -> None:
         """Sets the files that the two sources had left at a time: `files` and 3."""
