@@ -24,20 +24,22 @@ LONGEST_PATH = 300
 SEARCHED_FILES = 20_000
 """The most files of the project among which those are found that Python code may read."""
 
-_CALLS = frozenset({"open", "exec", "eval", "compile", "__import__", "import_module"})
+_CALLS = frozenset({"open", "exec", "eval", "compile", "__import__", "import_module", "__builtins__", "__loader__"})
 """Functions that read a file, or run code, that is not in the text."""
 
 _ATTRIBUTES = frozenset(
     """
     open read_text read_bytes get_data iterdir listdir scandir rglob fromfile loadtxt genfromtxt read_csv read_json
     read_excel read_parquet read_pickle read_feather read_orc import_module __import__ reload spec_from_file_location
-    find_spec exec_module run_path run_module getsource getsourcelines exec eval load_source load_module
+    find_spec exec_module run_path run_module getsource getsourcelines exec eval load_source load_module resolve_name
+    locate import_string import_object import_from_string LazyLoader load_entry_point entry_points __loader__
+    __builtins__ __subclasses__
     """.split()  # noqa: SIM905 - a list of words in quotes is harder to read
 )
 """Names of methods and functions of modules that do the same."""
 
-_MODULES_OF_CODE = frozenset({"importlib", "runpy", "pkgutil", "imp", "builtins", "zipimport"})
-"""Modules whose functions run code under other names."""
+_MODULES_OF_CODE = frozenset({"runpy", "pkgutil", "imp", "builtins", "zipimport", "pydoc", "marshal", "code", "codeop"})
+"""Modules that exist to run code or to read files of packages."""
 
 _LOADERS = frozenset({"load", "loads"})
 """Names of functions that read code or data, if they belong to a module such as joblib, pickle or torch."""
@@ -102,7 +104,10 @@ def _read(tree: ast.Module, path: str, module: str, root: Path) -> ModuleCode:
     texts = frozenset(node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
     names = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     names |= {node.id for node in nodes if isinstance(node, ast.Name)} | texts
-    unfollowed = tuple(sorted({f"{what} in {path}" for what in _unfollowed(nodes)}))
+    beside = [name for name in sorted({name.partition(".")[0] for name in imports}) if _is_beside(root, name)]
+    unfollowed = tuple(
+        sorted({f"{what} in {path}" for what in (*_unfollowed(nodes), *(f"import {name}" for name in beside))})
+    )
     form, docs = _form(tree)
     return ModuleCode(
         _digest(form),
@@ -110,7 +115,10 @@ def _read(tree: ast.Module, path: str, module: str, root: Path) -> ModuleCode:
         not names.isdisjoint({"__doc__", "getdoc", "getcomments", "pydoc", "doctest"}),
         imports,
         texts,
-        tuple(_named_files(root, path, texts, search=bool(unfollowed))),
+        (
+            *_named_files(root, path, texts, search=bool(unfollowed)),
+            *(pair for name in beside for pair in _code_in(root, name)),
+        ),
         unfollowed,
     )
 
@@ -203,14 +211,12 @@ def _literal_import(call: ast.Call) -> str | None:
 
 def _unfollowed(nodes: Sequence[ast.AST]) -> Iterator[str]:
     """Yields what the code does that its text does not show, as `name()`."""
-    calls = [node for node in nodes if isinstance(node, ast.Call) and _literal_import(node) is not None]
-    followed = {id(call.func) for call in calls}
-    modules = {
-        alias.asname or alias.name.partition(".")[0]
-        for node in nodes
-        if isinstance(node, ast.Import)
-        for alias in node.names
-    }
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    followed = {id(call.func) for call in calls if _literal_import(call) is not None}
+    imports = [alias for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    modules = {alias.asname or alias.name.partition(".")[0] for alias in imports}
+    yield from (f"import {alias.name}" for alias in imports if alias.name.partition(".")[0] in _MODULES_OF_CODE)
+    yield from ("getattr()" for call in calls if _gets_unnamed(call, modules))
     for node in nodes:
         if id(node) in followed:
             continue
@@ -218,35 +224,43 @@ def _unfollowed(nodes: Sequence[ast.AST]) -> Iterator[str]:
             yield f"{node.id}()"
         elif isinstance(node, ast.Attribute) and (node.attr in _ATTRIBUTES or _is_loader(node, modules)):
             yield f"{node.attr}()"
-        elif isinstance(node, ast.Attribute) and node.attr in ("path", "meta_path", "modules") and _is_sys(node.value):
+        elif isinstance(node, ast.Attribute) and node.attr in _OF_SYS and _is_named(node.value, {"sys"}):
             yield f"sys.{node.attr}"
-        elif isinstance(node, ast.ImportFrom):
-            yield from _imported_functions(node)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield from (text for alias in node.names if (text := _imported_function(node.module or "", alias)))
 
 
-def _imported_functions(node: ast.ImportFrom) -> Iterator[str]:
-    """Yields the functions that an import brings under a name of its own, with which their calls could be missed."""
-    module = (node.module or "").partition(".")[0] if not node.level else ""
-    for alias in node.names:
-        is_called_otherwise = alias.asname not in (None, alias.name) or alias.name not in ("import_module",)
-        if module in _MODULES_OF_CODE and is_called_otherwise:
-            yield f"{alias.name}()"
-        elif module == "sys" and alias.name in ("path", "meta_path", "modules"):
-            yield f"sys.{alias.name}"
-        elif (module and alias.name in _ATTRIBUTES - {"import_module"}) or (
-            module in ("pickle", "joblib", "dill", "cloudpickle", "torch", "numpy", "marshal")
-            and alias.name in _LOADERS
-        ):
-            yield f"{alias.name}()"
+_OF_SYS = frozenset({"path", "meta_path", "path_hooks", "modules"})
+"""Names of `sys` that decide what an import finds."""
+
+
+def _imported_function(module: str, alias: ast.alias) -> str | None:
+    """Returns what an import brings that could be called under a name of its own, None for anything harmless."""
+    top, name = module.partition(".")[0], alias.name
+    if top in _MODULES_OF_CODE:
+        return f"import {module}"
+    if top == "sys" and name in _OF_SYS:
+        return f"sys.{name}"
+    if name == "import_module":  # under its own name its calls are found
+        return None if alias.asname in (None, name) else "import_module()"
+    is_loader = name in _LOADERS and top not in _SAFE_LOADERS
+    return f"{name}()" if name in _ATTRIBUTES or is_loader else None
+
+
+def _gets_unnamed(call: ast.Call, modules: Collection[str]) -> bool:
+    """Returns whether a call of getattr gets something of a module that reading cannot name, or cannot follow."""
+    if not _is_named(call.func, {"getattr"}) or len(call.args) < 2 or not _is_named(call.args[0], modules):
+        return False
+    name = call.args[1].value if isinstance(call.args[1], ast.Constant) else None
+    return not isinstance(name, str) or name in _ATTRIBUTES | _CALLS | _LOADERS | _OF_SYS
 
 
 def _is_loader(node: ast.Attribute, modules: Collection[str]) -> bool:
-    base = node.value
-    return node.attr in _LOADERS and isinstance(base, ast.Name) and base.id in modules and base.id not in _SAFE_LOADERS
+    return node.attr in _LOADERS and _is_named(node.value, set(modules) - _SAFE_LOADERS)
 
 
-def _is_sys(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id == "sys"
+def _is_named(node: ast.expr, names: Collection[str]) -> bool:
+    return isinstance(node, ast.Name) and node.id in names
 
 
 def _form(tree: ast.Module) -> tuple[str, str]:
@@ -325,10 +339,26 @@ def _named_files(root: Path, path: str, texts: Collection[str], *, search: bool)
             yield name, digest
 
 
+def _is_beside(root: Path, module: str) -> bool:
+    """Returns whether the project has a module outside of python/ that Python may find in the working directory."""
+    is_own = module in {"sqlstream", "python"} or module in sys.stdlib_module_names
+    return not is_own and ((root / f"{module}.py").is_file() or (root / module / "__init__.py").is_file())
+
+
+def _code_in(root: Path, module: str) -> Iterator[tuple[str, str]]:
+    for path in sorted([root / f"{module}.py", *(root / module).rglob("*.py")]):
+        digest = _content(path, root)
+        if digest is not None:
+            yield path.relative_to(root).as_posix(), digest
+
+
 def _files_below(root: Path) -> Iterator[str]:
     """Yields the visible files of the project, without what sqlstream writes, up to a limit."""
     count = 0
     for folder, folders, names in os.walk(root):
+        if "queries" in folders and Path(folder) != root:  # the storage of a target
+            folders.clear()
+            continue
         skipped = {"__pycache__", *(_WRITTEN if Path(folder) == root else ())}
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in skipped)
         for name in names:

@@ -184,6 +184,9 @@ def test_modules_that_swap_their_texts_count(tmp_path: Path) -> None:
         "def doubled(value):\n    return eval('value * 2')\n",
         "import sys\n\nsys.path.append('elsewhere')\n\n\ndef doubled(value):\n    return value\n",
         "run = exec\n\n\ndef doubled(value):\n    return value\n",
+        "import builtins\n\nrun = getattr(builtins, 'ex' + 'ec')\n\n\ndef doubled(value):\n    return value\n",
+        "from pydoc import locate\n\n\ndef doubled(value):\n    return locate('unread.NOTHING')\n",
+        "from werkzeug.utils import import_string as get\n\n\ndef doubled(value):\n    return get('unread').NOTHING\n",
     ],
 )
 def test_what_cannot_be_followed_makes_all_of_python_count(tmp_path: Path, helper: str) -> None:
@@ -217,6 +220,22 @@ def test_files_of_the_project_that_code_reads_count(tmp_path: Path, helper: str,
     before = {"python/helpers.py": f"{helper}\n\ndef doubled(value):\n    return value * len(RATES)\n"}
     assert verdicts(tmp_path, {file: "changed"}, before) == BOTH
     assert verdicts(tmp_path, {"data/other.csv": "changed"}, before) == NONE
+
+
+def test_a_module_beside_python_counts(tmp_path: Path) -> None:
+    """Python can find a module in the working directory, so its text counts, too."""
+    before = {
+        "beside.py": "FACTOR = 1\n",
+        "python/helpers.py": "import beside\n\n\ndef doubled(value):\n    return value\n",
+    }
+    assert verdicts(tmp_path, {"beside.py": "FACTOR = 2\n"}, before) == BOTH
+
+
+def test_what_a_run_writes_is_no_code(tmp_path: Path) -> None:
+    """The storage of the target has files with any name, which change with each run."""
+    before = {"python/helpers.py": "def doubled(value):\n    return open('0' + '1') or 'metadata' or 'rows.json'\n"}
+    written = {"s/queries/totals/v1/checkpoint/metadata": "1", "s/out/rows.json": "{}", "target/rows.json": "{}"}
+    assert verdicts(tmp_path, written, before) == NONE
 
 
 def test_docstrings_count_where_code_reads_them(tmp_path: Path) -> None:
