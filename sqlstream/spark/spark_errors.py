@@ -15,6 +15,7 @@ from sqlstream.spark.jvm.gateway import Cause, causes_of, is_jvm_gone
 from sqlstream.spark.jvm.packages import package_fix
 from sqlstream.spark.reading.corrupt_errors import read_corrupt_record
 from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.writing.databases.database import DatabaseError
 
 logger = logging.getLogger("sqlstream.errors")
 
@@ -36,6 +37,8 @@ _RAISED = re.compile(r"(?m)^(?P<kind>sqlstream\.[\w.]+): (?P<message>.+)$")
 """The line of a Python traceback with an exception of sqlstream."""
 _PROXY = "py4j.Py4JException"
 """The class of Java's exception about an exception in Python code that Java called; its message is the traceback."""
+_DATABASE_STATE = re.compile(r"\[SQLSTATE (\w{5})\]")
+"""The SQLSTATE in the message of a DatabaseError."""
 _FRAME = re.compile(r'(?m)^\s*File "(.+)", line (\d+), in (\S+)$')
 _JAVA_NOISE = re.compile(r"^\s*(at |\.\.\. \d+ more|Caused by: |JVM stacktrace:|Driver stacktrace:|==)")
 
@@ -46,6 +49,7 @@ LOST_IN_KAFKA = "KAFKA_DATA_LOSS"
 
 FIXES = {
     "CONCURRENT_STREAM_LOG_UPDATE": OTHER_RUN_FIX,
+    "BATCH_METADATA_NOT_FOUND": "restore the missing files from a backup; or start the query over with --full-refresh",
     "EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE": "convert it in an upstream model, for example "
     "to_timestamp({eventName}) as {eventName}, and set the watermark on that column",
     "FIELD_NOT_FOUND": "the fields are {fields}",
@@ -79,6 +83,11 @@ FIXES_BY_MESSAGE = {
 PERMANENT_SQLSTATES = ("0A", "21", "22", "42", "P0")
 """Classes of SQLSTATEs that recur for the same SQL and rows: unsupported features, invalid SQL or data, and errors that
 the SQL raises itself (https://spark.apache.org/docs/latest/sql-error-conditions-sqlstates.html).
+"""
+
+PERMANENT_DATABASE_STATES = ("22", "28", "3D", "42000", "42501")
+"""The same of databases: data that a column cannot hold, a refused login, no such database, and missing rights. A table
+or column that is missing is found before the restart.
 """
 
 PERMANENT_CONDITIONS = (
@@ -169,6 +178,9 @@ def fails_again(error: BaseException) -> bool:
     own = _own_error(error)
     if read_corrupt_record(error) is not None or (own is not None and own.kind.endswith(".RefusedRowsError")):
         return True
+    reported = database_error(error)
+    if reported is not None:
+        return reported.state.startswith(PERMANENT_DATABASE_STATES)
     return any(
         cause.kind.endswith(("AnalysisException", ".ParseException"))
         or (cause.condition or "").startswith(PERMANENT_CONDITIONS)
@@ -176,6 +188,15 @@ def fails_again(error: BaseException) -> bool:
         or any(words in cause.words for words in OTHER_RUN_MESSAGES)
         for cause in causes_of(error)
     )
+
+
+def database_error(error: BaseException) -> DatabaseError | None:
+    """Returns the error of a database that ended a query, None if another error did."""
+    own = _own_error(error)
+    if own is None or not own.kind.endswith(".DatabaseError"):
+        return None
+    state = _DATABASE_STATE.search(own.message)
+    return DatabaseError(own.message, state[1] if state else "")
 
 
 def _own_error(error: BaseException) -> Cause | None:

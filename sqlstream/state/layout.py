@@ -9,6 +9,8 @@ from sqlstream.project.files.paths import join
 
 LEDGER_NAME = "ledger.json"
 VERSIONS_NAME = "versions.json"
+SNAPSHOT_NAME = "_snapshot"
+"""The file in each complete snapshot that contains the snapshot's name. Readers ignore names that begin with `_`."""
 _VERSION = re.compile(r"v([1-9][0-9]*)\Z")
 
 

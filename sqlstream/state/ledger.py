@@ -135,6 +135,11 @@ class QueryIdentity:
         return not self.batch and format_of(self.sink_format).writes_snapshots(self.output_mode)
 
     @property
+    def updates_rows(self) -> bool:
+        """Whether the query updates rows of a table by their key, and leaves columns that it does not write."""
+        return bool(self.unique_key) and not self.batch and self.output_mode != "complete"
+
+    @property
     def adds_files(self) -> bool:
         """Whether the query adds files to its output, and never replaces them."""
         return format_of(self.sink_format).writes_files and not self.writes_snapshots

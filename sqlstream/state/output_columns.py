@@ -24,7 +24,8 @@ class ColumnChange:
     """One change of the output: its description in `text`, and the current name of the column, None if it was removed.
     `undo` is the fix if the format cannot store the change, None if it can. `offset` is the offset of the change in the
     compiled SQL of the query's model, None if unknown. `is_added` marks a new column, and `is_key` another key of rows.
-    `covers` are the columns that `text` describes, with their names before, or the new name of a new column.
+    `covers` are the columns that `text` describes, with their names before, or the new name of a new column. With
+    `is_up_to_table`, only the table in the sink shows whether it can store the change, and `undo` is None.
     """
 
     text: str
@@ -34,6 +35,7 @@ class ColumnChange:
     is_added: bool = False
     is_key: bool = False
     covers: tuple[str, ...] = ()
+    is_up_to_table: bool = False
 
 
 def column_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[ColumnChange, ...]:
@@ -46,8 +48,8 @@ def column_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[ColumnChange
         return ()
     facts = format_of(new.sink_format)
     if facts.is_table or facts.is_database:
-        return tuple(_of_table(old.columns, new.columns))
-    if not format_of(new.sink_format).layout:
+        return tuple(_of_table(old.columns, new))
+    if not facts.layout:
         return ()
     if lowercase(old.partition_by) != lowercase(new.partition_by):
         return (_repartitioned(old, new),)
@@ -140,9 +142,10 @@ def _by_name(
     old: Sequence[OutputColumn], new: Sequence[OutputColumn], folders: set[str], fmt: str
 ) -> Iterator[ColumnChange]:
     before, after = ({column.name.lower(): column for column in side} for side in (old, new))
+    renamed = new_names(old, new)
     for key, column in before.items():
         if key not in after:
-            yield _removed(column, [item for name, item in after.items() if name not in before])
+            yield _removed(column, renamed.get(column.name))
     for key, column in after.items():
         if key not in before:
             text = f"column `{column.name}` is new, and null in existing rows"
@@ -153,24 +156,55 @@ def _by_name(
             yield _retyped(before[key], column, fmt)
 
 
-def _of_table(old: Sequence[OutputColumn], new: Sequence[OutputColumn]) -> Iterator[ColumnChange]:
-    before, after = ({column.name.lower(): column.name for column in side} for side in (old, new))
-    for key, name in after.items():
+def new_names(old: Sequence[OutputColumn], new: Sequence[OutputColumn]) -> dict[str, str]:
+    """Returns the names that removed columns may have now: each new column of the same type is that of one removed
+    column, in order, and the only new column that of the only removed one.
+    """
+    before, after = ({column.name.lower(): column for column in side} for side in (old, new))
+    removed = [column for key, column in before.items() if key not in after]
+    added = [column for key, column in after.items() if key not in before]
+    found = {}
+    for column in removed:
+        is_only = len(removed) == len(added) == 1
+        same = next((each for each in added if each.type == column.type or is_only), None)
+        if same is not None:
+            added.remove(same)
+            found[column.name] = same.name
+    return found
+
+
+def _of_table(old: Sequence[OutputColumn], new: QueryIdentity) -> Iterator[ColumnChange]:
+    """Yields the changes for a table, which has its own columns: it may have a new one with another type, or lack it
+    where a run does not add it.
+    """
+    columns = new.columns or ()
+    before, after = ({column.name.lower(): column for column in side} for side in (old, columns))
+    renamed = new_names(old, columns)
+    for key, column in after.items():
         if key not in before:
-            text = f"column `{name}` is new, and null in existing rows"
-            yield ColumnChange(text, name, is_added=True, covers=(name,))
-    for key, name in before.items():
+            text = f"column `{column.name}` is new, and null in existing rows"
+            yield ColumnChange(text, column.name, is_added=True, covers=(column.name,), is_up_to_table=True)
+        elif column.type != before[key].type:
+            text = f"column `{column.name}` was {before[key].type}, and is now {column.type}"
+            yield ColumnChange(text, column.name, covers=(before[key].name,), is_up_to_table=True)
+    for key, column in before.items():
         if key not in after:
-            yield ColumnChange(f"column `{name}` was removed, and is null in new rows", covers=(name,))
+            kept = "rows keep their old value when they are updated, unless the table no longer has the column"
+            what = kept if new.updates_rows else "is null in new rows"
+            text = f"column `{column.name}` was removed, and {what}"
+            if column.name in renamed:
+                name = renamed[column.name]
+                text += f"; if `{name}` is its new name, rename the column of the table before the next run"
+            yield ColumnChange(text, covers=(column.name,), is_up_to_table=new.updates_rows)
 
 
-def _removed(column: OutputColumn, added: Sequence[OutputColumn]) -> ColumnChange:
-    same_type = [item.name for item in added if item.type == column.type]
-    renamed = f"; if `{same_type[0]}` is its new name, readers would see two half-empty columns" if same_type else ""
+def _removed(column: OutputColumn, renamed: str | None) -> ColumnChange:
     name = quote_identifier(column.name)
-    keep = f"select it as {name}" if same_type else f"keep it: cast(null as {column.type}) as {name}"
-    text = f"column `{column.name}` was removed{renamed}"
-    return ColumnChange(text, same_type[0] if same_type else None, keep, covers=(column.name,))
+    text, keep = f"column `{column.name}` was removed", f"keep it: cast(null as {column.type}) as {name}"
+    if renamed is not None:
+        text += f"; if `{renamed}` is its new name, readers would see two half-empty columns"
+        keep = f"select `{renamed}` under the old name, as {name}; or, if it is another column, {keep}"
+    return ColumnChange(text, renamed, keep, covers=(column.name,))
 
 
 def _respelled(old: OutputColumn, new: OutputColumn) -> ColumnChange:

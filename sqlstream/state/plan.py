@@ -72,8 +72,9 @@ class CheckpointState:
 @dataclass(frozen=True)
 class QueryPlan:
     """How a query starts: the version, whether it writes a new ledger, the changes, and whether the user had to accept
-    them. `new_columns` are the changes of its output columns that the sink can store beside the existing rows.
-    `judgement` says what the changes do to its state, and `reads` what it reads again or never.
+    them. `new_columns` are the changes of its output columns that the sink can store beside the existing rows, or of
+    which only its table shows whether it can (`is_up_to_table`). `judgement` says what the changes do to its state, and
+    `reads` what it reads again or never.
     """
 
     action: Action
@@ -82,6 +83,7 @@ class QueryPlan:
     changes: tuple[str, ...] = ()
     accepted: bool = False
     new_columns: tuple[str, ...] = ()
+    is_up_to_table: bool = False
     judgement: Judgement = field(default=SAFE, compare=False)
     reads: tuple[str, ...] = field(default=(), compare=False)
 
@@ -279,6 +281,7 @@ def _plan_resume(
         changes=tuple(change.text for change in changes),
         accepted=risky,
         new_columns=tuple(change.text for change in columns),
+        is_up_to_table=any(change.is_up_to_table for change in columns),
         judgement=judgement,
     )
 
@@ -299,10 +302,17 @@ def _column_findings(
 ) -> list[Finding]:
     """Returns the findings for changes that the sink's format cannot store."""
     path, accepted = state.ledger_path, options.accept_state_change
+    problems = [(change, place_of(identity.model, change.offset)) for change in columns if change.undo is not None]
     return [
-        refusals.columns_changed(identity, path, change, place_of(identity.model, change.offset), accepted=accepted)
-        for change in columns
-        if change.undo is not None
+        refusals.columns_changed(
+            identity,
+            path,
+            change,
+            place,
+            accepted=accepted,
+            beside=not options.parallel and parallel_problem(identity, place, restartable=True) is None,
+        )
+        for change, place in problems
     ]
 
 

@@ -12,6 +12,7 @@ from sqlstream.state.changes import Change, sources_text
 from sqlstream.state.judgement import UNSAFE, Judgement
 from sqlstream.state.ledger import InputIds, QueryIdentity
 from sqlstream.state.output_columns import ColumnChange
+from sqlstream.state.signature.compare import NO_OPERATORS, OPERATORS
 
 PlaceOf = Callable[[str | None, int | None], Place]
 """Returns the location of an offset in the compiled SQL of a model; without an offset, the location of the model, and
@@ -90,6 +91,12 @@ def refresh_text(*models: str) -> str:
     return f"{refresh_command(*models)} restarts from scratch and keeps the old {kept}"
 
 
+def new_version_text(model: str, *, can_run_beside: bool) -> str:
+    """Returns the fixes to start a query from scratch, and to do so beside its current version if it can run there."""
+    beside = f"; or {parallel_command(model)} runs the new version beside the old one"
+    return refresh_text(model) + (beside if can_run_beside else "")
+
+
 def refusal_findings(refusals: Sequence[StartRefusal]) -> list[Finding]:
     """Returns the findings of several queries. Queries that are refused for the same upstream changes share one."""
     findings: list[Finding] = []
@@ -112,7 +119,7 @@ def _state_change(same: Sequence[StateChange]) -> Finding:
         fix = f"undo the change; or add `--full-refresh`, which {another}"
     elif all(change.can_run_beside for change in same):
         fix += f"; or {parallel_command(*models)} runs the new version beside the old one"
-    if all(change.is_only_problem for change in same):
+    if all(change.is_only_problem and not _spark_refuses(change.judgement) for change in same):
         accept = f"`--accept-state-change {' '.join(models)}`"
         fix += f"; or, if the state still has the same meaning, add {accept} to continue with it"
     differences = [_difference(change, alone=len(first.changes) == 1) for change in first.changes]
@@ -124,6 +131,11 @@ def _state_change(same: Sequence[StateChange]) -> Finding:
         first.place.location,
         calls=first.place.calls,
     )
+
+
+def _spark_refuses(judgement: Judgement) -> bool:
+    """Returns whether accepting the change would not help, because Spark itself does not find the state it needs."""
+    return any(each.part == OPERATORS and each.before != NO_OPERATORS for each in judgement.differences)
 
 
 def _consequence(judgement: Judgement) -> str:
@@ -199,10 +211,10 @@ def fan_out_changed(identity: QueryIdentity, ledger_path: str, sink: str, change
 
 
 def columns_changed(
-    identity: QueryIdentity, ledger_path: str, change: ColumnChange, place: Place, *, accepted: bool
+    identity: QueryIdentity, ledger_path: str, change: ColumnChange, place: Place, *, accepted: bool, beside: bool
 ) -> Finding:
     """Returns the refusal of columns that the sink cannot store beside the existing ones. `accepted`: the user has
-    accepted a state change, which does not help here.
+    accepted a state change, which does not help here. `beside`: a new version can run beside the current one.
     """
     note = "; `--accept-state-change` accepts changed state, but not changed columns" if accepted else ""
     message = f"the output of `{identity.model}` cannot hold its new columns: {change.text}"
@@ -214,29 +226,29 @@ def columns_changed(
         "output-columns",
         message,
         f"{why}{note}",
-        f"{change.undo}; or {refresh_text(identity.model)}",
+        f"{change.undo}; or {new_version_text(identity.model, can_run_beside=beside)}",
         place,
     )
 
 
-def unfit_format_table(model: str, table: str, problem: ColumnChange, place: Place) -> Finding:
+def unfit_format_table(model: str, table: str, problem: ColumnChange, place: Place, *, beside: bool) -> Finding:
     """Returns the refusal of columns that a table of Delta Lake or Iceberg cannot hold."""
     return _finding(
         "output-columns",
         f"the table {table} cannot hold the columns of `{model}`: {problem.text}",
         "the table has its own columns, to which a run adds only the new columns of a changed model",
-        f"{problem.undo}; or {refresh_text(model)}",
+        f"{problem.undo}; or {new_version_text(model, can_run_beside=beside)}",
         place,
     )
 
 
-def unfit_table(model: str, table: str, problem: ColumnChange, place: Place) -> Finding:
+def unfit_table(model: str, table: str, problem: ColumnChange, place: Place, *, beside: bool) -> Finding:
     """Returns the refusal of columns that the sink's table does not have, or has with another type."""
     return _finding(
         "output-columns",
         f"the table {table} cannot hold the columns of `{model}`: {problem.text}",
         "Spark writes the files of a table with the columns of the query, but reads them with the columns of the table",
-        f"{problem.undo}; or {refresh_text(model)}",
+        f"{problem.undo}; or {new_version_text(model, can_run_beside=beside)}",
         place,
     )
 

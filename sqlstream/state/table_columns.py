@@ -5,14 +5,14 @@ The table has its columns, so it is compared itself, not the ledger. `FormatTabl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sqlstream.compiler.sql.names import quote_identifier
 from sqlstream.project.types.cursor import TypeSyntaxError
 from sqlstream.project.types.parser import parse_type
 from sqlstream.project.types.types import Array, DataType, Decimal, Map, Primitive, Struct, Unknown
 from sqlstream.state.ledger import OutputColumn, QueryIdentity
-from sqlstream.state.output_columns import ColumnChange, lowercase
+from sqlstream.state.output_columns import ColumnChange, lowercase, new_names
 
 WIDER = {
     "tinyint": ("smallint", "int", "bigint"),
@@ -63,12 +63,34 @@ def _problems(
                 column.name,
                 f"run ALTER TABLE {table} ADD COLUMNS ({name} {column.type})",
             )
+    if old is not None and new.updates_rows:
+        yield from _stale(table, stored, new, old)
     if new.partition_by and lowercase(new.partition_by) != lowercase(partitions):
         now, wanted = (", ".join(names) or "nothing" for names in (partitions, new.partition_by))
         yield ColumnChange(
             f"the table is partitioned by {now}, and the query by {wanted}",
             undo=f"set partition_by to [{', '.join(partitions)}]" if partitions else "remove partition_by",
         )
+
+
+def _stale(
+    table: str, stored: Mapping[str, OutputColumn], new: QueryIdentity, old: QueryIdentity
+) -> Iterator[ColumnChange]:
+    """Yields the columns of the table that the query no longer writes: MERGE leaves their old value in updated rows."""
+    written = {column.name.lower() for column in new.columns or ()}
+    renamed = new_names(old.columns or (), new.columns or ())
+    for column in old.columns or ():
+        key, name = column.name.lower(), quote_identifier(column.name)
+        if key in written or key not in stored:
+            continue
+        undo = f"select it again, or cast(null as {column.type}) as {name}"
+        undo += f"; or run ALTER TABLE {table} DROP COLUMN {name}"
+        new_name = renamed.get(column.name)
+        if new_name is not None and new_name.lower() not in stored:
+            statement = f"ALTER TABLE {table} RENAME COLUMN {name} TO {quote_identifier(new_name)}"
+            undo = f"if `{new_name}` is its new name, run {statement}; otherwise {undo}"
+        text = f"updated rows would keep the old value of its column `{column.name}`, which the query no longer writes"
+        yield ColumnChange(text, new_name, undo)
 
 
 def _parsed(text: str) -> DataType:

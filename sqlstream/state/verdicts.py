@@ -97,6 +97,8 @@ def verdict_of(
             return Verdict.UNCHANGED, "it starts over in each run"
         if plan.action is Action.WRITE and old is not None and describe_changes(old, new):
             return Verdict.RESUME, "a batch model writes its whole output in each run, from now on with the new results"
+        if plan.is_up_to_table and not has_spark:
+            return Verdict.UNDECIDED, "only the table in the sink shows whether it fits the new columns: add --check"
         return _verdict_of_plan(plan)
     keeps_state = new.stateful or (old is not None and old.stateful)
     return _verdict_of_refusal(plan, keeps_state=keeps_state, has_spark=has_spark)

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import pytest
 from conftest import ProjectFolder, order_rows
 
+from sqlstream.errors import FindingsError
+
 TOTALS = (
     "{{ config(sink='counts', output_mode='update', unique_key='kind') }}\n"
     "select kind, count(*) as orders, cast(sum(amount) as int) as amount from {{ source('shop', 'orders') }} group by kind"
@@ -141,24 +143,26 @@ def test_a_new_column_is_added_and_another_type_is_refused(shop: ProjectFolder) 
             "models/rows.sql": "{{ config(sink='counts') }} select cast(id as string) as id from {{ source('shop', 'orders') }}"
         }
     )
-    finding = shop.result("rows").finding
-    assert finding is not None
+    with pytest.raises(FindingsError) as refused:
+        shop.run("rows")
+    (finding,) = refused.value.findings
     assert finding.code == "output-columns"
     assert "integer" in finding.why
 
 
-def test_a_batch_model_whose_table_does_not_fit_ends_at_once(shop: ProjectFolder) -> None:
-    """The finding names all differences, and a batch model ends without a restart, as a stream does."""
+def test_a_batch_model_whose_table_does_not_fit_is_refused(shop: ProjectFolder) -> None:
+    """The finding names all differences, and nothing starts, as for a stream."""
     shop.write({"models/static.sql": "{{ config(sink='counts') }} select 1 as id, 2 as n"})
     assert shop.run("static").succeeded
     shop.write({"models/static.sql": "{{ config(sink='counts') }} select 'a' as id, 'b' as n"})
 
-    result = shop.result("static")
+    with pytest.raises(FindingsError) as refused:
+        shop.run("static")
 
-    assert result.finding is not None
-    assert (result.finding.code, result.restarts) == ("output-columns", 0)
-    assert "`id`" in result.finding.why
-    assert "`n`" in result.finding.why
+    (finding,) = refused.value.findings
+    assert finding.code == "output-columns"
+    assert "`id`" in finding.why
+    assert "`n`" in finding.why
 
 
 @pytest.mark.smoke

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from sqlstream.app.running.places import storage_base
 from sqlstream.app.running.ready import CheckContext, CheckedQuery
-from sqlstream.app.running.session import storage_base
 from sqlstream.app.running.signals import StopRequestedError, StopSignals
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place

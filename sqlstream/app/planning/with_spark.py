@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlstream.app.loading.load import Loaded
-from sqlstream.app.planning.beside import ParallelQueries
 from sqlstream.app.planning.breaks import stored_differences, with_breaks
 from sqlstream.app.planning.checking import spark_for_check
 from sqlstream.app.planning.details import describe, removed_queries
-from sqlstream.app.planning.read_so_far import read_so_far
-from sqlstream.app.planning.sql_judge import sql_judge
-from sqlstream.app.request import EVERYTHING, PlanRequest
-from sqlstream.app.running.local_files import header_findings
-from sqlstream.app.running.ready import storage_location
-from sqlstream.app.running.session import storage_base
-from sqlstream.app.running.signals import StopSignals
-from sqlstream.app.running.stored_outputs import StoredOutputs
+from sqlstream.app.request import EVERYTHING, PlanRequest, RunRequest
+from sqlstream.app.running.places import storage_base
+from sqlstream.app.running.ready import CheckContext, CheckedQuery, plan_on_checkpoint
 from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.compiler.stored import stages
 from sqlstream.errors import FindingsError
-from sqlstream.spark.jvm.session import SparkRuntime
-from sqlstream.spark.running.prepare import prepare_query
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.storage import storage_for, storage_problems
-from sqlstream.state.checkpoints import read_checkpoint
-from sqlstream.state.layout import query_root
-from sqlstream.state.plan import StartOptions, plan_query
-from sqlstream.state.progress.positions import DatedFiles
-from sqlstream.state.restarts import unrestartable
+from sqlstream.spark.storage.query_locks import NoLocks
+from sqlstream.spark.writing.databases.database import DatabaseError
+from sqlstream.state.refusals import StartRefusal
 from sqlstream.state.verdicts import ProjectPlan, QueryVerdict, Verdict
 
 
@@ -35,59 +26,41 @@ def plan_with_spark(loaded: Loaded, models: Sequence[CompiledModel], request: Pl
     """Returns the plan of `models`. Raises: FindingsError if Spark cannot start; KeyboardInterrupt after a signal."""
     project, secrets = request.project, Secrets(request.project.env)
     with spark_for_check(loaded, models, project, secrets, "plan") as (runtime, signals):
-        planner = _Planner(loaded, runtime, secrets, request.parallel)
-        planned = [planner.plan(model, signals) for model in models]
-        differences_of = stored_differences(loaded.compiled, planner.files_of, storage_base(loaded))
-        queries = list(with_breaks(loaded.compiled, planned, differences_of))
+        run = RunRequest(project, request.selection, parallel=request.parallel)
+        checks = CheckContext(loaded, run, runtime, secrets, NoLocks(secrets, lambda _: None))
+        planned = {}
+        for stage in stages(loaded.compiled, models):
+            for model in stage:
+                signals.check()
+                planned[model.unique_id] = _plan(checks, model)
+        verdicts = [planned[model.unique_id] for model in models]
+        differences_of = stored_differences(loaded.compiled, checks.storage_of, storage_base(loaded))
+        queries = list(with_breaks(loaded.compiled, verdicts, differences_of))
         if request.selection == EVERYTHING:
-            queries += removed_queries(loaded, planner.files_of, storage_base(loaded))
+            queries += removed_queries(loaded, checks.storage_of, storage_base(loaded))
         return ProjectPlan(loaded.compiled.project.target.name, tuple(queries), runtime.version)
 
 
-class _Planner:
-    def __init__(self, loaded: Loaded, runtime: SparkRuntime, secrets: Secrets, parallel: Collection[str]) -> None:
-        self._loaded, self._runtime, self._secrets = loaded, runtime, secrets
-        self._outputs = StoredOutputs(loaded, runtime.session, secrets, {})
-        self._parallel = ParallelQueries(loaded.compiled, parallel, self.files_of, storage_base(loaded))
-
-    def files_of(self, path: str) -> tuple[DatedFiles, str]:
-        """Returns the files at a path or URI, and the path in the form that they accept."""
-        return storage_for(path, self._runtime.session)
-
-    def plan(self, model: CompiledModel, signals: StopSignals) -> QueryVerdict:
-        """Returns the verdict on the query of `model`. Raises: StopRequestedError."""
-        signals.check()
-        try:
-            return self._plan(model)
-        except FindingsError as error:
-            return QueryVerdict(model.name, Verdict.REFUSE, error.findings[0].message, findings=error.findings)
-
-    def _plan(self, model: CompiledModel) -> QueryVerdict:
-        loaded = self._loaded
-        root = query_root(storage_base(loaded), model.query_id, model.config.checkpoint)
-        with storage_problems(root, storage_location(loaded, model), self._secrets):
-            is_parallel = self._parallel.runs_beside(model, root)
-            state = read_checkpoint(self.files_of, root, parallel=is_parallel)
-        restartable = unrestartable(loaded.compiled, model) is None
-        compiled = self._outputs.resolve([model.unique_id])
-        ledger = state.ledger if state.is_used and restartable else None
-        misread = header_findings(loaded.compiled, loaded.compiled.upstream(model.unique_id))
-        if misread:
-            raise FindingsError(misread)
-        query = prepare_query(compiled, model, self._runtime, self._secrets, ledger)
-        try:
-            plan = plan_query(
-                query.identity,
-                state,
-                StartOptions(parallel=is_parallel),
-                restartable=query.unrestartable is None,
-                place_of=lambda name, offset: loaded.compiled.locate_in(name or model.name, offset),
-                find_signature=query.comparable_signature,
-                judge_by_sql=sql_judge(loaded.compiled, model),
-                find_ids=lambda: query.input_ids,
-                read_so_far=read_so_far(self.files_of, root, state, query.identity),
-            )
-            found = loaded.compiled, model, query.identity, state, plan
-            return describe(*found, has_spark=True, is_parallel=is_parallel)
-        finally:
-            query.release()
+def _plan(checks: CheckContext, model: CompiledModel) -> QueryVerdict:
+    """Returns the verdict on the query of `model`, after the checks that a run makes before it starts any query."""
+    try:
+        planned = plan_on_checkpoint(checks, model)
+    except FindingsError as error:
+        return QueryVerdict(model.name, Verdict.REFUSE, error.findings[0].message, findings=error.findings)
+    plan, unanswered = planned.plan, None
+    try:
+        ready = planned.ready(checks)
+        if isinstance(ready, CheckedQuery):
+            ready.check_files(checks)
+            ready.record_output(checks)
+    except FindingsError as error:
+        plan = StartRefusal(error.findings)
+    except DatabaseError as error:
+        unanswered = str(error)
+    finally:
+        planned.query.release()
+    found = checks.loaded.compiled, model, planned.query.identity, planned.state, plan
+    verdict = describe(*found, has_spark=True, is_parallel=planned.is_parallel)
+    if unanswered is None:
+        return verdict
+    return replace(verdict, verdict=Verdict.UNDECIDED, reason=f"its table could not be checked: {unanswered}")

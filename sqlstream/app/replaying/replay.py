@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.replaying.parts import Part
 from sqlstream.app.replaying.query import PastQuery
-from sqlstream.app.running.session import storage_base
+from sqlstream.app.running.places import storage_base
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError

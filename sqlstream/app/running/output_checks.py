@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sqlstream.compiler.compiled import Output
-from sqlstream.errors import FindingsError
+from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.running.prepare import PreparedQuery
@@ -16,11 +16,14 @@ from sqlstream.spark.storage.storage import storage_problems, use_fast_checkpoin
 from sqlstream.spark.table_formats.writers import table_of
 from sqlstream.spark.writing.micro_batches import SinkTarget
 from sqlstream.spark.writing.tables import table_columns
+from sqlstream.spark.writing.writers import database_writer
 from sqlstream.state.checkpoints import has_committed_files
 from sqlstream.state.ledger import QueryIdentity
+from sqlstream.state.lost_outputs import CommittedBatches, lost_files, lost_output
 from sqlstream.state.output_columns import ColumnChange, table_problems
 from sqlstream.state.refusals import output_in_use, unfit_format_table, unfit_table
 from sqlstream.state.table_columns import table_column_problems
+from sqlstream.state.versions.parallel import parallel_problem
 
 
 @dataclass(frozen=True)
@@ -42,36 +45,78 @@ class OutputCheck:
             place = None if self.output.database_table else self.place
             use_fast_checkpoint_files(self.query.frame.sparkSession, root, place)
 
-    def check_table(self) -> None:
-        """Checks that the query's columns fit the table that it writes to. Raises: FindingsError."""
+    def check_table(self, committed: CommittedBatches | None) -> None:
+        """Checks that the query's columns fit the table that it writes to, and that the output has the batches that the
+        query has committed (None: none, or a batch model). Raises: FindingsError, DatabaseError.
+        """
         if self.place is None:
             return
-        if format_of(self.output.format).is_table:
-            self._check_format_table(self.place)
-        elif self.output.table is not None:
-            self._check_catalog_table(self.place)
+        if format_of(self.output.format).is_database:
+            self._check_database(committed)
+        elif self.query.model.streaming and format_of(self.output.format).is_table:
+            self._check_format_table(self.place, committed)
+        elif self.query.model.streaming and self.output.table is not None:
+            self._check_catalog_table(self.place, committed)
 
-    def _check_catalog_table(self, name: str) -> None:
+    def check_files(self, committed: CommittedBatches, storage_of: StorageOf) -> None:
+        """Checks that the files of the output have these batches. Raises: FindingsError."""
+        if self.place is None:
+            return
+        with storage_problems(self.place, self.query.model.file.location, self.secrets):
+            problem = lost_files(storage_of, self.identity, self.place, committed.last)
+        if problem is not None:
+            raise FindingsError([self._lost(problem, committed)])
+
+    def _check_database(self, committed: CommittedBatches | None) -> None:
+        writer = database_writer(self._target)
+        if writer is not None:
+            columns = self.old.columns if self.old is not None else None
+            writer.check([column.name for column in columns or ()], committed)
+
+    def _check_catalog_table(self, name: str, committed: CommittedBatches | None) -> None:
+        session = self.query.frame.sparkSession
         with storage_problems(name, self.query.model.file.location, self.secrets):
-            found = table_columns(self.query.frame.sparkSession, name)
+            found = table_columns(session, name)
+            is_lost = committed is not None and found is None and not session.catalog.tableExists(name)
+        if committed is not None and is_lost:
+            raise FindingsError([self._lost(f"the table {name} does not exist", committed)])
         problems = table_problems(name, *found, self.identity) if found else ()
         if problems:
-            model = self.query.model.name
-            raise FindingsError([unfit_table(model, name, problem, self._place_of(problem)) for problem in problems])
+            model, beside = self.query.model.name, self._has_versions
+            pairs = [(problem, self._place_of(problem)) for problem in problems]
+            raise FindingsError([unfit_table(model, name, *pair, beside=beside) for pair in pairs])
 
-    def _check_format_table(self, place: str) -> None:
+    def _check_format_table(self, place: str, committed: CommittedBatches | None) -> None:
         """Checks the same for a table of Delta Lake or Iceberg. Raises: FindingsError."""
-        model = self.query.model
-        table = table_of(SinkTarget(model, self.output, place, self.query.frame, self.secrets))
+        model, table = self.query.model, table_of(self._target)
+        if table is None:
+            return
         with storage_problems(place, model.file.location, self.secrets):
-            columns = None if table is None else table.columns()
-            if table is None or columns is None:
-                return
-            partitions = table.partitions() if self.output.partition_by else ()
+            columns = table.columns()
+            partitions = table.partitions() if columns is not None and self.output.partition_by else ()
+        if columns is None:
+            if committed is not None:
+                raise FindingsError([self._lost(f"the table {place} does not exist", committed)])
+            return
         problems = table_column_problems(table.name, columns, partitions, self.identity, self.old)
         if problems:
             pairs = [(problem, self._place_of(problem)) for problem in problems]
-            raise FindingsError([unfit_format_table(model.name, place, *pair) for pair in pairs])
+            beside = self._has_versions
+            raise FindingsError([unfit_format_table(model.name, place, *pair, beside=beside) for pair in pairs])
+
+    @property
+    def _has_versions(self) -> bool:
+        """Whether a new version of the query can run beside this one."""
+        place = Place(self.query.model.file.location)
+        return self.old is not None and parallel_problem(self.query.identity, place, restartable=True) is None
+
+    @property
+    def _target(self) -> SinkTarget:
+        return SinkTarget(self.query.model, self.output, self.place, self.query.frame, self.secrets)
+
+    def _lost(self, problem: str, committed: CommittedBatches) -> Finding:
+        model = self.query.model
+        return lost_output(model.name, self.output.sink, problem, committed.last, model.place_of("sink"))
 
     def check_unused(self, storage_of: StorageOf) -> None:
         """Checks that the output of a new checkpoint has no batches of another one. Raises: FindingsError."""

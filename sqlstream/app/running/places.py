@@ -1,15 +1,21 @@
-"""Finds where a version of a query writes."""
+"""Finds the storage of a target, and where a version of a query writes."""
 
 from __future__ import annotations
 
 from collections.abc import Container
 
 from sqlstream.app.loading.load import Loaded
-from sqlstream.app.running.session import storage_base
 from sqlstream.compiler.compiled import Output
+from sqlstream.project.files.paths import join
 from sqlstream.project.formats.formats import format_of
 from sqlstream.state.layout import output_path, output_table
 from sqlstream.state.versions.places import place_of, sqlite_place
+
+
+def storage_base(loaded: Loaded) -> str:
+    """Returns the target's storage as an absolute path or URI."""
+    project = loaded.compiled.project
+    return join(str(project.root), project.target.storage)
 
 
 def place_of_output(loaded: Loaded, output: Output, version: int, published: Container[str]) -> str | None:

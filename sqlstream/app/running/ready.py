@@ -13,8 +13,7 @@ from sqlstream.app.planning.sql_judge import sql_judge
 from sqlstream.app.request import RunRequest
 from sqlstream.app.running.local_files import header_findings
 from sqlstream.app.running.output_checks import OutputCheck
-from sqlstream.app.running.places import place_of_output
-from sqlstream.app.running.session import storage_base
+from sqlstream.app.running.places import place_of_output, storage_base
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.app.running.stored_outputs import StoredOutputs, WrittenOutput
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
@@ -22,18 +21,21 @@ from sqlstream.compiler.stored import stages, stored_inputs
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.spark.jvm.session import SparkRuntime
+from sqlstream.spark.running.failures import cannot_connect, database_finding
 from sqlstream.spark.running.prepare import PreparedQuery, prepare_query
 from sqlstream.spark.running.start import StartOrder
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.batch_logs import checkpoint_damage
 from sqlstream.spark.storage.query_locks import QueryLocks, query_in_use
 from sqlstream.spark.storage.storage import Storage, storage_for, storage_problems
+from sqlstream.spark.writing.databases.database import DatabaseError
 from sqlstream.state.backfill.record import BackfillRecord, RecordUnreadableError, read_record, record_path
 from sqlstream.state.backfill.refusals import unfinished, unreadable_record
 from sqlstream.state.backfill.rereads import check_backfilled
 from sqlstream.state.checkpoints import read_checkpoint, read_versions_file
 from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import checkpoint_path, query_root, version_root
+from sqlstream.state.lost_outputs import CommittedBatches, committed_batches
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
 from sqlstream.state.refusals import StartRefusal, refusal_findings
 from sqlstream.state.repartition.ledger import migrated
@@ -52,6 +54,7 @@ class CheckedQuery:
     """A checked query with the plan for its checkpoint. Versions of the checkpoint are in `root` in `storage`, which
     does not exist yet if the query is new. `locked` is the version that this process has locked (0: none). `after` are
     the models of this run whose stored outputs the query reads. `is_parallel`: it runs beside the current version.
+    `is_unchecked`: its database did not answer, so its outputs are checked when it starts.
     """
 
     query: PreparedQuery
@@ -62,6 +65,7 @@ class CheckedQuery:
     locked: int
     after: tuple[str, ...] = ()
     is_parallel: bool = False
+    is_unchecked: bool = False
 
     def order(self, checks: CheckContext) -> StartOrder:
         """Returns the order to start the query, which is locked."""
@@ -74,6 +78,7 @@ class CheckedQuery:
             self.plan.action is Action.FRESH_EACH_RUN,
             self.after,
             self.places(checks)[1:],
+            self.is_unchecked and self.plan.action is not Action.FRESH_EACH_RUN,
         )
 
     def prepared_over(self, compiled: CompiledProject, checks: CheckContext) -> CheckedQuery:
@@ -83,6 +88,12 @@ class CheckedQuery:
         self.query.release()
         query = prepare_query(compiled, self.query.model, checks.runtime, checks.secrets, ledger)
         return replace(self, query=query)
+
+    def record_output(self, checks: CheckContext) -> None:
+        """Records what the query will write, for the queries that read it and are checked after it."""
+        place = self.output(checks)
+        if place is not None and not self.is_parallel:
+            checks.written[self.query.model.name] = WrittenOutput(place, self.query.identity.columns)
 
     def output(self, checks: CheckContext) -> str | None:
         """Returns the path, URI or table that the query writes to, None for sinks without one."""
@@ -119,15 +130,41 @@ class CheckedQuery:
         return version_root(self.root, self.plan.version)
 
     def check_files(self, checks: CheckContext) -> None:
-        """Checks the outputs and the checkpoint as the plan needs them. Raises: FindingsError."""
+        """Checks the outputs and the checkpoint as the plan needs them.
+
+        Raises: FindingsError; DatabaseError if a database does not answer, after all other checks.
+        """
+        unanswered = None
+        resumes = self.plan.action is Action.RESUME
+        committed = self.committed(checks) if resumes else None
         for check in self._output_checks(checks):
             check.use_fast_files(self.root)
-            if self.query.model.streaming:
-                check.check_table()
+            try:
+                check.check_table(committed)
+            except DatabaseError as error:
+                if cannot_connect(error):
+                    raise FindingsError([database_finding(self.query, error, check.output)]) from error
+                unanswered = error
             if self.plan.action not in (Action.RESUME, Action.WRITE):
                 check.check_unused(checks.storage_of)
-        if self.plan.action is Action.RESUME:
+        if resumes:
             self.check_whole(checks)
+        if unanswered is not None:
+            raise unanswered
+
+    def check_again(self, checks: CheckContext) -> None:
+        """Checks the outputs and the checkpoint of a query that failed, before it restarts: something may have damaged
+        them. Raises: FindingsError, DatabaseError.
+        """
+        committed = self.committed(checks)
+        for check in self._output_checks(checks):
+            check.check_table(committed)
+        self.check_whole(checks)
+
+    def committed(self, checks: CheckContext) -> CommittedBatches | None:
+        """Returns the batches that the planned version has committed so far. Raises: FindingsError."""
+        with storage_problems(self.root, storage_location(checks.loaded, self.query.model), checks.secrets):
+            return committed_batches(self.storage, self.root, self.plan.version)
 
     def _output_checks(self, checks: CheckContext) -> list[OutputCheck]:
         resumed = self.state.ledger.identity if self.state.ledger and self.plan.action is Action.RESUME else None
@@ -154,6 +191,10 @@ class CheckedQuery:
         if found:
             findings = [damage_finding(model.name, damage, model.file.location) for damage in found]
             raise FindingsError(list(dict.fromkeys(findings)))
+        committed = self.committed(checks)
+        if committed is not None:
+            for check in self._output_checks(checks):
+                check.check_files(committed, checks.storage_of)
         if checks.is_backfill:
             return
         record = self.backfills(checks)
@@ -226,11 +267,8 @@ def check_all(checks: CheckContext, models: Sequence[CompiledModel], signals: St
     ready: dict[str, CheckedQuery] = {}
     for stage in stages(checks.loaded.compiled, models):
         for item in _check_stage(checks, stage, signals):
-            model = item.query.model
-            ready[model.unique_id] = item
-            place = item.output(checks)
-            if place is not None and not item.is_parallel:
-                checks.written[model.name] = WrittenOutput(place, item.query.identity.columns)
+            ready[item.query.model.unique_id] = item
+            item.record_output(checks)
     return [ready[model.unique_id] for model in models]
 
 
@@ -283,7 +321,43 @@ def _try_check(checks: CheckContext, model: CompiledModel) -> _Checked:
         return error.findings
 
 
-def _check(checks: CheckContext, model: CompiledModel) -> _Checked:
+def _check(checks: CheckContext, model: CompiledModel) -> CheckedQuery | StartRefusal:
+    planned = plan_on_checkpoint(checks, model)
+    ready = planned.ready(checks)
+    if isinstance(ready, CheckedQuery):
+        try:
+            ready.check_files(checks)
+        except DatabaseError:
+            return replace(ready, is_unchecked=True)  # the start of the query connects again, and retries
+    return ready
+
+
+@dataclass(frozen=True)
+class PlannedQuery:
+    """A query with its plan or why it cannot start, before its outputs and its checkpoint are checked. The other fields
+    are as in `CheckedQuery`.
+    """
+
+    query: PreparedQuery
+    plan: QueryPlan | StartRefusal
+    root: str
+    storage: Storage
+    state: CheckpointState
+    locked: int
+    is_parallel: bool
+
+    def ready(self, checks: CheckContext) -> CheckedQuery | StartRefusal:
+        """Returns the query whose outputs and checkpoint can be checked."""
+        if isinstance(self.plan, StartRefusal):
+            return self.plan
+        after = tuple(name for name in stored_inputs(self.query.compiled, self.query.model) if name in checks.written)
+        return CheckedQuery(
+            self.query, self.plan, self.root, self.storage, self.state, self.locked, after, self.is_parallel
+        )
+
+
+def plan_on_checkpoint(checks: CheckContext, model: CompiledModel) -> PlannedQuery:
+    """Returns the query of `model`, analyzed and planned on its checkpoint, which is locked. Raises: FindingsError."""
     loaded, request, secrets = checks.loaded, checks.request, checks.secrets
     wanted = query_root(storage_base(loaded), model.query_id, model.config.checkpoint)
     with storage_problems(wanted, storage_location(loaded, model), secrets):
@@ -301,7 +375,7 @@ def _check(checks: CheckContext, model: CompiledModel) -> _Checked:
     compiled = checks.outputs.resolve([model.unique_id])
     misread = header_findings(loaded.compiled, loaded.compiled.upstream(model.unique_id))
     if misread:
-        return tuple(misread)
+        raise FindingsError(misread)
     ledger = state.ledger if resumes else None
     if ledger is not None and model.name in request.migrate:
         ledger = migrated(ledger, loaded.compiled.project.target.spark)
@@ -318,12 +392,7 @@ def _check(checks: CheckContext, model: CompiledModel) -> _Checked:
         find_ids=lambda: query.input_ids,
         read_so_far=read_so_far(checks.storage_of, root, state, query.identity),
     )
-    if isinstance(plan, StartRefusal):
-        return plan
-    after = tuple(name for name in stored_inputs(compiled, model) if name in checks.written)
-    ready = CheckedQuery(query, plan, root, storage, state, locked, after, is_parallel)
-    ready.check_files(checks)
-    return ready
+    return PlannedQuery(query, plan, root, storage, state, locked, is_parallel)
 
 
 def storage_location(loaded: Loaded, model: CompiledModel) -> Location:

@@ -41,7 +41,7 @@ class Restarts:
         return ready.order(self._checks)
 
     def __call__(self, order: StartOrder) -> StartOrder:
-        """Returns the order of the next start. Raises: FindingsError if the checkpoint is damaged."""
+        """Returns the order of the next start. Raises: FindingsError if the checkpoint or an output is damaged."""
         name = order.query.model.name
         ready = self._ready[name]
         if reads_static_outputs(ready.query.compiled, ready.query.model):
@@ -52,7 +52,7 @@ class Restarts:
             self._ready[name] = self._next_version(ready)
             return self._ready[name].order(self._checks)
         if not order.is_batch:
-            ready.check_whole(self._checks)  # the failed start may have damaged the checkpoint
+            ready.check_again(self._checks)
             self._check_inputs(ready)
         return order
 

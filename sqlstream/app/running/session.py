@@ -1,4 +1,4 @@
-"""The Spark session and the storage of a loaded project."""
+"""The Spark session of a loaded project."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.loading.logs import PROJECT_LOG
+from sqlstream.app.running.places import storage_base
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files.paths import join
@@ -45,12 +46,6 @@ def check_target(loaded: Loaded) -> None:
         target.location,
     )
     raise FindingsError([problem])
-
-
-def storage_base(loaded: Loaded) -> str:
-    """Returns the target's storage as an absolute path or URI."""
-    project = loaded.compiled.project
-    return join(str(project.root), project.target.storage)
 
 
 def check_java(env: Mapping[str, str], signals: StopSignals) -> None:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from sqlstream.app.loading.load import Loaded
-from sqlstream.app.running.places import place_of_output
-from sqlstream.app.running.session import storage_base
+from sqlstream.app.running.places import place_of_output, storage_base
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.sql.names import quote_identifier
 from sqlstream.errors import Finding, FindingsError

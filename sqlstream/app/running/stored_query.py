@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.running.jars import session_connectors
-from sqlstream.app.running.places import place_of_path
+from sqlstream.app.running.places import place_of_path, storage_base
 from sqlstream.app.running.ready import storage_location
-from sqlstream.app.running.session import brief_session, check_java, check_target, storage_base
+from sqlstream.app.running.session import brief_session, check_java, check_target
 from sqlstream.app.running.signals import StopSignals, stop_signals
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError, UsageError

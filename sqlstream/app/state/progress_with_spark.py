@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.planning.checking import spark_for_check
 from sqlstream.app.request import ProjectRequest
+from sqlstream.app.running.places import storage_base
 from sqlstream.app.running.ready import storage_location
-from sqlstream.app.running.session import storage_base
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.app.state.progress import LagUnknownError, ProgressReader, unreadable
 from sqlstream.compiler.compiled import CompiledModel

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from sqlstream.app.running.session import storage_base
+from sqlstream.app.running.places import storage_base
 from sqlstream.app.running.stored_query import StoredQuery
 from sqlstream.app.state.progress import ProgressReader
 from sqlstream.report.runs.progress import lag_text

@@ -7,6 +7,11 @@ from dataclasses import dataclass, fields
 from sqlstream.project.configuration.trigger import interval_seconds, invalid, parse_interval
 from sqlstream.project.wording import given, quoted
 
+OUTLASTS = 15
+"""The restarts of a query that never ends after lost connections, unless its model sets `retries`: with the default
+delays five to ten minutes, in which a server can restart.
+"""
+
 
 @dataclass(frozen=True)
 class Retries:

@@ -106,7 +106,8 @@ class BatchRecord:
     schema: str = ""
 
     @property
-    def _table(self) -> str:
+    def table(self) -> str:
+        """The table of records, quoted."""
         return self.schema + self.dialect.quote(BATCHES)
 
     @property
@@ -117,24 +118,24 @@ class BatchRecord:
     def create(self) -> str:
         """The statement that creates the table of records, if it does not exist."""
         return (
-            f"CREATE TABLE IF NOT EXISTS {self._table} (query_id varchar(64) NOT NULL PRIMARY KEY, "
+            f"CREATE TABLE IF NOT EXISTS {self.table} (query_id varchar(64) NOT NULL PRIMARY KEY, "
             f"batch_id bigint NOT NULL, model {self.dialect.text}, applied_at timestamp DEFAULT CURRENT_TIMESTAMP)"
         )
 
     @property
     def find(self) -> str:
         """The query for the last batch, without a lock."""
-        return f"SELECT batch_id FROM {self._table} WHERE query_id = {self._query}"
+        return f"SELECT batch_id FROM {self.table} WHERE query_id = {self._query}"
 
     def lock(self, model: str) -> Sequence[str]:
         """Returns the statement that adds the record if it is missing, and the query for the last batch (-1: none),
         which locks the record until the transaction ends.
         """
         dialect, name = self.dialect, "'" + model.replace("'", "''") + "'"
-        new = f"{dialect.insert_new} {self._table} (query_id, batch_id, model) VALUES ({self._query}, -1, {name})"
+        new = f"{dialect.insert_new} {self.table} (query_id, batch_id, model) VALUES ({self._query}, -1, {name})"
         return (new + dialect.ignore, self.find + dialect.for_update)
 
     def update(self, batch: int) -> str:
         """Returns the statement that records `batch`."""
         changes = f"batch_id = {batch}, applied_at = CURRENT_TIMESTAMP"
-        return f"UPDATE {self._table} SET {changes} WHERE query_id = {self._query}"
+        return f"UPDATE {self.table} SET {changes} WHERE query_id = {self._query}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.storage.storage import storage_for
 from sqlstream.spark.writing.micro_batches import SinkTarget
-from sqlstream.spark.writing.writers import batch_writer, recorded_batch
+from sqlstream.spark.writing.writers import database_writer
 from sqlstream.state.batch_logs import SINK_LOG, entry_names
 
 
@@ -19,6 +19,5 @@ def has_batch(target: SinkTarget, number: int, query_id: str) -> bool | None:
         return max(entry_names(storage.names(f"{folder}/{SINK_LOG}")), default=-1) >= number
     if facts.is_table or target.output.format == "table":
         return None
-    writer = batch_writer(target)
-    last = None if writer is None else recorded_batch(writer, query_id)
-    return last is not None and last >= number
+    writer = database_writer(target)
+    return writer is not None and writer.last_batch(query_id) >= number

@@ -6,21 +6,24 @@ from dataclasses import replace
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.compiler.node_ids import source_id
 from sqlstream.errors import Finding
 from sqlstream.location import Place
+from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, causes_of
 from sqlstream.spark.jvm.internals import unfinished_batch
 from sqlstream.spark.reading.corrupt_errors import corrupt_record_finding, read_corrupt_record
 from sqlstream.spark.reading.kafka_ends import UNKNOWN_TOPIC
 from sqlstream.spark.running.connections import ask_servers, servers_of
 from sqlstream.spark.running.endpoints import UnreachableError
+from sqlstream.spark.running.prepare import PreparedQuery
 from sqlstream.spark.running.query_run import QueryRun
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import error_finding, fragment_of
+from sqlstream.spark.spark_errors import database_error, error_finding, fragment_of
 from sqlstream.spark.storage.state_files import state_finding
 from sqlstream.spark.storage.state_schemas import schema_finding
+from sqlstream.spark.writing.databases.database import DatabaseError
 
 CONTINUES = "the query continues where it stopped"
 STARTS_OVER = "the query starts from the beginning, with a new checkpoint"
@@ -30,8 +33,17 @@ WRITES_AGAIN = "everything is written again, and earlier output files stay uncha
 CONNECTION_ERRORS = (
     *("ConnectException", "Connection refused", "Connection reset", "NoRouteToHostException"),
     *("SocketTimeoutException", "TimeoutException", "UnknownHostException", "Failed to create new Kafka"),
+    *("I/O error occurred while sending to the backend", "Socket error"),
+    *("the database system is ", "terminating connection due to", "unexpected end of stream", "Server shutdown"),
 )
-"""Words in Java's errors about connections."""
+"""Words in errors about connections: of Java, of the drivers of databases, and of databases that stop or start
+(https://www.postgresql.org/docs/current/errcodes-appendix.html).
+"""
+
+_LOGIN, _DATABASE, _RIGHTS, _ABSENT = ("28",), ("3D", "42000"), ("42501",), ("08", "57P0")
+"""The SQLSTATEs of a refused login, of a database that does not exist (42000 in MariaDB), of missing rights, and of a
+server that is not reached or stops.
+"""
 
 
 def failure_finding(run: QueryRun, error: Exception, secrets: Secrets) -> Finding:
@@ -54,6 +66,9 @@ def failure_finding(run: QueryRun, error: Exception, secrets: Secrets) -> Findin
         missing = _missing_topic(run, secrets)
         if missing is not None:
             return missing
+    reported = database_error(error)
+    if reported is not None and (cannot_connect(reported) or is_connection_lost(error)):
+        return database_finding(run.order.query, reported)
     fix = f"fix the cause and run again: {_next_run(run)}"
     found = error_finding(error, code="query-failed", what=what, place=place, secrets=secrets, fix=fix)
     return _with_addresses(found, run, error, secrets)
@@ -89,11 +104,49 @@ def _unreachable(model: CompiledModel, error: UnreachableError, secrets: Secrets
     )
 
 
+def cannot_connect(error: DatabaseError) -> bool:
+    """Returns whether a database refuses a connection for a reason that a repetition does not change."""
+    return error.state.startswith((*_LOGIN, *_DATABASE, *_RIGHTS))
+
+
+def is_connection_lost(error: BaseException) -> bool:
+    """Returns whether a server may answer later: it is not reached, or it is stopping or starting."""
+    reported = database_error(error)
+    if isinstance(error, UnreachableError) or (reported is not None and reported.state.startswith(_ABSENT)):
+        return True
+    texts = [f"{cause.kind} {cause.words}" for cause in causes_of(error)]
+    return any(word in text for word in CONNECTION_ERRORS for text in texts)
+
+
+def database_finding(query: PreparedQuery, error: DatabaseError, output: Output | None = None) -> Finding:
+    """Returns the finding that the database of a sink, `output` or the first one, cannot be used, at the line of the
+    sink that can be wrong.
+    """
+    output = output or next(each for each in query.model.outputs if format_of(each.format).is_database)
+    sink = next(each for each in query.compiled.project.sinks if each.name == output.sink)
+    places = {name.lower(): place for name, place in sink.places.items()}
+    problem, fix = "does not answer", "start the database, or fix the address in `url`"
+    options: tuple[str, ...] = ()
+    if error.state.startswith(_LOGIN):
+        problem, fix, options = "refuses the login", "fix `user` and `password` of the sink", ("password", "user")
+    elif error.state.startswith(_DATABASE):
+        problem, fix = "refuses the connection", "fix the name of the database in `url`, or create the database"
+    elif error.state.startswith(_RIGHTS):
+        problem, fix, options = "refuses the statement", "grant the user what the message names", ("user",)
+    found = (places.get(f"options.{name}") for name in (*options, "url"))
+    return Finding(
+        "database-refused" if cannot_connect(error) else "query-failed",
+        f"`{query.model.name}` cannot write to sink `{output.sink}`: the database {problem}",
+        str(error),
+        fix,
+        next(filter(None, found), output.location),
+    )
+
+
 def _with_addresses(finding: Finding, run: QueryRun, error: Exception, secrets: Secrets) -> Finding:
     """Adds the addresses of the query to the finding if the error is about a connection."""
     endpoints = run.order.query.endpoints
-    texts = [f"{cause.kind} {cause.words}" for cause in causes_of(error)]
-    if not endpoints or not any(word in text for word in CONNECTION_ERRORS for text in texts):
+    if not endpoints or not is_connection_lost(error):
         return finding
     addresses = "; ".join(f"{endpoint.what} is at {endpoint.text}" for endpoint in endpoints)
     return replace(finding, why=secrets.redact(f"{finding.why}; {addresses}"))

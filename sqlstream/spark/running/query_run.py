@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.errors import Finding
-from sqlstream.project.configuration.retries import Retries
+from sqlstream.project.configuration.retries import OUTLASTS, Retries
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, Phase
 from sqlstream.spark.running.polling import LastBatch, Polling
 from sqlstream.spark.running.start import StartOrder
@@ -76,6 +76,14 @@ class QueryRun:
         """When to restart the query after a failure: never if a batch model would append its rows twice."""
         appends = self.order.is_batch and self.order.query.unrestartable
         return Retries(0) if appends else self.order.query.model.config.retries
+
+    def attempts_after(self, *, lost_connection: bool) -> int:
+        """Returns how often the query restarts: more often while a server is down, if it never ends and its model does
+        not set `retries`.
+        """
+        model = self.order.query.model
+        outlasts = lost_connection and not self.ends and "retries" not in model.config_places
+        return OUTLASTS if outlasts else self.retries.attempts
 
     @property
     def ends(self) -> bool:

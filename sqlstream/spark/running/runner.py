@@ -14,7 +14,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, failure_of, is_jvm_gone
 from sqlstream.spark.jvm.internals import add_listener, unfinished_batch
 from sqlstream.spark.running.endpoints import UnreachableError, check_brokers
-from sqlstream.spark.running.failures import failure_finding
+from sqlstream.spark.running.failures import failure_finding, is_connection_lost
 from sqlstream.spark.running.following import must_wait, reason_to_skip
 from sqlstream.spark.running.lost_locks import lost_lock, stop_when_lost
 from sqlstream.spark.running.occupied_cores import OccupiedCores
@@ -52,7 +52,8 @@ STOPPING_POLL_SECONDS = 0.01
 class Runner:
     """Runs the queries of one session in parallel. `notify` gets every event, in the thread that calls `run`.
 
-    `restart` returns the order for the restart of a failed query, or raises FindingsError if it cannot restart.
+    `restart` returns the order for the restart of a failed query, or for the first start of one that is not checked
+    yet. It raises FindingsError if the query cannot start.
     `follow` returns the order of a query that reads stored outputs, None if they do not exist yet. `beat` is called in
     each turn of the supervision, at least every second unless a step takes longer.
 
@@ -125,7 +126,7 @@ class Runner:
         self._notify(self._started(run) if is_first else QueryResumed(run.name, run.restarts))
         try:
             run.order.lock.confirm()
-            if not is_first:
+            if not is_first or run.order.is_unchecked:
                 run.order = self._restart(run.order)
             check_brokers(run.order.query.endpoints)
             run.query = self._start_batch(run) if run.order.is_batch else self._start_stream(run)
@@ -274,12 +275,13 @@ class Runner:
             run.failures = 0
         run.failures += 1
         is_permanent = finding.code == "torn-checkpoint" or is_jvm_gone(error) or fails_again(error)
-        if self._is_stopping or run.failures > retries.attempts or is_permanent:
+        attempts = run.attempts_after(lost_connection=is_connection_lost(error))
+        if self._is_stopping or run.failures > attempts or is_permanent:
             self._give_up(run, finding)
             return
         delay = retries.delay_after(run.failures, random.random())  # noqa: S311 - not for security
         run.failure, run.restart_at = finding, time.monotonic() + delay
-        self._notify(QueryRestarting(run.name, run.failures, retries.attempts, delay, finding))
+        self._notify(QueryRestarting(run.name, run.failures, attempts, delay, finding))
 
     def _give_up(self, run: QueryRun, finding: Finding) -> None:
         self._finish(run, Status.ERROR, finding)

@@ -39,7 +39,8 @@ class StartOrder:
     name for the format `table`, and None for sinks without a location. With `is_fresh`, every start uses a new
     checkpoint, because Spark cannot resume the query. `after` are the models of the same run whose stored outputs it
     reads: it starts after they have ended, or, if they do not end, as soon as the outputs exist. `also` are the outputs
-    in the further sinks of a query with `fan_out: shared`, in the order of the model's sinks.
+    in the further sinks of a query with `fan_out: shared`, in the order of the model's sinks. `is_unchecked`: the
+    outputs must be checked before its first start, as before a restart.
     """
 
     query: PreparedQuery
@@ -50,6 +51,7 @@ class StartOrder:
     is_fresh: bool = False
     after: tuple[str, ...] = ()
     also: tuple[str | None, ...] = ()
+    is_unchecked: bool = False
 
     @property
     def is_batch(self) -> bool:

@@ -12,11 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sqlstream.spark.storage.storage import LocalStorage, Storage
-from sqlstream.state.layout import snapshot_folder
-
-NAME_FILE = "_snapshot"
-"""The file in each complete snapshot that contains the snapshot's name. Readers ignore names that begin with `_`."""
-
+from sqlstream.state.layout import SNAPSHOT_NAME, snapshot_folder
 
 KEPT_SECONDS = 60
 """Time for which a snapshot stays after its replacement. A reader that lists a folder while it is removed would miss
@@ -48,7 +44,7 @@ def snapshots_of(storage: Storage, output: str) -> Snapshots:
 
 def is_snapshot(storage: Storage, output: str) -> bool:
     """Returns whether the folder at the path `output` is a snapshot."""
-    return storage.read_text(f"{output}/{NAME_FILE}") is not None
+    return storage.read_text(f"{output}/{SNAPSHOT_NAME}") is not None
 
 
 class _LinkedSnapshots:
@@ -71,7 +67,7 @@ class _LinkedSnapshots:
     def switch_to(self, name: str) -> None:
         """See `Snapshots`."""
         folder = self._folder / name
-        (folder / NAME_FILE).write_text(name, encoding="utf-8")
+        (folder / SNAPSHOT_NAME).write_text(name, encoding="utf-8")
         self._previous = self.current
         link = self._folder / f".{name}.link"
         link.unlink(missing_ok=True)  # of a killed attempt
@@ -95,7 +91,7 @@ class _MovedSnapshots:
     @property
     def current(self) -> str | None:
         """See `Snapshots`."""
-        return self._storage.read_text(f"{self._output}/{NAME_FILE}")
+        return self._storage.read_text(f"{self._output}/{SNAPSHOT_NAME}")
 
     def folder_of(self, name: str) -> str:
         """See `Snapshots`."""
@@ -103,7 +99,7 @@ class _MovedSnapshots:
 
     def switch_to(self, name: str) -> None:
         """See `Snapshots`."""
-        self._storage.write_text(f"{self._folder}/{name}/{NAME_FILE}", name)
+        self._storage.write_text(f"{self._folder}/{name}/{SNAPSHOT_NAME}", name)
         self._previous = self.current
         if self._previous is not None:
             self._storage.move(self._output, f"{self._folder}/{self._previous}")
@@ -119,8 +115,8 @@ def _remove_old(storage: Storage, folder: str, query_id: str, output: str, kept:
     `KEPT_SECONDS` before `output`, by the clock of the storage. Other queries' snapshots stay.
     """
     names = sorted((name for name in storage.names(folder) if name.endswith(f"-{query_id}")), key=_batch_of)
-    completed = [storage.modified(f"{folder}/{name}/{NAME_FILE}") for name in names]
-    now = storage.modified(f"{output}/{NAME_FILE}") or 0.0
+    completed = [storage.modified(f"{folder}/{name}/{SNAPSHOT_NAME}") for name in names]
+    now = storage.modified(f"{output}/{SNAPSHOT_NAME}") or 0.0
     for name, own, replaced in zip(names, completed, [*completed, now][1:], strict=True):
         is_recent = own is not None and replaced is not None and now - replaced < KEPT_SECONDS
         if name not in kept and not is_recent:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlstream.project.formats.formats import FORMATS
+from sqlstream.project.formats.formats import FORMATS, format_of
 from sqlstream.spark.reading.python_code import import_name, is_data_source, is_foreach
 from sqlstream.spark.table_formats.writers import table_writer
 from sqlstream.spark.writing.databases.factories import jdbc_writer, sqlite_writer
@@ -22,12 +22,13 @@ def batch_writer(target: SinkTarget) -> BatchWriter | None:
     return LastRowsWriter(writer, config.unique_key, config.sequence_by)
 
 
-def recorded_batch(writer: BatchWriter, query_id: str) -> int | None:
-    """Returns the last batch of a query that the sink of `writer` has recorded, -1 without one, and None if it records
-    none. Raises: DatabaseError.
+def database_writer(target: SinkTarget) -> DatabaseWriter | None:
+    """Returns the writer of a table in a database that sqlstream writes, None for any other sink. Raises: FindingsError
+    for a stream into a database that it cannot write.
     """
+    writer = batch_writer(target) if format_of(target.output.format).is_database else None
     inner = writer.writer if isinstance(writer, LastRowsWriter) else writer
-    return inner.last_batch(query_id) if isinstance(inner, DatabaseWriter) else None
+    return inner if isinstance(inner, DatabaseWriter) else None
 
 
 def _function_writer(target: SinkTarget) -> BatchWriter | None:

@@ -58,6 +58,9 @@ _EFFECTS = {
     "right columns": "the rows in the state have the old columns",
     "definition": "the state has the values of the old definition",
 }
+OPERATORS, NO_OPERATORS = "the list of operators with state", "none"
+"""The part of a difference with which Spark refuses to start, unless the checkpoint has no state at all."""
+
 KEPT_ROWS = "the state keeps the rows that the old query selected"
 
 
@@ -113,9 +116,9 @@ def _below_watermarks(rows: InputRows) -> InputRows:
 
 
 def _operators(before: Sequence[str], after: Sequence[str]) -> StateDifference:
-    old, new = (", ".join(each) or "none" for each in (before, after))
+    old, new = (", ".join(each) or NO_OPERATORS for each in (before, after))
     effect = "Spark would find the state of another operator, or none"
-    return StateDifference("the list of operators with state", old, new, effect)
+    return StateDifference(OPERATORS, old, new, effect)
 
 
 def _mode(old: StateSignature, new: StateSignature) -> Iterator[StateDifference]:

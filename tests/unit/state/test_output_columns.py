@@ -102,12 +102,18 @@ def test_the_location_is_the_columns_name() -> None:
 
 
 def test_a_renamed_column_is_distinguished_from_a_removed_one() -> None:
-    """A new column of the same type can be the old one."""
+    """A new column of the same type can be the old one, and so can the only one of another type."""
     renamed, gone = (
         next(change for change in column_changes(query("id int, qty int"), query(after)) if change.undo)
         for after in ("id int, quantity int", "id int")
     )
 
     assert "quantity" in renamed.text
-    assert renamed.undo == "select it as qty"
+    assert renamed.undo == (
+        "select `quantity` under the old name, as qty; or, if it is another column, keep it: cast(null as int) as qty"
+    )
     assert gone.undo == "keep it: cast(null as int) as qty"
+    pairs = column_changes(query("id int, a int, b string, c int"), query("id int, x string, y int, z int"))
+    assert [change.column for change in pairs if change.undo] == ["y", "x", "z"]
+    retyped = column_changes(query("id int, qty int"), query("id int, quantity string"))
+    assert retyped[0].column == "quantity"

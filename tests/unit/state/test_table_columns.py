@@ -76,3 +76,23 @@ def test_partitions_stay_as_they_are() -> None:
     (problem,) = table_column_problems("t", table, ("a",), query("b", a="int"), None)
     assert problem.text == "the table is partitioned by a, and the query by b"
     assert problem.undo == "set partition_by to [a]"
+
+
+def test_columns_that_an_upsert_leaves_behind_are_problems() -> None:
+    """MERGE keeps their values in updated rows; a new column of their type can be their new name."""
+    table = [OutputColumn("k", "int"), OutputColumn("a", "int"), OutputColumn("more", "int")]
+    old = replace(query(k="int", a="int"), unique_key=("k",))
+    renamed, removed = (
+        replace(query(**columns), unique_key=("k",)) for columns in ({"k": "int", "b": "int"}, {"k": "int"})
+    )
+
+    (problem,) = table_column_problems("t", table, (), renamed, old)
+    assert "ALTER TABLE t RENAME COLUMN a TO b" in str(problem.undo)
+    (problem,) = table_column_problems("t", table, (), removed, old)
+    assert "ALTER TABLE t DROP COLUMN a" in str(problem.undo)
+    assert "RENAME" not in str(problem.undo)
+    kept = [OutputColumn("k", "int"), OutputColumn("b", "int")]
+    assert table_column_problems("t", kept, (), renamed, old) == ()
+    for harmless in (replace(removed, unique_key=()), replace(removed, output_mode="complete")):
+        assert table_column_problems("t", table, (), harmless, old) == ()
+    assert table_column_problems("t", table, (), removed, None) == ()

@@ -12,8 +12,7 @@ from pyspark.sql import SparkSession
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.running.places import plain_place
-from sqlstream.app.running.session import storage_base
+from sqlstream.app.running.places import plain_place, storage_base
 from sqlstream.app.running.stored_query import StoredQuery
 from sqlstream.app.running.versions import write_versions
 from sqlstream.compiler.compiled import CompiledModel

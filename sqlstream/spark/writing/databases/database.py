@@ -13,7 +13,11 @@ from sqlstream.project.databases.statements import TableLayout
 
 
 class DatabaseError(Exception):
-    """The database reports an error; the message is without secrets."""
+    """The database reports an error; the message is without secrets. `state` is its SQLSTATE, empty without one."""
+
+    def __init__(self, message: str, state: str = "") -> None:
+        super().__init__(message)
+        self.state = state
 
 
 @dataclass(frozen=True)
@@ -95,4 +99,7 @@ class Database(Protocol):
         """Whether sqlstream may add columns to the table."""
 
     def connect(self) -> Connection:
-        """Opens a connection. Raises: DatabaseError."""
+        """Opens a connection, and creates a file that does not exist. Raises: DatabaseError."""
+
+    def connect_existing(self) -> Connection | None:
+        """Opens a connection and creates nothing: None for a file that does not exist. Raises: DatabaseError."""

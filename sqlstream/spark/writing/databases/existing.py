@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.databases.statements import StoredColumn, TableLayout
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.wording import quoted_list
 from sqlstream.spark.writing.databases.database import Database, FoundColumn, FoundTable
 from sqlstream.spark.writing.micro_batches import SinkTarget
-from sqlstream.state.refusals import refresh_text
+from sqlstream.state.refusals import new_version_text
 
 
-def check_table(target: SinkTarget, database: Database, layout: TableLayout, found: FoundTable) -> list[str]:
-    """Returns the statements that add the missing columns to the table, if sqlstream may add them.
+def check_table(
+    target: SinkTarget, database: Database, layout: TableLayout, found: FoundTable, old: Collection[str] = ()
+) -> list[str]:
+    """Returns the statements that add the missing columns to the table, if sqlstream may add them. `old` are the
+    columns that the query has written so far.
 
     Raises: FindingsError with all differences that sqlstream cannot or may not change.
     """
     differences = _Differences(target, database, layout, found)
+    stale, missing = differences.stale(old), differences.missing()
     problems = [*differences.key(), *differences.other_keys(), *differences.types()]
-    missing = differences.missing()
-    if not database.adds_columns:
+    if not database.adds_columns and not stale:
         problems += missing
-    if problems:
-        raise FindingsError([differences.finding(problems)])
+    if problems or stale:
+        raise FindingsError([differences.finding(problems, stale)])
     return [statement for _, statement in missing]
 
 
@@ -43,6 +47,34 @@ class _Differences:
             for column in self._layout.columns
             if column.name.lower() not in self._existing
         ]
+
+    def stale(self, old: Collection[str]) -> list[str]:
+        """Returns the columns of the table that the query has written so far and no longer writes, if it updates rows:
+        they would keep the old value.
+        """
+        model, written = self._target.model, {column.name.lower() for column in self._layout.columns}
+        if not self._layout.keys or not model.streaming or model.config.output_mode == "complete":
+            return []
+        return [name for name in old if name.lower() not in written and name.lower() in self._existing]
+
+    def _rename(self, stale: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Returns the statements that give stale columns the names of missing ones of their type and add the others,
+        and the statements for new columns in place of the stale ones. No renames if no type fits.
+        """
+        table, quote = self._layout.table, self._layout.dialect.quote
+        missing = {column.name: column for column in self._layout.columns if column.name.lower() not in self._existing}
+        left, renames, drops = dict(missing), [], []
+        for name in stale:
+            new = next((each for each in left.values() if _holds(self._existing[name.lower()], each)), None)
+            drops.append(f"ALTER TABLE {table} DROP COLUMN {quote(name)}")
+            if new is None:
+                renames.append(drops[-1])
+            else:
+                del left[new.name]
+                renames.append(f"ALTER TABLE {table} RENAME COLUMN {quote(name)} TO {quote(new.name)}")
+        added = {name: f"ALTER TABLE {table} ADD COLUMN {quote(name)} {missing[name].stored.type}" for name in missing}
+        others = [*drops, *added.values()]
+        return ([*renames, *map(added.__getitem__, left)], others) if renames != drops else ([], others)
 
     def types(self) -> Iterator[tuple[str, str]]:
         """Yields each column whose type cannot hold the values of the query, and the statement to change it, or ""."""
@@ -83,18 +115,29 @@ class _Differences:
             return ""
         return dialect.change_type(self._layout.table, dialect.quote(column.name), column.stored.type)
 
-    def finding(self, differences: Sequence[tuple[str, str]]) -> Finding:
-        """Returns the finding about the differences: each is a description, and the statement to change it, or ""."""
-        model = self._target.model
+    def finding(self, differences: Sequence[tuple[str, str]], stale: Sequence[str] = ()) -> Finding:
+        """Returns the finding about the differences: each is a description, and the statement to change it, or "".
+        `stale` is as returned by `stale`.
+        """
+        model, title = self._target.model, self._layout.dialect.title
+        texts = [text for text, _ in differences]
+        texts += [f"updated rows would keep the old value of its column `{name}`" for name in stale]
         statements = [statement for _, statement in differences if statement]
-        changes = [f"run in {self._layout.dialect.title}: {'; '.join(statements)}"] if statements else []
-        if len(statements) < len(differences):
+        renames, others = self._rename(stale) if stale else ([], [])
+        changes = [f"run in {title}: {'; '.join([*statements, *(renames or others)])}"]
+        changes = changes if statements or stale else []
+        if renames:
+            changes.append(f"or, if the new column is not the old one with another name, {'; '.join(others)}")
+        if any(not statement for _, statement in differences):
             changes.append("give the column another name")
+        if stale:
+            changes.append(f"or select {quoted_list(stale)} again")
+        has_versions = model.streaming and all(format_of(each.format).keeps_output for each in model.outputs)
         return Finding(
             "output-columns",
             f"the table {self._layout.table} does not fit the rows of `{model.name}`",
-            "; ".join(text for text, _ in differences),
-            f"{'; '.join(changes)}; or {refresh_text(model.name)}",
+            "; ".join(texts),
+            f"{'; '.join(changes)}; or {new_version_text(model.name, can_run_beside=has_versions)}",
             model.place_of("sink"),
         )
 

@@ -57,6 +57,10 @@ class JdbcDatabase:
                 raise
         return _JdbcSession(self, connection)
 
+    def connect_existing(self) -> Connection:
+        """Opens a connection."""
+        return self.connect()
+
     @contextmanager
     def errors(self) -> Iterator[None]:
         """Raises: DatabaseError for an error of the driver, with the name of the server and without passwords."""
@@ -64,8 +68,9 @@ class JdbcDatabase:
             yield
         except JdbcError as error:
             url = next(value for name, value in self.options.items() if name.lower() == "url")
-            text = f"{self.dialect.title} at {server_of(url)} reports: {error}"
-            raise DatabaseError(self.redact(text)) from None
+            state = f" [SQLSTATE {error.state}]" if error.state else ""
+            text = f"{self.dialect.title} at {server_of(url)} reports: {error}{state}"
+            raise DatabaseError(self.redact(text), error.state) from None
 
 
 @dataclass(frozen=True)

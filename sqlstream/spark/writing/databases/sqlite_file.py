@@ -42,6 +42,15 @@ class SqliteFile:
                 raise
             return SqliteConnection(connection, self.path)
 
+    def connect_existing(self) -> Connection | None:
+        """Opens the file, None if it does not exist."""
+        if not self.path.exists():
+            return None
+        with _errors(self.path):
+            uri = f"{self.path.absolute().as_uri()}?mode=rw"
+            connection = sqlite3.connect(uri, timeout=WAIT_SECONDS, isolation_level=None, uri=True)
+            return SqliteConnection(connection, self.path)
+
 
 @dataclass(frozen=True)
 class SqliteConnection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from contextlib import closing, suppress
 
 from pyspark.sql import DataFrame
@@ -22,9 +23,10 @@ from sqlstream.project.types.types import type_name
 from sqlstream.spark.reading.type_text import type_text
 from sqlstream.spark.writing.databases.database import Connection, Database, DatabaseError
 from sqlstream.spark.writing.databases.existing import check_table
-from sqlstream.spark.writing.databases.publishing.publish import check_writable
+from sqlstream.spark.writing.databases.publishing.publish import awaits_switch, check_writable
 from sqlstream.spark.writing.keys import RefusedRowsError
 from sqlstream.spark.writing.micro_batches import MicroBatch, SinkTarget, discard
+from sqlstream.state.lost_outputs import CommittedBatches, lost_output
 
 logger = logging.getLogger("sqlstream.databases")
 
@@ -50,9 +52,7 @@ class DatabaseWriter:
         """
         layout = self._layout()
         with closing(self._database.connect()) as connection:
-            model, output = self._target.model, self._target.output
-            plain = output.database_table or self._database.dialect.quote(model.query_id)
-            check_writable(connection, self._database, model, plain)
+            check_writable(connection, self._database, self._target.model, self._plain)
             connection.run(BatchRecord(self._database.dialect, "", self._database.schema).create)
             found = connection.find_table(self._database.table)
             if found is None:
@@ -61,6 +61,53 @@ class DatabaseWriter:
                 return
             for statement in check_table(self._target, self._database, layout, found):
                 connection.run(statement)
+
+    def check(self, old: Collection[str], committed: CommittedBatches | None) -> None:
+        """Checks before the first batch, without a change, that the table fits the query and has its batches. `old` are
+        the columns that the query has written so far, and `committed` its batches, None for a new query.
+
+        Raises: FindingsError, DatabaseError.
+        """
+        layout, database = self._layout(), self._database
+        connection = database.connect_existing()
+        if connection is None:
+            if committed is not None:
+                raise FindingsError([self._lost("the file does not exist", committed)])
+            return
+        with closing(connection):
+            found = connection.find_table(database.table)
+            if found is not None:
+                check_table(self._target, database, layout, found, old)
+            elif committed is None or awaits_switch(connection, database, self._plain):
+                return
+            else:
+                raise FindingsError([self._lost(f"the table {database.table} does not exist", committed)])
+            if committed is not None and not self._replaces:
+                self._check_record(connection, committed)
+
+    def _check_record(self, connection: Connection, committed: CommittedBatches) -> None:
+        """Compares the record of batches with the checkpoint. Raises: FindingsError, DatabaseError."""
+        record = BatchRecord(self._database.dialect, committed.query_id, self._database.schema)
+        has_records = connection.find_table(record.table) is not None
+        last = _last_batch(connection.first(record.find)) if has_records else -1
+        if last < committed.last_written:
+            state = f"ends with batch {last}" if last >= 0 else "has no batch of this query"
+            new, _ = record.lock(self._target.model.name)
+            statements = f"{record.create}; {new}; {record.update(committed.last)}"
+            more = f"; or, if the table has the rows of all batches, run {statements}"
+            raise FindingsError([self._lost(f"its record {record.table} {state}", committed, more)])
+        if last > committed.last + 1:
+            problem = f"its record {record.table} has batches up to {last}, so the checkpoint is an older one"
+            raise FindingsError([self._lost(problem, committed)])
+
+    def _lost(self, problem: str, committed: CommittedBatches, more: str = "") -> Finding:
+        model, sink = self._target.model, self._target.output.sink
+        return lost_output(model.name, sink, problem, committed.last, model.place_of("sink"), more=more)
+
+    @property
+    def _plain(self) -> str:
+        """The table that readers use."""
+        return self._target.output.database_table or self._database.dialect.quote(self._target.model.query_id)
 
     def write(self, rows: DataFrame, batch: MicroBatch) -> None:
         """Applies the batch, unless the database has it already.

@@ -81,11 +81,18 @@ def check_writable(connection: Connection, database: Database, model: CompiledMo
         why = f"it is a view of {target}, which readers see, so the file versions.json of the query is an older one"
         fix = f"restore the file; or {refresh_text(model.name)}"
         raise FindingsError([_not_writable(database, model, why, fix)])
-    is_first = table == beside_table(plain, "v1")
-    before = views.named(connection, plain) if is_first and found is None else None
-    if before is not None and before.kind == "table":
+    if found is None and awaits_switch(connection, database, plain):
         why = f"its rows are still in {plain}, because a switch of its readers was interrupted"
         raise FindingsError([_not_writable(database, model, why, "start the query again, which finishes the switch")])
+
+
+def awaits_switch(connection: Connection, database: Database, plain: str) -> bool:
+    """Returns whether the table of `database`, which does not exist, is still the one with the name `plain`: a switch
+    of its readers was interrupted, and the next run finishes it. Raises: DatabaseError.
+    """
+    is_first = database.table == beside_table(plain, "v1")
+    before = _views(database).named(connection, plain) if is_first else None
+    return before is not None and before.kind == "table"
 
 
 def _switch(connection: Connection, database: Database, version: int) -> Switch | None:

@@ -1,0 +1,116 @@
+"""Whether an output has the batches that the checkpoint of its query has committed.
+
+A query that continues into an output that was removed, replaced or restored from an older copy writes only its new rows
+there: a stream never computes the earlier ones again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.project.formats.formats import format_of
+from sqlstream.state.batch_logs import OFFSETS_LINES, SINK_LOG, entry_names, from_compact, is_json
+from sqlstream.state.checkpoints import FilesOf, ReadableFiles, read_log
+from sqlstream.state.layout import SNAPSHOT_NAME, checkpoint_path
+from sqlstream.state.ledger import QueryIdentity
+from sqlstream.state.refusals import refresh_text
+from sqlstream.state.repartition.batches import batch_partitions
+from sqlstream.state.versions.places import split_sqlite_place
+
+_TABLE_FOLDERS = {"delta": "_delta_log", "iceberg": "metadata"}
+"""The folder that makes a folder a table, by format."""
+
+
+@dataclass(frozen=True)
+class CommittedBatches:
+    """The batches that a query has committed: Spark's id of the query, and the number of the last batch that it gave to
+    its sinks. A repartition of its state is a batch of the checkpoint only.
+    """
+
+    query_id: str
+    last: int
+    last_written: int
+
+
+def committed_batches(files: ReadableFiles, root: str, version: int) -> CommittedBatches | None:
+    """Returns the committed batches of a version under `root`, None before the first one. Raises: OSError."""
+    checkpoint = checkpoint_path(root, version)
+    last = max(entry_names(files.names(f"{checkpoint}/commits")), default=-1)
+    identity = files.read_text(f"{checkpoint}/metadata") or ""
+    if last < 0 or not is_json(identity):
+        return None  # damage, which `find_damage` finds
+    written = last
+    while _is_repartition(files, f"{checkpoint}/offsets", written):
+        written -= 1
+    return CommittedBatches(str(json.loads(identity)["id"]), last, written)
+
+
+def _is_repartition(files: ReadableFiles, folder: str, number: int) -> bool:
+    both = (number - 1, number)
+    offsets = read_log(files, folder, lambda names: [each for each in both if each in names], OFFSETS_LINES)
+    if offsets.torn() or len(offsets.texts) < len(both):
+        return False
+    before, after = (batch_partitions(offsets, each) for each in both)
+    return before is not None and after is not None and before != after
+
+
+def lost_files(files_of: FilesOf, use: QueryIdentity, place: str, last: int) -> str | None:
+    """Returns what is wrong with the output of a query at `place`, which has written batch `last`; None if nothing is,
+    or if files do not show it. `use` is the identity of the query with this sink alone.
+
+    An output that an interrupted switch of its readers has not renamed yet is still at its plain path.
+    """
+    facts = format_of(use.sink_format)
+    if facts.is_embedded:
+        path, _ = split_sqlite_place(place)
+        files, path = files_of(path)
+        folder, _, name = path.rpartition("/")
+        return None if name in files.names(folder) else f"the file {path} does not exist"
+    if "/" not in place:
+        return None
+    found = [_lost_folder(*files_of(each), use, last) for each in dict.fromkeys((place, place.removesuffix(".v1")))]
+    return None if None in found else found[0]
+
+
+def _lost_folder(files: ReadableFiles, folder: str, use: QueryIdentity, last: int) -> str | None:
+    if use.adds_files:
+        return lost_in_log(read_log(files, f"{folder}/{SINK_LOG}", lambda _: ()).names, folder, last)
+    if use.writes_snapshots:
+        exists = files.read_text(f"{folder}/{SNAPSHOT_NAME}") is not None
+        return None if exists else f"{folder} does not exist, or is no output of this query"
+    log = _TABLE_FOLDERS.get(use.sink_format)
+    return None if log is None or files.names(f"{folder}/{log}") else f"the table {folder} does not exist"
+
+
+def lost_in_log(names: Mapping[int, str], folder: str, last: int) -> str | None:
+    """Returns the same for a file sink, whose log in `folder` has the entries `names`.
+
+    Spark adds an entry for each batch, also for one without rows, and skips a batch that the log has.
+    """
+    log = f"{folder}/{SINK_LOG}"
+    if not names:
+        return f"{log} does not exist"
+    newest, kept = max(names), from_compact(names)
+    if newest < last:
+        return f"{log} ends with batch {newest}"
+    if newest > last + 1:
+        return f"{log} has batches up to {newest}, so the checkpoint is an older one"
+    first = min(kept) if names[min(kept)].endswith(".compact") else 0
+    missing = sorted({*range(first, newest + 1)} - {*kept})
+    return f"{log} lacks batch {missing[0]}" if missing else None
+
+
+def lost_output(model: str, sink: str, problem: str, last: int, location: Location, *, more: str = "") -> Finding:
+    """Returns the refusal of a query whose output lacks earlier rows. `more` is another way out."""
+    return Finding(
+        "output-lost",
+        f"the output of `{model}` in sink `{sink}` is not the one that its checkpoint has written",
+        f"{problem}; its checkpoint has committed {f'batches 0 to {last}' if last else 'batch 0'}, and a run would "
+        "write only later rows",
+        f"restore the output from a backup{more}; or {refresh_text(model)}",
+        location,
+    )
