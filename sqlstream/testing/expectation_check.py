@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.errors import Finding
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.unit_tests.values import UnitTest
 from sqlstream.project.wording import quoted
 from sqlstream.testing.values import ValueReader
@@ -39,10 +40,21 @@ def _of_batches(test: UnitTest, given: int | None) -> Iterator[Finding]:
 
 def _of_sink(test: UnitTest, model: CompiledModel) -> Iterator[Finding]:
     writes = model.output is not None and model.output.python is not None
+    if "table" in test.expect.document.model_fields_set and table_output(model) is None:
+        what = f"{quoted(model.name)} does not write to a table"
+        why = "`table` is what a table or files have after all batches, and its sinks keep no rows, or are topics"
+        fix = "remove `table`, and expect `rows` or `batches`"
+        yield Finding("unit-test-expect", what, why, fix, test.expect.places["table"])
     if test.document.call_sink and not writes:
         what = f"{quoted(model.name)} does not write to a function"
         why = "`call_sink` calls the function of a sink with `format: python` for each batch"
         yield Finding("unit-test-expect", what, why, "remove `call_sink`", test.places.get("call_sink", test.location))
+
+
+def table_output(model: CompiledModel) -> Output | None:
+    """Returns the first output of a model that is files or a table, None without one."""
+    found = (each for each in model.outputs if format_of(each.format).keeps_output or each.format == "table")
+    return next(found, None)
 
 
 def _of_static_model(test: UnitTest, model: CompiledModel) -> Iterator[Finding]:
@@ -63,7 +75,7 @@ def _of_columns(test: UnitTest, compiled: CompiledProject, model: CompiledModel)
         return []
     found: list[Finding] = []
     reader = ValueReader(f"the model {quoted(model.name)}", found)
-    for rows in (test.expect.rows, *(test.expect.batches or ())):
+    for rows in (test.expect.rows, test.expect.table, *(test.expect.batches or ())):
         for row in rows.rows if rows else ():
             reader.row(row, fields)
     return found

@@ -31,10 +31,11 @@ class ExpectedRowsReader:
         """Returns the expected result. Raises: FindingsError for columns and values that do not fit, with locations."""
         expected = self.case.test.expect
         watermark, shown = self._watermark(observed)
+        table = None if expected.table is None else self._read([expected.table])[0]
         if expected.batches is not None:
-            return ExpectedResult(None, self._read(expected.batches), watermark, shown)
+            return ExpectedResult(None, self._read(expected.batches), watermark, shown, table)
         final = None if expected.rows is None else self._read([expected.rows])[0]
-        return ExpectedResult(final, None, watermark, shown)
+        return ExpectedResult(final, None, watermark, shown, table)
 
     def _read(self, batches: Sequence[Rows]) -> tuple[tuple[Row, ...], ...]:
         self._check_complete(batches)

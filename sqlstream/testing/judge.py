@@ -33,14 +33,16 @@ _CAUSES = {
 
 @dataclass(frozen=True)
 class ExpectedResult:
-    """The expected result of a case, in the types of the observed one. `final` or `batches` are rows, `watermark` is in
-    ms since 1970; None is not checked. `shown_watermark` is the observed watermark in the session's time zone.
+    """The expected result of a case, in the types of the observed one. `final`, `batches` and `table` are rows,
+    `watermark` is in ms since 1970; None is not checked. `shown_watermark` is the observed watermark in the session's
+    time zone.
     """
 
     final: tuple[Row, ...] | None
     batches: tuple[tuple[Row, ...], ...] | None
     watermark: int | None
     shown_watermark: str = ""
+    table: tuple[Row, ...] | None = None
 
 
 def result_of(case: Case, outcome: Outcome, findings: Sequence[Finding] = ()) -> CaseResult:
@@ -133,6 +135,10 @@ def _row_differences(
         rows = comparison.compare(expected.final, observed.final)
         if any(row.kind is not RowKind.SAME for row in rows):
             yield RowDifference(None, names, rows, stated.rows.location, comparison.types)
+    if expected.table is not None and stated.table is not None:
+        rows = replace(comparison, ordered=False).compare(expected.table, observed.table or ())
+        if any(row.kind is not RowKind.SAME for row in rows):
+            yield RowDifference(None, names, rows, stated.table.location, comparison.types, of_table=True)
     if expected.batches is None or stated.batches is None:
         return
     for number, (wanted, actual) in enumerate(zip(expected.batches, observed.batches, strict=True)):

@@ -24,8 +24,10 @@ from sqlstream.spark.writing.micro_batches import SinkTarget
 from sqlstream.spark.writing.writers import batch_writer
 from sqlstream.state.results.unit_tests import Observed, Row
 from sqlstream.testing.cases import Case, GivenBatch
+from sqlstream.testing.expectation_check import table_output
 from sqlstream.testing.expected import moment
 from sqlstream.testing.frames import CaseFrames
+from sqlstream.testing.sink_table import SinkTable
 from sqlstream.testing.stream import (
     CaseStream,
     IndexedBatch,
@@ -62,8 +64,15 @@ class PreparedCase:
 
     def observe(self) -> Observed:
         """Returns the result of the case's own batches. Raises: FindingsError if an upgrade is refused."""
+        output = table_output(self.case.model)
+        expects_table = self.case.test.expect.table is not None and output is not None
+        table = SinkTable(self.case.model, output) if expects_table and output else None
+        observed = self._observe(self._sink(table))
+        return observed if table is None else replace(observed, table=table.rows(self.frame.columns))
+
+    def _observe(self, sink: Sink | None) -> Observed:
         if not self.case.model.streaming:
-            return self.batch(self.frame, self._sink())
+            return self.batch(self.frame, sink)
         parts = [self._part()]
         older = self.case.older
         if older is not None:
@@ -72,12 +81,16 @@ class PreparedCase:
             old.check_left_out(frame)
             parts.insert(0, Part(old, frame, older.model.config.output_mode))
             check_upgrade(older, frame, self.case, self.frame)
-        return self.stream(self.own_steps(), parts)
+        return self.stream(self.own_steps(), parts, sink)
 
-    def stream(self, steps: Sequence[IndexedBatch | BetweenBatches], parts: Sequence[Part] | None = None) -> Observed:
+    def stream(
+        self,
+        steps: Sequence[IndexedBatch | BetweenBatches],
+        parts: Sequence[Part] | None = None,
+        sink: Sink | None = None,
+    ) -> Observed:
         """Returns the result of other batches of the same rows."""
         with checkpoint_folder() as folder:
-            sink = self._sink() if parts is not None else None  # only the case's own batches go to the sink
             run = CaseStream(parts or [self._part()], self._clock(), folder, sink)
             return run.run(steps, lambda error: self._failed(run.batches(), error))
 
@@ -91,8 +104,19 @@ class PreparedCase:
             return self._failed((), error)
         return Observed(tuple(frame.dtypes), (rows,))
 
-    def _sink(self) -> Sink | None:
-        """Returns the sink that gets the batches, if the test sets `call_sink`."""
+    def _sink(self, table: SinkTable | None) -> Sink | None:
+        """Returns what gets the batches: the function of the sink if the test sets `call_sink`, and `table`."""
+        function = self._function()
+        if table is None or function is None:
+            return function if table is None else table.write
+
+        def write(rows: DataFrame, number: int) -> None:
+            function(rows, number)
+            table.write(rows, number)
+
+        return write
+
+    def _function(self) -> Sink | None:
         output = self.case.model.output
         if output is None or output.python is None or not self.case.test.document.call_sink:
             return None

@@ -30,7 +30,7 @@ def test_the_tests_of_the_page_pass(project: Path) -> None:
     """The page's tests pass in batches, and with all rows at once."""
     outcome = run_tests(UnitTestRequest(ProjectRequest(project), equivalence=True), lambda _result, _total: None)
 
-    assert len(outcome.results) == 6
+    assert len(outcome.results) == 7
     assert outcome.succeeded, "\n".join(failure_text(result, None) for result in outcome.results)
 
 

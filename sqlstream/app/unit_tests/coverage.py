@@ -38,7 +38,7 @@ def _of(project: TestedProject, model: CompiledModel) -> ModelCoverage:
 def _checked_columns(test: UnitTest, columns: Sequence[str]) -> Iterable[str]:
     """Returns the columns whose values a test checks: all of them, unless its expected rows are partial."""
     expected = test.expect
-    written = [rows for rows in (expected.rows, *(expected.batches or ())) if rows is not None]
+    written = [rows for rows in (expected.rows, expected.table, *(expected.batches or ())) if rows is not None]
     if not any(_has_rows(rows) for rows in written):
         return ()
     if not expected.document.partial or any(rows.sql is not None for rows in written):

@@ -122,6 +122,9 @@ class _Editor:
             span = None if key is None else self.spans.of((*place, key))
             return None if span is None else [(*span, difference.actual)]
         keys: YamlPath = ("rows",) if difference.batch is None else ("batches", difference.batch - 1, "rows")
+        if difference.of_table:
+            is_mapping = isinstance(follow(parse_yaml(self.text, ""), (*place, "table")), YamlMapping)
+            keys = ("table", "rows") if is_mapping else ("table",)
         place = (*place, *keys)
         span = self.spans.of(place)
         if difference.way is not None or span is None:
@@ -188,8 +191,8 @@ class _Editor:
         line = self.text[self.text.rfind("\n", 0, begin) + 1 : begin]
         if not rows:
             return begin, end, "[]"
-        if self.text.startswith("[]", begin) and line.lstrip(" -") == "rows: ":
-            indent = " " * (len(line) - len("rows: ") + 2)
+        if self.text.startswith("[]", begin) and (key := line.lstrip(" -")) in ("rows: ", "table: "):
+            indent = " " * (len(line) - len(key) + 2)
             return begin - 1, end, "".join(f"\n{indent}- {row}" for row in rows)
         if self.text[begin : begin + 1] == "[":
             return begin, end, f"[{', '.join(rows)}]"

@@ -247,14 +247,18 @@ def _read_expected(node: YamlMapping, document: ExpectDocument, reader: FixtureR
             what = "the test expects rows both by batches and at the end"
             why = "the rows at the end are those of all batches together"
             reader.report(what, why, "remove one of them", places["batches"], "unit-test-expect")
+    held = node.entry("table")
+    table = None if held is None else reader.read_entry(held)
     empty = {entry.key for entry in node.entries if isinstance(entry.value, YamlScalar) and entry.value.value is None}
     if not (places.keys() - empty) & _CHECKED_KEYS and "rows" not in places:
         what, why = "the test expects nothing", "a test without expectations always passes"
         reader.report(what, why, "add `rows:` or `batches:` below `expect`", node.location, "unit-test-expect")
-    return Expected(node.location, rows, batches, document, places) if len(reader.findings) == known else None
+    if len(reader.findings) > known:
+        return None
+    return Expected(node.location, rows, batches, document, places, table)
 
 
-_CHECKED_KEYS = {"rows", "fixture", "batches", "late_rows_dropped", "watermark", "state_rows", "error"}
+_CHECKED_KEYS = {"rows", "fixture", "batches", "table", "late_rows_dropped", "watermark", "state_rows", "error"}
 """The keys of an expectation that check something."""
 
 

@@ -67,6 +67,11 @@ class ExpectDocument(Document):
     batches: tuple[ExpectedBatchDocument, ...] | None = Field(
         None, description="The rows that each given batch emits, including the no-data batch after it."
     )
+    table: Any = Field(
+        None,
+        description="The rows that the table of the sink has after all batches, with `unique_key`, `sequence_by` and "
+        "`delete_when`: a list of mappings, or a mapping of `rows`, `format` and `fixture`.",
+    )
     late_rows_dropped: int | None = Field(
         None, ge=0, description="The number of rows dropped because the watermark had passed them."
     )

@@ -13,9 +13,11 @@ from decimal import Decimal
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location, locator
+from sqlstream.project.configuration.validate import validate_node
 from sqlstream.project.files.csv_text import CsvText, Row
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.unit_tests.documents import ExpectedBatchDocument
 from sqlstream.project.wording import alternatives, counted, given, quoted
 from sqlstream.project.yaml import YamlEntry, YamlMapping, YamlScalar, YamlSequence, from_plain, locate_in_scalar, plain
 
@@ -83,6 +85,13 @@ class FixtureReader:
             return self._from_text(place, named or "")
         return self._from_yaml(rows, named)
 
+    def read_entry(self, entry: YamlEntry) -> Rows | None:
+        """Returns the rows below a key: a list, or a mapping with the keys that `read` knows."""
+        if not isinstance(entry.value, YamlMapping):
+            return self._from_yaml(entry, None)
+        validate_node(ExpectedBatchDocument, entry.value, self.findings)
+        return self.read(entry.value)
+
     def _from_yaml(self, rows: YamlEntry, named: str | None) -> Rows | None:
         node = rows.value
         if isinstance(node, YamlScalar) and node.value is None:
@@ -93,7 +102,8 @@ class FixtureReader:
                 fix = f"use text after `|` for rows with `format: {named}`"
             elif isinstance(node, YamlScalar):
                 fix += f", or set the format of the text: `format: {FORMATS[0]}` (or {', '.join(FORMATS[1:])})"
-            what = f"`{rows.key}` must be a list of {rows.key}, but is {given(plain(node))}"
+            items = "messages" if rows.key == "messages" else "rows"
+            what = f"`{rows.key}` must be a list of {items}, but is {given(plain(node))}"
             self.report(what, "each row is a mapping of columns to values", fix, rows.key_location)
             return None
         if named in FORMATS and node.items:

@@ -57,13 +57,16 @@ class Given:
 
 @dataclass(frozen=True)
 class Expected:
-    """The expectation of a case: `rows` at the end, `batches` after each given batch; None for values that it omits."""
+    """The expectation of a case: `rows` at the end, `batches` after each given batch, `table` in the sink; None for
+    values that it omits.
+    """
 
     location: Location
     rows: Rows | None
     batches: tuple[Rows, ...] | None
     document: ExpectDocument
     places: Mapping[str, Location]
+    table: Rows | None = None
 
 
 @dataclass(frozen=True)

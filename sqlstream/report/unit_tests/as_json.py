@@ -67,7 +67,12 @@ def _difference(difference: RowDifference | ValueDifference) -> dict[str, object
         for row in difference.rows
         if row.kind is not RowKind.SAME
     ]
-    return {"what": "rows", "batch": difference.batch, "rows": rows, "location": location}
+    return {
+        "what": "table" if difference.of_table else "rows",
+        "batch": difference.batch,
+        "rows": rows,
+        "location": location,
+    }
 
 
 def _object(columns: Sequence[str], row: Row | None) -> dict[str, object] | None:

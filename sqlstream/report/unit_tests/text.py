@@ -101,6 +101,8 @@ def _summary(difference: RowDifference | ValueDifference) -> str:
 def _name(difference: RowDifference) -> str:
     if difference.way is not None:
         return f"{difference.way} returns other rows than one micro-batch"
+    if difference.of_table:
+        return "the table of the sink"
     return "the result" if difference.batch is None else f"batch {difference.batch}"
 
 

@@ -40,7 +40,7 @@ class Observed:
     `is_late`: a row was too late for any of its windows. `wrote` are the given batches after which a table was emitted
     that replaces the previous one (`replaces`). `watermark` is in ms since 1970, None if there is none. `figures` are
     the totals of a stream that emitted no rows. `error` is the failure of a batch: Spark's conditions, the outermost
-    first, and a finding.
+    first, and a finding. `table` are the rows that the table of the sink has at the end, if the case expects any.
     """
 
     columns: tuple[tuple[str, str], ...]
@@ -54,6 +54,7 @@ class Observed:
     figures: Figures | None = None
     conditions: tuple[str, ...] = ()
     error: Finding | None = None
+    table: tuple[Row, ...] | None = None
 
     @property
     def final(self) -> tuple[Row, ...]:
@@ -89,6 +90,7 @@ class ComparedRow:
 class RowDifference:
     """Rows that differ from the expectation, with columns of `types`. `batch` counts from 1, None for the final result.
     If `way` is set, it names another way to run the same rows, which must return the same as one micro-batch.
+    `of_table`: the rows are those in the table of the sink.
     """
 
     batch: int | None
@@ -97,6 +99,7 @@ class RowDifference:
     location: Location
     types: tuple[DataType, ...] = ()
     way: str | None = None
+    of_table: bool = False
 
 
 @dataclass(frozen=True)
