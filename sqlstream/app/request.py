@@ -86,6 +86,10 @@ class UiRequest:
     token: str | None = field(default=None, repr=False)
 
 
+FIRST_BATCH, CAUGHT_UP = "first-batch", "caught-up"
+"""When readers see a version that started over: after its first batch, or when it has read what there is."""
+
+
 @dataclass(frozen=True)
 class RunRequest:
     """A run or a build: what to start, and when to stop.
@@ -96,7 +100,9 @@ class RunRequest:
     `parallel` those of queries whose new version runs beside the current one. With `console_to_stderr`, console sinks
     print to stderr. `limit` is the number of rows of a memory sink's table to show at the end (None: all). With
     `metrics_port`, the run answers requests for its metrics and its health on that port of `metrics_host`. With `ui`,
-    it serves the page of the project. `kept` are the unique ids of queries that a full refresh does not start over.
+    it serves the page of the project. `switch_when` is `FIRST_BATCH` or `CAUGHT_UP`; None: as the run that started the
+    version over said, or after its first batch. `kept` are the unique ids of queries that a full refresh does not start
+    over.
     """
 
     project: ProjectRequest
@@ -114,6 +120,7 @@ class RunRequest:
     metrics_port: int | None = None
     metrics_host: str = "127.0.0.1"
     ui: UiRequest | None = None
+    switch_when: str | None = None
     kept: frozenset[str] = frozenset()
 
 

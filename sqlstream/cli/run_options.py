@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sqlstream.app.request import MEMORY_ROWS, ProjectRequest, RunRequest, Selection
+from sqlstream.app.request import CAUGHT_UP, FIRST_BATCH, MEMORY_ROWS, ProjectRequest, RunRequest, Selection
 from sqlstream.cli.options import limit_option
 from sqlstream.cli.output import output_option
 from sqlstream.state.runs.limits import RunLimits
@@ -76,6 +76,14 @@ START_OPTIONS = (
     ),
     full_refresh_option,
     click.option(
+        "--switch-when",
+        type=click.Choice([FIRST_BATCH, CAUGHT_UP]),
+        envvar="SQLSTREAM_SWITCH_WHEN",
+        show_envvar=True,
+        help="When readers see the version that --full-refresh starts: after its first batch (default), or when it has "
+        "caught up.",
+    ),
+    click.option(
         "--parallel",
         multiple=True,
         metavar="SELECTOR...",
@@ -124,7 +132,7 @@ def start_options(command: AnyCommand) -> AnyCommand:
         **options: Any,
     ) -> object:
         is_json = "json" in (log_format, output)
-        names = ("available_now", "accept_state_change", "migrate", "full_refresh", "parallel")
+        names = ("available_now", "accept_state_change", "migrate", "full_refresh", "parallel", "switch_when")
         ports = ("metrics_port", "metrics_host")
         request = RunRequest(
             project=project,

@@ -126,7 +126,7 @@ class ProjectFolder:
         )
         return run_models(request, self.events.append)
 
-    def run_until(self, done: Callable[[list[RunEvent]], bool], *select: str) -> RunOutcome:
+    def run_until(self, done: Callable[[list[RunEvent]], bool], *select: str, **overrides: Any) -> RunOutcome:
         """Runs the selection with its own triggers in this process, and stops it once `done` is true for the events."""
         self.events = []
         is_asked = False
@@ -138,7 +138,7 @@ class ProjectFolder:
                 is_asked = True  # a second signal would interrupt the batch
                 signal.raise_signal(signal.SIGTERM)
 
-        request = RunRequest(project=ProjectRequest(self.root), selection=Selection(tuple(select)))
+        request = RunRequest(project=ProjectRequest(self.root), selection=Selection(tuple(select)), **overrides)
         return run_models(request, notify)
 
     def result(self, *select: str, **overrides: Any) -> QueryResult:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import subprocess
 
@@ -18,7 +20,8 @@ from sqlstream.app.state.switch import promote, roll_back
 from sqlstream.app.status import read_status
 from sqlstream.cli.main import cli
 from sqlstream.errors import FindingsError, UsageError
-from sqlstream.state.runs.events import Notice
+from sqlstream.state.runs.events import Notice, RunEvent
+from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.verdicts import QueryVerdict, Verdict
 
 SUMS = """{{{{ config(sink='lake', trigger='100 milliseconds') }}}}
@@ -191,6 +194,57 @@ def test_a_full_refresh_can_be_rolled_back(sums: ProjectFolder) -> None:
     sums.write({"models/sums.sql": OLD})
     sums.rows("in/orders/3.json", order_rows(3), modified=3)
     assert (sums.result().rows_in, every_total(sums)) == (5, ([10, 10], [10, 10], [10000]))
+
+
+@pytest.mark.slow
+def test_readers_wait_until_a_full_refresh_has_caught_up(orders: ProjectFolder) -> None:
+    """Readers see the old version after the first batches of the new one, also when a run without the option continues
+    it, and the new one when the sources have nothing left. A promotion does not wait.
+    """
+    rows = "{{{{ config(sink='lake', trigger='1 hour') }}}} select id, {} as amount from {{{{ source('shop', 'orders') }}}}"
+
+    def shown() -> int:
+        return int(sum(pq.read_table(orders.root / "store/rows")["amount"].to_pylist()))
+
+    def waits() -> bool:
+        return bool(json.loads((orders.root / "store/queries/rows/versions.json").read_text())["is_waiting"])
+
+    orders.write({"models/rows.sql": rows.format("1")})
+    assert orders.run().succeeded
+    assert shown() == 10
+
+    orders.write({"models/rows.sql": rows.format("2")})
+    orders.run_until(has_batch, full_refresh=True, switch_when="caught-up")
+    assert (shown(), waits()) == (10, True)  # the next batch would start in an hour
+    assert orders.run().succeeded
+    assert (shown(), waits()) == (20, False)
+
+    orders.write({"models/rows.sql": rows.format("3"), "sources.yml": sources_of(orders, "{}")})
+    orders.run_until(has_caught_up, full_refresh=True, switch_when="caught-up")  # one batch reads both files
+    assert (shown(), waits()) == (30, False)
+
+    orders.write({"models/rows.sql": rows.format("4"), "sources.yml": sources_of(orders, "{maxFilesPerTrigger: 1}")})
+    orders.run_until(has_batch, full_refresh=True, switch_when="caught-up")
+    assert (shown(), waits()) == (30, True)
+    assert promote(request(orders), "rows").version == 4
+    assert (shown(), waits()) == (20, False)
+    assert roll_back(request(orders), "rows").version == 3
+    assert shown() == 30
+
+
+def sources_of(folder: ProjectFolder, options: str) -> str:
+    """Returns sources.yml with these options of the source."""
+    return re.sub(r"(?m)options: .*$", f"options: {options}", (folder.root / "sources.yml").read_text())
+
+
+def has_batch(events: list[RunEvent]) -> bool:
+    """Returns whether a batch has ended."""
+    return any(isinstance(event, BatchProgress) for event in events)
+
+
+def has_caught_up(events: list[RunEvent]) -> bool:
+    """Returns whether a run has said that a version has caught up."""
+    return any(isinstance(event, Notice) and event.text == "rows: has caught up" for event in events)
 
 
 @pytest.mark.slow

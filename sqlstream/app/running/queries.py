@@ -107,7 +107,11 @@ def _run_ready(
     _for_each(ready, checks, write_before_start)
     orders = [item.order(checks) for item in ready]
     restarts = Restarts(ready, checks)
-    beat = followers.heartbeat.beat
+
+    def beat() -> None:
+        followers.heartbeat.beat()
+        publisher.check_waiting()
+
     runner = Runner(checks.secrets, publisher, _limits(checks), restarts, restarts.following, beat=beat)
     compiled = checks.loaded.compiled
     write = partial(write_own_rows, checks.loaded, runtime=checks.runtime, secrets=checks.secrets)

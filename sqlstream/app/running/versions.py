@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from sqlstream.app.request import CAUGHT_UP
 from sqlstream.app.running.ready import CheckContext, CheckedQuery
 from sqlstream.spark.storage.query_locks import versions_lock
 from sqlstream.spark.storage.storage import Storage
@@ -25,7 +26,11 @@ def record_version(ready: CheckedQuery, checks: CheckContext) -> None:
         return
     with versions_lock(ready.storage, ready.root, model.name, model.file.location, checks.secrets):
         parts = read_versions_file(checks.storage_of, ready.root)
-        changed = parts.beside(version) if ready.is_parallel else parts.refreshed(version)
+        changed = (
+            parts.beside(version)
+            if ready.is_parallel
+            else parts.refreshed(version, is_waiting=checks.request.switch_when == CAUGHT_UP)
+        )
         if ready.plan.action is Action.REFRESH and changed.current != parts.current:
             at = datetime.now(UTC).isoformat(timespec="seconds")
             changed = changed.recorded("refresh", parts, at)

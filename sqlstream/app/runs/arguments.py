@@ -33,6 +33,7 @@ _FLAGS = {
     "accept_state_change": "--accept-state-change",
     "migrate": "--migrate",
     "parallel": "--parallel",
+    "switch_when": "--switch-when",
     "from": "--from",
     "to": "--to",
     "full_range": "--full-range",
@@ -57,6 +58,7 @@ def run_arguments(request: RunRequest, which: str) -> dict[str, Any]:
         "accept_state_change": list(request.accept_state_change),
         "migrate": list(request.migrate),
         "parallel": list(request.parallel),
+        "switch_when": request.switch_when,
         "metrics_port": request.metrics_port,
         "metrics_host": request.metrics_host,
     }
@@ -119,6 +121,7 @@ def read_run_request(arguments: Mapping[str, Any], project: ProjectRequest, sele
         full_refresh=bool(arguments["full_refresh"]),
         refreshed_since=None if since is None else datetime.fromisoformat(since),
         parallel=tuple(arguments["parallel"]),
+        switch_when=arguments.get("switch_when"),
         metrics_port=arguments["metrics_port"],
         metrics_host=str(arguments["metrics_host"]),
     )

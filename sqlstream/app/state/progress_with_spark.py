@@ -44,7 +44,7 @@ def _read(
 ) -> QueryProgress:
     signals.check()
     storage = storage_base(loaded)
-    kafka = _Brokers(loaded, runtime, secrets)
+    kafka = Brokers(loaded, runtime, secrets)
     reader = ProgressReader(loaded, storage, lambda path: storage_for(path, runtime.session), kafka.lag)
     root = query_root(storage, model.query_id, model.config.checkpoint)
     try:
@@ -55,7 +55,7 @@ def _read(
 
 
 @dataclass(frozen=True)
-class _Brokers:
+class Brokers:
     """Asks the brokers of Kafka sources."""
 
     loaded: Loaded

@@ -52,7 +52,7 @@ def _switch(
             raise UsageError(f"`{name}` has no checkpoint yet")
         with versions_lock(query.storage, query.root, name, query.model.file.location, Secrets(request.env)):
             names, parts = names_of(query, request), read_versions_file(query.storages.of, query.root)
-            finished = _finish(names, parts)
+            finished = _finish(names, parts, is_promotion=is_promotion)
             changed = change(finished or parts)
             if changed is None and finished is None:
                 raise UsageError(missing(name, parts))
@@ -66,8 +66,12 @@ def _switch(
         return with_progress(done, query)
 
 
-def _finish(names: QueryNames, parts: Versions) -> Versions | None:
-    """Completes a switch that a killed command has begun. Returns the parts, None if there was none to complete."""
+def _finish(names: QueryNames, parts: Versions, *, is_promotion: bool) -> Versions | None:
+    """Completes a switch that a killed command has begun, and for a promotion also that to a version which catches up
+    after a full refresh. Returns the parts, None if there was none to complete.
+    """
+    if parts.is_waiting:
+        return names.switch(replace(parts, is_waiting=False))[0] if is_promotion and names.has_rows(parts) else None
     if not any(each.name in (parts.published or ()) for each in names.behind(parts)):
         return None
     with suppress(FindingsError):  # such as for a version whose table is gone: the command may switch to another one

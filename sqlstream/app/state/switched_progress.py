@@ -12,7 +12,7 @@ from sqlstream.app.state.progress import ProgressReader
 from sqlstream.report.runs.progress import lag_text
 from sqlstream.report.runs.spans import long_seconds_text
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
-from sqlstream.state.progress.lag import FileLag, Lag, VersionLag
+from sqlstream.state.progress.lag import amount_of
 from sqlstream.state.progress.progress import VersionProgress
 from sqlstream.state.results.switched import Switched
 
@@ -31,15 +31,9 @@ def with_progress(done: Switched, query: StoredQuery) -> Switched:
 def _behind(current: VersionProgress, before: VersionProgress) -> Iterator[str]:
     name = f"version {current.position.version}"
     for source in current.sources:
-        if source.lag is not None and _amount(source.lag):
+        if source.lag is not None and amount_of(source.lag):
             yield f"{name} has not read {lag_text(source.lag)} of {source.name} yet"
     own, other = current.position.watermark_ms, before.position.watermark_ms
     if own is not None and other is not None and own < other:
         behind = long_seconds_text((other - own) / 1000)
         yield f"the watermark of {name} is {behind} behind that of version {before.position.version}"
-
-
-def _amount(lag: Lag) -> int:
-    if isinstance(lag, FileLag):
-        return lag.files
-    return lag.versions if isinstance(lag, VersionLag) else lag.records

@@ -43,6 +43,13 @@ class RecordLag:
 Lag = FileLag | VersionLag | RecordLag
 
 
+def amount_of(lag: Lag) -> int:
+    """Returns the number of files, versions or records that were not read."""
+    if isinstance(lag, FileLag):
+        return lag.files
+    return lag.versions if isinstance(lag, VersionLag) else lag.records
+
+
 def file_lag(files: Iterable[StoredFile], too_old: int = 0) -> FileLag:
     """Returns the lag of a source that has not read `files`."""
     sizes = [file.size for file in files]

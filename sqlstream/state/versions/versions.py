@@ -38,7 +38,8 @@ class Versions:
 
     `published` are the plain paths and tables of sinks that show readers the current version: version 1 of their
     outputs is in `<path>.v1` or `<table>_v1`, too. None if an earlier sqlstream has switched versions, so readers use
-    the names of the versions until the next switch. `history` are the last switches, the newest last.
+    the names of the versions until the next switch. `history` are the last switches, the newest last. `is_waiting`:
+    readers see the version before until the current one, which started over, has caught up.
     """
 
     current: int
@@ -46,10 +47,13 @@ class Versions:
     previous: int | None = None
     published: tuple[str, ...] | None = None
     history: tuple[Switch, ...] = ()
+    is_waiting: bool = False
 
-    def refreshed(self, version: int) -> Versions:
+    def refreshed(self, version: int, *, is_waiting: bool = False) -> Versions:
         """Returns the parts after a full refresh that started `version`."""
-        return self if version == self.current else self._with(current=version, previous=self.current)
+        if version == self.current:
+            return self
+        return replace(self._with(current=version, previous=self.current), is_waiting=is_waiting)
 
     def beside(self, version: int) -> Versions:
         """Returns the parts when `version` runs beside the current one."""
@@ -73,7 +77,7 @@ class Versions:
 
     def _with(self, **changes: int | None) -> Versions:
         """Returns the parts after a switch, whose readers keep the plain names where storage can do that."""
-        return replace(self, **changes, published=self.published or ())  # type: ignore[arg-type]
+        return replace(self, **changes, published=self.published or (), is_waiting=False)  # type: ignore[arg-type]
 
     def recorded(self, action: str, before: Versions, at: str) -> Versions:
         """Returns the parts with the switch that made them of the parts `before`."""

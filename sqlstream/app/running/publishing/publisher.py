@@ -7,16 +7,28 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from pyspark.sql import SparkSession
+
+from sqlstream.app.request import CAUGHT_UP, FIRST_BATCH
+from sqlstream.app.running.places import storage_base
 from sqlstream.app.running.publishing.publications import QueryNames
 from sqlstream.app.running.ready import CheckContext, CheckedQuery
+from sqlstream.app.state.backlogs import Pace
+from sqlstream.app.state.progress import ProgressReader
+from sqlstream.app.state.progress_with_spark import Brokers
 from sqlstream.errors import FindingsError
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.publication.publication import Publication
 from sqlstream.spark.storage.query_locks import versions_lock
 from sqlstream.state.checkpoints import read_versions_file
 from sqlstream.state.plan import Action
-from sqlstream.state.runs.events import Notice, QueryResult, RunEvent
+from sqlstream.state.progress.lag import amount_of
+from sqlstream.state.runs.events import Notice, QueryResult, RunEvent, Status
 from sqlstream.state.runs.progress import BatchProgress
+from sqlstream.state.versions.versions import Versions
+
+LAG_SECONDS = 1.0
+"""How often to look whether a version has caught up; less often if the look takes long."""
 
 logger = logging.getLogger("sqlstream.publishing")
 
@@ -24,7 +36,8 @@ logger = logging.getLogger("sqlstream.publishing")
 class Publisher:
     """Passes the events of a run on, and shows readers each batch before its event.
 
-    After a full refresh, readers see the new version once it has committed a batch.
+    After a full refresh, readers see the new version once it has committed a batch, or with `--switch-when caught-up`
+    once it has read what its sources have.
     """
 
     def __init__(self, ready: Sequence[CheckedQuery], checks: CheckContext, notify: Callable[[RunEvent], None]) -> None:
@@ -35,6 +48,8 @@ class Publisher:
             for item in ready
         }
         self._waiting = {item.query.model.name for item in ready if _starts_current(item)}
+        self._catching_up: set[str] = set()
+        self._pace = Pace(LAG_SECONDS)
         self._reported: set[str] = set()
 
     def before_start(self, item: CheckedQuery, checks: CheckContext) -> None:
@@ -45,12 +60,63 @@ class Publisher:
         model, names = item.query.model.name, self._names[item.query.model.name]
         parts = read_versions_file(checks.storage_of, item.root)
         behind = [] if _starts_current(item) else names.behind(parts)  # a full refresh may replace what is broken
-        if any(each.name in (parts.published or ()) for each in behind):
+        if self._waits(item, parts):
+            self._catching_up.add(model)
+            self._waiting.discard(model)
+            text = f"readers see the version before until version {item.plan.version} has caught up"
+            self._notify(Notice(f"{model}: {text}"))
+        elif any(each.name in (parts.published or ()) for each in behind):
             self._follow(model)
         elif parts.published is not None and not item.is_parallel and (behind or not names.has_rows(parts)):
             self._waiting.add(model)  # a full refresh was interrupted
             self._try_to_follow(model)
         self._keep_up(model)
+
+    def _waits(self, item: CheckedQuery, parts: Versions) -> bool:
+        """Returns whether readers see a version that has started over only when it has caught up."""
+        wanted, is_current = self._checks.request.switch_when, not item.is_parallel
+        if _starts_current(item):
+            return wanted == CAUGHT_UP
+        return is_current and parts.is_waiting and wanted != FIRST_BATCH
+
+    def check_waiting(self) -> None:
+        """Shows readers the versions that have caught up. Called in each turn of the supervision; looks every few
+        seconds.
+        """
+        if not self._catching_up or not self._pace.begin():
+            return
+        for model in sorted(self._catching_up):
+            try:
+                if self._has_caught_up(model):
+                    self._show_caught_up(model)
+            except (OSError, FindingsError, *SPARK_ERRORS):
+                continue  # the next look tries again
+            except Exception:  # it must not end the queries of the run
+                logger.exception("whether %s has caught up is unknown", model)
+                self._catching_up.discard(model)
+        self._pace.end()
+
+    def _has_caught_up(self, model: str) -> bool:
+        """Returns whether the sources have nothing left, or, for those of which only Spark knows it, whether the query
+        waits for data. Raises: OSError, Spark's errors.
+        """
+        item, _ = self._outputs[model]
+        checks = self._checks
+        brokers = Brokers(checks.loaded, checks.runtime, checks.secrets)
+        reader = ProgressReader(checks.loaded, storage_base(checks.loaded), checks.storage_of, brokers.lag)
+        progress = reader.version(item.query.model, item.plan.version)
+        if progress.position.batch is None:
+            return False
+        lags = [source.lag for source in progress.sources]
+        if any(lag is not None and amount_of(lag) for lag in lags):
+            return False
+        return None not in lags or _is_waiting(item.query.frame.sparkSession)
+
+    def _show_caught_up(self, model: str) -> None:
+        self._catching_up.discard(model)
+        self._waiting.add(model)
+        self._notify(Notice(f"{model}: has caught up"))
+        self._try_to_follow(model)
 
     def __call__(self, event: RunEvent) -> None:
         """Handles one event."""
@@ -58,6 +124,8 @@ class Publisher:
             self._show(event.model)
         if isinstance(event, QueryResult):
             try:
+                if event.status is Status.SUCCESS and event.model in self._catching_up:
+                    self._show_caught_up(event.model)  # it has ended by itself
                 self._show(event.model)
                 event = self.with_plain_name(event)
             except Exception:  # everyone must learn that the query has ended
@@ -104,7 +172,7 @@ class Publisher:
             parts = read_versions_file(names.storage_of, names.root)
             if not names.has_rows(parts):
                 return False
-            parts, problems = names.switch(parts)
+            parts, problems = names.switch(replace(parts, is_waiting=False))
             for problem in problems:
                 self._report(model, problem)
             return bool(problems) or not names.behind(parts)
@@ -118,6 +186,12 @@ class Publisher:
         if model not in self._reported:
             self._reported.add(model)
             self._notify(Notice(f"{model}: {text}"))
+
+
+def _is_waiting(session: SparkSession) -> bool:
+    """Returns whether the query of a session has found no data at its last trigger."""
+    statuses = [query.status for query in session.streams.active]
+    return bool(statuses) and not any(each["isDataAvailable"] or each["isTriggerActive"] for each in statuses)
 
 
 def _starts_current(item: CheckedQuery) -> bool:
