@@ -41,10 +41,10 @@ def shop(orders: ProjectFolder) -> ProjectFolder:
     return orders
 
 
-def refused(project: ProjectFolder, **options: object) -> dict[str, str]:
+def refused(project: ProjectFolder) -> dict[str, str]:
     """Runs everything, and returns the code and file of each refusal by the model that its message names."""
     with pytest.raises(FindingsError) as caught:
-        project.run(**options)
+        project.run()
     return {finding.message.split("`")[1]: finding.code for finding in caught.value.findings}
 
 

@@ -191,10 +191,14 @@ def test_a_lost_table_of_a_server_is_refused(shop: Shop) -> None:
     assert shop.refused().code == "output-lost"
     shop.sql("update _sqlstream_batches set batch_id = 1")
 
-    steps = [
-        lambda: shop.project.rows("in/orders/2.json", order_rows(2), modified=2),
-        lambda: (shop.sql("drop table orders"), shop.project.rows("in/orders/3.json", order_rows(3), modified=3)),
-    ]
+    def add_rows() -> None:
+        shop.project.rows("in/orders/2.json", order_rows(2), modified=2)
+
+    def lose_table() -> None:
+        shop.sql("drop table orders")
+        shop.project.rows("in/orders/3.json", order_rows(3), modified=3)
+
+    steps = [add_rows, lose_table]
 
     def lose(events: list[RunEvent]) -> bool:
         """Adds a file when the query starts, and drops the table after the batch that reads it."""
