@@ -12,7 +12,7 @@ from sqlstream.state.changes import Change, sources_text
 from sqlstream.state.judgement import UNSAFE, Judgement
 from sqlstream.state.ledger import InputIds, QueryIdentity
 from sqlstream.state.output_columns import ColumnChange
-from sqlstream.state.signature.compare import NO_OPERATORS, OPERATORS
+from sqlstream.state.signature.compare import NO_OPERATORS, OPERATORS, StateDifference
 
 PlaceOf = Callable[[str | None, int | None], Place]
 """Returns the location of an offset in the compiled SQL of a model; without an offset, the location of the model, and
@@ -126,7 +126,7 @@ def _state_change(same: Sequence[StateChange]) -> Finding:
     return Finding(
         "state-change",
         _message(first, models),
-        f"{'; '.join(differences)}; {_consequence(first.judgement)}",
+        f"{'; '.join(differences)}; {_consequence(first)}",
         fix,
         first.place.location,
         calls=first.place.calls,
@@ -138,10 +138,24 @@ def _spark_refuses(judgement: Judgement) -> bool:
     return any(each.part == OPERATORS and each.before != NO_OPERATORS for each in judgement.differences)
 
 
-def _consequence(judgement: Judgement) -> str:
-    """Returns what the change does to the state, in words."""
+def difference_text(difference: StateDifference, changes: Sequence[Change]) -> str:
+    """Returns a difference in words. It quotes the changed SQL where Spark's form of it is far from the user's."""
+    sql = next((change.difference for change in changes if change.difference is not None), None)
+    if difference.is_readable or sql is None:
+        return str(difference)
+    return f"{difference.part} changed: {sql}"
+
+
+def _consequence(change: StateChange) -> str:
+    """Returns what a change does to the state, in words."""
+    judgement = change.judgement
     if judgement.differences:
-        return "; ".join(f"{each}: {each.effect}" for each in judgement.differences)
+        has_sql = any(each.difference is not None for each in change.changes)  # then the message quotes it
+        texts = (
+            str(each) if each.is_readable or not has_sql else f"{each.part} changed" for each in judgement.differences
+        )
+        effects = (each.effect for each in judgement.differences)
+        return "; ".join(f"{text}: {effect}" for text, effect in zip(texts, effects, strict=True))
     why = f" ({judgement.unknown})" if judgement.unknown else ""
     return f"Spark could mix old and new meanings in the existing state{why}"
 

@@ -134,4 +134,9 @@ def _excerpt(sql: str, tokens: Sequence[Token]) -> str:
     if not tokens:
         return ""
     text = " ".join(sql[tokens[0].start : tokens[-1].end].split())
+    opened, closed = text.rfind("/*+"), text.find("*/")
+    if closed >= 0 and not 0 <= text.find("/*+") < closed:  # the part begins or ends within a hint
+        text = f"/*+ {text}"
+    if opened > text.rfind("*/"):
+        text = f"{text} */"
     return text if len(text) <= MAX_EXCERPT else f"{text[:MAX_EXCERPT]}…"

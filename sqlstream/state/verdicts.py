@@ -13,7 +13,7 @@ from sqlstream.state.downstream.columns import ColumnDifference
 from sqlstream.state.judgement import Judgement
 from sqlstream.state.ledger import QueryIdentity
 from sqlstream.state.plan import Action, QueryPlan
-from sqlstream.state.refusals import StartRefusal, refusal_findings
+from sqlstream.state.refusals import StartRefusal, difference_text, refusal_findings
 
 
 class Verdict(StrEnum):
@@ -131,7 +131,7 @@ def _verdict_of_refusal(refusal: StartRefusal, *, keeps_state: bool, has_spark: 
     change = refusal.state_change
     if change is not None and not refusal.findings:
         if change.judgement.differences:
-            return Verdict.REFUSE, str(change.judgement.differences[0])
+            return Verdict.REFUSE, difference_text(change.judgement.differences[0], change.changes)
         if not has_spark:
             return Verdict.UNDECIDED, "only Spark can tell what the change does to the state: add --check"
         return Verdict.UNKNOWN, change.judgement.unknown or "the state may have another meaning"

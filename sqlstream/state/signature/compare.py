@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from sqlstream.compiler.flow.functions.known import FUNCTIONS
 from sqlstream.state.signature.key_filters import conditions_of, filters_keys, only_filters_keys
 from sqlstream.state.signature.operators import CONDITION, WATERMARK, WHERE
 from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature, source_of
@@ -24,7 +25,7 @@ class StateDifference:
     effect: str
 
     def __str__(self) -> str:
-        before, after = _without_zones(self.before, self.after)
+        before, after = map(_cut, _shown(self.before, self.after))
         if before and after:
             change = f"changed from `{before}` to `{after}`"
         else:
@@ -32,21 +33,45 @@ class StateDifference:
             change = f"no longer {have} `{before}`" if before else f"now {have} `{after}`"
         return f"{self.part} {change}"
 
+    @property
+    def is_readable(self) -> bool:
+        """Whether both values have only what SQL has, and not Spark's own form of an expression."""
+        texts = _shown(self.before, self.after)
+        calls = {name for text in texts for name in _CALL.findall(text)}
+        return max(map(len, texts)) <= _LONGEST and FUNCTIONS.keys() >= calls and not any(map(_INNER.search, texts))
+
+
+_LONGEST = 160
+"""The characters of a value that one reads at a glance."""
+
+_CALL = re.compile(r"(?<![\w.])([a-z_]\w*)\((?![^()]* (?:string|integer|long|double|timestamp|date|boolean)\b)")
+"""A function in a value; a source with the types of its columns is none."""
+
+_INNER = re.compile(r"\b[a-z]+ [0-9]+: |isnotnull\(|\?|, [a-z]+[A-Z]\w* ")
+"""An operator that has no name in SQL, a condition that Spark has added, a field of an expression."""
+
+_DETAILS = (
+    (re.compile(r" \[value [0-9a-f]+\]"), ""),
+    (re.compile(r"\b(?:byte|short|long|float|double|decimal\([0-9,]+\)) (?=-?[0-9])"), ""),
+    (re.compile(r", timeZoneId [\w/+:-]+"), ""),
+)
+"""Parts of values that few need to see: digests of literals, types of numbers, the time zone of a cast."""
+
+
+def _shown(before: str, after: str) -> tuple[str, str]:
+    """Returns both texts without their details, but with those by which alone they differ."""
+    for pattern, short in _DETAILS:
+        shorter = (pattern.sub(short, before), pattern.sub(short, after))
+        before, after = shorter if shorter[0] != shorter[1] else (before, after)
+    return (_ZONE.sub(r" in \1", before), _ZONE.sub(r" in \1", after))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
 
 _ZONE = re.compile(r", timeZoneId ([\w/+:-]+)")
 """The session time zone in a cast."""
-
-_VALUE = re.compile(r" \[value [0-9a-f]+\]")
-"""The digest of a literal with parts."""
-
-
-def _without_zones(before: str, after: str) -> tuple[str, str]:
-    """Returns both texts without the time zones of casts; if only these differ, with them in words."""
-    shown = (_VALUE.sub("", before), _VALUE.sub("", after))
-    before, after = shown if shown[0] != shown[1] else (before, after)
-    shorter = (_ZONE.sub("", before), _ZONE.sub("", after))
-    return shorter if shorter[0] != shorter[1] else (_ZONE.sub(r" in \1", before), _ZONE.sub(r" in \1", after))
-
 
 _EFFECTS = {
     "keys": "rows would be added to the state of other keys",

@@ -8,10 +8,12 @@ import pytest
 from identities import ORDERS as ORDERS_USE
 from identities import STATEFUL, ledger_of
 
-from sqlstream.state.changes import describe_changes
+from sqlstream.state.changes import Change, describe_changes
 from sqlstream.state.judgement import Judgement, judge_changes
 from sqlstream.state.ledger import Ledger, QueryIdentity, read_ledger
+from sqlstream.state.refusals import difference_text
 from sqlstream.state.settings import ANSI
+from sqlstream.state.signature.compare import StateDifference
 from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature
 
 ORDERS = InputRows("shop.orders(amount integer)")
@@ -147,6 +149,30 @@ def test_a_watermark_that_no_key_has_is_safe() -> None:
     assert judge(after, SIGNATURE).is_safe
     deduplicated = [with_operator(replace(each.operators[0], kind="deduplication")) for each in (SIGNATURE, after)]
     assert not judge(deduplicated[0], replace(deduplicated[1], watermarks=(watermark,))).is_safe
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        ("sum(shop.orders.v)", "sum(shop.orders.w)", "changed from `sum(shop.orders.v)` to `sum(shop.orders.w)`"),
+        (
+            "shop.orders.v > double 2.0",
+            "shop.orders.v > double 3.0",
+            "from `shop.orders.v > 2.0` to `shop.orders.v > 3.0`",
+        ),
+        ("long 1", "1", "from `long 1` to `1`"),
+        ("ARRAY('a,b') [value 01ab]", "ARRAY('a', 'b') [value 23cd]", "from `ARRAY('a,b')` to `ARRAY('a', 'b')`"),
+        ("x [value 01ab]", "x [value 23cd]", "from `x [value 01ab]` to `x [value 23cd]`"),
+        ("sum(casewhen(shop.orders.v > 1, 2))", "sum(casewhen(shop.orders.v > 3, 2))", "changed: `a` is now `b`"),
+        ("expand 1: projections [[1]]", "expand 1: projections [[2]]", "changed: `a` is now `b`"),
+        (f"upper({'x' * 200})", "upper(x)", "changed: `a` is now `b`"),
+    ],
+)
+def test_reasons_are_in_the_users_words(before: str, after: str, text: str) -> None:
+    """What Spark makes of an expression is shown only if it looks like SQL; otherwise the changed SQL is."""
+    difference = StateDifference("the keys of the aggregation", before, after, "")
+
+    assert difference_text(difference, [Change("", difference="`a` is now `b`")]).endswith(text)
 
 
 def test_a_limit_in_complete_mode_keeps_nothing() -> None:
