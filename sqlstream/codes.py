@@ -172,6 +172,7 @@ CODES: dict[str, str] = {
     "partition-column": "A sink partitions by a column that the model does not have.",
     "query-failed": "A query failed while it was running.",
     "database-refused": "The database of a sink refuses the connection or the statements of a query.",
+    "watermark-ahead": "The watermark of a query is far ahead of the clock, so all rows are late.",
     "corrupt-record": "A record of a source cannot be read.",
     "internal-error": "A bug in sqlstream ended a query or a unit test; the others continue.",
     # checkpoints
@@ -300,9 +301,19 @@ SPARK_DECIDES = frozenset(
 """The codes of errors that predict what Spark refuses. A project may lower them: Spark then decides at the start."""
 
 PROTECTS_ROWS = frozenset(
-    {"latest-first", "relative-storage", "second-watermark", "shared-output", "temporary-catalog"}
+    {
+        "latest-first",
+        "relative-storage",
+        "second-watermark",
+        "shared-output",
+        "temporary-catalog",
+        "watermark-ahead",
+    }
 )
 """The codes of errors in queries that Spark would start, and that would then lose or repeat rows."""
+
+FOUND_BY_RUNS = frozenset({"watermark-ahead"})
+"""The codes among them that only a run finds, so that a comment which allows one is never unused."""
 
 LOWERABLE = ADVICE | SPARK_DECIDES | PROTECTS_ROWS
 """The codes that `rules:` and comments may name."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from sqlstream.codes import CODES, LOWERABLE
+from sqlstream.codes import CODES, FOUND_BY_RUNS, LOWERABLE
 from sqlstream.compiler.spark_versions import on_spark
 from sqlstream.errors import Finding, Severity, can_be_lowered
 from sqlstream.location import Location, location_at
@@ -52,7 +52,8 @@ def lower_findings(project: Project, findings: Sequence[Finding], *, spark: str,
     kept = [finding for finding in findings if not can_be_lowered(finding) or allowed.isdisjoint(_scopes(finding))]
     if complete:
         used = {scope for finding in findings for scope in _scopes(finding)}
-        problems += [_unused(item) for item in allowances if (item.code, item.location.path) not in used]
+        known = [item for item in allowances if item.code not in FOUND_BY_RUNS]
+        problems += [_unused(item) for item in known if (item.code, item.location.path) not in used]
     return tuple(lowered_by_rules(project, [*kept, *problems]))
 
 

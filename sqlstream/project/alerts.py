@@ -19,6 +19,7 @@ class AlertKind(StrEnum):
     NO_ROWS_FOR = "no_rows_for"
     LAG_OVER = "lag_over"
     WATERMARK_BEHIND = "watermark_behind"
+    WATERMARK_AHEAD = "watermark_ahead"
     FAILED = "failed"
     RESTARTS_OVER = "restarts_over"
     LATE_ROWS_OVER = "late_rows_over"

@@ -13,7 +13,7 @@ from sqlstream.project.files.folders import FolderConfig
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.types.cursor import TypeSyntaxError
 from sqlstream.project.types.parser import parse_schema
-from sqlstream.project.types.types import Struct, read_json_schema
+from sqlstream.project.types.types import Field, Primitive, Struct, read_json_schema
 from sqlstream.project.values import ConfigPatch, DeclaredColumn, Located, ModelFile, Schema, SourceTable
 from sqlstream.project.wording import quoted
 
@@ -81,6 +81,52 @@ def on_corrupt_problems(table: SourceTable) -> Iterator[Finding]:
         yield from _conflicts(table)
     if table.on_corrupt == "quarantine":
         yield from _quarantine_problems(table)
+
+
+def time_problems(table: SourceTable) -> Iterator[Finding]:
+    """Yields the errors in `timestamp_unit` and `max_event_time` of `table`."""
+    parsed = table.messages.value_format if table.messages is not None else table.format
+    if table.timestamp_unit is not None and parsed != "json":
+        yield _problem(
+            table,
+            "timestamp_unit",
+            f"sets timestamp_unit, but its records are not JSON but {quoted(parsed)}",
+            "only in JSON can a timestamp be a number",
+            "remove `timestamp_unit`; for Debezium, set timeUnit in value_options",
+        )
+    if table.max_event_time is None:
+        return
+    has_records = format_of(table.format).is_parsed if table.messages is None else not table.messages.is_plain
+    if not has_records or option_of(table, "mode") is not None or captures_corrupt(table):
+        yield _problem(
+            table,
+            "max_event_time",
+            "sets max_event_time, but sqlstream does not check its records",
+            "it checks records of json, csv, xml and Kafka's value_format, unless options handle corrupt ones",
+            "remove `max_event_time`, and filter in front of the watermark: in an upstream model or a subquery in FROM",
+        )
+    elif event_column(table) is None:
+        yield _problem(
+            table,
+            "max_event_time",
+            "sets max_event_time, but its event time is unknown",
+            "it has no `watermark`, and not exactly one column of the type timestamp",
+            "declare the watermark in the source: `watermark: {column: ..., delay: ...}`",
+        )
+
+
+def event_column(table: SourceTable) -> str | None:
+    """Returns the column that `max_event_time` is about: that of the watermark, or else the only timestamp. None
+    without the key, or if there is no such column.
+    """
+    whole = table.corrupt_of or table
+    if whole.max_event_time is None:
+        return None
+    if whole.watermark is not None:
+        return whole.watermark.column
+    fields = whole.messages.columns if whole.messages is not None else _fields(whole.schema)
+    times = [field.name for field in fields if field.type == Primitive("timestamp")]
+    return times[0] if len(times) == 1 else None
 
 
 def _conflicts(table: SourceTable) -> Iterator[Finding]:
@@ -237,11 +283,17 @@ def _inherited(patch: ConfigPatch) -> ConfigPatch:
 
 def column_names(schema: Schema) -> tuple[str, ...]:
     """Returns the names of the columns in order; empty if only Spark can read the schema."""
+    return tuple(field.name for field in _fields(schema))
+
+
+def _fields(schema: Schema | None) -> tuple[Field, ...]:
+    if schema is None:
+        return ()
     try:
         found = read_json_schema(schema.json) if schema.json is not None else parse_schema(schema.ddl or "")
     except TypeSyntaxError:
         return ()
-    return tuple(field.name for field in found.fields) if isinstance(found, Struct) else ()
+    return found.fields if isinstance(found, Struct) else ()
 
 
 def _declares_types(table: SourceTable) -> bool:

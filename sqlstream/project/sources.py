@@ -16,7 +16,7 @@ from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.messages.build import TableNode, build_table_schema, pinned_ids
 from sqlstream.project.messages.checks import message_problems
-from sqlstream.project.on_corrupt import corrupt_table, on_corrupt_problems
+from sqlstream.project.on_corrupt import corrupt_table, on_corrupt_problems, time_problems
 from sqlstream.project.types.schema import build_columns
 from sqlstream.project.values import SourceTable, Watermark
 from sqlstream.project.wording import quoted
@@ -31,7 +31,8 @@ def build_sources(resources: Resources, files: ProjectFiles, findings: list[Find
     tables: list[SourceTable] = []
     for table in _declared_tables(resources, files, findings):
         if _has_format(table, findings) and names.add(table.full_name, table.location, findings):
-            findings.extend((*message_problems(table), *on_corrupt_problems(table), *_refresh_problems(table)))
+            findings.extend((*message_problems(table), *on_corrupt_problems(table)))
+            findings.extend((*time_problems(table), *_refresh_problems(table)))
             tables.append(table)
     findings += _taken_names(tables)
     corrupt = [found for found in map(corrupt_table, tables) if found is not None]
@@ -82,6 +83,8 @@ def _build_table(
         on_corrupt=table.on_corrupt,
         quarantine_sink=table.quarantine_sink,
         refresh=table.refresh,
+        timestamp_unit=table.timestamp_unit,
+        max_event_time=table.max_event_time,
         mask=table.mask,
         messages=messages,
         freshness=build_freshness(node, path, findings),

@@ -72,8 +72,9 @@ class SourceTable:
     of python/. `on_corrupt` is the action for unreadable records. `refresh` is when streams read a static table:
     `batch` or `run`. `corrupt_of` is the table whose corrupt records this one contains. `mask` are the columns that
     recorded tests must not show. `messages` are the formats of a Kafka source with a `value_format`; `schema` then has
-    all columns. `stored` is the output it reads. `freshness` is how old its newest data can be.
-    `previous_name` is the former full name of a renamed table.
+    all columns. `stored` is the output it reads. `freshness` is how old its newest data can be. `previous_name` is the
+    former full name of a renamed table. `timestamp_unit` is the unit of numbers in the timestamps of JSON, and
+    `max_event_time` how far event times can be ahead of the clock.
     """
 
     source: str
@@ -102,6 +103,8 @@ class SourceTable:
     stored: StoredOutput | None = None
     freshness: Freshness | None = None
     previous_name: str | None = None
+    timestamp_unit: str | None = None
+    max_event_time: str | None = None
 
     @property
     def full_name(self) -> str:

@@ -208,7 +208,8 @@ def _table_text(table: SourceTable, *, path: bool) -> str:
     shown = ", ".join(f"{name} {value}" for name, value in sorted(options.items()) if _has_effect(name))
     formats = " ".join(table.messages.formats.values()) if table.messages else ""
     place = (table.table or table.python or table.path or "") if path else ""
-    return " ".join(part for part in (table.format, formats, place, shown) if part)
+    unit = f"timestamp_unit {table.timestamp_unit}" if table.timestamp_unit else ""
+    return " ".join(part for part in (table.format, formats, place, shown, unit) if part)
 
 
 def _has_effect(name: str) -> bool:

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 
 from sqlstream.compiler.emission.examples import IDLE_BATCHES
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.unit_tests.values import BetweenBatches
 from sqlstream.spark.reading.memory_streams import RowMaker, select_rows
 from sqlstream.spark.reading.static_stream import (
     closed_groups,
@@ -46,10 +47,13 @@ Batches = tuple[tuple[RowId, ...], ...]
 
 @dataclass(frozen=True)
 class Execution:
-    """One way to run the rows of a case: in `batches` of a stream, or (None) as a batch query."""
+    """One way to run the rows of a case: in `batches` of a stream, or (None) as a batch query. With `restarts`, the
+    query stops after each batch, and starts again on its checkpoint.
+    """
 
     name: str
     batches: Batches | None
+    restarts: bool = False
 
 
 @dataclass
@@ -99,6 +103,9 @@ class Equivalence:
             if len(order) > 2:
                 cuts = sorted(chance.sample(range(1, len(order)), chance.randint(1, min(len(order), MOST_BATCHES) - 1)))
                 yield Execution(f"in {len(cuts) + 1} micro-batches{order_name}", _cut(order, cuts))
+            if self.prepared.is_stateful:
+                every = _cut(order, range(1, len(order)))
+                yield Execution(f"row by row with restarts{order_name}", every, restarts=True)
             return
 
     def _rows(self) -> list[RowId]:
@@ -158,7 +165,7 @@ class Equivalence:
         self._error = None
         if variant.batches is None:
             return self._batch(rows)
-        observed = self.prepared.renew().stream([_delivery(batch) for batch in variant.batches if batch])
+        observed = self.prepared.renew().stream(_steps(variant))
         self._was_late, self._error = observed.is_late, observed.error
         if observed.error is not None or self._was_late:
             return None
@@ -292,6 +299,13 @@ def _merged(variant: Execution, shows: Callable[[Execution], bool]) -> Execution
         else:
             at += 1
     return variant
+
+
+def _steps(variant: Execution) -> list[IndexedBatch | BetweenBatches]:
+    deliveries = [_delivery(batch) for batch in variant.batches or () if batch]
+    if not variant.restarts:
+        return [*deliveries]
+    return [step for each in deliveries for step in (each, BetweenBatches.RESTART)][:-1]
 
 
 def _delivery(batch: Sequence[RowId]) -> IndexedBatch:

@@ -29,6 +29,7 @@ from sqlstream.spark.reading.memory_streams import (
     watermark_of,
 )
 from sqlstream.spark.running.plans import grouped_by_time
+from sqlstream.spark.running.watermarks import raise_watermarks, watermarks_of
 from sqlstream.state.results.unit_tests import Observed, Row
 from sqlstream.state.runs.figures import Figures, add_batch
 from sqlstream.state.runs.progress import read_progress
@@ -122,10 +123,15 @@ class CaseStream:
             self._deliver(query, step)
             return query
         self._save_state_rows(query)
+        kept = watermarks_of(query)
         stop_idle_query(query)
         if step is BetweenBatches.UPGRADE:
             self._upgrade()
-        return self._start()
+            return self._start()
+        query = self._start()
+        if kept:
+            raise_watermarks(query, kept)  # as a run does
+        return query
 
     def _start(self) -> StreamingQuery:
         part = self._part

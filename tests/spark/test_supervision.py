@@ -181,7 +181,7 @@ def test_a_failing_expression_is_located_in_its_model(orders: ProjectFolder) -> 
 @pytest.mark.parametrize("fail_fast", [False, True])
 def test_a_start_that_fails(orders: ProjectFolder, fail_fast: bool) -> None:
     """After a failed start the others continue; with --fail-fast they end after their batch and no more start."""
-    for name, trigger in (("a", "1 hour"), ("b", "once"), ("c", "once")):
+    for name, trigger in (("a", "1 second"), ("b", "once"), ("c", "once")):
         orders.write({f"models/{name}.sql": f"{{{{ config(sink='lake', trigger='{trigger}') }}}} {ALL}"})
     orders.write({"store/b": "a file where the output folder should be"})
     limits = RunLimits(idle_seconds=3.0, fail_fast=fail_fast, threads=1)
@@ -196,9 +196,10 @@ def test_a_start_that_fails(orders: ProjectFolder, fail_fast: bool) -> None:
 
 
 @pytest.mark.slow
-def test_new_rows_reset_the_idle_timer(orders: ProjectFolder, read_parquet: Rows) -> None:
-    """New rows reset the idle timer, and all of them are written before the run ends."""
-    orders.write({"models/all.sql": f"{{{{ config(sink='lake', trigger='100 milliseconds') }}}} {ALL}"})
+@pytest.mark.parametrize(("trigger", "idle"), [("100 milliseconds", 4.0), ("5 seconds", 1.0), ("5 seconds", 6.0)])
+def test_new_rows_reset_the_idle_timer(orders: ProjectFolder, read_parquet: Rows, trigger: str, idle: float) -> None:
+    """New rows reset the idle timer, also those that wait for a trigger longer than it, and the run writes all of them."""
+    orders.write({"models/all.sql": f"{{{{ config(sink='lake', trigger='{trigger}') }}}} {ALL}"})
     events: list[RunEvent] = []
 
     def notify(event: RunEvent) -> None:
@@ -207,7 +208,7 @@ def test_new_rows_reset_the_idle_timer(orders: ProjectFolder, read_parquet: Rows
         if batches in (2, 3, 4):
             orders.rows(f"in/orders/{batches}.json", order_rows(batches), modified=batches)
 
-    limits = RunLimits(idle_seconds=4.0)
+    limits = RunLimits(idle_seconds=idle)
     (result,) = run_models(RunRequest(ProjectRequest(orders.root), limits=limits), notify).results
 
     assert (result.status, result.rows_out) == (Status.STOPPED, 25)

@@ -32,6 +32,8 @@ def source_entry(table: SourceTable, compiled: CompiledProject) -> dict[str, Any
         "on_corrupt": table.on_corrupt,
         "quarantine_sink": table.quarantine_sink,
         "refresh": table.refresh,
+        "timestamp_unit": table.timestamp_unit,
+        "max_event_time": table.max_event_time,
         **_freshness(table.freshness),
         "options": {name: str(value) for name, value in table.options.items()},
     }

@@ -118,6 +118,8 @@ def _source(table: SourceTable) -> dict[str, Any]:
         "on_corrupt": table.on_corrupt,
         "quarantine_sink": table.quarantine_sink,
         "refresh": table.refresh,
+        "timestamp_unit": table.timestamp_unit,
+        "max_event_time": table.max_event_time,
         "freshness": None if table.freshness is None else table.freshness.criteria,
         "loaded_at_field": _loaded_at_field(table),
         "schema": None if table.schema is None else table.schema.ddl or table.schema.json,

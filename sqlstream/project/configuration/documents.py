@@ -124,6 +124,14 @@ class TableDocument(Document):
     quarantine_sink: Text | None = Field(
         None, description="For `on_corrupt: quarantine`: the sink for corrupt records."
     )
+    timestamp_unit: Literal["seconds", "milliseconds", "microseconds"] | None = Field(
+        None, description="For json: the unit of numbers in timestamp columns, counted from 1970."
+    )
+    max_event_time: Delay | None = Field(
+        None,
+        description="For json, csv, xml and Kafka's messages: how far event times can be ahead of the clock, such as "
+        "1 hour; later ones are corrupt.",
+    )
     refresh: Literal["batch", "run"] | None = Field(
         None,
         description="For a static table of files or jdbc: read it in each batch (default), or once in a run.",

@@ -78,6 +78,11 @@ class MessageFormat:
         """Whether keys or values are Avro."""
         return AVRO in self.formats.values()
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether a value is one column."""
+        return self.value_format in PLAIN
+
     def all_columns(self, options: Mapping[str, OptionValue]) -> tuple[Field, ...]:
         """Returns the columns of a source with these reader `options`: those of the value, then the metadata."""
         headers = [Field(HEADERS, Array(_HEADER))] if has_headers(options) else []

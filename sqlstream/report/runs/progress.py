@@ -59,8 +59,9 @@ def _version_lines(query: QueryProgress, version: VersionProgress, now: datetime
     yield ", ".join(_batch_parts(version, now))
     if position.watermark_ms is not None:
         at = position.watermark_ms / 1000
-        behind = long_seconds_text(max(now.timestamp() - at, 0.0))
-        yield f"watermark {time_text(epoch_text(at))} UTC, {behind} behind the current time{_beside(query, version)}"
+        behind = now.timestamp() - at
+        distance = f"{long_seconds_text(abs(behind))} {'behind' if behind >= 0 else 'ahead of'} the current time"
+        yield f"watermark {time_text(epoch_text(at))} UTC, {distance}{_beside(query, version)}"
     if position.problem:
         yield position.problem
     if version.sources:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -95,7 +96,9 @@ def _cells(entry: Mapping[str, Any]) -> dict[str, str]:
 def time_text(text: str | None) -> str:
     """Returns a time from Spark as `2024-01-01 12:00:00` in UTC, and `-` for None."""
     time = moment(text)
-    return text or "-" if time is None else time.replace(tzinfo=None).isoformat(" ", "seconds")
+    if time is None:  # or the year has more digits
+        return re.sub(r"T(\d\d:\d\d:\d\d).*", r" \1", text or "-")
+    return time.replace(tzinfo=None).isoformat(" ", "seconds")
 
 
 def sparkline(rates: Sequence[float]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -297,6 +297,65 @@ def unfinished_batch(query: StreamingQuery) -> int | None:
     if not begun.isDefined() or (committed.isDefined() and begun.get() == committed.get()):
         return None
     return int(begun.get())
+
+
+class OperatorWatermarks:
+    """The watermarks that a running query keeps in memory: one for each operator, in the order of its plan."""
+
+    def __init__(self, tracker: Any, plan: Any) -> None:
+        field = tracker.getClass().getDeclaredField("operatorToWatermarkMap")
+        field.setAccessible(True)
+        self._by_node = field.get(tracker)
+        self._nodes = [node.nodeId() for node in _below(plan) if _simple_class(node) == "EventTimeWatermark"]
+
+    def values(self) -> list[int | None]:
+        """Returns the watermarks in ms since 1970, None for those without rows."""
+        found = map(self._by_node.apply, self._nodes)
+        return [int(each.get()) if each.isDefined() else None for each in found]
+
+    def raise_to(self, values: Sequence[int | None]) -> None:
+        """Raises each watermark to that in `values`; does nothing for another number of operators."""
+        if len(values) != len(self._nodes):
+            return
+        option = getattr(SparkContext._jvm, "scala.Option")  # noqa: SLF001
+        for node, now, value in zip(self._nodes, self.values(), values, strict=True):
+            # py4j passes smaller numbers as an Integer, which Spark cannot read as a Long
+            if value is not None and value >= LEAST_LONG and value > (now or 0):
+                self._by_node.update(node, option.apply(value))
+
+
+LEAST_LONG = 2**31
+
+
+def operator_watermarks(query: StreamingQuery) -> OperatorWatermarks | None:
+    """Returns the watermarks of the operators of `query`, None until it has read its checkpoint.
+
+    Over Connect: after a restart the lowest watermark waits for new rows of each input.
+    """
+    execution = _execution(query)
+    tracker = execution.watermarkTracker()
+    return None if tracker is None else OperatorWatermarks(tracker, execution.logicalPlan())
+
+
+def current_watermark(query: StreamingQuery) -> int | None:
+    """Returns the watermark of the next batch of `query` in ms since 1970, None until it has read its checkpoint.
+
+    Over Connect: that of the last batch.
+    """
+    tracker = _execution(query).watermarkTracker()
+    return None if tracker is None else int(tracker.currentWatermark())
+
+
+def _below(plan: Any) -> Iterator[Any]:
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += reversed(seq_items(node.children()))
+
+
+def _simple_class(node: Any) -> str:
+    return str(node.getClass().getSimpleName())
 
 
 def _execution(query: StreamingQuery) -> Any:

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.compiler.spark_versions import is_later
 from sqlstream.spark.jvm import gateway
-from sqlstream.spark.jvm.gateway import JVM_ERRORS, Phase, causes_of
+from sqlstream.spark.jvm.gateway import JVM_ERRORS, OperatorWatermarks, Phase, causes_of
 
 logger = logging.getLogger("sqlstream.internals")
 
@@ -85,6 +85,18 @@ def mark_terminated(query: StreamingQuery) -> bool:
 def unfinished_batch(query: StreamingQuery) -> int | None:
     """Returns the batch of `query` that runs again at the next start, None without one, or if this Spark hides it."""
     return _with_fallback("log of a query's batches", lambda: gateway.unfinished_batch(query), lambda: None)
+
+
+def operator_watermarks(query: StreamingQuery) -> OperatorWatermarks | None:
+    """Returns the watermarks of the operators of `query`, None before it has read its checkpoint, or if this Spark
+    hides them.
+    """
+    return _with_fallback("watermarks of operators", lambda: gateway.operator_watermarks(query), lambda: None)
+
+
+def current_watermark(query: StreamingQuery) -> int | None:
+    """Returns the watermark of the next batch of `query` in ms since 1970, None if this Spark hides it."""
+    return _with_fallback("watermark of a query", lambda: gateway.current_watermark(query), lambda: None)
 
 
 def add_listener(session: SparkSession, on_progress: Callable[[str], None], on_end: Callable[[], None]) -> bool:

@@ -1,23 +1,50 @@
-"""Separates the records that a parser cannot read from the others, whichever columns a model reads.
+"""Separates the records that a parser cannot read, or that have wrong times, from the others.
 
 Spark does not parse columns that a query does not read, so it would miss errors in them; `count(*)` parses nothing.
 Therefore a condition on all columns separates the rows. Spark's optimizer simplifies most such conditions
 (`size(array(struct(*))) = 1` becomes true), but not array functions with a lambda.
+
+Spark reads a number in a timestamp column of JSON as seconds. Milliseconds become a time in the year 58133, and
+microseconds overflow. Without `timestamp_unit`, a time outside the calendar is therefore corrupt. With it, timestamps
+are read as text, and then as a number or as the text that they are.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from uuid import uuid4
 
-from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql.functions import col, count_if, current_timestamp
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql.functions import (
+    coalesce,
+    col,
+    concat,
+    count_if,
+    current_timestamp,
+    expr,
+    from_json,
+    get,
+    lit,
+    map_values,
+    raise_error,
+    struct,
+    substring,
+    timestamp_micros,
+    timestamp_seconds,
+    to_json,
+    transform,
+    transform_values,
+    unix_seconds,
+    when,
+)
+from pyspark.sql.functions import filter as filter_
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType, TimestampType
 
 from sqlstream.compiler.sql.names import quote_identifier
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.on_corrupt import CORRUPT_OPTION, captures_corrupt, option_of
+from sqlstream.project.on_corrupt import CORRUPT_OPTION, captures_corrupt, event_column, option_of
 from sqlstream.project.values import SourceTable
 from sqlstream.state.runs.progress import DROPPED_STATIC
 
@@ -69,20 +96,31 @@ def with_corrupt(schema: StructType) -> StructType:
     return StructType([*schema.fields, StructField(CORRUPT, StringType())])
 
 
-def good_rows(frame: DataFrame, columns: Sequence[str], metric: str | Observation | None) -> DataFrame:
-    """Returns the parsed rows of `frame`, still with the column for corrupt records.
+def good_rows(
+    frame: DataFrame, columns: Sequence[str], wrong: Column | None, metric: str | Observation | None
+) -> DataFrame:
+    """Returns the parsed rows of `frame`, still with the column for corrupt records. `wrong` is whether a row that
+    Spark can parse is corrupt.
 
     With a `metric`, Spark counts the corrupt rows as `rows` under that name.
     """
+    unread = col(CORRUPT).isNotNull()
     if metric is not None:
-        frame = frame.observe(metric, count_if(col(CORRUPT).isNotNull()).alias("rows"))
-    return frame.filter(_condition(columns, "isnull"))
+        frame = frame.observe(metric, count_if(unread if wrong is None else unread | wrong).alias("rows"))
+    rows = frame.filter(_condition(columns, "isnull"))
+    return rows if wrong is None else rows.filter(~wrong)
 
 
-def corrupt_rows(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Returns the corrupt rows of `frame`, with the columns of a table of corrupt records."""
-    return frame.filter(_condition(columns, "isnotnull")).select(
-        col(CORRUPT).alias("record"),
+def corrupt_rows(frame: DataFrame, columns: Sequence[str], wrong: Column | None) -> DataFrame:
+    """Returns the corrupt rows of `frame`, with the columns of a table of corrupt records. A row that is `wrong` has no
+    text of its own, so it becomes one of JSON.
+    """
+    is_corrupt, text = expr(_condition(columns, "isnotnull")), col(CORRUPT)
+    if wrong is not None:
+        is_corrupt |= wrong
+        text = coalesce(text, to_json(struct(*map(quote_identifier, columns))))
+    return frame.filter(is_corrupt).select(
+        text.alias("record"),
         frame.metadataColumn("_metadata").getField("file_path").alias("file"),
         current_timestamp().alias("quarantined_at"),
     )
@@ -116,3 +154,160 @@ def _wait_for(observation: Observation, until: float) -> bool:
             return False
         time.sleep(POLL_SECONDS)
     return java is not None
+
+
+JSON = "json"
+
+MICROSECONDS = {"seconds": 1_000_000, "milliseconds": 1_000, "microseconds": 1}
+"""The microseconds in each unit of `timestamp_unit`."""
+
+FIRST_SECOND, LAST_SECOND = -62_135_769_600, 253_402_473_599
+"""The years 1 to 9999 in all time zones, as seconds since 1970: texts such as 9999-12-31 are inside."""
+
+_NUMBER = r"^[+-]?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?$"
+
+_WIDE = "decimal(38,9)"
+"""A type for numbers of a unit that loses no nanoseconds."""
+
+Test = Callable[[Column, str], Column]
+"""Returns why a timestamp of the column with that name is wrong; null if it is good."""
+
+
+@dataclass(frozen=True)
+class Timestamps:
+    """How the timestamps of `table` are read and checked. `options` are those of the parser, with all secrets."""
+
+    table: SourceTable
+    options: Mapping[str, str]
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the records are JSON, in which a timestamp can be a number."""
+        messages = self.table.messages
+        return messages.value_format == JSON if messages is not None else self.table.format == JSON
+
+    def parsed(self, schema: StructType) -> StructType:
+        """Returns the types with which a parser reads columns with the types of `schema`."""
+        return schema if self.table.timestamp_unit is None else _as_text(schema)
+
+    def typed(self, value: Column, kind: DataType) -> Column:
+        """Returns a parsed column with its declared type."""
+        if self.table.timestamp_unit is None or not _has_times(kind):
+            return value
+        return _map_times(value, kind, self._read)
+
+    def problems(self, columns: Sequence[tuple[str, Column, DataType]]) -> list[Column]:
+        """Returns why parsed columns, given with name and declared type, are corrupt; each is null for good ones."""
+        found = []
+        event = event_column(self.table)
+        for name, value, kind in columns:
+            found += _reasons(value, kind, name, self._outside) if self.is_json and _has_times(kind) else []
+            if event is not None and name.lower() == event.lower() and isinstance(kind, TimestampType):
+                found.append(self._ahead(self.typed(value, kind), name))
+        return found
+
+    def checked(self, schema: StructType) -> list[Column]:
+        """Returns the columns of a reader with the columns of `schema`, each with its declared type. A query that reads
+        a wrong time of one fails, with an error that `read_corrupt_record` recognizes.
+        """
+        found = []
+        for each in schema:
+            value = col(quote_identifier(each.name))
+            reasons = self.problems([(each.name, value, each.dataType)])
+            typed = self.typed(value, each.dataType)
+            if reasons:
+                reason = coalesce(*reasons)
+                text = concat(lit(f"{CORRUPT_TIME}\n{self.table.full_name}\n"), reason)
+                typed = when(reason.isNotNull(), raise_error(text).cast(each.dataType)).otherwise(typed)
+            found.append(typed.alias(each.name))
+        return found
+
+    def _read(self, text: Column) -> Column:
+        """Returns the time that a text or number is; null if it is none in the calendar."""
+        number = when(text.rlike(_NUMBER), text.try_cast(_WIDE))
+        micros = number * lit(MICROSECONDS[self.table.timestamp_unit or "seconds"])
+        inside = (micros >= FIRST_SECOND * 1_000_000) & (micros <= LAST_SECOND * 1_000_000)
+        of_number = when(inside, timestamp_micros(micros.cast("bigint")))
+        alone = StructType([StructField("time", TimestampType())])
+        options = {**self.options, "mode": "PERMISSIVE"}
+        of_text = from_json(to_json(struct(text.alias("time"))), alone, options).getField("time")
+        return when(text.rlike(_NUMBER), of_number).otherwise(of_text)
+
+    def _outside(self, value: Column, name: str) -> Column:
+        unit = self.table.timestamp_unit
+        if unit is not None:
+            shown = substring(value, 1, _LONGEST)
+            why = concat(lit(f"`{name}` is '"), shown, lit(f"', neither a time nor a number of {unit} in the calendar"))
+            return when(value.isNotNull() & self._read(value).isNull(), why)
+        first, last = timestamp_seconds(lit(FIRST_SECOND)), timestamp_seconds(lit(LAST_SECOND))
+        seconds = unix_seconds(value).cast("string")
+        what = f", which is outside the calendar as seconds since 1970: set timestamp_unit of {self.table.full_name}"
+        return when((value < first) | (value > last), concat(lit(f"`{name}` is the number "), seconds, lit(what)))
+
+    def _ahead(self, time: Column, name: str) -> Column:
+        limit = self.table.max_event_time
+        latest = current_timestamp() + expr(f"interval {limit}")
+        why = concat(lit(f"`{name}` is "), time.cast("string"), lit(f", more than {limit} ahead of the clock"))
+        return when(time > latest, why)
+
+
+_LONGEST = 40
+"""The most characters of a wrong text that a reason shows."""
+
+
+CORRUPT_TIME = "sqlstream cannot read a time:"
+"""The start of the error that a query raises at a wrong time. Lines with the source and the reason follow."""
+
+
+def _has_times(kind: DataType) -> bool:
+    if isinstance(kind, StructType):
+        return any(_has_times(field.dataType) for field in kind)
+    if isinstance(kind, MapType):
+        return _has_times(kind.valueType)
+    return isinstance(kind, TimestampType) or (isinstance(kind, ArrayType) and _has_times(kind.elementType))
+
+
+def _as_text(kind: StructType) -> StructType:
+    return StructType([StructField(each.name, _text_type(each.dataType), each.nullable) for each in kind])
+
+
+def _text_type(kind: DataType) -> DataType:
+    if isinstance(kind, StructType):
+        return _as_text(kind)
+    if isinstance(kind, ArrayType):
+        return ArrayType(_text_type(kind.elementType), kind.containsNull)
+    if isinstance(kind, MapType):
+        return MapType(kind.keyType, _text_type(kind.valueType), kind.valueContainsNull)
+    return StringType() if isinstance(kind, TimestampType) else kind
+
+
+def _map_times(value: Column, kind: DataType, read: Callable[[Column], Column]) -> Column:
+    """Returns a value with `read` applied to each timestamp in it."""
+    if not _has_times(kind):
+        return value
+    if isinstance(kind, StructType):
+        fields = (_map_times(value.getField(each.name), each.dataType, read).alias(each.name) for each in kind)
+        return when(value.isNotNull(), struct(*fields))
+    if isinstance(kind, ArrayType):
+        return transform(value, lambda item: _map_times(item, kind.elementType, read))
+    if isinstance(kind, MapType):
+        return transform_values(value, lambda _key, item: _map_times(item, kind.valueType, read))
+    return read(value)
+
+
+def _reasons(value: Column, kind: DataType, name: str, test: Test) -> list[Column]:
+    """Returns the result of `test` for the timestamps in a value, a column for each way to one."""
+    return list(_each_reason(value, kind, name, test))
+
+
+def _each_reason(value: Column, kind: DataType, name: str, test: Test) -> Iterator[Column]:
+    if isinstance(kind, StructType):
+        for each in kind:
+            yield from _each_reason(value.getField(each.name), each.dataType, f"{name}.{each.name}", test)
+    elif isinstance(kind, ArrayType | MapType) and _has_times(kind):
+        element = kind.elementType if isinstance(kind, ArrayType) else kind.valueType
+        items = value if isinstance(kind, ArrayType) else map_values(value)
+        reasons = transform(items, lambda item: coalesce(*_reasons(item, element, name, test), lit(None)))
+        yield get(filter_(reasons, lambda reason: reason.isNotNull()), lit(0))
+    elif isinstance(kind, TimestampType):
+        yield test(value, name)

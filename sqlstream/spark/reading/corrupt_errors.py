@@ -16,6 +16,7 @@ from sqlstream.project.on_corrupt import column_names, option_of
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted
 from sqlstream.spark.jvm.gateway import Cause, causes_of
+from sqlstream.spark.reading.corrupt import CORRUPT_TIME
 from sqlstream.spark.secrets import Secrets
 
 CORRUPT_MESSAGE = "sqlstream cannot read a message of Kafka:"
@@ -45,6 +46,14 @@ class CorruptRecord:
 
 
 @dataclass(frozen=True)
+class CorruptTime:
+    """A record with a wrong time: its source, and the reason."""
+
+    source: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class CorruptMessage:
     """A message of Kafka that does not have the declared format: its source and position, and the reason."""
 
@@ -55,13 +64,13 @@ class CorruptMessage:
     reason: str
 
 
-def read_corrupt_record(error: BaseException) -> CorruptRecord | CorruptMessage | None:
+def read_corrupt_record(error: BaseException) -> CorruptRecord | CorruptMessage | CorruptTime | None:
     """Returns the corrupt record that `error` is about, None if it is about something else."""
     causes = causes_of(error)
     for cause in causes:
-        message = _corrupt_message(cause)
-        if message is not None:
-            return message
+        found = _corrupt_message(cause) or _corrupt_time(cause)
+        if found is not None:
+            return found
     files = [cause.parameters["path"] for cause in causes if (cause.condition or "").startswith(_FILE)]
     records = [cause.parameters["badRecord"] for cause in causes if (cause.condition or "").startswith(_RECORD)]
     if not files or not records:
@@ -82,6 +91,13 @@ def _corrupt_message(cause: Cause) -> CorruptMessage | None:
     return CorruptMessage(source, topic, int(partition), int(offset), reason)
 
 
+def _corrupt_time(cause: Cause) -> CorruptTime | None:
+    """Returns the record with a wrong time at which the query raised `cause`."""
+    text = cause.parameters.get("errorMessage", "") if cause.condition == _RAISED else ""
+    start, *parts = text.split("\n", 2)
+    return CorruptTime(*parts) if start == CORRUPT_TIME and len(parts) == 2 else None
+
+
 def tables_with_records(compiled: CompiledProject, node_id: str) -> tuple[SourceTable, ...]:
     """Returns the source tables that a node reads or is, with absolute paths, if they can have corrupt records."""
     project = compiled.project
@@ -94,7 +110,11 @@ def tables_with_records(compiled: CompiledProject, node_id: str) -> tuple[Source
 
 
 def corrupt_record_finding(
-    record: CorruptRecord | CorruptMessage, what: str, place: Place, secrets: Secrets, tables: Sequence[SourceTable]
+    record: CorruptRecord | CorruptMessage | CorruptTime,
+    what: str,
+    place: Place,
+    secrets: Secrets,
+    tables: Sequence[SourceTable],
 ) -> Finding:
     """Returns the finding that `what` fails because of the record, which is from one of `tables`."""
     if isinstance(record, CorruptMessage):
@@ -103,6 +123,15 @@ def corrupt_record_finding(
             f"{what}: a message of source `{record.source}` cannot be read",
             f"in topic {record.topic}, partition {record.partition}, at offset {record.offset}, {record.reason}",
             "fix the declared format or columns, or set on_corrupt: drop or quarantine in the source; then run again",
+            place.location,
+            calls=place.calls,
+        )
+    if isinstance(record, CorruptTime):
+        return Finding(
+            "corrupt-record",
+            f"{what}: a record of source `{record.source}` has a wrong time",
+            secrets.redact(record.reason),
+            "fix the file, or what the source declares, or set on_corrupt: drop or quarantine in it; then run again",
             place.location,
             calls=place.calls,
         )

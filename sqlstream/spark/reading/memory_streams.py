@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
-from sqlstream.spark.jvm.gateway import java_class, java_output_mode, jvm_of, mark_terminated
+from sqlstream.spark.jvm.gateway import current_watermark, java_class, java_output_mode, jvm_of, mark_terminated
 from sqlstream.spark.jvm.session import names_sources
 from sqlstream.spark.reading.rows import JSON_OPTIONS, read_row, readable_schema, with_exact_times
 
@@ -154,7 +154,7 @@ def batches_paused(query: StreamingQuery) -> Iterator[None]:
 
 def watermark_of(query: StreamingQuery) -> int:
     """Returns the watermark of the next batch of `query`, in ms since 1970; 0 before the first watermark."""
-    return int(query._jsq.streamingQuery().watermarkTracker().currentWatermark())  # noqa: SLF001
+    return current_watermark(query) or 0
 
 
 def progresses(query: StreamingQuery) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ remove expressions whose value may differ between two evaluations, so parsers de
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql.functions import (
@@ -22,6 +22,7 @@ from pyspark.sql.functions import (
     spark_partition_id,
     when,
 )
+from pyspark.sql.types import StructField
 
 from sqlstream.project.messages.message_format import (
     DEBEZIUM,
@@ -34,8 +35,9 @@ from sqlstream.project.messages.message_format import (
 )
 from sqlstream.project.on_corrupt import CORRUPT_MESSAGE_COLUMNS
 from sqlstream.project.values import SourceTable
+from sqlstream.spark.reading.corrupt import Timestamps
 from sqlstream.spark.reading.corrupt_errors import CORRUPT_MESSAGE
-from sqlstream.spark.reading.message_formats.parsers import Parser, RawParser
+from sqlstream.spark.reading.message_formats.parsers import Parser, RawParser, struct_of
 from sqlstream.spark.reading.message_formats.table import key_parser, value_parser
 
 VALUE, PARSED_KEY, REASON = "_sqlstream_value", "_sqlstream_key", "_sqlstream_reason"
@@ -59,8 +61,11 @@ def read_messages(
     """
     if messages.value_format == DEBEZIUM:  # a null value follows each deletion, so that compaction removes the key
         frame = frame.filter(col("value").isNotNull())
-    value, key = value_parser(messages, options), key_parser(messages)
-    parsed = _parsed(frame, value, key, needs_value=messages.value_format not in PLAIN)
+    times = Timestamps(table.corrupt_of or table, options)
+    value, key = value_parser(messages, options, times), key_parser(messages)
+    kinds: Iterable[StructField] = () if messages.value_format in PLAIN else struct_of(messages.columns)
+    columns = [(each.name, value.field(col(VALUE), each.name), each.dataType) for each in kinds]
+    parsed = _parsed(frame, value, key, times.problems(columns), needs_value=messages.value_format not in PLAIN)
     if table.corrupt_of is not None:
         return _corrupt(parsed)
     if table.on_corrupt == "drop" and metric is not None:
@@ -71,17 +76,19 @@ def read_messages(
     metadata = [col(name).alias(field.name) for name, field in METADATA.items()]
     if has_headers(table.options):
         metadata.append(col("headers").alias(HEADERS))
-    columns = (value.field(col(VALUE), field.name).alias(field.name) for field in messages.columns)
-    return parsed.filter(good).select(*columns, key.result(col(PARSED_KEY)).alias(KEY), *metadata)
+    typed = [times.typed(field, kind).alias(name) for name, field, kind in columns]
+    typed = typed or [value.field(col(VALUE), field.name).alias(field.name) for field in messages.columns]
+    return parsed.filter(good).select(*typed, key.result(col(PARSED_KEY)).alias(KEY), *metadata)
 
 
-def _parsed(frame: DataFrame, value: Parser, key: Parser, *, needs_value: bool) -> DataFrame:
+def _parsed(frame: DataFrame, value: Parser, key: Parser, wrong: Sequence[Column], *, needs_value: bool) -> DataFrame:
     """Returns `frame` with the parsed values and keys, and the reasons why messages are corrupt."""
     nulls = (col("value").isNull().alias(NO_VALUE), col("key").isNull().alias(NO_KEY))
     parsed = frame.select("*", *nulls, _once(value, "value").alias(VALUE), _once(key, "key").alias(PARSED_KEY))
     reasons = [
         *([when(col(NO_VALUE), "the value is null")] if needs_value else []),
         *_problem("value", col(NO_VALUE), value.problem(col("value"), col(VALUE))),
+        *wrong,
         *_problem("key", col(NO_KEY), key.problem(col("key"), col(PARSED_KEY))),
     ]
     return parsed.select("*", (coalesce(*reasons) if reasons else lit(None).cast("string")).alias(REASON))

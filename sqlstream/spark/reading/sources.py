@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-from pyspark.sql import DataFrame, DataFrameReader, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, DataFrameReader, Observation, SparkSession
+from pyspark.sql.functions import coalesce, col
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import DataType, StructType
 
@@ -21,6 +21,7 @@ from sqlstream.project.values import Schema, SourceTable
 from sqlstream.spark.jvm.fresh_files import refuse_doubled_files
 from sqlstream.spark.reading.corrupt import (
     FAILING,
+    Timestamps,
     corrupt_policy,
     corrupt_rows,
     good_rows,
@@ -119,18 +120,25 @@ class Readers:
         """Returns `table` with the columns that it or its format declares. `metric` counts dropped corrupt records."""
         if table.messages is not None:
             return self.parse_messages(reader.format(table.format).load(), table, metric)
+        times = Timestamps(table, self.secrets.resolve_all(table.options))
         if table.corrupt_of is not None:
-            return corrupt_rows(*self._load_permissive(reader, table.corrupt_of))
+            declared = _struct(_schema_of(table.corrupt_of))
+            frame = self._load_permissive(reader, table.corrupt_of, times.parsed(declared))
+            return corrupt_rows(frame, declared.names, _wrong_times(times, declared))
         schema = _schema_of(table)
         if has_own_columns(table):
             return _declared(_check_types(self._open_own(reader, table), schema, table), schema)
         policy = corrupt_policy(table, self.session)
         if policy in ("drop", "quarantine"):
-            frame, names = self._load_permissive(reader, table)
-            return _declared(good_rows(frame, names, metric if policy == "drop" else None), schema)
+            declared = _struct(schema)
+            frame = self._load_permissive(reader, table, times.parsed(declared))
+            counted = metric if policy == "drop" else None
+            rows = good_rows(frame, declared.names, _wrong_times(times, declared), counted)
+            return _typed(rows, times, schema)
         reader = reader.format(self._format(table)).options(**(FAILING if policy == "fail" else {}))
+        declared = _struct(schema)
         if schema is not None and (table.schema is not None or format_of(table.format).schema == "extended"):
-            reader = reader.schema(schema)
+            reader = reader.schema(times.parsed(declared))
 
         def load(reader: DataStreamReader | DataFrameReader) -> DataFrame:
             return self._load_path(reader, table) if table.path else reader.load()
@@ -139,7 +147,9 @@ class Readers:
         if schema is None and format_of(table.format).is_parsed:
             known = without_todays_times(frame.schema, lambda texts: load(reader.schema(texts)))
             return frame if known == frame.schema else load(reader.schema(known))
-        return _declared(frame, schema)
+        if policy == "fail" and times.problems(_columns(declared)):
+            return frame.select(*times.checked(declared))
+        return _typed(frame, times, schema)
 
     def _open_own(self, reader: DataStreamReader | DataFrameReader, table: SourceTable) -> DataFrame:
         """Returns a table that has its own columns, by its name in the catalog or its path, which is no pattern."""
@@ -148,12 +158,11 @@ class Readers:
         return reader.format(table.format).load(join(str(self.root), table.path or ""))
 
     def _load_permissive(
-        self, reader: DataStreamReader | DataFrameReader, table: SourceTable
-    ) -> tuple[DataFrame, Sequence[str]]:
-        """Returns all records of `table`, with the column for corrupt ones, and the names of the declared columns."""
-        schema = _struct(_schema_of(table))
+        self, reader: DataStreamReader | DataFrameReader, table: SourceTable, schema: StructType
+    ) -> DataFrame:
+        """Returns all records of `table` with the columns of `schema`, and the column for corrupt ones."""
         reader = reader.format(self._format(table)).options(**permissive_options(table))
-        return self._load_path(reader.schema(with_corrupt(schema)), table), schema.names
+        return self._load_path(reader.schema(with_corrupt(schema)), table)
 
     def _format(self, table: SourceTable) -> str:
         """Returns Spark's name of the format of `table`; registers the class if it is in the project's Python code."""
@@ -259,6 +268,24 @@ def _declared(frame: DataFrame, schema: StructType | str | None) -> DataFrame:
         return frame
     names = _struct(schema).names
     return frame if frame.columns == names else frame.select(*map(quoted, names))
+
+
+def _columns(schema: StructType) -> list[tuple[str, Column, DataType]]:
+    return [(each.name, col(quoted(each.name)), each.dataType) for each in schema]
+
+
+def _typed(frame: DataFrame, times: Timestamps, schema: StructType | str | None) -> DataFrame:
+    """Returns only the columns that `schema` declares, with their types."""
+    declared = _struct(schema)
+    if times.parsed(declared) == declared:
+        return _declared(frame, schema)
+    return frame.select(*(times.typed(value, kind).alias(name) for name, value, kind in _columns(declared)))
+
+
+def _wrong_times(times: Timestamps, schema: StructType) -> Column | None:
+    """Returns whether a record has a wrong time, None if no record can have one."""
+    reasons = times.problems(_columns(schema))
+    return coalesce(*reasons).isNotNull() if reasons else None
 
 
 def _check_types(frame: DataFrame, schema: StructType | str | None, table: SourceTable) -> DataFrame:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from sqlstream.compiler.allowances import lower_findings
 from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.compiler.node_ids import source_id
 from sqlstream.errors import Finding
 from sqlstream.location import Place
 from sqlstream.project.formats.formats import format_of
+from sqlstream.project.values import COMMENT_START
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, causes_of
 from sqlstream.spark.jvm.internals import unfinished_batch
 from sqlstream.spark.reading.corrupt_errors import corrupt_record_finding, read_corrupt_record
@@ -24,6 +27,7 @@ from sqlstream.spark.spark_errors import database_error, error_finding, fragment
 from sqlstream.spark.storage.state_files import state_finding
 from sqlstream.spark.storage.state_schemas import schema_finding
 from sqlstream.spark.writing.databases.database import DatabaseError
+from sqlstream.state.alerts.messages import span_text
 
 CONTINUES = "the query continues where it stopped"
 STARTS_OVER = "the query starts from the beginning, with a new checkpoint"
@@ -159,3 +163,28 @@ def _failed_batch(run: QueryRun) -> int | None:
         return unfinished_batch(query) if query else None
     except JVM_ERRORS:
         return None
+
+
+AHEAD_SECONDS = 86_400.0
+"""How far a watermark may be ahead of the clock: clocks and time zones differ by less than a day."""
+
+
+def ahead_finding(run: QueryRun, watermark: float | None) -> Finding | None:
+    """Returns the finding that the `watermark` of a query with state, in seconds since 1970, is far ahead of the clock.
+    None if it is not, or if the project allows it.
+    """
+    query = run.order.query
+    ahead = 0.0 if watermark is None else watermark - time.time()
+    if ahead <= AHEAD_SECONDS or not query.identity.stateful:
+        return None
+    model, project = query.model, query.compiled.project
+    finding = Finding(
+        "watermark-ahead",
+        f"the watermark of `{model.name}` is {span_text(ahead)} ahead of the clock",
+        "a row with a wrong time has moved it there; Spark drops each row before it as late, also in later runs",
+        "set `max_event_time` of the source, and `timestamp_unit` for numbers in JSON, and run with --full-refresh; "
+        f"if the times are right, allow this: -- {COMMENT_START} allow watermark-ahead because ...",
+        model.file.location,
+    )
+    found = lower_findings(project, [finding], spark=query.frame.sparkSession.version, complete=False)
+    return next((each for each in found if each.code == finding.code and each.is_error), None)

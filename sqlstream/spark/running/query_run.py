@@ -13,6 +13,7 @@ from sqlstream.project.configuration.retries import OUTLASTS, Retries
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, Phase
 from sqlstream.spark.running.polling import LastBatch, Polling
 from sqlstream.spark.running.start import StartOrder
+from sqlstream.spark.running.watermarks import KeptWatermarks
 from sqlstream.spark.writing.batch import BatchWrite
 from sqlstream.state.runs.events import QueryResult, Status
 from sqlstream.state.runs.figures import Figures
@@ -59,6 +60,8 @@ class QueryRun:
     polling: Polling | None = None
     can_be_marked: bool | None = None
     last_batch: LastBatch | None = None
+    watermarks: KeptWatermarks | None = None
+    is_ahead: bool = False
     result: QueryResult | None = None
 
     @property

@@ -12,9 +12,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, failure_of, is_jvm_gone
-from sqlstream.spark.jvm.internals import add_listener, unfinished_batch
+from sqlstream.spark.jvm.internals import add_listener, current_watermark, unfinished_batch
 from sqlstream.spark.running.endpoints import UnreachableError, check_brokers
-from sqlstream.spark.running.failures import failure_finding, is_connection_lost
+from sqlstream.spark.running.failures import ahead_finding, failure_finding, is_connection_lost
 from sqlstream.spark.running.following import must_wait, reason_to_skip
 from sqlstream.spark.running.lost_locks import lost_lock, stop_when_lost
 from sqlstream.spark.running.occupied_cores import OccupiedCores
@@ -23,6 +23,7 @@ from sqlstream.spark.running.query_run import QueryRun
 from sqlstream.spark.running.start import StartOrder, start_query
 from sqlstream.spark.running.stop_conditions import stop_reason
 from sqlstream.spark.running.stopper import Stopper
+from sqlstream.spark.running.watermarks import kept_watermarks
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import bug_finding, fails_again
 from sqlstream.spark.storage.held_lock import LockLostError
@@ -37,7 +38,7 @@ from sqlstream.state.runs.events import (
     RunEvent,
     Status,
 )
-from sqlstream.state.runs.figures import add_batch
+from sqlstream.state.runs.figures import add_batch, epoch_seconds
 from sqlstream.state.runs.limits import RunLimits
 from sqlstream.state.runs.progress import read_progress
 
@@ -185,6 +186,9 @@ class Runner:
         if run.listened is not run.session:
             run.listened = run.session if add_listener(run.session, *self._callbacks(run)) else None
         query = start_query(run.order, self._secrets)
+        run.watermarks = kept_watermarks(run.order, query)
+        if run.watermarks is not None:
+            run.watermarks.restore()
         run.polling = None if run.listened else Polling(query, *self._callbacks(run))
         return query
 
@@ -223,6 +227,12 @@ class Runner:
         run.figures = add_batch(run.figures, progress)
         if progress.rows_in != 0:
             run.active_at = time.monotonic()
+        if run.watermarks is not None:
+            run.watermarks.keep(progress.batch_id)
+        ahead = None if run.is_ahead else ahead_finding(run, epoch_seconds(progress.watermark))
+        if ahead is not None:
+            run.is_ahead = True
+            self._notify(Notice(f"{ahead.message}; {ahead.why}"))
         self._notify(progress)
 
     def _handle_lost_ends(self) -> None:
@@ -239,10 +249,21 @@ class Runner:
             error = run.query.exception() if isinstance(run.query, BatchWrite) else error
         except JVM_ERRORS as jvm_error:
             error = jvm_error
+        if run.watermarks is not None and run.figures.last is not None:
+            run.watermarks.keep(run.figures.last.batch_id, at_end=True)
         if error is not None and not run.interrupted:
             self._handle_failure(run, error)
         else:
-            self._finish(run, self._status(run), None)
+            finding = self._finding_at_end(run)
+            self._finish(run, self._status(run) if finding is None else Status.ERROR, finding)
+
+    def _finding_at_end(self, run: QueryRun) -> Finding | None:
+        """Returns why a query that has ended without failure cannot go on like this."""
+        if run.figures.last is None or not isinstance(run.query, StreamingQuery):
+            return None
+        next_watermark = current_watermark(run.query)  # that of the last batch is older
+        known = epoch_seconds(run.figures.last.watermark)
+        return ahead_finding(run, known if next_watermark is None else next_watermark / 1000)
 
     def _status(self, run: QueryRun) -> Status:
         """Returns the status of a query that ended without failure.

@@ -11,7 +11,7 @@ from sqlstream.errors import Finding
 from sqlstream.project.alerts import AlertKind, AlertRule
 from sqlstream.state.runs.backlog import Unread
 from sqlstream.state.runs.events import QueryRestarting, QueryResult, QueryResumed, QueryStarted, RunEvent, Status
-from sqlstream.state.runs.figures import moment
+from sqlstream.state.runs.figures import epoch_seconds
 from sqlstream.state.runs.progress import BatchProgress
 
 RECOVERED_SECONDS = 60.0
@@ -118,8 +118,8 @@ class Measures:
         self._count(AlertKind.QUARANTINED_OVER, now, batch.rows_out or 0)  # only quarantines have the rule
         if batch.rows_out or (batch.rows_out is None and batch.rows_in != 0):
             self._rows_at, self._has_rows = now, True
-        watermark = moment(batch.watermark)
-        self._watermark = self._watermark if watermark is None else watermark.timestamp()
+        watermark = epoch_seconds(batch.watermark)
+        self._watermark = self._watermark if watermark is None else watermark
         self._count(AlertKind.LATE_ROWS_OVER, now, batch.state.late_rows if batch.state else 0)
         if self.trigger_seconds is not None:
             is_slow = batch.duration_ms / 1000 > self.trigger_seconds
@@ -137,6 +137,10 @@ class Measures:
             return self._read_failed(now)
         if kind is AlertKind.LAG_OVER and self._status is Status.SUCCESS:
             return Reading(0.0, is_over=False, is_clear=True)  # it ends by itself when it has read everything
+        if kind is AlertKind.WATERMARK_AHEAD and self._watermark is not None:
+            return _compared(
+                max(self._watermark - now, 0.0), rule
+            )  # after the end of the query too: the state keeps it
         if self._status is not None or self._rows_at is None:
             return None  # it has ended, or not started
         if kind is AlertKind.BATCH_SLOWER:

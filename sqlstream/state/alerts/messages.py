@@ -46,6 +46,7 @@ def _measured(model: str, kind: AlertKind, value: float, rule: AlertRule, *, is_
         AlertKind.NO_ROWS_FOR: f"{model} has emitted no rows for {span_text(value)}",
         AlertKind.LAG_OVER: f"{model} has {_count(value, _unit(rule))} left to read",
         AlertKind.WATERMARK_BEHIND: f"the watermark of {model} is {span_text(value)} behind the clock",
+        AlertKind.WATERMARK_AHEAD: f"the watermark of {model} is {span_text(value)} ahead of the clock",
         AlertKind.RESTARTS_OVER: f"{model} had {_count(value, 'restart')} {recently}",
         AlertKind.LATE_ROWS_OVER: f"{model} dropped {_count(value, 'late row')} {recently}",
         AlertKind.STATE_ROWS_OVER: f"the state of {model} has {_count(value, 'row')}",
@@ -55,7 +56,7 @@ def _measured(model: str, kind: AlertKind, value: float, rule: AlertRule, *, is_
 
 
 def _limit(kind: AlertKind, rule: AlertRule) -> str:
-    is_time = kind in (AlertKind.NO_ROWS_FOR, AlertKind.WATERMARK_BEHIND)
+    is_time = kind in (AlertKind.NO_ROWS_FOR, AlertKind.WATERMARK_BEHIND, AlertKind.WATERMARK_AHEAD)
     return span_text(rule.limit) if is_time else f"{rule.limit:,.0f}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -14,7 +15,8 @@ RATES_KEPT = 20
 @dataclass(frozen=True)
 class SilentSpan:
     """The input since the last batch that emitted a row. `batches` counts those that read rows, `rows_in` their rows,
-    by reader in `source_rows`. `idle_batches` counts the latest batches without rows, by reader.
+    by reader in `source_rows`. `idle_batches` counts the latest batches without rows, by reader. `has_earlier_rows`:
+    the state had rows of earlier runs, which may be older than `oldest_event`.
     """
 
     batches: int = 0
@@ -25,6 +27,7 @@ class SilentSpan:
     oldest_event: str | None = None
     source_rows: tuple[tuple[str, int | None], ...] = ()
     idle_batches: tuple[tuple[str, int], ...] = ()
+    has_earlier_rows: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,10 @@ class Figures:
 def add_batch(figures: Figures, batch: BatchProgress) -> Figures:
     """Returns `figures` with one more batch."""
     static = max(figures.dropped_static, batch.dropped_static)
+    quiet = figures.quiet
+    if figures.batches == 0 and batch.state is not None:
+        before = batch.state.rows + batch.state.removed_rows - batch.state.updated_rows
+        quiet = replace(quiet, has_earlier_rows=before > 0)
     streaming = figures.dropped_records - figures.dropped_static + batch.dropped_records - batch.dropped_static
     return Figures(
         batches=figures.batches + 1,
@@ -65,11 +72,15 @@ def add_batch(figures: Figures, batch: BatchProgress) -> Figures:
         late_rows=figures.late_rows + (batch.state.late_rows if batch.state else 0),
         dropped_records=streaming + static,
         dropped_static=static,
-        newest_event=max(filter(None, (figures.newest_event, batch.newest_event)), default=None),
+        newest_event=max(filter(None, (figures.newest_event, batch.newest_event)), key=_order, default=None),
         last=batch,
         rates=(*figures.rates, batch.input_rows_per_second or 0.0)[-RATES_KEPT:],
-        quiet=SilentSpan() if batch.rows_out != 0 else _add_quiet(figures.quiet, batch),
+        quiet=SilentSpan() if batch.rows_out != 0 else _add_quiet(quiet, batch),
     )
+
+
+def _order(time: str) -> float:
+    return epoch_seconds(time) or 0.0
 
 
 def _add_quiet(quiet: SilentSpan, batch: BatchProgress) -> SilentSpan:
@@ -100,6 +111,20 @@ def _idle_batches(quiet: SilentSpan, batch: BatchProgress) -> tuple[tuple[str, i
     active = {source.name for source in batch.sources if source.rows_in != 0}
     names = dict.fromkeys(source.name for source in batch.sources)
     return tuple((name, 0 if name in active else before.get(name, 0) + 1) for name in names)
+
+
+def epoch_seconds(text: str | None) -> float | None:
+    """Returns the time that Spark wrote in seconds since 1970, to the year if it is outside the years 1 to 9999."""
+    time = moment(text)
+    far = None if time is not None or text is None else _FAR.match(text)
+    if far is not None:
+        return (int(far[1]) - EPOCH_YEAR) * YEAR_SECONDS
+    return None if time is None else time.timestamp()
+
+
+_FAR = re.compile(r"([+-]\d+)-\d\d-\d\dT")
+
+EPOCH_YEAR, YEAR_SECONDS = 1970, 365.2425 * 86_400
 
 
 def moment(text: str | None) -> datetime | None:

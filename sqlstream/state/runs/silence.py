@@ -150,7 +150,7 @@ def _behind_watermark(figures: Figures, emission: Emission, step: Step) -> Silen
     now = f"the watermark is at {_shown(watermark)}" if watermark else "there is no watermark yet"
     idle = _idle(figures.quiet) if len(emission.delays) > 1 and not emission.highest else ()
     end = first_end(step, figures, watermark)
-    goal = _goal(step, end)
+    goal = _goal(step, end, is_certain=not figures.quiet.has_earlier_rows)
     if idle:
         return Silence(
             Cause.IDLE_SOURCE,
@@ -162,12 +162,16 @@ def _behind_watermark(figures: Figures, emission: Emission, step: Step) -> Silen
     return Silence(Cause.WATERMARK, f"{now}{holds if watermark else ''}, and {goal}; {_needed_events(end, emission)}")
 
 
-def _goal(step: Step, end: datetime | None) -> str:
+def _goal(step: Step, end: datetime | None, *, is_certain: bool) -> str:
     what = {WaitsFor.WINDOW: "the first window", WaitsFor.SESSION: "the latest session"}.get(
         step.release, "the first group"
     )
     if end is None:
-        return f"{what} ends after that"
+        return (
+            f"{what} ends after that" if is_certain else "its state has rows of earlier runs, whose times are unknown"
+        )
+    if not is_certain:
+        return f"{what} ends at {_shown(end)} or later"
     return f"{what} {'ends at' if step.release is not WaitsFor.TIME else 'is of'} {_shown(end)}"
 
 
@@ -195,10 +199,12 @@ def _needed_time(end: datetime, delay: Delay) -> str:
 def first_end(step: Step, figures: Figures, watermark: datetime | None) -> datetime | None:
     """Returns when the first group ends that the query can still emit, None if unknown.
 
-    Its rows are not older than the oldest event since the last output, nor behind the watermark. For sessions it is the
+    Its rows are not older than the oldest event since the last output, nor behind the watermark; of rows from earlier
+    runs only the latter is known, and then it is the first group that can end. For sessions it is the
     session of the newest event: when Spark emits it, it has emitted all others.
     """
-    oldest, newest = moment(figures.quiet.oldest_event), moment(figures.newest_event)
+    oldest = None if figures.quiet.has_earlier_rows else moment(figures.quiet.oldest_event)
+    newest = moment(figures.newest_event)
     call = read_window(step.time or "")
     try:
         if step.release is WaitsFor.SESSION:

@@ -63,6 +63,7 @@ def shown(text: str) -> str:
 
 
 def _text(tree: Tree, scope: Scope) -> str:
+    tree = _unless_failed(tree)
     kind = tree.kind
     if kind in ("AttributeReference", "NamedLambdaVariable"):
         return scope.get(expression_id(tree), f"{UNRESOLVED}{tree.fields.get('name')}")
@@ -76,6 +77,21 @@ def _text(tree: Tree, scope: Scope) -> str:
         return f" {kind.lower()} ".join(sorted({text_of(part, scope) for part in flattened(tree, kind)}))
     window = _window(tree, scope) if kind == "CreateNamedStruct" else None
     return window or _operation(tree, [text_of(child, scope) for child in tree.children], scope)
+
+
+def _unless_failed(tree: Tree) -> Tree:
+    """Returns the value of an expression that otherwise fails the query, as sources check the times of their rows."""
+    parts = tree.children
+    if tree.kind == "CaseWhen":
+        while len(parts) > 2 and _fails(parts[1]):
+            parts = parts[2:]
+    elif tree.kind == "If" and _fails(parts[1]):
+        parts = parts[2:]
+    return _unless_failed(parts[0]) if len(parts) == 1 and parts is not tree.children else tree
+
+
+def _fails(tree: Tree) -> bool:
+    return tree.kind == "RaiseError" or (tree.kind in ("Cast", *_TRANSPARENT) and _fails(tree.children[0]))
 
 
 def _operation(tree: Tree, operands: list[str], scope: Scope) -> str:

@@ -15,9 +15,11 @@ def batch(rows_in: int | None = 5, rows_out: int | None = 0, **known: Any) -> Ba
     )
 
 
-def state(updated: int = 1, late: int = 0, removed: int = 0, operator: str = "stateStoreSave") -> StateProgress:
-    """Returns the state after a batch."""
-    return StateProgress((operator,), 10, updated, removed, 1000, late)
+def state(
+    updated: int = 1, late: int = 0, removed: int = 0, operator: str = "stateStoreSave", rows: int | None = None
+) -> StateProgress:
+    """Returns the state after a batch: without `rows`, it had none before."""
+    return StateProgress((operator,), updated - removed if rows is None else rows, updated, removed, 1000, late)
 
 
 def source(name: str, rows: int | None) -> SourceProgress:

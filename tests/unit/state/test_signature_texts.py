@@ -33,6 +33,18 @@ def text(nodes: Json, **columns: str) -> str:
     return shown(text_of(read_tree(nodes), {1: columns.get("a", "s.a"), 2: columns.get("b", "s.b")}))
 
 
+def test_a_check_that_fails_the_query_is_no_part_of_a_value() -> None:
+    """A source fails the query at a wrong time: the text of the column is the same with and without that check."""
+    failure = call("Cast", call("RaiseError", literal("wrong", "string")))
+    is_wrong = call("GreaterThan", column(1), literal(1))
+
+    assert (
+        text(call("CaseWhen", is_wrong, failure, column(1))) == text(call("If", is_wrong, failure, column(1))) == "s.a"
+    )
+    assert text(call("CaseWhen", is_wrong, literal(1), column(1))) != "s.a"
+    assert text(call("CaseWhen", is_wrong, failure, is_wrong, literal(1), column(1))) != "s.a"
+
+
 def test_operands_without_an_order_are_sorted() -> None:
     """`a + b` and `b + a` have the same text, `a - b` and `b - a` do not."""
     assert text(call("Add", column(2), column(1))) == text(call("Add", column(1), column(2))) == "s.a + s.b"

@@ -240,3 +240,19 @@ def test_only_corrupt_records_are_a_reason() -> None:
 def test_an_end_with_rows_or_without_input_needs_no_reason(last: BatchProgress) -> None:
     """A query that emitted rows, perhaps uncounted, or had no input, needs no reason at its end."""
     assert ended(None, last) is None
+
+
+@pytest.mark.parametrize(
+    ("watermark", "end"),
+    [
+        ("2024-01-01T12:30:00.000Z", "the first window ends at 2024-01-01 13:00 or later"),
+        (None, "rows of earlier runs"),
+    ],
+)
+def test_rows_of_earlier_runs_may_be_older(watermark: str | None, end: str) -> None:
+    """A window of an earlier run may end before those of this run: only the watermark limits it."""
+    times = {"oldest_event": "2024-01-01T15:00:00.000Z", "newest_event": "2024-01-01T15:10:00.000Z"}
+    found = silence(HOURLY, *[held(state=state(rows=9, updated=2), watermark=watermark, **times)] * 3)
+
+    assert end in found.text
+    assert "16:00" not in found.text

@@ -64,8 +64,11 @@ def _why_unfit(
     return next(_why_stateless(kind, analyses[model.unique_id]), None)
 
 
+_ON_WATERMARKS = (AlertKind.WATERMARK_BEHIND, AlertKind.WATERMARK_AHEAD)
+
+
 def _why_stateless(kind: AlertKind, analysis: Analysis) -> Iterator[tuple[str, str]]:
-    if kind not in (AlertKind.WATERMARK_BEHIND, AlertKind.LATE_ROWS_OVER, AlertKind.STATE_ROWS_OVER):
+    if kind not in (*_ON_WATERMARKS, AlertKind.LATE_ROWS_OVER, AlertKind.STATE_ROWS_OVER):
         return
     nodes = list(analysis.node.walk())
     if any(isinstance(node, Opaque) for node in nodes):
@@ -73,7 +76,7 @@ def _why_stateless(kind: AlertKind, analysis: Analysis) -> Iterator[tuple[str, s
     has_watermark = any(isinstance(node, EventTimeWatermark) for node in nodes)
     if kind is not AlertKind.STATE_ROWS_OVER and not has_watermark:
         yield "its query has no watermark", "add a WATERMARK hint or a `watermark:` of its source, or remove the rule"
-    elif kind is not AlertKind.WATERMARK_BEHIND and not any(map(kept_state, nodes)):
+    elif kind not in _ON_WATERMARKS and not any(map(kept_state, nodes)):
         reason = "its query has no aggregation, deduplication or join of streams, so it keeps no state"
         more = " and drops no late rows" if kind is AlertKind.LATE_ROWS_OVER else ""
         yield reason + more, "remove the rule"

@@ -76,7 +76,7 @@ def limits_behind_watermarks(query: Query) -> Problems:
             "Spark checks conditions on the event time after the watermark: one removed row with a time far in the "
             "future moves the watermark there, and all later rows are dropped as late",
             f"filter in an upstream model or a subquery in FROM, and {move} the WATERMARK hint to the SELECT that "
-            "reads it",
+            "reads it; or set `max_event_time` of the source, for example to `1 hour`",
         )
 
 

@@ -18,6 +18,7 @@ from sqlstream.project.configuration.alerts.rules import (
     QuarantinedOver,
     RestartsOver,
     StateRowsOver,
+    WatermarkAhead,
     WatermarkBehind,
 )
 from sqlstream.project.configuration.fields import (
@@ -45,6 +46,9 @@ class AlertRulesDocument(Document):
     )
     watermark_behind: WatermarkBehind | None = Field(
         None, description="The watermark is behind the clock by more than this."
+    )
+    watermark_ahead: WatermarkAhead | None = Field(
+        None, description="The watermark is ahead of the clock by more than this, so all rows of now are late."
     )
     failed: Failed | None = Field(None, description="The query has failed for good.")
     restarts_over: RestartsOver | None = Field(

@@ -46,6 +46,7 @@ FORMS: Mapping[AlertKind, Form] = {
     AlertKind.NO_ROWS_FOR: Form(("time",), "30 minutes", is_time=True),
     AlertKind.LAG_OVER: Form(("records", "files", "bytes", "versions"), "100000", _LEVEL),
     AlertKind.WATERMARK_BEHIND: Form(("time",), "15 minutes", _LEVEL, is_time=True),
+    AlertKind.WATERMARK_AHEAD: Form(("time",), "1 hour", _LEVEL, is_time=True),
     AlertKind.RESTARTS_OVER: Form(("restarts",), "3", _COUNTED),
     AlertKind.LATE_ROWS_OVER: Form(("rows",), "100", _COUNTED),
     AlertKind.STATE_ROWS_OVER: Form(("rows",), "1000000", _LEVEL),
@@ -168,6 +169,7 @@ def _written(kind: AlertKind) -> WithJsonSchema:
 NoRowsFor = Annotated[AlertRule, _parsed(AlertKind.NO_ROWS_FOR), _written(AlertKind.NO_ROWS_FOR)]
 LagOver = Annotated[AlertRule, _parsed(AlertKind.LAG_OVER), _written(AlertKind.LAG_OVER)]
 WatermarkBehind = Annotated[AlertRule, _parsed(AlertKind.WATERMARK_BEHIND), _written(AlertKind.WATERMARK_BEHIND)]
+WatermarkAhead = Annotated[AlertRule, _parsed(AlertKind.WATERMARK_AHEAD), _written(AlertKind.WATERMARK_AHEAD)]
 Failed = Annotated[AlertRule, _parsed(AlertKind.FAILED), _written(AlertKind.FAILED)]
 RestartsOver = Annotated[AlertRule, _parsed(AlertKind.RESTARTS_OVER), _written(AlertKind.RESTARTS_OVER)]
 LateRowsOver = Annotated[AlertRule, _parsed(AlertKind.LATE_ROWS_OVER), _written(AlertKind.LATE_ROWS_OVER)]

@@ -14,6 +14,7 @@ from sqlstream.project.messages.message_format import (
     MessageFormat,
 )
 from sqlstream.project.types.types import Struct
+from sqlstream.spark.reading.corrupt import Timestamps
 from sqlstream.spark.reading.message_formats.debezium import DebeziumParser
 from sqlstream.spark.reading.message_formats.parsers import (
     AvroParser,
@@ -26,8 +27,8 @@ from sqlstream.spark.reading.message_formats.parsers import (
 )
 
 
-def value_parser(messages: MessageFormat, options: Mapping[str, str]) -> Parser:
-    """Returns the parser of values; `options` are those of `messages` with all secrets."""
+def value_parser(messages: MessageFormat, options: Mapping[str, str], times: Timestamps) -> Parser:
+    """Returns the parser of values; `options` are those of `messages` with all secrets. `times` reads their times."""
     form = messages.value_format
     if form == AVRO and messages.avro is not None:
         return AvroParser(messages.avro, options)
@@ -37,7 +38,7 @@ def value_parser(messages: MessageFormat, options: Mapping[str, str]) -> Parser:
     if form == PROTOBUF:
         return ProtobufParser(struct_of(messages.columns), options)
     if form == JSON:
-        return JsonParser(struct_of(messages.columns), options)
+        return JsonParser(times.parsed(struct_of(messages.columns)), options)
     return TextParser() if form == TEXT else RawParser()
 
 

@@ -1,0 +1,150 @@
+"""Numbers in the timestamps of JSON, and event times ahead of the clock: corrupt, unless the source declares them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import PROJECT, ProjectFolder
+
+from sqlstream.errors import Finding
+
+pytestmark = pytest.mark.slow
+
+Rows = Callable[[Path], list[dict[str, Any]]]
+
+COLUMNS = "id int, ts timestamp, inside struct<at: timestamp, tags: array<struct<at: timestamp>>>"
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SECONDS = int(NOON.timestamp())
+QUARANTINE = "on_corrupt: quarantine, quarantine_sink: lake"
+LINES = (
+    '{"id": 1, "ts": "2026-03-01T12:00:00Z"}',
+    f'{{"id": 2, "ts": {SECONDS * 1000}}}',
+    f'{{"id": 3, "inside": {{"at": {SECONDS * 1000}}}}}',
+    f'{{"id": 4, "inside": {{"tags": [{{"at": null}}, {{"at": {SECONDS * 1000}}}]}}}}',
+    '{"id": 5, "ts": "2026-03-01 13:00:00+01:00", "inside": {"at": "2026-03-01T12:00:00.123456Z"}}',
+    '{"id": 6, "ts": null}',
+    '{"id": 7, "ts": "9999-12-31T23:59:59-10:00"}',
+    '{"id": 8, "ts": "no time"}',
+)
+"""Records with a text, a number of milliseconds at each depth, no time, the latest time, and a text that is no time."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ProjectFolder:
+    """Returns a project with one model over the source `made.rows`, whose files are in `in/`."""
+    made = ProjectFolder(tmp_path)
+    made.write(
+        {
+            "project.yml": PROJECT,
+            "sinks.yml": 'sinks: [{name: lake, format: parquet, path: "{{ model.name }}"}]\n',
+            "models/all_rows.sql": "{{ config(sink='lake') }} select * from {{ source('made', 'rows') }}",
+        }
+    )
+    return made
+
+
+def _declare(folder: ProjectFolder, keys: str, columns: str = COLUMNS) -> None:
+    table = f"{{name: rows, format: json, path: in, schema: '{columns}', {keys}}}"
+    folder.write({"sources.yml": f"sources: [{{name: made, tables: [{table}]}}]\n"})
+
+
+def _findings(folder: ProjectFolder, *, full_refresh: bool = False) -> list[Finding]:
+    """Runs all queries, and returns why some of them failed."""
+    results = folder.run(full_refresh=full_refresh).results
+    return [result.finding for result in results if result.finding is not None]
+
+
+def _ids(rows: list[dict[str, Any]]) -> list[int]:
+    return sorted(row["id"] for row in rows)
+
+
+def test_a_number_outside_the_calendar_is_a_corrupt_record(folder: ProjectFolder, read_parquet: Rows) -> None:
+    """Milliseconds in a timestamp, also a nested one, are corrupt: quarantined, or the query fails and names the column."""
+    folder.write({"in/0.json": "\n".join(LINES)})
+    _declare(folder, QUARANTINE)
+
+    assert _findings(folder) == []
+
+    kept = read_parquet(folder.root / "store/made__rows__corrupt")
+    assert _ids(read_parquet(folder.root / "store/all_rows")) == [1, 5, 6, 7]
+    assert {row["record"][:8] for row in kept} == {
+        f'{{"id":{number}' + ("," if number != 8 else "") for number in (2, 3, 4)
+    } | {'{"id": 8'}
+
+    _declare(folder, "on_corrupt: fail")
+    folder.write({"in/0.json": LINES[1]})
+    (finding,) = _findings(folder, full_refresh=True)
+    assert (finding.code, "`ts`" in finding.why) == ("corrupt-record", True)
+
+
+def test_a_declared_unit_reads_numbers_and_texts(folder: ProjectFolder, read_parquet: Rows) -> None:
+    """With `timestamp_unit` a number is a time of that unit, a text stays the time that it is, and others are corrupt."""
+    more = (
+        '{"id": 9, "ts": 1e400}',
+        f'{{"id": 10, "ts": {SECONDS * 1000}.5}}',
+        f'{{"id": 11, "ts": {SECONDS * 10**9}}}',
+    )
+    folder.write({"in/0.json": "\n".join((*LINES, *more))})
+    _declare(folder, f"timestamp_unit: milliseconds, {QUARANTINE}")
+
+    assert _findings(folder) == []
+
+    rows = {row["id"]: row for row in read_parquet(folder.root / "store/all_rows")}
+    assert sorted(rows) == [1, 2, 3, 4, 5, 6, 7, 10]
+    times = [rows[1]["ts"], rows[2]["ts"], rows[3]["inside"]["at"], rows[4]["inside"]["tags"][1]["at"], rows[5]["ts"]]
+    assert [str(time)[:19] for time in times] == ["2026-03-01 12:00:00"] * 5
+    assert str(rows[5]["inside"]["at"])[:26] == "2026-03-01 12:00:00.123456"
+    assert str(rows[10]["ts"])[:26] == "2026-03-01 12:00:00.000500"
+    assert len(read_parquet(folder.root / "store/made__rows__corrupt")) == 3
+
+
+def test_an_event_time_ahead_of_the_clock_does_not_move_the_watermark(
+    folder: ProjectFolder, read_parquet: Rows
+) -> None:
+    """With `max_event_time` a row too far ahead of the clock is quarantined before it reaches the watermark."""
+    now = datetime.now(UTC)
+    times = {1: now - timedelta(hours=3), 2: now + timedelta(hours=3), 3: now - timedelta(hours=2), 4: now}
+    for number, time in times.items():
+        folder.rows(f"in/{number}.json", [{"id": number, "ts": time.isoformat()}], modified=number)
+    _declare(
+        folder, f"max_event_time: 1 hour, {QUARANTINE}, options: {{maxFilesPerTrigger: 1}}", "id int, ts timestamp"
+    )
+    folder.write(
+        {
+            "models/all_rows.sql": "{{ config(sink='lake', trigger='available_now') }} select /*+ WATERMARK(ts, '1 minute') */ "
+            "ts, count(*) as n from {{ source('made', 'rows') }} group by ts"
+        }
+    )
+
+    assert _findings(folder) == []
+
+    assert len(read_parquet(folder.root / "store/all_rows")) == 2
+    assert len(read_parquet(folder.root / "store/made__rows__corrupt")) == 1
+
+
+def test_a_watermark_far_ahead_of_the_clock_is_an_error_of_the_run(folder: ProjectFolder) -> None:
+    """A row that moves the watermark days ahead of the clock fails the query at its end, unless the model allows it."""
+    time = datetime.now(UTC) + timedelta(days=4)
+    folder.rows("in/1.json", [{"id": 1, "ts": time.isoformat()}])
+    _declare(folder, "mode: stream", "id int, ts timestamp")
+    model = (
+        "{{ config(sink='lake', trigger='TRIGGER') }}COMMENT\nselect /*+ WATERMARK(ts, '1 day') */ ts, count(*) as n "
+    )
+    model += "from {{ source('made', 'rows') }} group by ts"
+    allowed = "\n-- sqlstream: allow watermark-ahead because these are forecasts"
+    texts = {"now": ("available_now", ""), "once": ("once", ""), "allowed": ("available_now", allowed)}
+    folder.write(
+        {
+            f"models/{name}.sql": model.replace("TRIGGER", how).replace("COMMENT", text)
+            for name, (how, text) in texts.items()
+        }
+    )
+    (folder.root / "models/all_rows.sql").unlink()
+
+    found = {result.model: result.finding.code if result.finding else None for result in folder.run().results}
+
+    assert found == {"now": "watermark-ahead", "once": "watermark-ahead", "allowed": None}
