@@ -205,11 +205,11 @@ def _fields(ddl: str) -> tuple[Field, ...]:
 
 def _table_text(table: SourceTable, *, path: bool) -> str:
     options = {**table.options, **(table.messages.options if table.messages else {})}
+    options |= {"timestamp_unit": table.timestamp_unit} if table.timestamp_unit else {}
     shown = ", ".join(f"{name} {value}" for name, value in sorted(options.items()) if _has_effect(name))
     formats = " ".join(table.messages.formats.values()) if table.messages else ""
     place = (table.table or table.python or table.path or "") if path else ""
-    unit = f"timestamp_unit {table.timestamp_unit}" if table.timestamp_unit else ""
-    return " ".join(part for part in (table.format, formats, place, shown, unit) if part)
+    return " ".join(part for part in (table.format, formats, place, shown) if part)
 
 
 def _has_effect(name: str) -> bool:
