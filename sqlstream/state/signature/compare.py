@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from sqlstream.compiler.flow.functions.known import FUNCTIONS
 from sqlstream.state.signature.key_filters import conditions_of, filters_keys, only_filters_keys
 from sqlstream.state.signature.operators import CONDITION, WATERMARK, WHERE
-from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature, source_of
+from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ def _only_adds_sources(old: InputRows, new: InputRows, kind: str, known_sources:
 
 
 def _reads_only_new(rows: InputRows, known_sources: Collection[str]) -> bool:
-    names = set(map(source_of, rows.lines()))
+    names = set(rows.sources())
     return not names & set(known_sources)
 
 

@@ -19,7 +19,7 @@ from sqlstream.state.signature.expressions import (
     without_results,
 )
 from sqlstream.state.signature.harmless import HARMLESS_OPERATORS, IGNORED_PLAN_FIELDS
-from sqlstream.state.signature.signature import FORMAT, InputRows, StateOperator, is_numbered, shown_source, source_of
+from sqlstream.state.signature.signature import FORMAT, InputRows, StateOperator, is_numbered, shown_source
 from sqlstream.state.signature.trees import Tree, is_tree, quoted_name, read_tree
 
 SOURCE = "sourceIdentifyingName"
@@ -196,7 +196,7 @@ class PlanReader:
 
     def _position(self, rows: Rows) -> int:
         """Returns where the first known source of `rows` is in the order of sources; unknown ones are last."""
-        names = (source_of(_plain(line)) for line in rows.origin.lines())
+        names = map(_plain, rows.origin.sources())
         return min((self._order[name] for name in names if name in self._order), default=len(self._order))
 
     def _python_state(self, node: Tree, inputs: tuple[Rows, ...]) -> Rows:

@@ -45,6 +45,13 @@ class InputRows:
         for each in self.inputs:
             yield from each.lines(depth + 1)
 
+    def sources(self) -> Iterator[str]:
+        """Yields the names of the sources and static tables that the rows come from, in their order."""
+        if not self.inputs:
+            yield source_of(self.text)
+        for each in self.inputs:
+            yield from each.sources()
+
 
 @dataclass(frozen=True)
 class StateOperator:
@@ -88,5 +95,6 @@ class StateSignature:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """What `source_of` returns for each of the `input_lines`, in their order, each once."""
-        return tuple(dict.fromkeys(map(source_of, self.input_lines)))
+        """The names of all sources and static tables that are read, in their order, each once."""
+        rows = (each for operator in self.operators for each in operator.inputs)
+        return tuple(dict.fromkeys(name for each in rows for name in each.sources()))

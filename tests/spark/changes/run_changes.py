@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from closed_generator import random_closed_edit, random_settings
 from compared_plans import contradictions, planned_twice
 from edits import Edit
 from filters import random_filters
@@ -43,7 +44,7 @@ class Part:
     kind: str
     name: str
     edits: tuple[Edit, ...]
-    group: str = "queries"
+    settings: tuple[dict[str, str], dict[str, str]] = ({}, {})
     reads: tuple[ReadEdit, ...] = ()
 
 
@@ -70,7 +71,7 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--random", type=int, default=300, help="number of random edits")
+    parser.add_argument("--random", type=int, default=300, help="number of random edits of queries, and of literals")
     parser.add_argument("--seed", type=int, default=2024, help="seed of the random edits")
     parser.add_argument("--only", nargs="*", default=[], help="names of edits to judge, such as `sum_times edit_17`")
     parser.add_argument("--processes", type=int, default=2, help="number of processes, each with its own Spark")
@@ -83,9 +84,14 @@ def _parts(arguments: argparse.Namespace) -> Iterator[Part]:
     if arguments.only:
         edits = [edit for edit in edits if edit.name in arguments.only]
     yield from _chunks("random", "random edits", edits)
-    for group in SETTINGS:
+    closed = [random_closed_edit(random, number) for number in range(arguments.random)]
+    closed = [edit for edit in closed if edit.name in (arguments.only or [edit.name])]
+    for start in range(0, len(closed), AT_ONCE):
+        settings = random_settings(random)
+        yield from _chunks("random", "random literals and settings", closed[start : start + AT_ONCE], settings)
+    for group, settings in SETTINGS.items():
         chosen = [edit for edit in MATRIX if edit.group == group and edit.name in (arguments.only or [edit.name])]
-        yield from _chunks("matrix", f"matrix, {group}", chosen, group)
+        yield from _chunks("matrix", f"matrix, {group}", chosen, settings)
     reads = tuple(edit for edit in READ_EDITS if edit.name in (arguments.only or [edit.name]))
     if reads:
         yield Part("matrix", "matrix, sources", (), reads=reads)
@@ -98,10 +104,12 @@ def _parts(arguments: argparse.Namespace) -> Iterator[Part]:
         yield Part("plans", "filters without Spark", filters)
 
 
-def _chunks(kind: str, name: str, edits: list[Edit], group: str = "queries") -> Iterator[Part]:
+def _chunks(
+    kind: str, name: str, edits: list[Edit], settings: tuple[dict[str, str], dict[str, str]] = ({}, {})
+) -> Iterator[Part]:
     for start in range(0, len(edits), AT_ONCE):
         part = tuple(edits[start : start + AT_ONCE])
-        yield Part(kind, f"{name} from {part[0].name} on", part, group)
+        yield Part(kind, f"{name} from {part[0].name} on", part, settings)
 
 
 def _work(part: Part) -> tuple[list[Judged], list[str], float]:
@@ -116,7 +124,7 @@ def _work(part: Part) -> tuple[list[Judged], list[str], float]:
             elif part.kind == "plans":
                 problems = contradictions(part.edits, planned_twice(part.edits, Path(folder)))
             else:
-                before, after = map(settings_text, SETTINGS[part.group])
+                before, after = map(settings_text, part.settings)
                 judged = judge(part.edits, {False: before, True: after}, Path(folder))
         except Exception:  # the other parts run to their end
             problems = [f"{part.name}: {traceback.format_exc()}"]
