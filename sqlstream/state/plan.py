@@ -134,16 +134,23 @@ def plan_query(
         return QueryPlan(Action.RESET, state.version, writes_ledger=True)
     judge = partial(judge_changes, find_signature=find_signature, judge_by_sql=judge_by_sql)
     plan = _plan_used(identity, state, options, place_of, judge, read_so_far or {})
-    return _with_inputs(plan, state, options, place_of, find_ids) if isinstance(plan, QueryPlan) else plan
+    return _with_inputs(plan, identity, state, options, place_of, find_ids) if isinstance(plan, QueryPlan) else plan
 
 
 def _with_inputs(
-    plan: QueryPlan, state: CheckpointState, options: StartOptions, place_of: PlaceOf, find_ids: FindIds
+    plan: QueryPlan,
+    identity: QueryIdentity,
+    state: CheckpointState,
+    options: StartOptions,
+    place_of: PlaceOf,
+    find_ids: FindIds,
 ) -> QueryPlan | StartRefusal:
     """Returns the plan to resume, also with the ids of the inputs; a refusal if one is another than before."""
     if state.ledger is None:
         return plan
-    before, after = state.ledger.input_ids, find_ids()
+    after = find_ids()
+    names = {was.table: now.table for was, now in continuing(state.ledger.identity, identity)}
+    before = {names.get(table, table): ids for table, ids in state.ledger.input_ids.items()}
     replaced = replaced_inputs(before, after)
     if replaced and not options.accept_state_change:
         model, place = state.ledger.identity.model, place_of(None, None)

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.project.files.paths import is_absolute, join, plain_path
@@ -47,6 +48,10 @@ _CREDENTIAL = re.compile("password|secret|token|credential")
 
 _PATTERN = re.compile(r"[][{}*?]")
 """Characters of Hadoop's path patterns."""
+
+
+_BRACES = re.compile(r"\{([^{}]*)\}")
+"""Alternatives in a pattern of Hadoop."""
 
 
 @dataclass(frozen=True)
@@ -200,6 +205,25 @@ def are_near(one: str, other: str) -> bool:
     """Returns whether two paths or patterns can find files in the same folder."""
     folders = [f"{_folder(path)}/" for path in (one, other)]
     return folders[0].startswith(folders[1]) or folders[1].startswith(folders[0])
+
+
+def are_nested(one: str, other: str) -> bool:
+    """Returns whether one of two patterns can find what the other finds, in the same folders."""
+    pairs = ((first.split("/"), second.split("/")) for first in alternatives(one) for second in alternatives(other))
+    return any(
+        all(fnmatchcase(name, pattern) or fnmatchcase(pattern, name) for name, pattern in zip(*pair, strict=False))
+        for pair in pairs
+    )
+
+
+def alternatives(path: str) -> Iterator[str]:
+    """Yields the patterns without braces that find the same as `path`."""
+    braces = _BRACES.search(path)
+    if braces is None:
+        yield path
+        return
+    for part in braces.group(1).split(","):
+        yield from alternatives(path[: braces.start()] + part + path[braces.end() :])
 
 
 def _folder(path: str) -> str:

@@ -21,7 +21,7 @@ from sqlstream.state.readers import (
     KAFKA,
     PYTHON,
     START_OPTIONS,
-    are_near,
+    are_nested,
     can_continue,
     can_overlap,
     continuing,
@@ -305,7 +305,7 @@ def _of_files(before: SourceUse, now: SourceUse, so_far: ReadSoFar) -> Iterator[
     if so_far.is_empty:
         return
     if so_far.read is None or so_far.now is None or choices[1] is None:
-        if _may_have_moved(before, now):
+        if not are_nested(place_of(before) or "", place_of(now) or ""):
             yield ReadingChange(
                 text,
                 f"would read {_named(now)} with another pattern",
@@ -314,7 +314,7 @@ def _of_files(before: SourceUse, now: SourceUse, so_far: ReadSoFar) -> Iterator[
                 accepting="reads the files that Spark does not know yet",
             )
         else:
-            yield ReadingChange(text)
+            yield ReadingChange(f"{text}, nor are those that are older than `maxFileAge`")
         return
     unread = unread_files(so_far.now, so_far.read, choices[1])
     known = {local_path(uri) or uri for uri in so_far.read}
@@ -345,12 +345,6 @@ def _of_files(before: SourceUse, now: SourceUse, so_far: ReadSoFar) -> Iterator[
 def _by_path_now(choices: Sequence[FileChoice | None]) -> bool:
     """Returns whether Spark knew files by their names, and now by their URIs."""
     return bool(choices[0] and choices[0].by_name and choices[1] and not choices[1].by_name)
-
-
-def _may_have_moved(before: SourceUse, now: SourceUse) -> bool:
-    """Returns whether no file of the earlier path can be at the present one."""
-    old, new = place_of(before) or "", place_of(now) or ""
-    return not are_near(old, new)
 
 
 def _read_before(unread: Sequence[StoredFile], read: Mapping[str, int], *, by_name: bool) -> list[str]:

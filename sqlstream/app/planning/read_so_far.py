@@ -4,8 +4,6 @@ static tables.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -18,11 +16,8 @@ from sqlstream.state.output_files import StoredFile
 from sqlstream.state.plan import CheckpointState
 from sqlstream.state.progress.positions import DatedFilesOf, read_position
 from sqlstream.state.progress.source_files import FileChoice, file_choice
-from sqlstream.state.readers import place_of, respelled
+from sqlstream.state.readers import alternatives, place_of, respelled
 from sqlstream.state.reading import ReadSoFar, has_other_reads, moved_readers
-
-_BRACES = re.compile(r"\{([^{}]*)\}")
-"""Alternatives in a pattern of Hadoop."""
 
 
 def read_so_far(
@@ -72,17 +67,7 @@ def _files_at(path: str, choice: FileChoice | None, project: Path | None = None)
     if not path.startswith("/") or choice is None:
         return None
     try:
-        found = [files_at(each, choice, project) for each in _alternatives(path)]
+        found = [files_at(each, choice, project) for each in alternatives(path)]
     except OSError:
         return None
     return tuple(chain.from_iterable(each or () for each in found))
-
-
-def _alternatives(path: str) -> Iterator[str]:
-    """Yields the patterns without braces that match the same as `path`."""
-    braces = _BRACES.search(path)
-    if braces is None:
-        yield path
-        return
-    for part in braces.group(1).split(","):
-        yield from _alternatives(path[: braces.start()] + part + path[braces.end() :])

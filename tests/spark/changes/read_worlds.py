@@ -16,7 +16,10 @@ from read_edits import ReadEdit, Tables
 from worlds import Judged
 
 from sqlstream import FindingsError
+from sqlstream.app.plan import plan_project
+from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.state.runs.events import Status
+from sqlstream.state.verdicts import QueryVerdict, Verdict
 
 DAY = 86_400
 
@@ -34,6 +37,8 @@ def judge_reads(edits: Sequence[ReadEdit], root: Path) -> list[Judged]:
     edited.change_files()
     edited.write("after")
     refusals = edited.refusals()
+    planned = edited.planned()
+    assert {name: planned[name].reason for name in planned if (name in refusals) != _is_refused(planned[name])} == {}
     errors = edited.run(accepted=tuple(refusals))
     scratch.write_files("first")
     scratch.write_files("detour")
@@ -47,6 +52,10 @@ def judge_reads(edits: Sequence[ReadEdit], root: Path) -> list[Judged]:
         agrees = all(rows[row] == count for row, count in expected.items())
         found.append(Judged(edit, refusals.get(edit.name), errors.get(edit.name), agrees))
     return found
+
+
+def _is_refused(verdict: QueryVerdict) -> bool:
+    return bool(verdict.findings)
 
 
 class _World:
@@ -109,6 +118,11 @@ class _World:
             named = ((edit.name, each) for each in error.findings for edit in self._edits)
             return {name: str(each) for name, each in named if f"`{name}`" in each.message}
         raise AssertionError("no edit was refused, so a run has started")
+
+    def planned(self) -> dict[str, QueryVerdict]:
+        """Returns the verdicts without Spark, of the queries about which `plan` is sure."""
+        found = plan_project(PlanRequest(ProjectRequest(self._folder.root, env=os.environ)))
+        return {query.model: query for query in found.queries if query.verdict is not Verdict.UNDECIDED}
 
     def run(self, accepted: tuple[str, ...] = ()) -> dict[str, str]:
         """Runs all queries that can run, and returns the errors."""

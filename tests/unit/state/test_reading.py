@@ -133,6 +133,30 @@ def test_another_pattern_of_the_same_folder_resumes_if_no_file_has_moved() -> No
     assert "1 file" in refused(planned(QUERY, pattern, so_far={"shop__orders": moved})).message
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "is_refused"),
+    [
+        ("s3a://lake/in/2024", "s3a://lake/in/*", False),
+        ("s3a://lake/in/*", "s3a://lake/in/2024*", False),
+        ("s3a://lake/in", "s3a://lake/in/*.json", False),
+        ("s3a://lake/in", "s3a://lake/{in,more}", False),
+        ("s3a://lake/in/*.json", "s3a://lake/in/old/*.json", True),
+        ("s3a://lake/in/2024*", "s3a://lake/in/2025*", True),
+    ],
+)
+def test_patterns_decide_where_files_cannot_be_listed(before: str, after: str, is_refused: bool) -> None:
+    """On remote storage another pattern resumes only if one of the two finds what the other finds."""
+    query = replace(QUERY, sources=(replace(FILES, path=before),))
+    known = {"shop__orders": ReadSoFar({"logOffset": 0}, {f"{before}/1.json": 1})}
+
+    found = planned(query, replace(FILES, path=after), so_far=known)
+
+    if is_refused:
+        refused(found)
+    else:
+        assert "maxFileAge" in resumed(found)[0]
+
+
 def test_files_of_the_same_name_beside_those_that_were_read_are_new() -> None:
     """Folders of days can contain the same names: a file has moved only if it is as old, too."""
     wide = replace(FILES, path="/data/*")
