@@ -46,7 +46,7 @@ def plan_without_spark(loaded: Loaded, storage: str, model: CompiledModel, paral
         restartable=unrestartable(compiled, model) is None,
         place_of=lambda name, offset: compiled.locate_in(name or model.name, offset),
         judge_by_sql=sql_judge(compiled, model),
-        read_so_far=read_so_far(files_of, root, state, identity),
+        read_so_far=read_so_far(files_of, root, state, identity, compiled.project.root),
     )
     if isinstance(plan, QueryPlan) and plan.action is Action.RESUME and state.last_commit >= 0:
         lost = tuple(_lost_outputs(loaded, model, identity, state))

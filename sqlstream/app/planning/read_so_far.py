@@ -21,10 +21,10 @@ from sqlstream.state.reading import ReadSoFar, has_other_reads, moved_readers
 
 
 def read_so_far(
-    files_of: DatedFilesOf, root: str, state: CheckpointState, identity: QueryIdentity
+    files_of: DatedFilesOf, root: str, state: CheckpointState, identity: QueryIdentity, project: Path
 ) -> dict[str, ReadSoFar]:
     """Returns what each reader of the ledger has read, by its name; nothing if `identity` reads the same as the ledger.
-    `root` is the folder of the query. Raises: OSError, Spark's errors.
+    `root` is the folder of the query, and `project` that of the project. Raises: OSError, Spark's errors.
     """
     if state.ledger is None or not state.is_used:
         return {}
@@ -39,7 +39,7 @@ def read_so_far(
     for source in position.sources:
         if source.use is not None:
             pair = moved.get(source.use.name)
-            files = map(_files, pair) if pair is not None else (None, None)
+            files = [_files(use, project) for use in pair] if pair is not None else [None, None]
             found[source.use.name] = ReadSoFar(source.offset, source.read, *files)
     return found
 
@@ -58,12 +58,12 @@ def static_files(compiled: CompiledProject, model: CompiledModel) -> dict[str, F
     return found
 
 
-def _files(use: SourceUse) -> tuple[StoredFile, ...] | None:
+def _files(use: SourceUse, project: Path) -> tuple[StoredFile, ...] | None:
     """Returns the files that a reader finds, None if Python cannot list them as Spark does."""
-    return _files_at(place_of(use) or "", file_choice(use.options))
+    return _files_at(place_of(use) or "", file_choice(use.options), project)
 
 
-def _files_at(path: str, choice: FileChoice | None, project: Path | None = None) -> tuple[StoredFile, ...] | None:
+def _files_at(path: str, choice: FileChoice | None, project: Path) -> tuple[StoredFile, ...] | None:
     if not path.startswith("/") or choice is None:
         return None
     try:

@@ -390,7 +390,7 @@ def plan_on_checkpoint(checks: CheckContext, model: CompiledModel) -> PlannedQue
         find_signature=query.comparable_signature,
         judge_by_sql=sql_judge(compiled, model),
         find_ids=lambda: query.input_ids,
-        read_so_far=read_so_far(checks.storage_of, root, state, query.identity),
+        read_so_far=read_so_far(checks.storage_of, root, state, query.identity, compiled.project.root),
     )
     return PlannedQuery(query, plan, root, storage, state, locked, is_parallel)
 
