@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.project.unit_tests.values import BetweenBatches
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, failure_of
+from sqlstream.spark.jvm.internals import can_change_queries
 from sqlstream.spark.reading.memory_streams import (
     Clock,
     JavaRows,
@@ -123,7 +124,7 @@ class CaseStream:
             self._deliver(query, step)
             return query
         self._save_state_rows(query)
-        kept = watermarks_of(query)
+        kept = watermarks_of(query) if can_change_queries(self._part.frame.sparkSession) else []
         stop_idle_query(query)
         if step is BetweenBatches.UPGRADE:
             self._upgrade()

@@ -314,6 +314,32 @@ def test_limits_on_windows_and_joined_rows(tmp_path: Path) -> None:
     }
 
 
+UNITED = f"select * from (select {HINT} ts from {ORDERS} union all select ts from {PAYMENTS})"
+FORGETS = "{spark.sqlstream.internals: 'false'}"
+
+
+@pytest.mark.parametrize(
+    ("trigger", "spark", "count"),
+    [
+        ("available_now", FORGETS, 1),
+        ("once", FORGETS, 1),
+        ("available_now", "{}", 0),
+        ("10 seconds", FORGETS, 0),
+        ("available_now", "{spark.sqlstream.internals: false, spark.sql.streaming.multipleWatermarkPolicy: max}", 0),
+    ],
+)
+def test_single_runs_that_forget_watermarks_are_a_warning(tmp_path: Path, trigger: str, spark: str, count: int) -> None:
+    """A query of single runs with several watermarks is a warning only where sqlstream cannot restore them."""
+    _explain(tmp_path, f"select id from {ORDERS}", spark=spark)
+    sql = f"select count(*) as n from ({UNITED}) group by window(ts, '1 day')"
+    path = tmp_path / "models/asked.sql"
+    path.write_text(f"{{{{ config(sink='nowhere', output_mode='append', trigger='{trigger}') }}}}\n{sql}\n")
+
+    findings = compile_models(ProjectRequest(tmp_path, env={})).findings
+
+    assert [finding.code for finding in findings].count("forgotten-watermark") == count
+
+
 def test_a_view_and_an_unknown_name_are_usage_errors(tmp_path: Path) -> None:
     """Explaining a view or an unknown model is a usage error."""
     _explain(tmp_path, f"select id from {ORDERS}")

@@ -7,9 +7,23 @@ from collections.abc import Iterator
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.nodes import Aggregate, EventTimeWatermark, Filter, Join, Node, Scan
 from sqlstream.compiler.flow.types.values import TIMESTAMP
-from sqlstream.compiler.rules.query import Problems, Query, QueryProblem, is_stateful, operator_rule, query_rule
+from sqlstream.compiler.rules.query import (
+    Problems,
+    Query,
+    QueryProblem,
+    is_stateful,
+    is_stream_join,
+    operator_rule,
+    query_rule,
+)
+from sqlstream.compiler.spark_versions import is_later
 from sqlstream.errors import Severity
 from sqlstream.project.types.types import Unknown
+
+INTERNALS = "spark.sqlstream.internals"
+"""The setting of a target that keeps sqlstream from Spark's internals."""
+
+POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 
 
 @operator_rule("second-watermark", EventTimeWatermark, static=True)
@@ -77,6 +91,28 @@ def limits_behind_watermarks(query: Query) -> Problems:
             "future moves the watermark there, and all later rows are dropped as late",
             f"filter in an upstream model or a subquery in FROM, and {move} the WATERMARK hint to the SELECT that "
             "reads it; or set `max_event_time` of the source, for example to `1 hour`",
+        )
+
+
+@query_rule("forgotten-watermark", severity=Severity.WARNING)
+def forgotten_watermarks(query: Query) -> Problems:
+    """Spark forgets the watermark of each input when a run ends. On some targets sqlstream cannot restore them."""
+    target = query.compiled.project.target
+    settings = {name: str(value).lower() for name, value in target.spark.items()}
+    is_kept = target.remote is None and settings.get(INTERNALS) != "false"
+    if query.compiled.options.spark is not None:
+        is_kept = is_kept and not is_later(query.compiled.options.spark)
+    if is_kept or not query.terminal.config.trigger.ends or settings.get(POLICY) == "max":
+        return
+    marks = [node for node in query.executed() if isinstance(node, EventTimeWatermark) and node.streaming]
+    waits = query.mode == "append" or any(map(is_stream_join, query.nodes))
+    if len(marks) > 1 and waits and any(map(is_stateful, query.nodes)):
+        yield QueryProblem(
+            marks[0].where,
+            f"`{query.model}` emits rows only in runs in which all of its {len(marks)} watermarks get new events",
+            "the lowest one counts, Spark keeps only that one when a run ends, and on this target sqlstream cannot "
+            "restore that of each input",
+            "use a trigger with an interval, so that one run goes on; or set one watermark behind a UNION of the inputs",
         )
 
 

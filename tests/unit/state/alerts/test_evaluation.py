@@ -196,6 +196,18 @@ def test_the_watermark_is_compared_with_the_clock() -> None:
     assert clock.at(5_503, batch(watermark=START + timedelta(seconds=5_500))) == ["resolved"]
 
 
+def test_a_watermark_ahead_of_the_clock_stays_an_alert_after_the_end() -> None:
+    """A watermark ahead of the clock raises an alert, also one outside the calendar, and after its query has ended."""
+    far = replace(batch(), watermark="+58133-08-07T07:50:00.000Z")
+    for event in (batch(watermark=START + timedelta(days=2)), far):
+        clock = Clock({AlertKind.WATERMARK_AHEAD: rule(3_600)})
+        clock.at(0, STARTED)
+        assert clock.at(1, batch(watermark=START)) == []
+        assert clock.at(2, event) == ["raised"]
+        assert clock.at(3, ended(Status.SUCCESS)) == []
+        assert clock.at(90_000, batch(watermark=START)) == ["resolved"]
+
+
 @pytest.mark.parametrize("kind", [AlertKind.LATE_ROWS_OVER, AlertKind.RESTARTS_OVER])
 def test_counts_are_of_a_sliding_time(kind: AlertKind) -> None:
     """What is counted ages out, so an alert is resolved by the clock alone."""
