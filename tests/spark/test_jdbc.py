@@ -199,6 +199,23 @@ def test_a_second_unique_index_is_refused(shop: Shop) -> None:
 
 @pytest.mark.slow
 @servers
+def test_a_text_that_is_too_long_names_its_column(shop: Shop) -> None:
+    """A text that does not fit its column ends the query without a restart, and the reason names the column."""
+    select = "select id, kind, repeat(kind, 1 + id) as label, '' as other from {{ source('shop', 'orders') }}"
+    shop.project.write({"models/short.sql": f"{{{{ config(sink='db') }}}}\n{select}"})
+    shop.project.rows("in/orders/0.json", order_rows(0, 2), modified=0)
+    shop.server.run("create table short (id int, kind varchar(1), label varchar(1), other varchar(5))")
+
+    finding = shop.finding("short")
+
+    assert "a value of the column `label` has " in finding.why
+    assert "varchar(1)" in finding.why
+    assert not any(isinstance(event, QueryRestarting) for event in shop.project.events)
+    assert shop.rows("short") == []
+
+
+@pytest.mark.slow
+@servers
 def test_a_wrong_key_is_refused_once(shop: Shop) -> None:
     """Two rows of a batch with one key end the query without a restart and without a change. The next run repeats the
     batch.

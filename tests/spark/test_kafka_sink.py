@@ -61,6 +61,26 @@ def test_a_batch_model_writes_avro_to_the_topic_of_each_row(folder: ProjectFolde
     assert topic.records() == [Record(b'{"id":1}', b"\x02")]
 
 
+def test_times_keep_all_digits(folder: ProjectFolder, topic: Topic) -> None:
+    """A value has times with six digits. In a key, a time of whole milliseconds has three, so that keys stay the same."""
+    select = "select timestamp'2024-01-01 00:00:0{0}' as at, timestamp_ntz'2024-01-01 00:00:00.000001' as local"
+    folder.write(
+        {
+            "models/_bus.yml": sink(topic, "key: at,", f"topic: {topic.name}"),
+            "models/a.sql": "{{ config(sink='bus') }} " + select.format("0.5"),
+            "models/b.sql": "{{ config(sink='bus') }} " + select.format("1.123456"),
+        }
+    )
+
+    assert folder.run("a", "b").succeeded
+
+    local = b'"local":"2024-01-01T00:00:00.000001"}'
+    assert sorted((record.key, record.value) for record in topic.records()) == [
+        (b'{"at":"2024-01-01T00:00:00.500Z"}', b'{"at":"2024-01-01T00:00:00.500000Z",' + local),
+        (b'{"at":"2024-01-01T00:00:01.123456Z"}', b'{"at":"2024-01-01T00:00:01.123456Z",' + local),
+    ]
+
+
 def test_a_column_value_is_written_as_it_is(folder: ProjectFolder, topic: Topic) -> None:
     """A model with the columns `value` and `key` makes the whole record itself."""
     folder.write(

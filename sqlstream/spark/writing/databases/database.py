@@ -25,11 +25,13 @@ class FoundColumn:
     """A column of an existing table: its name, and its type in lower case as the database names it.
 
     `digits` are the decimal digits before and after the point, None without a limit or if the type is not decimal.
+    `characters` are the most characters of a text, None without a limit that the type names.
     """
 
     name: str
     type: str
     digits: tuple[int, int] | None = None
+    characters: int | None = None
     is_numbered: bool = False
     """Whether the database numbers new rows."""
 

@@ -19,6 +19,11 @@ _NO_TABLE = ("42P01", "42S02")
 
 _DECIMALS = ("numeric", "decimal")
 
+_SIZED_TEXTS = ("varchar", "char", "bpchar")
+
+_NO_LIMIT = 2**31 - 1
+"""The size of a varchar without a limit in PostgreSQL."""
+
 Redact = Callable[[str], str]
 
 
@@ -133,4 +138,5 @@ def _found_column(column: JdbcColumn) -> FoundColumn:
     type_ = column.type.lower()
     has_limit = type_ in _DECIMALS and column.precision > 0
     digits = (column.precision - column.scale, column.scale) if has_limit else None
-    return FoundColumn(column.name, type_, digits, column.is_numbered)
+    characters = column.precision if type_ in _SIZED_TEXTS and column.precision < _NO_LIMIT else None
+    return FoundColumn(column.name, type_, digits, characters, column.is_numbered)

@@ -21,7 +21,7 @@ from sqlstream.project.databases.statements import (
 from sqlstream.project.types.parser import parse_type
 from sqlstream.project.types.types import type_name
 from sqlstream.spark.reading.type_text import type_text
-from sqlstream.spark.writing.databases.database import Connection, Database, DatabaseError
+from sqlstream.spark.writing.databases.database import Connection, Database, DatabaseError, FoundColumn
 from sqlstream.spark.writing.databases.existing import check_table
 from sqlstream.spark.writing.databases.publishing.publish import awaits_switch, check_writable
 from sqlstream.spark.writing.keys import RefusedRowsError
@@ -42,6 +42,7 @@ class DatabaseWriter:
         self._target, self._database = target, database
         self._config = target.model.config
         self._replaces = not target.model.streaming or self._config.output_mode == "complete"
+        self._sized: list[FoundColumn] = []
 
     def open(self) -> None:
         """Creates the table of a stream, or checks that the existing one has the columns and the key of the query.
@@ -59,6 +60,7 @@ class DatabaseWriter:
                 if self._target.model.streaming:
                     connection.run(create_table(layout))
                 return
+            self._sized = [column for column in found.columns if column.characters is not None]
             for statement in check_table(self._target, self._database, layout, found):
                 connection.run(statement)
 
@@ -151,6 +153,7 @@ class DatabaseWriter:
             connection.run(record.update(batch.id))
         if layout.keys:
             self._check_keys(connection.first(wrong_keys(layout, staging)))
+        self._check_lengths(connection, layout, staging)
         for statement in (*created, *apply_batch(layout, staging, replaces=self._replaces)):
             connection.run(statement)
         connection.commit()
@@ -181,6 +184,25 @@ class DatabaseWriter:
         problem = "a row has null in" if is_null else "two rows of one batch have the same value of"
         fix = "leave such rows out, or use coalesce()" if is_null else "select one row for each key, or set sequence_by"
         raise RefusedRowsError(f"{problem} the unique_key {keys}: {fix}")
+
+    def _check_lengths(self, connection: Connection, layout: TableLayout, staging: str) -> None:
+        """Raises: RefusedRowsError for a text that is too long for its column in the table, which sqlstream has not
+        created. The database's own error does not name the column; MySQL may cut the text instead.
+        """
+        sizes = {column.name.lower(): column for column in self._sized}
+        for column in layout.columns:
+            sized = sizes.get(column.name.lower())
+            if sized is None:
+                continue
+            name = layout.dialect.quote(column.name)
+            found = connection.first(f"SELECT MAX(CHAR_LENGTH({name})) FROM {staging}")
+            longest = int(str(found[0])) if found is not None and found[0] is not None else 0
+            if longest > (sized.characters or 0):
+                raise RefusedRowsError(
+                    f"a value of the column `{column.name}` has {longest} characters, but in the table {layout.table} "
+                    f"the column is {sized.type}({sized.characters}): use a wider type there, or "
+                    f"left(`{column.name}`, {sized.characters}) in the model"
+                )
 
     def _unstored(self, column: str, type_: str) -> Finding:
         model = self._target.model
