@@ -28,7 +28,7 @@ CASES: list[tuple[str, str, dict[str, str]]] = [
     ("json", "UTC", {"timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSS"}),
     ("json", BERLIN, {"timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSS"}),
     ("json", BERLIN, SHORT),
-    ("json", "UTC", {"encoding": "ISO-8859-1"}),
+    ("json", "UTC", {"encoding": "ISO-8859-1", "lineSep": "\n"}),
     ("csv", BERLIN, {}),
     ("csv", "UTC", {"nullValue": "NULL", "header": "true"}),
     ("xml", BERLIN, {"rowTag": "row"}),
