@@ -112,7 +112,7 @@ def forgotten_watermarks(query: Query) -> Problems:
             f"`{query.model}` emits rows only in runs in which all of its {len(marks)} watermarks get new events",
             "the lowest one counts, Spark keeps only that one when a run ends, and on this target sqlstream cannot "
             "restore that of each input",
-            "use a trigger with an interval, so that one run goes on; or set one watermark behind a UNION of the inputs",
+            "use a trigger with an interval, so that one run goes on; or set one watermark behind a UNION of them",
         )
 
 
