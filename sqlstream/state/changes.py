@@ -125,6 +125,9 @@ def _text_change(old: QueryIdentity, new: QueryIdentity, name: str) -> Change:
     if ":" in name or name.startswith(f"{FUNCTION} "):
         return Change(f"the code of `{_shown(name)}` changed", is_python=True)
     if new.fingerprints.get(name, "").startswith(PYTHON):
+        if old.fingerprints.get(_earlier_name(old, new, name)) == new.fingerprints[name]:
+            text = f"the code that `{name}` imports from python/, or a file that it reads, changed"
+            return Change(text, name, is_python=True)
         cause = _cause_in_same_file(old, new, name)
         text = f"the Python code of `{name}` changed" if cause is None else f"{cause}, which `{name}` reads"
         return Change(text, name, cause=cause, is_python=True)

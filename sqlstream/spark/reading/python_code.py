@@ -97,11 +97,19 @@ def import_name(reference: str, location: Location) -> Any:
         found = getattr(module, name)
     except Exception as error:
         raise FindingsError([_not_imported(reference, error, location)]) from error
+    pickle_by_value()
+    return found
+
+
+def pickle_by_value() -> None:
+    """Lets Spark send the imported modules of python/ to workers with the code that uses them.
+
+    By reference, a worker would import them: Spark cannot create a @udf("int") there, and the process that prepares a
+    transformWithState does not have python/ on its path (Spark 4.3, StreamingPythonRunner).
+    """
     for folder in _SHIPPED:
-        # pickled by reference, a worker would import the module, and Spark cannot create a @udf("int") there
         for below in _modules_below(folder):
             cloudpickle.register_pickle_by_value(sys.modules[below])  # type: ignore[no-untyped-call]
-    return found
 
 
 def register_functions(session: SparkSession, functions: Iterable[PythonFunction]) -> None:

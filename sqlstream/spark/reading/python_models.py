@@ -14,6 +14,7 @@ from sqlstream.compiler.python_models import FUNCTION, find_function, reference_
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, Place
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.reading.python_code import pickle_by_value
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import error_finding
 
@@ -60,6 +61,7 @@ def run_python_model(
     module: dict[str, object] = {"__name__": f"sqlstream_model_{model.name}", "__file__": path}
     try:
         exec(compile(ast.fix_missing_locations(tree), path, "exec"), module)  # noqa: S102 - it is the user's own model
+        pickle_by_value()
         frame = module[FUNCTION](inputs, session)  # type: ignore[operator]
     except (Exception, SystemExit) as error:
         raise FindingsError([_failure(model, error, path, secrets)]) from error
