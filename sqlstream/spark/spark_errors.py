@@ -52,6 +52,11 @@ FIXES = {
     "BATCH_METADATA_NOT_FOUND": "restore the missing files from a backup; or start the query over with --full-refresh",
     "EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE": "convert it in an upstream model, for example "
     "to_timestamp({eventName}) as {eventName}, and set the watermark on that column",
+    **dict.fromkeys(
+        ("FAILED_READ_FILE.NO_HINT", "FAILED_READ_FILE.CANNOT_READ_FILE_FOOTER"),
+        "replace {path} by a complete file of the same name, or set the option ignoreCorruptFiles: true of the source, "
+        "which skips what cannot be read of such files; then run again",
+    ),
     "FIELD_NOT_FOUND": "the fields are {fields}",
     "NON_TIME_WINDOW_NOT_SUPPORTED_IN_STREAMING": "remove the OVER clause: a stream never has all "
     "of its rows; aggregate with GROUP BY window(event_time, '10 minutes') instead",
@@ -98,12 +103,10 @@ PERMANENT_CONDITIONS = (
 )
 """Other conditions that a restart cannot fix: the checkpoint belongs to another query, or input files are missing."""
 
-CONDITIONS_WITHOUT_REASON = (
-    "TASK_WRITE_FAILED",
-    "CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT",
-    "CANNOT_LOAD_STATE_STORE.UNCATEGORIZED",
-)
-"""Conditions of errors whose reason is only in their causes."""
+SYSTEM_SQLSTATES = ("58", "KD", "HY", "XX", "F0")
+"""Classes of SQLSTATEs of errors of files, stores, data sources and Spark itself. Their messages often leave out the
+reason, which is in the innermost cause: "Encountered error while reading file" (FAILED_READ_FILE.NO_HINT).
+"""
 
 DEFAULT_FIX = "change the SQL so that Spark accepts it"
 
@@ -126,8 +129,9 @@ def read_error(error: BaseException, sql: str | None = None) -> SparkError:
     causes = causes_of(error)
     cause = causes[0]
     message = _one_line(_text_of(cause)) or _text_of(cause).strip().split("\n", 1)[0]
-    if cause.condition in CONDITIONS_WITHOUT_REASON and len(causes) > 1:
-        message += f", caused by {_first_sentences(_text_of(causes[-1]))}"
+    reason = _first_sentences(_text_of(causes[-1]))
+    if (cause.sqlstate or "").startswith(SYSTEM_SQLSTATES) and reason not in message:
+        message += f", caused by {reason}"
     return SparkError(cause.condition, message, _fix(causes), _offset(cause, sql), cause.fragment)
 
 

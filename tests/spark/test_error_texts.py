@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
@@ -80,17 +81,43 @@ def test_two_runs_of_a_query_are_recognized(message: str) -> None:
     assert fails_again(RuntimeError(message))
 
 
-def test_a_full_disk_is_named_for_state() -> None:
-    """A full disk is named when state cannot be written, although Spark mentions it only among the causes."""
-    error = PySparkException(
-        "[CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT] Error writing state store files for provider HDFSStateStore. "
-        "Cannot perform commit during state checkpoint. SQLSTATE: 58030",
-        errorClass="CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT",
-        messageParameters={},
-    )
-    error.__cause__ = OSError("No space left on device")
+@pytest.mark.parametrize(
+    ("condition", "parameters"),
+    [
+        ("CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT", {"providerClass": "HDFSStateStore"}),
+        ("CANNOT_LOAD_STATE_STORE.UNCATEGORIZED", {}),
+        ("STREAMING_CHECKPOINT_LOG_WRITE_FAILURE.COMMIT_LOG", {"batchId": "1", "checkpointLocation": "file:/c"}),
+        ("TASK_WRITE_FAILED", {"path": "file:/a"}),
+        ("FAILED_READ_FILE.NO_HINT", {"path": "file:/a.json.gz"}),
+        ("DATA_SOURCE_EXTERNAL_ERROR", {}),
+    ],
+)
+def test_the_reason_of_a_failed_file_or_store(spark: SparkSession, condition: str, parameters: dict[str, str]) -> None:
+    """The innermost cause is named if Spark's own message leaves it out."""
+    jvm: Any = spark._jvm
+    inner = jvm.java.io.IOException("No space left on device")
+    values = jvm.PythonUtils.toScalaMap(parameters)
+    error = RuntimeError()
+    error.java_exception = jvm.org.apache.spark.SparkException(condition, values, inner)  # type: ignore[attr-defined]
 
-    assert read_error(error).message.endswith("during state checkpoint, caused by No space left on device")
+    read = read_error(error)
+
+    assert read.condition == condition
+    assert read.message.endswith(", caused by No space left on device")
+    assert ("file:/a.json.gz" in (read.fix or "")) == (condition == "FAILED_READ_FILE.NO_HINT")
+
+
+@pytest.mark.parametrize(
+    ("message", "part"),
+    [
+        ('No FileSystem for scheme "foo"', "foo://"),
+        ("java.lang.NoClassDefFoundError: software/amazon/awssdk/core/X", "software.amazon.awssdk.core.X"),
+        ("Class org.apache.hadoop.fs.s3a.S3AFileSystem not found", "hadoop-aws"),
+    ],
+)
+def test_the_package_of_a_missing_class(message: str, part: str) -> None:
+    """The fix names the scheme, the class or the package."""
+    assert part in (package_fix([Cause("java.lang.RuntimeException", message)]) or "")
 
 
 CONSTANTS = (

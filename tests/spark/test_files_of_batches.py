@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from collections import Counter
@@ -136,6 +137,48 @@ def test_without_internals_such_a_file_fails_the_query(tmp_path: Path) -> None:
     assert result.status is Status.ERROR
     assert result.finding is not None
     assert "b%20%5B2%5D.json" in result.finding.why
+
+
+def test_a_compressed_file_that_is_cut_off(tmp_path: Path) -> None:
+    """The finding names the reason and the file, and the option in its fix lets the query continue."""
+    folder = shop_project(tmp_path)
+    folder.write({"sources.yml": SOURCES, "models/flat.sql": model("flat"), "flat/a.json": '{"id": 1}'})
+    rows = "".join(f'{{"id": {number}}}\n' for number in range(2, 9_000))
+    (tmp_path / "flat/b.json.gz").write_bytes(gzip.compress(rows.encode())[:-9_000])
+
+    (finding,) = (folder.result().finding,)
+
+    assert finding is not None
+    assert finding.code == "query-failed"
+    assert "Unexpected end of input stream" in finding.why
+    assert "b.json.gz" in finding.fix
+    assert "ignoreCorruptFiles" in finding.fix
+    options = 'schema: "id int", options: {ignoreCorruptFiles: true}'
+    folder.write({"sources.yml": SOURCES.replace('path: flat, schema: "id int"', f"path: flat, {options}")})
+    assert folder.result().status is Status.SUCCESS
+    assert 1 in [row["id"] for row in written(folder, "flat")]
+
+
+def test_partitions_below_a_pattern(tmp_path: Path) -> None:
+    """A declared column has the value in the name of the folder, in a stream and in a static table."""
+    folder = shop_project(tmp_path)
+    table = "{name: %s, format: json, path: 'days/%s', schema: 'id int, day date'%s}"
+    tables = (("star", "*", ""), ("keys", "day=*/*.json", ""), ("static", "*", ", mode: batch"))
+    listed = "".join(f"      - {table % each}\n" for each in tables)
+    folder.write({"sources.yml": f"sources:\n  - name: shop\n    tables:\n{listed}"})
+    folder.write({f"models/{name}.sql": model(name, "id, day") for name, _, _ in tables})
+    files(folder, "days/day=2024-01-01", range(2))
+    folder.run()
+    files(folder, "days/day=2024-01-02", range(2, 4), NAMES[2:])
+    folder.run()
+
+    for name, _, _ in tables:
+        days = sorted((row["id"], row["day"].day) for row in written(folder, name))
+        assert (name, set(days)) == (name, {(0, 1), (1, 1), (2, 2), (3, 2)})
+    files(folder, "days", range(4, 5))
+    with pytest.raises(FindingsError) as refused:
+        folder.run("star")
+    assert [finding.code for finding in refused.value.findings] == ["source-unreadable"]
 
 
 @pytest.mark.slow

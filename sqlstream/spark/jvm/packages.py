@@ -30,6 +30,7 @@ OTHER_SCHEMES = {
 _NOT_ENABLED = "_DATA_SOURCE_NOT_ENABLED"
 """The end of the error condition for a format without its jars, after the format's name in capitals."""
 
+_UNDEFINED = re.compile(r"NoClassDefFoundError: (?:Could not initialize class )?(?P<name>[\w.$/]+)")
 _NO_SCHEME = re.compile(r"No FileSystem for scheme:? \"?(?P<scheme>\w+)")
 _NOT_FOUND = re.compile(r"(?:ClassNotFoundException: |Class )(?:Class )?org\.apache\.hadoop\.(?P<name>[\w.$]+)")
 
@@ -44,10 +45,18 @@ def package_fix(causes: Sequence[Cause]) -> str | None:
     scheme = _NO_SCHEME.search(words)
     if scheme is not None and scheme["scheme"] in OTHER_SCHEMES:
         return OTHER_SCHEMES[scheme["scheme"]].format(aws=_hadoop_package("hadoop-aws"))
+    if scheme is not None:
+        name = scheme["scheme"]
+        return f"fix the scheme {name}:// of the path, or add the package of its file system to the target's packages:"
     missing = [match["name"] for match in _NOT_FOUND.finditer(words)]
     packages = (package for name in missing for part, package in CLASSES.items() if name.startswith(part))
     found = next(packages, None)
-    return None if found is None else f"add {_hadoop_package(found)} to the target's packages:"
+    if found is not None:
+        return f"add {_hadoop_package(found)} to the target's packages:"
+    undefined = _UNDEFINED.search(words)
+    if undefined is None:
+        return None
+    return f"add the package with the Java class {undefined['name'].replace('/', '.')} to the target's packages:"
 
 
 def _hadoop_package(package: str) -> str:

@@ -186,13 +186,17 @@ class Readers:
         return refuse_doubled_files(self._load_stream(reader, table, path))
 
     def _load_static(self, reader: DataFrameReader, table: SourceTable, path: str) -> DataFrame:
-        if not has_special_characters(path) or self._is_pattern(table):
-            return reader.load(self._pattern(path))
+        if self._is_pattern(table):
+            return reader.options(**self._base_path(table, path)).load(self._pattern(path))
+        if not has_special_characters(path):
+            return reader.load(path)
         return reader.option("__globPaths__", "false").load(path)
 
     def _load_stream(self, reader: DataStreamReader, table: SourceTable, path: str) -> DataFrame:
-        if not has_special_characters(path) or self._is_pattern(table):
-            return reader.load(self._pattern(path))
+        if self._is_pattern(table):
+            return reader.options(**self._base_path(table, path)).load(self._pattern(path))
+        if not has_special_characters(path):
+            return reader.load(path)
         if table.stored is not None or self._exists(f"{path}/{SINK_LOG}"):
             return reader.load(self._relative(path, table))
         # without a base path, Spark finds no partitions below a pattern
@@ -208,6 +212,40 @@ class Readers:
         """Returns the absolute `path`, in which the folder of the project is no pattern."""
         root = f"{self.root}/"
         return escaped(root) + path.removeprefix(root) if path.startswith(root) else path
+
+    def _base_path(self, table: SourceTable, path: str) -> dict[str, str]:
+        """Returns the option with the folder in front of a pattern if the folders that match it are partitions of
+        declared columns: without it, Spark ignores the names of these folders, and the columns are null.
+
+        Raises: FindingsError if other files or folders match, too; Spark refuses them beside partitions.
+        """
+        schema, options = _schema_of(table), {name.lower(): value for name, value in table.options.items()}
+        if schema is None or "basepath" in options or options.get("recursivefilelookup") == "true":
+            return {}
+        inside = path.removeprefix(f"{self.root}/")
+        names = inside.split("/")
+        first = next(at for at, name in enumerate(names) if has_special_characters(name))
+        base = path[: len(path) - len(inside)] + "/".join(names[:first])
+        columns = ",".join(escaped(name).replace(",", r"\,") for name in _struct(schema).names)
+        system, make_path = hadoop_file_system(self.session, path)
+        for at in range(first, len(names)):
+            before = "/".join([self._pattern(base), *names[first:at]])
+            partitions = len(system.globStatus(make_path(f"{before}/{{{columns}}}=*")) or ())
+            if not partitions or not (names[at] == "*" or "=" in names[at]):
+                continue
+            if names[at] == "*" and len(system.globStatus(make_path(f"{before}/[^._]*"))) > partitions:
+                raise FindingsError([self._mixed_folders(table, base)])
+            return {"basePath": base.rstrip("/") or "/"}
+        return {}
+
+    def _mixed_folders(self, table: SourceTable, base: str) -> Finding:
+        return Finding(
+            "source-unreadable",
+            f"source `{table.full_name}` has partitions and other files below {base}",
+            "a pattern matches both, so Spark ignores the names of the partitions, and their columns would be null",
+            "move the other files; or set the option recursiveFileLookup: true if the files contain these columns",
+            table.places.get("path", table.location),
+        )
 
     def _relative(self, path: str, table: SourceTable) -> str:
         """Returns `path` relative to the working directory of the JVM: Spark does not look into the log of a sink below
