@@ -17,20 +17,8 @@ from sqlstream.project.types.parser import parse_schema
 from sqlstream.project.types.types import Field, Struct
 from sqlstream.project.values import SourceTable
 from sqlstream.state.ledger import QueryIdentity, SourceUse
+from sqlstream.state.signature.harmless import is_harmless_option
 from sqlstream.state.signature.signature import shown_source
-
-_WITHOUT_EFFECT = frozenset(
-    {
-        *("maxfilespertrigger", "maxbytespertrigger", "maxfileage", "latestfirst", "filenameonly", "cleansource"),
-        *("sourcearchivedir", "maxcachedfiles", "discardcachedinputratio", "rowsperbatch", "numpartitions"),
-        *("maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay", "minpartitions", "failondataloss"),
-        *("ignoremissingfiles", "ignorecorruptfiles"),  # a file that is missing or damaged has failed before
-        *("maxrecordsperpartition", "startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp"),
-        *("startingoffsetsbytimestampstrategy", "endingoffsets", "groupidprefix", "fetchoffset.numretries"),
-        *("fetchoffset.retryintervalms", "kafkaconsumer.polltimeoutms", "url", "user", "password", "driver"),
-    }
-)
-"""Options, in lower case, that decide when and from where rows are read, but not what they contain."""
 
 
 def contents_of(
@@ -206,11 +194,15 @@ def _fields(ddl: str) -> tuple[Field, ...]:
 def _table_text(table: SourceTable, *, path: bool) -> str:
     options = {**table.options, **(table.messages.options if table.messages else {})}
     options |= {"timestamp_unit": table.timestamp_unit} if table.timestamp_unit else {}
-    shown = ", ".join(f"{name} {value}" for name, value in sorted(options.items()) if _has_effect(name))
+    shown = ", ".join(
+        f"{name} {_option(value)}" for name, value in sorted(options.items()) if not is_harmless_option(name)
+    )
     formats = " ".join(table.messages.formats.values()) if table.messages else ""
     place = (table.table or table.python or table.path or "") if path else ""
     return " ".join(part for part in (table.format, formats, place, shown) if part)
 
 
-def _has_effect(name: str) -> bool:
-    return name.lower() not in _WITHOUT_EFFECT and not name.lower().startswith(("kafka.", "schema.registry"))
+def _option(value: object) -> str:
+    """Returns the value of an option as text, in quotes if it could be taken for other options."""
+    text = str(value)
+    return repr(text) if ", " in text else text

@@ -211,6 +211,49 @@ SHOWN_SETTINGS = (
 )
 """Settings whose effect Spark's plan shows completely."""
 
+OPTIONS = (
+    Harmless(
+        """
+        maxFilesPerTrigger maxBytesPerTrigger maxFileAge latestFirst fileNameOnly cleanSource sourceArchiveDir
+        maxCachedFiles discardCachedInputRatio rowsPerBatch numPartitions maxOffsetsPerTrigger minOffsetsPerTrigger
+        maxTriggerDelay minPartitions maxRecordsPerPartition
+        """,
+        "when rows are read, and how many at once",
+    ),
+    Harmless(
+        """
+        startingOffsets startingTimestamp startingOffsetsByTimestamp startingOffsetsByTimestampStrategy endingOffsets
+        """,
+        "where the first batch begins; the checkpoint has gone on from there",
+    ),
+    Harmless(
+        "failOnDataLoss ignoreMissingFiles ignoreCorruptFiles",
+        "what happens with rows that are missing or damaged; the state has none of them, because the query has failed",
+    ),
+    Harmless(
+        """
+        url user password driver groupIdPrefix fetchOffset.* kafkaConsumer.pollTimeoutMs kafka.* schema.registry*
+        """,
+        "how to connect; other brokers and topics are refused on their own",
+    ),
+)
+"""Options of sources that do not change what a row contains."""
+
+SOURCE_KEYS = (
+    Harmless("description tags meta mask freshness location places written", "words about the table, tests and checks"),
+    Harmless(
+        "previous_name source name", "the name of the reader in the checkpoint decides, and is compared on its own"
+    ),
+    Harmless(
+        "on_corrupt quarantine_sink corrupt_of",
+        "where records go that cannot be read; the state has none of them",
+    ),
+    Harmless("refresh mode", "when a static table is read; a stream that becomes one is another plan"),
+    Harmless("watermark max_event_time", "Spark's plan has them as operators"),
+    Harmless("stored", "the ledger names stored outputs, and its own section compares them"),
+)
+"""Keys of a source's table that are not compared as its content."""
+
 EXPRESSION_SETTINGS = _words(
     """
     spark.sql.ansi.enabled spark.sql.decimalOperations.allowPrecisionLoss spark.sql.chunkBase64String.enabled
@@ -252,6 +295,8 @@ PLAIN = _words(
 GROUPS = (
     ("Settings of the target", SETTINGS),
     ("Settings that Spark's plan shows", SHOWN_SETTINGS),
+    ("Options of sources", OPTIONS),
+    ("Keys of a source's table", SOURCE_KEYS),
     ("Operators of Spark's plan", OPERATORS),
     ("Fields of operators", PLAN_FIELDS),
     ("Fields of expressions", EXPRESSION_FIELDS),
@@ -281,6 +326,12 @@ HARMLESS_OPERATORS = _names(OPERATORS)
 def is_harmless(setting: str) -> bool:
     """Returns whether a setting of Spark changes no result of any query."""
     return not setting.startswith("spark.sql.") or _is_in(setting, SETTINGS)
+
+
+def is_harmless_option(option: str) -> bool:
+    """Returns whether an option of a source does not change what its rows contain. Spark ignores its letter case."""
+    names = (name.lower() for entry in OPTIONS for name in entry.names)
+    return any(fnmatchcase(option.lower(), name) for name in names)
 
 
 def is_shown(setting: str) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from identities import STATEFUL
 
+from sqlstream.project.values import SourceTable
 from sqlstream.state.settings import ANSI, TIME_ZONE, SettingChange, changed_settings, changes_state, declared_settings
-from sqlstream.state.signature.harmless import GROUPS, is_harmless
+from sqlstream.state.signature.harmless import GROUPS, SOURCE_KEYS, is_harmless, is_harmless_option
 from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature
 
 COUNT = StateOperator("aggregation", {"keys": ("shop.orders.k",)}, (InputRows("shop.orders(k string)"),))
@@ -113,3 +114,26 @@ def test_each_harmless_name_has_a_reason_and_is_said_once() -> None:
         names = [name for entry in entries for name in entry.names]
         assert len(names) == len(set(names)), title
         assert all(entry.reason for entry in entries)
+
+
+def test_each_key_of_a_source_counts_or_is_known_to_be_harmless() -> None:
+    """A new key of sources.yml must be compared, or get a reason in the list."""
+    counted = {"format", "path", "schema", "options", "columns", "table", "python", "messages"}
+    listed = {name for entry in SOURCE_KEYS for name in entry.names}
+
+    assert {field.name for field in fields(SourceTable)} == counted | listed
+    assert not counted & listed
+
+
+@pytest.mark.parametrize(
+    "option", ["maxFilesPerTrigger", "MAXFILESPERTRIGGER", "kafka.security.protocol", "schema.registry.url"]
+)
+def test_options_of_reading_are_harmless(option: str) -> None:
+    """In any letter case; groups of options by the start of their names."""
+    assert is_harmless_option(option)
+
+
+@pytest.mark.parametrize("option", ["multiLine", "sep", "header", "mode", "subscribe", "timestampFormat", "kafkaish"])
+def test_options_of_content_count(option: str) -> None:
+    """What makes other rows of the same bytes is compared."""
+    assert not is_harmless_option(option)
