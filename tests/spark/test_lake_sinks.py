@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from typing import Any
 
 import pytest
 from conftest import ProjectFolder
 from lake_tables import FORMATS, SINKS, commits, forget_last_commit, lake_session, rows
 
-from sqlstream.app.request import ProjectRequest
+from sqlstream.app.plan import plan_project
+from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.app.state.switch import promote, roll_back
 from sqlstream.errors import FindingsError
 from sqlstream.state.runs.events import Notice
@@ -177,3 +180,44 @@ def test_a_repeated_key_ends_the_query(folder: ProjectFolder) -> None:
     assert all('2 rows of the batch have the same unique_key {"id":2}' in why for why in whys)
     with lake_session(folder) as session:
         assert [rows(session, folder, each, f"{each}_ids") for each in FORMATS] == [[(1, "a")]] * 2
+
+
+def test_an_upsert_refuses_stale_columns_and_lost_tables(folder: ProjectFolder) -> None:
+    """A renamed column is refused until the query writes the old one again, or the table no longer has it; a removed
+    table is refused, by `plan --check` and `run` alike, and by `plan` if its folder is local.
+    """
+    model = "{{{{ config(sink='{}', unique_key='id') }}}} select {} from {{{{ source('shop', 'orders') }}}}"
+
+    def write(columns: str) -> None:
+        folder.write({"sinks.yml": SINKS} | {f"models/{each}_ids.sql": model.format(each, columns) for each in FORMATS})
+
+    def planned(*, check: bool) -> set[tuple[str, str]]:
+        found = plan_project(PlanRequest(ProjectRequest(folder.root, env=os.environ), check=check)).queries
+        return {(str(each.verdict), finding.code) for each in found for finding in each.findings}
+
+    def refused() -> set[str]:
+        with pytest.raises(FindingsError) as caught:
+            folder.run()
+        assert len(caught.value.findings) == len(FORMATS)
+        return {finding.code for finding in caught.value.findings}
+
+    write("id, kind")
+    folder.rows("in/orders/0.json", [{"id": 1, "kind": "a"}, {"id": 2, "kind": "b"}], modified=0)
+    assert folder.run().succeeded
+    write("id, upper(kind) as sort")
+    folder.rows("in/orders/1.json", [{"id": 1, "kind": "c"}], modified=1)
+    assert planned(check=True) == {("rebuild", "output-columns")}
+    assert refused() == {"output-columns"}
+    write("id, upper(kind) as sort, cast(null as string) as kind")
+    assert folder.run().succeeded
+    with lake_session(folder) as session:
+        for each in FORMATS:
+            found = rows(session, folder, each, f"{each}_ids", "id", "kind", "sort")
+            assert found == [(1, None, "C"), (2, "b", None)]
+
+    for each in FORMATS:
+        shutil.rmtree(folder.root / f"store/{each}_ids")
+    lost = {("refuse", "output-lost")}
+    assert planned(check=False) == planned(check=True) == lost
+    assert refused() == {"output-lost"}
+    assert folder.run(full_refresh=True).succeeded
