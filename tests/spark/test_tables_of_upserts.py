@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
 from dataclasses import dataclass
 
@@ -13,7 +14,8 @@ from database_server import PASSWORD, USER, DatabaseServer
 from sqlstream.app.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.state.runs.events import QueryStarted, RunEvent
+from sqlstream.project.configuration.retries import OUTLASTS
+from sqlstream.state.runs.events import QueryRestarting, QueryStarted, RunEvent
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.verdicts import QueryVerdict, Verdict
 
@@ -243,3 +245,28 @@ def test_a_refused_connection_is_a_finding_of_the_sink(shop: Shop) -> None:
     assert result.finding.location is not None
     found = (result.restarts, result.finding.code, result.finding.location.path, result.finding.location.line)
     assert found == (1, "query-failed", "sinks.yml", 6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shop", ["postgres"], indirect=True)
+def test_an_endless_query_outlasts_a_server_that_is_away(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default it restarts more often than other queries while its database does not answer, and then continues."""
+    monkeypatch.setenv(*next(iter(ENV.items())))
+    shop.write("id, kind", "unique_key='id', trigger='100 milliseconds'")
+    assert shop.server is not None
+    server = shop.server
+
+    def done(events: list[RunEvent]) -> bool:
+        last = events[-1]
+        if isinstance(last, QueryStarted):
+            server.process.stop(signal.SIGKILL)
+        if isinstance(last, QueryRestarting) and last.attempt == 4:
+            server.restart()
+        return sum(isinstance(event, BatchProgress) for event in events) == 2
+
+    assert shop.project.run_until(done).succeeded
+
+    restarts = [event for event in shop.project.events if isinstance(event, QueryRestarting)]
+    assert {event.finding.location.path for event in restarts if event.finding.location} == {"sinks.yml"}
+    assert {(event.finding.code, event.attempts) for event in restarts} == {("query-failed", OUTLASTS)}
+    assert shop.sql("select count(*) from orders") == [["10"]]
