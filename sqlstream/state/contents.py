@@ -193,10 +193,10 @@ def _fields(ddl: str) -> tuple[Field, ...]:
 
 def _table_text(table: SourceTable, *, path: bool) -> str:
     options = {**table.options, **(table.messages.options if table.messages else {})}
-    options |= {"timestamp_unit": table.timestamp_unit} if table.timestamp_unit else {}
-    shown = ", ".join(
-        f"{name} {_option(value)}" for name, value in sorted(options.items()) if not is_harmless_option(name)
-    )
+    keys = {"timestamp_unit": table.timestamp_unit, "max_event_time": table.max_event_time}
+    options |= {key: value for key, value in keys.items() if value is not None}
+    kept = sorted((name, value) for name, value in options.items() if not is_harmless_option(name))
+    shown = ", ".join(f"{name} {_option(value)}" for name, value in kept)
     formats = " ".join(table.messages.formats.values()) if table.messages else ""
     place = (table.table or table.python or table.path or "") if path else ""
     return " ".join(part for part in (table.format, formats, place, shown) if part)

@@ -241,15 +241,13 @@ OPTIONS = (
 
 SOURCE_KEYS = (
     Harmless("description tags meta mask freshness location places written", "words about the table, tests and checks"),
-    Harmless(
-        "previous_name source name", "the name of the reader in the checkpoint decides, and is compared on its own"
-    ),
+    Harmless("previous_name source name", "the name of the reader in the checkpoint decides, and is compared itself"),
     Harmless(
         "on_corrupt quarantine_sink corrupt_of",
         "where records go that cannot be read; the state has none of them",
     ),
     Harmless("refresh mode", "when a static table is read; a stream that becomes one is another plan"),
-    Harmless("watermark max_event_time", "Spark's plan has them as operators"),
+    Harmless("watermark", "the reader of the query has it, and Spark's plan has it as an operator"),
     Harmless("stored", "the ledger names stored outputs, and its own section compares them"),
 )
 """Keys of a source's table that are not compared as its content."""
