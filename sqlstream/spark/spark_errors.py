@@ -129,8 +129,9 @@ def read_error(error: BaseException, sql: str | None = None) -> SparkError:
     causes = causes_of(error)
     cause = causes[0]
     message = _one_line(_text_of(cause)) or _text_of(cause).strip().split("\n", 1)[0]
-    reason = _first_sentences(_text_of(causes[-1]))
-    if (cause.sqlstate or "").startswith(SYSTEM_SQLSTATES) and reason not in message:
+    reason = _one_line(_text_of(causes[-1]))
+    leaves_out = cause.condition is None or (cause.sqlstate or "").startswith(SYSTEM_SQLSTATES)
+    if leaves_out and reason not in message:
         message += f", caused by {reason}"
     return SparkError(cause.condition, message, _fix(causes), _offset(cause, sql), cause.fragment)
 

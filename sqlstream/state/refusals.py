@@ -282,13 +282,13 @@ def sources_reordered(identity: QueryIdentity, ledger_path: str, old: QueryIdent
 
 def input_replaced(model: str, replaced: ReplacedInput, ledger_path: str, place: Place) -> Finding:
     """Returns the refusal of a topic or table that was deleted and created again. Spark continues at the old offsets,
-    so it skips the first records of the new one without an error.
+    so it skips the first records of a new topic without an error, and fails for a table.
     """
     return _finding(
         "source-replaced",
         f"{replaced.text}, and the checkpoint of `{model}` has read the old one",
         f"its id was {replaced.before} when {ledger_path} was written, and is now {replaced.after}; the query would "
-        "continue at the position of the old one and skip everything before it",
+        "continue at the position of the old one, and skip everything before it or fail",
         f"{refresh_text(model)}; or, to continue at that position of the new one, add `--accept-state-change {model}`",
         place,
     )

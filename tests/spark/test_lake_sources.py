@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 from conftest import ProjectFolder
 from lake_tables import FORMATS, SINKS, lake_session, rows
@@ -68,3 +70,27 @@ def test_tables_are_streams_that_resume_and_static_tables(lake: ProjectFolder) -
         for each in FORMATS:
             assert rows(session, lake, each, f"copy_{each}") == [(0,), (1,), (2,)]
         assert rows(session, lake, "delta", "early") == [(0, "a")]
+
+
+def test_a_replaced_table_is_refused(lake: ProjectFolder) -> None:
+    """A table with more rows is still the same; a query does not continue on another table in the folder of the first."""
+    assert lake.run("raw").succeeded
+    assert lake.run("copy").succeeded
+    lake.rows("in/orders/2.json", [{"id": 2, "kind": "b"}], modified=2)
+    assert lake.run("raw").succeeded
+    assert lake.run("copy").succeeded
+    for each in FORMATS:
+        shutil.rmtree(lake.root / f"store/raw_{each}")
+    assert lake.run("raw", full_refresh=True).succeeded
+    for each in FORMATS:
+        plain = lake.root / f"store/raw_{each}"
+        others = sorted(path for path in plain.parent.glob(f"raw_{each}*") if path != plain and path.is_dir())
+        plain.unlink(missing_ok=True)  # a link, if there is one
+        others[-1].rename(plain)
+
+    with pytest.raises(FindingsError) as refused:
+        lake.run("copy")
+
+    assert [(finding.code, str(finding.location)) for finding in refused.value.findings] == [
+        ("source-replaced", f"models/copy/copy_{each}.sql:1:1") for each in FORMATS
+    ]

@@ -441,6 +441,22 @@ def java_class(session: SparkSession, name: str) -> Any:
     return getattr(jvm_of(session), name)
 
 
+def iceberg_table_id(session: SparkSession, name: str | None, path: str | None) -> str:
+    """Returns the UUID of a table of Iceberg, which has a name in a catalog or only a path.
+
+    Raises: Spark's and Iceberg's errors. Over Connect: read the file of the table's metadata.
+    """
+    if name is not None:
+        table = java_class(session, "org.apache.iceberg.spark.Spark3Util").loadIcebergTable(
+            session._jsparkSession,  # noqa: SLF001
+            name,
+        )
+    else:
+        configuration = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+        table = java_class(session, "org.apache.iceberg.hadoop.HadoopTables")(configuration).load(path)
+    return str(table.uuid().toString())
+
+
 def java_array(session: SparkSession, kind: Any) -> Any:
     """Returns an empty array of the class `kind`."""
     gateway: Any = session.sparkContext._gateway  # noqa: SLF001

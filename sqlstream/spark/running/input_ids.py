@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.sql.names import quote_identifier
+from sqlstream.project.files.paths import join
 from sqlstream.project.values import SourceTable
-from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS, iceberg_table_id
 from sqlstream.spark.reading.kafka_ends import topic_ids
 from sqlstream.spark.running.endpoints import UnreachableError, check_brokers, source_endpoint
 from sqlstream.spark.secrets import Secrets
@@ -30,7 +33,9 @@ def input_ids(compiled: CompiledProject, model: CompiledModel, session: SparkSes
         if ask is None or table.mode != "stream" or secrets.missing(table.options, table.location):
             continue
         try:
-            ids = ask(table, session, secrets)
+            ids = ask(
+                replace(table, path=table.path and join(str(compiled.project.root), table.path)), session, secrets
+            )
         except (UnreachableError, ValueError, *SPARK_ERRORS):  # an invalid option fails at the start
             logger.info("the ids of %s are unknown", table.full_name, exc_info=True)
             continue
@@ -44,4 +49,18 @@ def _topic_ids(table: SourceTable, session: SparkSession, secrets: Secrets) -> d
     return topic_ids(session, secrets.resolve_all(table.options))
 
 
-_IDS: Mapping[str, Callable[[SourceTable, SparkSession, Secrets], dict[str, str]]] = {"kafka": _topic_ids}
+def _delta_id(table: SourceTable, session: SparkSession, _secrets: Secrets) -> dict[str, str]:
+    name = table.table or f"delta.{quote_identifier(table.path or '', always=True)}"
+    found = session.sql(f"DESCRIBE DETAIL {name}").select("id").first()
+    return {table.table or table.path or "": str(found["id"])} if found is not None else {}
+
+
+def _iceberg_id(table: SourceTable, session: SparkSession, _secrets: Secrets) -> dict[str, str]:
+    return {table.table or table.path or "": iceberg_table_id(session, table.table, table.path)}
+
+
+_IDS: Mapping[str, Callable[[SourceTable, SparkSession, Secrets], dict[str, str]]] = {
+    "kafka": _topic_ids,
+    "delta": _delta_id,
+    "iceberg": _iceberg_id,
+}
