@@ -34,7 +34,8 @@ class SourceUse:
     down to the source, joined by `/`. `stored` marks the stored output of the model `table`.
 
     `format` and `options`, with names in lower case, also decide which rows it reads; an earlier sqlstream did not
-    write them. `declared` is the file and line of the source.
+    write them. `declared` is the file and line of the source, and
+    `formerly` its former name.
     """
 
     name: str
@@ -46,6 +47,7 @@ class SourceUse:
     format: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
     declared: str = field(default="", compare=False)
+    formerly: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

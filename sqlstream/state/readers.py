@@ -342,6 +342,7 @@ def _walk(
                     *("", table.full_name, watermark, origin, "/".join(path), table.stored is not None, table.format),
                     options=_options_of(table),
                     declared=declared,
+                    formerly=table.previous_name or "",
                 ),
                 table,
             )

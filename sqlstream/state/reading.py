@@ -131,11 +131,9 @@ def reading_changes(ledger: Ledger, new: QueryIdentity, so_far: Mapping[str, Rea
     for now in new.sources:
         if now.name not in names:
             changes.append(_of_new(now, known, _former(ledger), old, new, switched=bool(switched)))
-    changes += [
-        ReadingChange(f"{_named(use)} is no longer read: it is never read from here on")
-        for use in lost
-        if use.table not in {now.table for now in new.sources}
-    ]
+    if not any(change.risk for change in changes):  # otherwise a new reader is in the place of a lost one
+        gone = [use for use in lost if use.table not in {now.table for now in new.sources}]
+        changes += [ReadingChange(f"{_named(use)} is no longer read: it is never read from here on") for use in gone]
     return tuple(changes)
 
 
@@ -162,10 +160,10 @@ def _of_new(
     if now.stored or switched:
         earlier = next((use for use in lost if use.stored and use.table == now.table), None)
         return ReadingChange(text) if earlier is None else _started_over(earlier, now, text, again)
-    moved = next((use for use in lost if use.table == now.table and not can_continue(use, now)), None)
+    moved = next((use for use in lost if _is_table_of(use, now) and not can_continue(use, now)), None)
     if moved is not None:
         return _moved(moved, now, text, again)
-    returned = next((use for use in former if use.table == now.table), None)
+    returned = next((use for use in former if _is_table_of(use, now)), None)
     if returned is not None:
         return ReadingChange(
             text,
@@ -175,10 +173,10 @@ def _of_new(
             ("read it in another model, which has a checkpoint for itself",),
             again,
         )
-    renamed = next((use for use in (*lost, *former) if use.table != now.table and can_overlap(use, now)), None)
+    renamed = next((use for use in (*lost, *former) if not _is_table_of(use, now) and can_overlap(use, now)), None)
     if renamed is not None:
         return _renamed(renamed, now, text, again)
-    swapped = next((use for use in lost if use.table != now.table and _has_columns_of(use, now, old, new)), None)
+    swapped = next((use for use in lost if not _is_table_of(use, now) and _has_columns_of(use, now, old, new)), None)
     if swapped is not None:
         return ReadingChange(
             text,
@@ -195,6 +193,10 @@ def _moved_in_place(before: SourceUse, now: SourceUse) -> ReadingChange:
     """Returns what another place means for a reader that keeps its name or its position: Spark would fail."""
     change = (_started_over if now.stored else _moved)(before, now, f"{_named(now)} has another place", "")
     return replace(change, accepting=None)
+
+
+def _is_table_of(earlier: SourceUse, now: SourceUse) -> bool:
+    return earlier.table in (now.table, now.formerly)
 
 
 def _started_over(earlier: SourceUse, now: SourceUse, text: str, again: str) -> ReadingChange:

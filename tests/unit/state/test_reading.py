@@ -72,6 +72,13 @@ def test_a_renamed_source_is_refused_until_its_former_name_is_known() -> None:
     assert resumed(planned(QUERY, replace(FILES, table="shop.sales"))) == ()
 
 
+def test_a_source_can_be_renamed_or_moved_but_not_both_unseen() -> None:
+    """A renamed source at another place is refused for its place: its former name is known."""
+    finding = refused(planned(QUERY, other("shop.sales", path="/new/*", formerly="shop.orders")))
+
+    assert ("another place" in finding.message, "previous_name" in finding.fix) == (True, False)
+
+
 def test_a_renamed_group_is_refused_until_its_former_name_is_known() -> None:
     """The former name of a group belongs to the group, and that of a table in another group to both."""
     assert "`previous_name: shop` to source `store`" in refused(planned(QUERY, other("store.orders"))).fix
