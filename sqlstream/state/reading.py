@@ -219,8 +219,8 @@ def _moved(before: SourceUse, now: SourceUse, text: str, again: str) -> ReadingC
     return ReadingChange(
         text,
         f"would read {_named(now)} again, at another place",
-        f"{_declared(now)} reads {_where(now)}, and was {_where(before)}; what was read there is unknown here, so rows "
-        "that are in both would be in the output twice",
+        f"{_declared(now)} reads {_where(now)}, and was {_where(before)}; Spark reads everything there, so rows "
+        "that are in both places would be in the output twice",
         ways,
         again,
     )
