@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from conftest import ProjectFolder
+from conftest import ProjectFolder, shop_project
 
 from sqlstream import UsageError
 from sqlstream.app.request import ProjectRequest
@@ -57,6 +58,20 @@ def test_the_rows_of_an_aggregation(totals: ProjectFolder, monkeypatch: pytest.M
     done = CliRunner().invoke(cli, ["state", "show", "totals", "--limit", "1", "--output", "json"])
     (entry,) = json.loads(done.stdout)["results"]
     assert len(entry["rows"]) == 1
+
+
+def test_the_state_below_special_characters(tmp_path: Path) -> None:
+    """The state is found in a folder whose name has spaces, brackets and percent signs."""
+    folder = shop_project(tmp_path / "depot [v2] 5%25")
+    folder.write({"models/totals.sql": TOTALS})
+    folder.rows("in/orders/0.json", [{"id": 1, "kind": "a", "amount": 2}])
+    folder.run()
+
+    (store,) = show_state(request(folder), "totals", limit=10).stores
+    (size,) = state_size(request(folder), "totals").stores
+
+    assert [row[0] for row in store.rows] == ["a"]
+    assert sum(partition.rows for partition in size.partitions) == 1
 
 
 def test_the_size_of_an_aggregation(totals: ProjectFolder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from sqlstream.app.running.stored_query import StoredQuery, open_query
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.location import Place
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
-from sqlstream.spark.reading.state_rows import partition_sizes, show_store, stores_of
+from sqlstream.spark.reading.state_rows import partition_sizes, readable_checkpoint, show_store, stores_of
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import error_finding
 from sqlstream.spark.storage.batch_logs import read_offsets
@@ -30,18 +30,18 @@ def show_state(
     Raises: FindingsError, also if Spark cannot read the state; UsageError if `name` is not a terminal model, or the
     query has no state.
     """
-    with _stores(request, name, version) as (query, stores):
+    with _stores(request, name, version) as (query, checkpoint, stores):
         session = query.storages.session
-        rows = tuple(show_store(session, query.checkpoint, store, key, limit) for store in stores)
+        rows = tuple(show_store(session, checkpoint, store, key, limit) for store in stores)
         return ShownState(name, query.state.version, rows)
 
 
 def state_size(request: ProjectRequest, name: str, *, version: int | None = None) -> StateSize:
     """Returns the sizes of the state of the query of `name`, by operator and partition. Raises: as `show_state`."""
-    with _stores(request, name, version) as (query, stores):
+    with _stores(request, name, version) as (query, checkpoint, stores):
         session, disk = query.storages.session, _bytes_on_disk(query)
         sizes = (
-            StoreSize(store, partition_sizes(session, query.checkpoint, store), disk.get(store.operator, {}))
+            StoreSize(store, partition_sizes(session, checkpoint, store), disk.get(store.operator, {}))
             for store in stores
         )
         return StateSize(name, query.state.version, tuple(sizes))
@@ -50,8 +50,11 @@ def state_size(request: ProjectRequest, name: str, *, version: int | None = None
 @contextmanager
 def _stores(
     request: ProjectRequest, name: str, version: int | None
-) -> Iterator[tuple[StoredQuery, tuple[StateStore, ...]]]:
-    """Yields a query and its state stores. Raises: FindingsError for Spark's errors in the body; UsageError."""
+) -> Iterator[tuple[StoredQuery, str, tuple[StateStore, ...]]]:
+    """Yields a query, its checkpoint for Spark, and its state stores.
+
+    Raises: FindingsError for Spark's errors in the body; UsageError.
+    """
     with open_query(load_for_reading(request), request, name, version) as query:
         if query.state.last_commit < 0:
             raise UsageError(f"`{name}` has no state yet: no batch is committed")
@@ -59,7 +62,8 @@ def _stores(
             raise UsageError(f"`{name}` keeps no state")
         request.notify("Starting Spark to read the state")
         try:
-            yield query, stores_of(query.storages.session, query.checkpoint)
+            with readable_checkpoint(query.checkpoint) as checkpoint:
+                yield query, checkpoint, stores_of(query.storages.session, checkpoint)
         except SPARK_ERRORS as error:
             raise FindingsError([_unreadable(query, error, request)]) from error
 

@@ -5,7 +5,11 @@ See "State Data Source Integration Guide" of Spark's documentation.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, count
@@ -13,6 +17,21 @@ from pyspark.sql.functions import col, count
 from sqlstream.spark.reading.rows import columns_of, first_rows
 from sqlstream.state.results.rows import ShownRows
 from sqlstream.state.results.state import PartitionSize, StateStore
+
+
+@contextmanager
+def readable_checkpoint(checkpoint: str) -> Iterator[str]:
+    """Yields a path at which `read_store` finds the checkpoint: a link, if a local path has special characters.
+
+    Spark's `statestore` encodes the path twice (tested on 4.3), so it finds nothing below a name with a space.
+    """
+    if not checkpoint.startswith("/") or quote(checkpoint) == checkpoint:
+        yield checkpoint
+        return
+    with tempfile.TemporaryDirectory(prefix="sqlstream-") as folder:
+        link = Path(folder) / "checkpoint"
+        link.symlink_to(checkpoint)
+        yield str(link)
 
 
 def stores_of(session: SparkSession, checkpoint: str) -> tuple[StateStore, ...]:
