@@ -82,7 +82,8 @@ def _difference(before: str, after: str) -> list[str]:
 def _summary(plan: ProjectPlan) -> str:
     counts = ", ".join(f"{count} {verdict}" for verdict, count in plan.counts.items()) or "no queries"
     asked = f"Spark {plan.spark_version} compared the plans" if plan.spark_version else "without Spark"
-    return f"Plan for target {plan.target} ({asked}): {counts}"
+    more = "; add --check to decide the rest" if plan.is_undecided and not plan.spark_version else ""
+    return f"Plan for target {plan.target} ({asked}): {counts}{more}"
 
 
 def plan_json(plan: ProjectPlan) -> str:
@@ -91,6 +92,7 @@ def plan_json(plan: ProjectPlan) -> str:
         "target": plan.target,
         "spark_version": plan.spark_version,
         "refused": plan.is_refused,
+        "undecided": plan.is_undecided,
         "queries": [verdict_json(query) for query in plan.queries],
     }
     return json.dumps(found, indent=2)

@@ -77,6 +77,11 @@ class ProjectPlan:
         return any(query.verdict in _REFUSED for query in self.queries)
 
     @property
+    def is_undecided(self) -> bool:
+        """Whether a run could refuse a query of which the plan does not tell."""
+        return any(query.verdict is Verdict.UNDECIDED for query in self.queries)
+
+    @property
     def counts(self) -> dict[Verdict, int]:
         """The number of queries for each verdict that occurs."""
         found = Counter(query.verdict for query in self.queries)

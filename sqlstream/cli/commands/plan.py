@@ -49,7 +49,7 @@ def plan(
     """Compare the project with the ledgers of its queries, and say for each query whether the next run starts it,
     resumes it or refuses it, and why. Writes nothing and starts no query.
 
-    Exits with 1 if a run would refuse a query.
+    Exits with 1 if a run would refuse a query, or if it is undecided whether it would.
     """
     if check:
         require_spark_system("plan --check")
@@ -57,4 +57,4 @@ def plan(
         found = plan_project(PlanRequest(project, selection, check, parallel))
     show = {"json": plan_json, "markdown": plan_markdown, "text": plan_text}[output]
     click.echo(show(found))
-    ctx.exit(FAILED if found.is_refused else DONE)
+    ctx.exit(FAILED if found.is_refused or found.is_undecided else DONE)
