@@ -15,7 +15,15 @@ SPARK = Path(sqlstream.__file__).parent / "spark"
 JVM_FIELDS = re.compile(r"\b_(?:jvm|jsc|jsq|jdf|jsparkSession|jreader|jwrite)\b")
 """PySpark's private fields."""
 
-HOMES = {"jvm/cluster.py", "jvm/file_sink.py", "jvm/gateway.py", "jvm/launch.py", "jvm/session.py", "storage/hadoop.py"}
+HOMES = {
+    "jvm/cluster.py",
+    "jvm/file_sink.py",
+    "jvm/fresh_files.py",
+    "jvm/gateway.py",
+    "jvm/launch.py",
+    "jvm/session.py",
+    "storage/hadoop.py",
+}
 FOR_UNIT_TESTS = {"reading/memory_streams.py", "reading/read_columns.py", "reading/static_stream.py"}
 """Modules that only `sqlstream test` uses; these internals have no public fallback."""
 
