@@ -56,6 +56,7 @@ VALUES: dict[str, list[str]] = {
     "map<string,int>": [
         "map('a', 1, 'b', null)",
         "map()",
+        "map('日', 1)",
         "map('a b', 1)",
         "map('', 1)",
         "map('{{ x }}', 1, 'true', 2)",
