@@ -1,4 +1,4 @@
-"""Checks models that sqlglot cannot parse with Spark's own parser, if it is available."""
+"""Checks models that sqlglot cannot parse, or may parse wrongly, with Spark's own parser, if it is available."""
 
 from __future__ import annotations
 
@@ -37,19 +37,25 @@ def unread_findings(
     """Returns the findings about models that sqlglot cannot parse, and those of the `broken` models that they replace.
 
     SQL that Spark rejects is an error. SQL that it accepts is an info, because no rule can check it. Without Spark's
-    parser, it is a warning. Broken models get only errors: a misspelled keyword can be the cause of their findings.
+    parser, it is a warning. Doubtful SQL, which sqlglot parses, and broken models get only errors: a misspelled keyword
+    can be the cause of their findings.
     """
     checks_names = rules_apply(compiled.project.target)
     unread = [node for node, known in analyses.items() if not (known.is_read or (checks_names and known.problems))]
+    doubtful = [
+        node
+        for node, known in analyses.items()
+        if known.found.is_doubtful and all(problem.code != "sql-syntax" for problem in known.problems)
+    ]
     suspects = _unread_suspects(compiled, broken)
-    models = [compiled.models[node] for node in (*unread, *suspects)]
+    models = [compiled.models[node] for node in (*unread, *doubtful, *suspects)]
     answers, unavailable = _answers(models, parser, memory)
     found: dict[str, list[Finding]] = {}
     for model in models:
         node, problems = model.unique_id, answers.get(model.unique_id)
         if problems:
             found[node] = [problem.at(places.locate(node, problem.offset)) for problem in problems]
-        elif node not in suspects:
+        elif node in unread:
             offset = analyses[node].found.unread_at
             place = Place(model.file.location) if offset is None else places.locate(node, offset)
             found[node] = [_not_followed(model, place, unavailable if problems is None else None)]

@@ -70,10 +70,43 @@ def test_typos_are_errors_and_parsed_once(compiling: Compilations) -> None:
     ]
     assert [finding.fix for finding in first[:3]] == [f"did you mean `{word}`?" for word in ("between", "from", "and")]
     assert "INVALID_TYPED_LITERAL" in first[4].why
-    assert compiling.lines == ["Checking 5 models that sqlstream cannot parse with Spark's parser"]
+    assert compiling.lines == ["Checking 5 models with Spark's parser"]
 
     assert compiling.findings(env={"JAVA_HOME": "/nowhere"}) == first
     assert compiling.lines == []
+
+
+MISTAKES = (
+    *("select , id {}", "select concat(, kind) as k {}", "select id {} order by , id", "select id {} where id in ()"),
+    *("select timestamp '2024-01-29 18.47.18' as t {}", "select date '2024-02-30' as d {}", "select x'123z' as x {}"),
+    *("select interval '1' foo as i {}", "select interval 1 as i {}", "select datetime '2024-01-01' as d {}"),
+    *("select id {} where kind similar to 'x'", "select id {} where id notnull", "select id {} for update"),
+    *("select id {} where id in 1", "select id {} where kind is 'x'", "select [1, 2] as a {}", "select id {} limit 1, 2"),
+    *("select * except kind {}", "select id as b {} order by id asc desc", "select count(*) filter (true) as n {}"),
+    *("select count(*) as n {} o where kind = and id = 1", "select o. .id {} o", "select 1e400 as x {}"),
+    *("{} |> select id |> by id", "{} |> where id > and id < 3", "select kind like any 'x' as k {}"),
+)
+"""Queries that sqlglot parses and Spark does not, with `{}` for FROM."""
+
+NO_MISTAKES = (
+    *("select id as by {}", "select date 'today' as d, interval '1' day as i {}", "select array() as a, x'0f' as x {}"),
+    *("select interval '1 2:03:04.5' day to second as i {}", "select timestamp '2024-1-2 3:4:5' as t {}"),
+    *("{} |> select id, kind |> where id > 1", "select position('a' in kind) as p {}", "select 1Y as y, 10S as s {}"),
+)
+
+
+def test_doubtful_sql_is_parsed_by_spark(compiling: Compilations) -> None:
+    """Spark's parser decides about SQL that sqlglot reads more tolerantly, and nothing is said if Spark accepts it."""
+    queries = dict(enumerate(query.format(READS) for query in (*MISTAKES, *NO_MISTAKES)))
+    compiling.project.write({f"models/m{number}.sql": query for number, query in queries.items()})
+    found = {
+        int(finding.location.path.removeprefix("models/m").removesuffix(".sql"))
+        for finding in compiling.findings()
+        if finding.location and (finding.code, str(finding.severity)) == ("sql-syntax", "error")
+    }
+
+    assert [query for number, query in queries.items() if (number in found) != (number < len(MISTAKES))] == []
+    assert len(compiling.lines) == 1
 
 
 def test_the_parser_uses_the_targets_settings(compiling: Compilations) -> None:

@@ -1,4 +1,4 @@
-"""Spark's own parser, for SQL that sqlstream cannot parse. It runs in a short-lived Java process, only when needed."""
+"""Spark's own parser, in a short-lived Java process. It is started only for SQL that sqlstream may not parse as Spark does."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class InstalledParser:
         java = find_java(self.env, start=False)
         if isinstance(java, Finding):
             raise ParserUnavailableError(java.why)
-        message = f"Checking {counted(count, 'model')} that sqlstream cannot parse with Spark's parser"
+        message = f"Checking {counted(count, 'model')} with Spark's parser"
         logger.info(message)
         self.notify(message)
         from sqlstream.spark.jvm.parser import spark_parser  # loads pyspark

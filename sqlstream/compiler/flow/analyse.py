@@ -167,7 +167,9 @@ class _Forest:
             tree = builder.build(read)
         tree, wrong = with_deduplication(model, tree)
         problems = dict.fromkeys([*grammar_problems(text.read, set(read)), *builder.problems, *wrong])
-        found = ModelSummary(tree.columns, tuple(problems), builder.parsed.tree is not None, builder.parsed.unread_at)
+        parsed = builder.parsed
+        is_read, is_doubtful = parsed.tree is not None, parsed.is_doubtful
+        found = ModelSummary(tree.columns, tuple(problems), is_read, parsed.unread_at, is_doubtful)
         self._views[unique_id] = _view(tree)
         self._memory.note("flow", model.file.path, key, found)
         self._memory.note("tree", model.file.path, key, tree, _names_of(model, self._views))

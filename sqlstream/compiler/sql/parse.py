@@ -14,6 +14,7 @@ from sqlglot import Token, exp
 from sqlglot.errors import ParseError
 
 from sqlstream.compiler.sql.clauses import at, skip_parentheses, step_over
+from sqlstream.compiler.sql.doubts import is_doubtful
 from sqlstream.compiler.sql.parse_limits import is_bounded
 from sqlstream.compiler.sql.pipe_stages import PipeStage, cut, parse_stages
 from sqlstream.compiler.sql.relations import SqlRelation
@@ -45,14 +46,16 @@ class WatermarkClause:
 class ParsedSql:
     """The tree of a query (None if sqlglot cannot parse it), its watermark clauses, and its stages in pipe syntax.
 
-    `unread_at` is the offset at which sqlglot gave up, if known. The key of a clause is the offset of its relation's
-    alias, or else of the table's name, or else the number of rows of the TABLESAMPLE that replaces it.
+    `is_doubtful` says that Spark may not parse it. `unread_at` is the offset at which sqlglot gave up, if known. The key
+    of a clause is the offset of its relation's alias, or else of the table's name, or else the number of rows of the
+    TABLESAMPLE that replaces it.
     """
 
     tree: exp.Query | None
     watermarks: Mapping[int, WatermarkClause] = field(default_factory=dict)
     stages: tuple[PipeStage, ...] = ()
     unread_at: int | None = None
+    is_doubtful: bool = False
 
 
 def parse_sql(sql: str) -> ParsedSql:
@@ -77,7 +80,7 @@ def parse_text(text: SqlText) -> ParsedSql:
     if tree is None:
         return ParsedSql(None, unread_at=unread_at)
     stages = parse_stages(text.tokens, cuts, sql, lambda stage: _parse(stage, has_plus=has_plus)[0])
-    return ParsedSql(tree, replaced.watermarks, stages)
+    return ParsedSql(tree, replaced.watermarks, stages, is_doubtful=is_doubtful(text.tokens, tree, stages))
 
 
 def _parse(text: str, *, has_plus: bool) -> tuple[exp.Query | None, int | None]:
@@ -181,5 +184,5 @@ class _Replaced:
             expression=self._sql[start:end],
             expression_start=start,
             name=tokens[delay - 1].name if named else None,
-            delay=self._sql[tokens[delay + 3].start : tokens[after - 1].end],
+            delay=self._sql[at(tokens, delay + 3).start : tokens[after - 1].end],
         )
