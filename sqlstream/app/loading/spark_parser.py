@@ -1,4 +1,4 @@
-"""Spark's own parser, in a short-lived Java process. It is started only for SQL that sqlstream may not parse as Spark does."""
+"""Spark's own parser, in a short-lived Java process, which starts only for SQL that sqlstream may not parse like Spark."""
 
 from __future__ import annotations
 

@@ -98,6 +98,10 @@ def _is_doubtful_symbol(tokens: Tokens, index: int) -> bool:
         return True
     if token.key == "," and (before.key in _BEFORE_OPERAND or at(tokens, index - 2).key == "LIMIT"):
         return True
+    if token.key in ("<", ">") and following.key == token.key:  # array<array<int>>
+        return token.key == "<" or following.start > token.end
+    if token.key == ")" and following.kind is TokenKind.STRING:
+        return True
     if token.key not in _OPERATORS or following.kind is not TokenKind.SYMBOL:
         return index == 0 and token.key != "("
     if token.key == "(" and following.key == ")":  # a call without arguments, or the empty set of GROUPING SETS
@@ -116,7 +120,7 @@ def _is_doubtful_word(tokens: Tokens, index: int) -> bool:
     if following.kind is TokenKind.STRING:
         return token.key not in _BEFORE_STRING and not _is_literal(token, following)
     if token.key in ("SELECT", "WITH"):
-        is_end = following.kind is TokenKind.SYMBOL and following.key in _ENDS
+        is_end = following.key in ("FROM", "AS") or (following.kind is TokenKind.SYMBOL and following.key in _ENDS)
         return before.key in _NOT_BEFORE_QUERY or (token.key == "SELECT" and is_end)
     if token.key in _BEFORE_OPERAND:
         return _lacks_operand(token, following)
@@ -204,6 +208,7 @@ _FOREIGN: dict[type[exp.Expr], Callable[[exp.Expr], bool]] = {
     exp.Lateral: lambda node: bool(node.args.get("view")) and not (node.args.get("alias") and node.args["alias"].args),
     exp.Limit: lambda node: bool(node.args.get("limit_options")),
     exp.Lock: lambda _node: True,
+    exp.Paren: lambda node: isinstance(node.this, exp.Alias),
     exp.Select: lambda node: sum(bool(node.args.get(name)) for name in ("order", "sort", "cluster")) > 1,
     exp.Substring: lambda node: node.args.get("start") is None,
     exp.WindowSpec: lambda node: isinstance(node.args.get("start"), exp.Literal) and not node.args.get("start_side"),

@@ -46,9 +46,9 @@ class WatermarkClause:
 class ParsedSql:
     """The tree of a query (None if sqlglot cannot parse it), its watermark clauses, and its stages in pipe syntax.
 
-    `is_doubtful` says that Spark may not parse it. `unread_at` is the offset at which sqlglot gave up, if known. The key
-    of a clause is the offset of its relation's alias, or else of the table's name, or else the number of rows of the
-    TABLESAMPLE that replaces it.
+    `is_doubtful` says that Spark may not parse it. `unread_at` is the offset at which sqlglot gave up, if known. The
+    key of a clause is the offset of its relation's alias, or else of the table's name, or else the number of rows of
+    the TABLESAMPLE that replaces it.
     """
 
     tree: exp.Query | None

@@ -75,6 +75,10 @@ def read_as_spark(tree: exp.Expr, text: str, *, has_plus: bool) -> None:
     if "::" in text:
         for node in list(tree.find_all(exp.Cast, exp.Neg)):
             _cast_literal(node, text)
+    if "collate" in text.lower():  # string collate unicode: sqlglot reads the name of a column
+        for type_ in list(tree.find_all(exp.DataType)):
+            if isinstance(type_.args.get("collate"), exp.Column):
+                type_.set("collate", exp.var(type_.args["collate"].name))
     if has_plus:
         for sign in list(tree.find_all(exp.BitwiseNot)):
             sign.replace(exp.Anonymous(this="positive", expressions=[sign.this]))

@@ -8,9 +8,11 @@ from itertools import pairwise
 from sqlglot import exp
 
 from sqlstream.compiler.flow.text import NOWHERE, Text
+from sqlstream.compiler.flow.types.scalars import TIME_FIELDS
 from sqlstream.compiler.sql.clauses import at
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.compiler.sql.tokens import Token, TokenKind
+from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.wording import quoted
 
 CLAUSES = {"where": "WHERE", "group": "GROUP BY", "having": "HAVING", "order": "ORDER BY", "limit": "LIMIT"}
@@ -18,7 +20,7 @@ CLAUSES = {"where": "WHERE", "group": "GROUP BY", "having": "HAVING", "order": "
 
 CODE = "sql-syntax"
 
-LOOKED_AT = (exp.Placeholder, exp.AtTimeZone, exp.Select, exp.Array)
+LOOKED_AT = (exp.Placeholder, exp.AtTimeZone, exp.Select, exp.Array, exp.Extract)
 
 BEFORE_OPERAND = frozenset({"WHERE", "AND", "OR", "WHEN", "THEN", "ELSE", "BETWEEN", "LIKE", "LIMIT"})
 
@@ -35,6 +37,12 @@ def foreign_syntax(tree: exp.Expr, text: Text) -> Iterator[SqlProblem]:
             yield text.problem(node, CODE, what, why, fix)
         elif isinstance(node, exp.Select):
             yield from _order_of_clauses(node, text)
+        elif isinstance(node, exp.Extract) and node.this.name.lower() not in TIME_FIELDS:
+            field = node.this.name.lower()
+            why = "Spark extracts only parts of dates, timestamps and intervals, such as year, week, hour and second"
+            seconds = "use unix_timestamp() for the seconds since 1970"
+            fix = seconds if field == "epoch" else did_you_mean(field, sorted(TIME_FIELDS))
+            yield text.problem(node, "unknown-field", f"{quoted(field)} is not a part of a time", why, fix)
         elif isinstance(node, exp.Array) and any(isinstance(item, exp.Select) for item in node.expressions):
             why = "array() takes values; a query inside an expression needs parentheses and returns one value"
             fix = "use (select collect_list(column) from ...)"

@@ -80,7 +80,8 @@ SCALARS = """
 (atomic, any) -> int: find_in_set regexp_count xpath_int
 (array<array<T>>) -> array<T>: flatten
 (boolean|number|string|datetime|variant) -> float: float
-(atomic, any) -> text: format_number regexp_substr repeat right to_char to_varchar xpath_string
+(atomic, any) -> string: format_number to_char to_varchar
+(atomic, any) -> text: regexp_substr repeat right xpath_string
 2,3 (any): from_avro time_bucket uniform
 (atomic): from_base32
 2,3 (atomic): from_csv from_json from_xml lpad rpad sequence substr substring theta_union try_variant_get
@@ -97,8 +98,8 @@ SCALARS = """
 (any, T, T) -> T: if nvl2
 (T, T) -> T: ifnull nvl
 * (any) -> boolean: ilike like
-(atomic) -> text: initcap lcase lower make_valid_utf8 quote try_url_decode try_validate_utf8 ucase upper url_decode
-    url_encode validate_utf8
+(atomic) -> text: initcap lcase lower make_valid_utf8 try_validate_utf8 ucase upper validate_utf8
+(atomic) -> string: quote try_url_decode url_decode url_encode
 () -> bigint: input_file_block_length input_file_block_start monotonically_increasing_id
 2-4 (atomic) -> int: instr
 (boolean|number|string|datetime|span|variant) -> int: int
@@ -141,7 +142,8 @@ even (any): named_struct
 (T=atomic|array|struct, any) -> T: nullif
 (T=number|string) -> T: nullifzero
 (string) -> variant: parse_json try_parse_json
-2,3 (atomic) -> text: parse_url regexp_extract replace try_parse_url
+2,3 (atomic) -> string: parse_url try_parse_url
+2,3 (atomic) -> text: regexp_extract replace
 * (any) -> int: position
 (any) -> void: raise_error
 0,1 (number) -> double: rand randn random
@@ -155,8 +157,8 @@ even (any): named_struct
 (number|string|span) -> double: sign signum
 (array<T>, any, any) -> array<T>: slice
 (boolean|number|string|datetime|span|variant) -> smallint: smallint
-(string) -> text: soundex
-(number|string) -> text: space
+(string) -> string: soundex
+(number|string) -> string: space
 () -> int: spark_partition_id
 (any, any, any) -> text: split_part substring_index translate
 1,2 (string|binary): st_geomfromwkb

@@ -8,8 +8,8 @@ Each entry is `COUNTS (ARGUMENTS) -> RESULT: NAMES`, and a line that begins with
   `atomic` are groups of them), or a type with variables such as `array<T>` or `map<K, V>`. `T=number` is a variable of
   one family, and `T...` any number of arguments. Which families Spark accepts can depend on further arguments, so
   families apply only to the first argument of a call with the fewest arguments.
-- RESULT is the type of the call, in which `text` is STRING if no argument has a collation. A function without a result
-  needs code (`compiler.flow.types`), or its type is unknown.
+- RESULT is the type of the call, in which `text` is STRING with the collation of the arguments; unknown if they have
+  several. A function without a result needs code (`compiler.flow.types`), or its type is unknown.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from functools import cache
 from itertools import zip_longest
 
 from sqlstream.compiler.flow.types.common_type import common_type, common_type_of, element_of_both
-from sqlstream.compiler.flow.types.values import STRING, array_of, is_plain, map_of, struct_of
+from sqlstream.compiler.flow.types.values import array_of, map_of, struct_of, text_of
 from sqlstream.project.types.parser import parse_type
 from sqlstream.project.types.types import Array, DataType, Field, Map, Struct, Unknown
 from sqlstream.project.wording import counted
@@ -90,7 +90,7 @@ class Signature:
         """Returns the type of a call with arguments of `types`; None if it is unknown. If `is_fixed`, ignores them."""
         if self.result is None or self.is_fixed:
             return self.result
-        bound: dict[str, list[DataType | None]] = {_TEXT: [STRING if all(map(is_plain, types)) else None]}
+        bound: dict[str, list[DataType | None]] = {_TEXT: [text_of(types)]}
         patterns = [argument.pattern for argument in self.arguments]
         pairs = zip_longest(patterns * len(types) if self.repeats else patterns, types)
         if not all(pattern is None or _bind(pattern, type_, bound) for pattern, type_ in pairs):

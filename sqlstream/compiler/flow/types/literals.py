@@ -20,6 +20,7 @@ from sqlstream.compiler.flow.types.values import (
     UNITS,
     VOID,
     array_of,
+    collated,
     map_of,
     struct_of,
 )
@@ -127,7 +128,8 @@ def named_type(node: object, sql: str) -> DataType | None:
 def _with_parts(node: exp.DataType, sql: str) -> DataType | None:
     parts = node.expressions
     if node.this == exp.DType.TEXT:
-        return None if node.args.get("collate") else STRING
+        collation = node.args.get("collate")
+        return STRING if collation is None else collated(collation.name)
     if node.this == exp.DType.DECIMAL:
         return _decimal([part.name for part in parts])
     if node.this == exp.DType.TIME:

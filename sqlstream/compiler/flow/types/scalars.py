@@ -17,14 +17,14 @@ from sqlstream.compiler.flow.types.values import (
     MOST_DIGITS,
     RANKS,
     SPANS,
-    STRING,
     TIMESTAMP,
     TINYINT,
     VARIANT,
-    is_plain,
+    collated,
     kind,
     read_type,
     struct_of,
+    text_of,
 )
 from sqlstream.project.types.cursor import TypeSyntaxError
 from sqlstream.project.types.parser import parse_schema
@@ -97,7 +97,7 @@ def _to_whole(typer: TypeResolver, node: exp.Expr) -> DataType | None:
 
 
 def _text(typer: TypeResolver, node: exp.Expr) -> DataType | None:
-    return STRING if all(is_plain(typer.of(part)) for part in node.iter_expressions()) else None
+    return text_of([typer.of(part) for part in node.iter_expressions()])
 
 
 def _part_of_text(typer: TypeResolver, node: exp.Expr) -> DataType | None:
@@ -127,14 +127,14 @@ def _joined(types: list[DataType | None]) -> DataType | None:
         return common_type_of(types) if all(isinstance(type_, Array) for type_ in types) else None
     if types and all(kind(type_) == "binary" for type_ in types):
         return BINARY
-    return STRING if all(map(is_plain, types)) else None
+    return text_of(types)
 
 
 def _collated(typer: TypeResolver, node: exp.Expr) -> DataType | None:
-    """Returns the type of `x collate utf8_lcase`; unknown for the collations of languages."""
-    name = node.args["expression"].name.upper()
-    known = name.startswith(("UTF8_", "UNICODE")) and kind(typer.of(node.this)) == "string"
-    return Primitive("string", (), name) if known and name != "UTF8_BINARY" else None
+    """Returns the type of `x collate utf8_lcase`."""
+    text = typer.of(node.this)
+    is_text = isinstance(text, Primitive) and text.name == "string"
+    return collated(node.args["expression"].name) if is_text else None
 
 
 _SECONDS, _SMALL, _OTHERS = (
@@ -146,6 +146,8 @@ _SECONDS, _SMALL, _OTHERS = (
     )
 )
 """The names of fields (`DatePart.parseExtractField` and `ExtractIntervalPart.parseExtractField`)."""
+
+TIME_FIELDS = _SECONDS | _SMALL | _OTHERS
 
 
 def _extracted(typer: TypeResolver, node: exp.Expr) -> DataType | None:

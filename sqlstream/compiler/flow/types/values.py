@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sqlstream.project.types.cursor import TypeSyntaxError
 from sqlstream.project.types.parser import parse_type
@@ -69,9 +69,26 @@ def kind(type_: DataType | None) -> str:
     return _KINDS.get(type(type_), "")
 
 
+def collated(name: str) -> DataType | None:
+    """Returns the type of text with the collation `name`; None for the collations of languages."""
+    name = name.upper()
+    if not name.startswith(("UTF8_", "UNICODE")):
+        return None
+    return STRING if name == "UTF8_BINARY" else Primitive("string", (), name)
+
+
 def is_plain(type_: DataType | None) -> bool:
     """Returns whether a type is known and has no collation, which text functions would pass on to their result."""
     return is_plain(type_.element) if isinstance(type_, Array) else kind(type_) != ""
+
+
+def text_of(types: Sequence[DataType | None]) -> DataType | None:
+    """Returns the type of a text that a function makes of values of these types, which passes on their collation."""
+    if all(map(is_plain, types)):
+        return STRING
+    texts = {type_ for type_ in types if not is_plain(type_) or kind(type_) == "string"}
+    (text,) = texts if len(texts) == 1 else (None,)
+    return text if isinstance(text, Primitive) and text.collation else None
 
 
 def array_of(element: DataType | None) -> Array | None:

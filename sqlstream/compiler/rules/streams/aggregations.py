@@ -214,7 +214,7 @@ def collated_keys(_: Query, node: Aggregate) -> Problems:
             f"`{key.text}` has the collation {collation}, so a stream cannot be grouped by it",
             "Spark looks up keys in the state by their bytes, and under this collation equal texts can have "
             "different bytes",
-            f"group by lower({key.text}), or by {key.text} collate UTF8_BINARY",
+            f"group by {key.text} collate UTF8_BINARY, or to ignore case, by lower({key.text} collate UTF8_BINARY)",
         )
         for key, collation in collations
         if collation is not None

@@ -64,7 +64,9 @@ def test_families_apply_to_the_call_with_the_fewest_arguments() -> None:
         ("(map<K, V>) -> array<struct<key: K, value: V>>", ["map<string,int>"], "array<struct<key:string,value:int>>"),
         ("(array<K>, array<V>) -> map<K, V>", ["array<int>", "array<date>"], "map<int,date>"),
         ("(atomic) -> text", ["string"], "string"),
-        ("(atomic) -> text", ["string collate UTF8_LCASE"], None),
+        ("(atomic) -> text", ["string collate UTF8_LCASE"], "string collate UTF8_LCASE"),
+        ("1+ (any) -> text", ["string collate UTF8_LCASE", "int"], "string collate UTF8_LCASE"),
+        ("1+ (any) -> text", ["string collate UTF8_LCASE", "string"], None),
         ("(any)", ["int"], None),
     ],
 )
