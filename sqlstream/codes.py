@@ -151,6 +151,7 @@ CODES: dict[str, str] = {
     "unit-test-failed": "A model does not return what its unit test expects.",
     # Spark
     "untested-spark": "Spark is later than the versions that sqlstream was checked against.",
+    "rules-off": "A setting of the target changes what Spark accepts, so most rules do not run.",
     "java-missing": "No working Java was found.",
     "java-too-old": "The Java version is older than Spark needs.",
     "spark-start": "Spark failed to start.",
@@ -206,7 +207,7 @@ CODES: dict[str, str] = {
     "ledger-unreadable": "The ledger of a checkpoint is missing or cannot be read.",
 }
 
-BRIEF = frozenset({"repeated-state", "untested-spark", "unused-macro", "unused-sink", "unused-source"})
+BRIEF = frozenset({"repeated-state", "rules-off", "untested-spark", "unused-macro", "unused-sink", "unused-source"})
 """The codes of findings that are printed as one line. JSON output also has their reason and fix."""
 
 ADVICE = frozenset(
@@ -224,6 +225,7 @@ ADVICE = frozenset(
         "not-followed",
         "repeated-state",
         "rows-beside-aggregation",
+        "rules-off",
         "set-without-time",
         "several-aggregations",
         "stored-model",

@@ -17,7 +17,7 @@ from sqlstream.compiler.rules import check_columns, check_models
 from sqlstream.compiler.rules.streams.modes import streaming_rules
 from sqlstream.compiler.rules.streams.unfit_alerts import unfit_alerts
 from sqlstream.compiler.spark_parser import SparkParser
-from sqlstream.compiler.spark_versions import rules_apply
+from sqlstream.compiler.spark_versions import rules_apply, rules_off
 from sqlstream.compiler.stored import stored_tables
 from sqlstream.compiler.unread import unread_findings
 from sqlstream.errors import Finding
@@ -45,6 +45,8 @@ def check_project(
     )
     written = _with_own_rows(compiled)
     findings = [*assembled.findings, *problems, *wrong, *wrong_alerts, *check_models(written)]
+    off = rules_off(project.target)
+    findings += [] if off is None else [off]
     if predictable:
         findings += streaming_rules(compiled, analyses, memory, assembled)
         findings += check_columns(written)

@@ -13,6 +13,7 @@ from importlib import metadata
 
 from sqlstream.errors import Finding, Severity
 from sqlstream.project.targets import Target
+from sqlstream.project.wording import quoted_list
 
 TESTED = ("4.1", "4.2", "4.3")
 """The minor versions of Spark that the lists were compared with, oldest first."""
@@ -31,9 +32,44 @@ CHANGES_SPARK = (
 """Settings, or prefixes of settings, that change what Spark accepts or how it reads names and types."""
 
 
+_DEFAULTS = {
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.groupByAliases": "true",
+    "spark.sql.groupByOrdinal": "true",
+    "spark.sql.orderByOrdinal": "true",
+    "spark.sql.streaming.statefulOperator.allowMultiple": "true",
+    "spark.sql.streaming.unsupportedOperationCheck": "true",
+    "spark.sql.timestampType": "timestamp_ltz",
+}
+"""Such settings with the values that change nothing."""
+
+
 def rules_apply(target: Target) -> bool:
     """Returns whether the compiler's rules are right for `target`, because Spark has its default behavior there."""
-    return not any(name.startswith(CHANGES_SPARK) for name in target.spark)
+    return not _changing(target)
+
+
+def _changing(target: Target) -> list[str]:
+    named = (name for name in target.spark if name.startswith(CHANGES_SPARK))
+    return [name for name in named if str(target.spark[name]).lower() != _DEFAULTS.get(name)]
+
+
+def rules_off(target: Target) -> Finding | None:
+    """Returns the warning that most rules do not run for `target`; None if they do."""
+    changing = _changing(target)
+    if not changing:
+        return None
+    return Finding(
+        "rules-off",
+        f"target `{target.name}` sets {quoted_list(changing)}: columns, types and stream rules are not checked",
+        "these settings change what Spark accepts, and sqlstream's rules follow Spark's defaults",
+        "have Spark check the project with `sqlstream compile --check`, or remove the settings",
+        target.location,
+        Severity.WARNING,
+    )
 
 
 def installed_spark() -> str:

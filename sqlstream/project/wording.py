@@ -50,6 +50,11 @@ def given(value: object) -> str:
     return "a mapping" if isinstance(value, dict) else "a list"
 
 
+def excerpt(text: str, most: int = 4_000) -> str:
+    """Returns at most `most` characters of a text for the terminal, and how many more there are."""
+    return text if len(text) <= most else f"{text[:most]}… ({len(text) - most:,} more characters)"
+
+
 def _shortened(text: str) -> str:
     cut = text if len(text) <= LONGEST_NAME else text[:LONGEST_NAME] + "…"
     return printable(cut)

@@ -9,8 +9,12 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.emission.model_reads import reads_of
 from sqlstream.errors import Finding
 from sqlstream.project.on_corrupt import declared_sources
+from sqlstream.project.wording import excerpt
 from sqlstream.report.findings import findings_json
 from sqlstream.report.numbers import plural
+
+LONGEST_SQL = 100_000
+"""The most characters of compiled SQL to print. The file contains all of it."""
 
 
 def found_line(compiled: CompiledProject) -> str:
@@ -42,7 +46,7 @@ def compiled_text(compiled: CompiledProject, models: Sequence[CompiledModel], sp
         lines.append(f"Compiled {models[0].name} to target/{models[0].compiled_path}:")
         stored = [name for name, is_stored in reads_of(compiled, models[0]).items() if is_stored]
         lines += [f"It reads the stored output of {', '.join(stored)}"] if stored else []
-        lines += ["", models[0].sql.strip("\n")]
+        lines += ["", excerpt(models[0].sql.strip("\n"), LONGEST_SQL)]
     else:
         lines.append(f"Compiled {plural(len(models), 'model')} to target/compiled/{compiled.project.name}/")
     return "\n".join(lines)

@@ -9,6 +9,7 @@ from itertools import groupby
 from sqlstream.codes import BRIEF
 from sqlstream.errors import Finding
 from sqlstream.location import Location
+from sqlstream.project.wording import excerpt
 
 NOWHERE = Location("")
 """The sort key of findings without a location."""
@@ -19,9 +20,10 @@ def finding_text(finding: Finding) -> str:
     the same location, as in a recursive macro, are one line. A finding that is `BRIEF` has only its first line.
     """
     if finding.code in BRIEF:
-        return finding.head
+        return excerpt(finding.head)
+    why, fix = excerpt(finding.why), excerpt(finding.fix)
     calls = [_call_line(call, len(list(same))) for call, same in groupby(reversed(finding.calls))]
-    return "\n".join([finding.head, *calls, f"  why: {finding.why}", f"  fix: {finding.fix}"])
+    return "\n".join([excerpt(finding.head), *calls, f"  why: {why}", f"  fix: {fix}"])
 
 
 def _call_line(call: Location, times: int) -> str:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from sqlstream.project.wording import excerpt
 from sqlstream.report.findings import finding_text, findings_json
 from sqlstream.report.numbers import plural
 from sqlstream.state.downstream.breaks import Break
@@ -14,6 +15,9 @@ from sqlstream.state.verdicts import ProjectPlan, QueryVerdict, Verdict
 
 _QUIET = (Verdict.UNCHANGED, Verdict.NEW, Verdict.REMOVED)
 """Verdicts of which the text has one line for all queries."""
+
+MOST_LINES = 400
+"""The most lines of changed SQL to print for a model."""
 
 _CONTEXT = 1
 """Lines around each difference in SQL."""
@@ -76,7 +80,8 @@ def _difference(before: str, after: str) -> list[str]:
     old, new = before.strip().splitlines(), after.strip().splitlines()
     lines = difflib.unified_diff(old, new, n=_CONTEXT, lineterm="")
     shown = [_GAP if line.startswith("@@") else line for line in islice(lines, 2, None)]  # after the names of the files
-    return shown[1:]
+    printed = [excerpt(line) for line in shown[1 : MOST_LINES + 1]]
+    return [*printed, f"... ({len(shown) - 1 - MOST_LINES:,} more lines)"] if len(shown) > MOST_LINES + 1 else printed
 
 
 def _summary(plan: ProjectPlan) -> str:

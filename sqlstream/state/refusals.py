@@ -13,6 +13,7 @@ from sqlstream.state.judgement import UNSAFE, Judgement
 from sqlstream.state.ledger import InputIds, QueryIdentity
 from sqlstream.state.output_columns import ColumnChange
 from sqlstream.state.signature.compare import NO_OPERATORS, OPERATORS, StateDifference
+from sqlstream.state.sinks import UNSTORED
 
 PlaceOf = Callable[[str | None, int | None], Place]
 """Returns the location of an offset in the compiled SQL of a model; without an offset, the location of the model, and
@@ -202,11 +203,15 @@ def sink_changed(identity: QueryIdentity, ledger_path: str, before: str, after: 
     fails, and the output is unreadable (tested on 4.3; the guide forbids it under "Recovery Semantics after Changes in
     a Streaming Query").
     """
+    consequence = "the new output would lack the rows of the earlier batches"
+    if before.split()[0] in UNSTORED:
+        consequence += f", which {before} did not store"
+    elif after.split()[0] in UNSTORED:
+        consequence = f"{after} stores nothing, so {before} would never get the rows of the next batches"
     return _finding(
         "sink-change",
         f"the earlier batches of `{identity.model}` went to another sink",
-        f"the sink changed from {before} to {after} since {ledger_path} was written; the "
-        "new output would lack the rows of the earlier batches",
+        f"the sink changed from {before} to {after} since {ledger_path} was written; {consequence}",
         f"{refresh_text(identity.model)}; or restore the old sink",
         place,
     )

@@ -81,7 +81,12 @@ MISTAKES = (
     *("select timestamp '2024-01-29 18.47.18' as t {}", "select date '2024-02-30' as d {}", "select x'123z' as x {}"),
     *("select interval '1' foo as i {}", "select interval 1 as i {}", "select datetime '2024-01-01' as d {}"),
     *("select id {} where kind similar to 'x'", "select id {} where id notnull", "select id {} for update"),
-    *("select id {} where id in 1", "select id {} where kind is 'x'", "select [1, 2] as a {}", "select id {} limit 1, 2"),
+    *(
+        "select id {} where id in 1",
+        "select id {} where kind is 'x'",
+        "select [1, 2] as a {}",
+        "select id {} limit 1, 2",
+    ),
     *("select * except kind {}", "select id as b {} order by id asc desc", "select count(*) filter (true) as n {}"),
     *("select count(*) as n {} o where kind = and id = 1", "select o. .id {} o", "select 1e400 as x {}"),
     *("{} |> select id |> by id", "{} |> where id > and id < 3", "select kind like any 'x' as k {}"),

@@ -1,4 +1,4 @@
-"""Spark's own parser, in a short-lived Java process, which starts only for SQL that sqlstream may not parse like Spark."""
+"""Spark's own parser in a short-lived Java process, only for SQL that sqlstream may not parse like Spark."""
 
 from __future__ import annotations
 

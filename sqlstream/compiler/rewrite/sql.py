@@ -81,7 +81,7 @@ def plan_rewriting(rendered: RenderedModel, views: Mapping[str, str], repeated: 
         return Rewriting((), reads, (_unreadable(error, rendered),))
     marks, problems = place_watermarks(text)
     renames, reads = _name_reads(text, views, repeated)
-    statement = statement_problem(text, rendered.file.name)
+    statement = statement_problem(text, rendered.file.name, rendered.file.text)
     edits = (*marks, *renames, *drop_stream_words(text, repeated))
     if statement is not None:
         return Rewriting(edits, reads, (*problems, statement))

@@ -21,7 +21,7 @@ from sqlstream.compiler.sql.clauses import (
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.compiler.sql.relations import SqlRelation
 from sqlstream.compiler.sql.sql_text import SqlText
-from sqlstream.compiler.sql.statement import COMMANDS
+from sqlstream.compiler.sql.statement import BEGINNINGS, COMMANDS
 from sqlstream.compiler.sql.tokens import Token, TokenKind, Tokens
 from sqlstream.compiler.sql.typos import misspelt
 from sqlstream.project.nearest import did_you_mean, nearest
@@ -29,8 +29,6 @@ from sqlstream.project.wording import quoted
 
 CLOSING = {"(": ")", "[": "]"}
 BRACKETS = frozenset("()[]")
-BEGINNINGS = ("FROM", "MAP", "REDUCE", "SELECT", "TABLE", "VALUES", "WITH")
-"""The words that can begin a query, besides `(` and hints."""
 
 DEEPEST_CALLS = 1_500
 DEEPEST_BRACKETS = 2_500

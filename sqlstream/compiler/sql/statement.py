@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlstream.compiler.sql.clauses import NEVER_ALIASES, at, is_select, step_over
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.compiler.sql.relations import skip_ctes
 from sqlstream.compiler.sql.sql_text import SqlText
-from sqlstream.compiler.sql.tokens import Token, TokenKind, Tokens
+from sqlstream.compiler.sql.tokens import Token, TokenKind, Tokens, find_comments
 
 COMMANDS = frozenset(
     """
@@ -18,23 +20,51 @@ COMMANDS = frozenset(
 """The first words of commands (`statement` and `dmlStatementNoWith` in `SqlBaseParser.g4` of Spark 4.3). A query begins
 with SELECT, WITH, FROM, VALUES, TABLE, MAP, REDUCE or `(`."""
 
+BEGINNINGS = ("FROM", "MAP", "REDUCE", "SELECT", "TABLE", "VALUES", "WITH")
+"""The words that can begin a query, besides `(` and hints."""
+
+_SELECT = re.compile(r"(?<=[^\s-])\s*(?:\bwith\s+\w+\s+as\b|select(?:\s|$))", re.IGNORECASE)
+"""The beginning of a query in a comment, after the comment's own text."""
+
+_TRIMS = re.compile(r"\{[%{#]-|-[%}#]\}")
+"""A Jinja tag that removes the white space before or after it."""
+
 _WRITES = frozenset({"DELETE", "INSERT", "MERGE", "UPDATE"})
 """The commands that can follow the CTEs of a WITH."""
 
 _BEFORE_RELATION = NEVER_ALIASES | {"AS", "FROM", "AND", "OR", "NOT"}
 
 
-def statement_problem(text: SqlText, name: str) -> SqlProblem | None:
-    """Returns a problem if the rendered SQL of the model `name` is empty or a command.
+def statement_problem(text: SqlText, name: str, template: str = "") -> SqlProblem | None:
+    """Returns a problem if the rendered SQL of the model `name` is empty or a command. `template` is its template.
 
     Text that can be a query is not a problem, even if Spark cannot parse it.
     """
-    if all(token.kind is TokenKind.HINT or token.key == ";" for token in text.tokens):
+    first = next(
+        (token for token in text.tokens if token.kind is not TokenKind.HINT and token.key not in (";", "(")), None
+    )
+    hidden = _hidden_select(text, first) if _TRIMS.search(template) else None
+    if hidden is not None:
+        what = f"the SELECT of `{name}` is inside a comment"
+        why = "a `--` comment ends only at a line break, and nothing breaks the line before this SELECT"
+        fix = "the `-` of a Jinja tag removes line breaks: remove it, or write the comment as {# ... #}"
+        return SqlProblem(hidden, "no-query", what, why, fix)
+    if first is None:
         why = "the file has only comments, whitespace or Jinja that renders to nothing"
         fix = "add a SELECT, delete the file, or disable it with {{ config(enabled=false) }}"
         return SqlProblem(0, "no-query", f"`{name}` contains no query", why, fix)
     command = command_word(text)
     return command_problem(name, command.key, command.start) if command else None
+
+
+def _hidden_select(text: SqlText, first: Token | None) -> int | None:
+    """Returns the offset of a SELECT in a `--` comment before `first`, the first word, if no query begins there."""
+    if first is not None and (first.kind is not TokenKind.WORD or first.key in COMMANDS | set(BEGINNINGS)):
+        return None
+    end = len(text.sql) if first is None else first.start
+    comments = [(start, found) for start, found in find_comments(text.sql) if start < end and found.startswith("--")]
+    hidden = ((start, _SELECT.search(comment)) for start, comment in reversed(comments))
+    return next((start + found.start() for start, found in hidden if found is not None), None)
 
 
 def command_problem(name: str, command: str, offset: int = 0) -> SqlProblem:

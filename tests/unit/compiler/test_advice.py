@@ -262,7 +262,10 @@ def test_sql_that_cannot_be_parsed_is_a_warning_without_rules(tmp_path: Path) ->
         "models/asked.sql": SINK % "append" + f"select id form {ORDERS} o where id > 1",
     }
 
-    assert advice(tmp_path, files) == ["warning not-followed models/asked.sql:2:19"]
+    assert advice(tmp_path, files) == [
+        "warning not-followed models/asked.sql:2:19",
+        "warning rules-off project.yml:2:11",
+    ]
 
 
 def test_a_warning_in_a_macro_is_allowed_in_the_calling_model(tmp_path: Path) -> None:

@@ -241,13 +241,16 @@ def test_names_other_than_columns_are_known(tmp_path: Path, sql: str) -> None:
     assert analysis_of(tmp_path, sql).problems == ()
 
 
-@pytest.mark.parametrize("setting", ["spark.sql.caseSensitive", "spark.sql.streaming.unsupportedOperationCheck"])
-def test_settings_that_change_spark_turn_errors_off(tmp_path: Path, setting: str) -> None:
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("spark.sql.caseSensitive", "true"), ("spark.sql.streaming.unsupportedOperationCheck", "false")],
+)
+def test_settings_that_change_spark_turn_errors_off(tmp_path: Path, setting: str, value: str) -> None:
     """A target whose settings change what Spark accepts gives no errors for its queries."""
     asked = f"select ID, id, nothing from {PAYMENTS}"
     with pytest.raises(FindingsError):
         analysis_of(tmp_path, asked)
-    target = f"  local: {{master: local, storage: store, spark: {{{setting}: 'true'}}}}\n"
+    target = f"  local: {{master: local, storage: store, spark: {{{setting}: '{value}'}}}}\n"
     (tmp_path / "project.yml").write_text(
         FILES["project.yml"].replace("  local: {master: local, storage: store}\n", target)
     )

@@ -93,3 +93,55 @@ def test_a_stage_that_cannot_be_parsed_does_not_affect_others() -> None:
     stages = parse_sql("from t |> where a > |> limit 3").stages
 
     assert [stage.tree is None for stage in stages] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        *("select ,a from t", "select f(,a) from t", "select a from t order by ,a", "select a from t where a in ()"),
+        *("select timestamp '2024-01-29 18.47.18' from t", "select date '2023-02-29' from t", "select x'abc' from t"),
+        *("select interval '1' foo from t", "select interval 1 from t", "select interval '1-13' year to month from t"),
+        *("select a from t where b similar to 'x'", "select a from t where b notnull", "select a from t for update"),
+        *("select [1] from t", "select a[0:1] from t", "select a from t limit 1, 2", "select * except a from t"),
+        *("select a from t offset 1 limit 2", "select a from t natural join u on true", "select a from t join u on"),
+        *("select a from t order by a asc desc", "select a from 'x' t"),
+        *("select count(*) filter (true) from t", "select extract('year' from a) from t", "from t |> where a > "),
+        *("select a from t sort by a order by a", "select a, /*+ x */ b from t", "select 1.2.3 from t"),
+    ],
+)
+def test_tolerance_of_sqlglot_is_doubtful(sql: str) -> None:
+    """SQL of other dialects that sqlglot parses, and mistakes that it skips, are doubtful."""
+    parsed = parse_sql(sql)
+
+    assert parsed.tree is not None
+    assert parsed.is_doubtful
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        *("select date '2024-02-29', timestamp '2024-01-29 18:47:18.5Z', time '10:00', x'0f', r'x' from t",),
+        *("select interval '1' day, interval 2 hours 3 minutes, interval '1-2' year to month from t",),
+        *("select interval '1 2:03:04.5' day to second, 1Y, 10S, 5L, 1.5BD, 1e-3, .5, array(), now() from t",),
+        *("select cast(a as map<string, array<array<int>>>), trim(both 'x' from a), a[0], a.b.* from t",),
+        *("select a from t lateral view explode(b) x as c join lateral (select 1) y using (a) where c in (1, 2)",),
+        *(
+            "select count(*) filter (where a is not distinct from b) over (rows between 1 preceding and 2 following) from t",
+        ),
+        *("select a from t tablesample (10 percent) union all select * except (b) from u limit 3 offset 2",),
+        *("from t |> where a > 1 |> extend b + 1 as c |> aggregate count(*) as n group by c |> order by n desc",),
+        *("select a as `order by`, 'it''s' as b, case when a then 'x' else 'y' end from t group by all order by all",),
+    ],
+)
+def test_valid_sql_is_not_doubtful(sql: str) -> None:
+    """Valid SQL is not doubtful, because asking Spark's parser takes a second."""
+    parsed = parse_sql(sql)
+
+    assert parsed.tree is not None
+    assert not parsed.is_doubtful
+
+
+def test_a_watermark_without_delay_is_no_crash() -> None:
+    """A watermark clause that the text ends in the middle of gives no exception."""
+    parse_sql("select a from t watermark a delay of interval")
+    parse_sql("select a from t watermark a delay of")

@@ -107,6 +107,34 @@ def test_a_warning_on_a_later_spark_can_be_lowered_too(tmp_path: Path) -> None:
     assert warnings(project(tmp_path, LATER, **files)) == ["untested-spark"]
 
 
+@pytest.mark.parametrize(
+    ("setting", "value", "is_off"),
+    [
+        ("caseSensitive", "true", True),
+        ("caseSensitive", "false", False),
+        ("ansi.doubleQuotedIdentifiers", "true", True),
+        ("ansi.enabled", "TRUE", False),
+        ("streaming.unsupportedOperationCheck", "false", True),
+        ("streaming.unsupportedOperationCheck", "true", False),
+        ("shuffle.partitions", "8", False),
+    ],
+)
+def test_a_setting_that_switches_rules_off_is_a_warning(tmp_path: Path, setting: str, value: str, is_off: bool) -> None:
+    """Settings with which most rules do not run give a warning at the target; those with Spark's default do not."""
+    files = {
+        "project.yml": f"name: shop\ntargets:\n  dev: {{spark: {{spark.sql.{setting}: '{value}'}}}}\ndefault_target: dev\n",
+        "sources.yml": FILES["sources.yml"].replace(", options: {compression: brotli}", ""),
+        "models/orders_out.sql": "{{ config(sink='out') }}\nselect idd from {{ source('shop', 'orders') }}\n",
+        "models/places_out.sql": "select 1 as a\n",
+    }
+    request = project(tmp_path, "4.3.0", **files)
+    if not is_off:
+        assert errors(request) == ["unknown-column"]
+        return
+    (said,) = [finding for finding in compile_models(request).findings if finding.code == "rules-off"]
+    assert (str(said.location), said.severity) == ("project.yml:3:3", Severity.WARNING)
+
+
 @pytest.mark.parametrize("version", ["4.2.1", "4.3.0", "4.4.0"])
 def test_inner_joins_in_update_mode_need_spark_42(tmp_path: Path, version: str) -> None:
     """Spark 4.1 refuses stream-stream joins in update mode, and its cached verdict is not used for later versions."""

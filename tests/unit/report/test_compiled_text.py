@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from sqlstream.app.loading.load import load
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.errors import Finding, Severity
-from sqlstream.report.compiled import compiled_json, compiled_text, found_line
+from sqlstream.report.compiled import LONGEST_SQL, compiled_json, compiled_text, found_line
 
 FILES = {
     "project.yml": "name: shop\nversion: 1.0.0\n",
@@ -55,6 +56,16 @@ def test_the_sql_of_a_single_model_is_shown(compiled: CompiledProject) -> None:
         "",
         model.sql.strip(),
     ]
+
+
+def test_a_megabyte_of_sql_is_not_printed(compiled: CompiledProject) -> None:
+    """Of very long SQL only the beginning is printed; the file has all of it."""
+    model = replace(compiled.models["model.shop.fast"], sql="select '" + "x" * 1_000_000 + "'")
+
+    text = compiled_text(compiled, [model])
+
+    assert len(text) < LONGEST_SQL + 300
+    assert text.endswith(f"({1_000_009 - LONGEST_SQL:,} more characters)")
 
 
 def test_the_version_of_spark_is_named(compiled: CompiledProject) -> None:

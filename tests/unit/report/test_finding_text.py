@@ -28,6 +28,14 @@ def test_a_finding_is_three_lines() -> None:
     )
 
 
+def test_a_long_finding_is_shortened() -> None:
+    """A reason of a megabyte, such as a message that quotes the data, is shortened in text but not in JSON."""
+    found = replace(FINDING, why="x" * 1_000_000, message="y" * 1_000_000)
+
+    assert len(finding_text(found)) < 10_000
+    assert findings_json([found])[0]["why"] == found.why
+
+
 def test_a_warning_is_marked() -> None:
     """A warning is marked as one, also without a location."""
     assert finding_text(WARNING).startswith("warning: [unused-config] `amout`")

@@ -15,6 +15,7 @@ from sqlstream.state.ledger import InputIds, OutputColumn, QueryIdentity, Source
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
 from sqlstream.state.refusals import StartRefusal, refusal_findings
 from sqlstream.state.settings import SOURCE_EVOLUTION
+from sqlstream.state.sinks import UNSTORED
 
 MODEL = Location("models/per_hour.sql")
 MODEL_START = Location("models/per_hour.sql", 1, 1)
@@ -135,6 +136,7 @@ def test_accepting_without_a_change_has_no_effect() -> None:
         (("parquet", "per_hour"), ("noop", None)),
         (("jdbc", "per_hour"), ("kafka", None)),
         (("console", None), ("kafka", None)),
+        (("kafka", None), ("memory", None)),
         (("kafka", None), ("python", "probe:write")),
         (("python", "probe:write"), ("python", "probe:other")),
         (("delta", "per_hour"), ("delta", "hourly")),
@@ -151,6 +153,8 @@ def test_a_sink_cannot_change(
 
     assert (finding.code, finding.location) == ("sink-change", MODEL)
     assert "--full-refresh --select per_hour" in finding.fix
+    assert ("did not store" in finding.why) == (before[0] in UNSTORED)
+    assert ("stores nothing" in finding.why) == (after[0] in UNSTORED)
 
 
 def test_a_full_refresh_may_change_the_sink() -> None:

@@ -1,0 +1,3 @@
+-- orders above the threshold
+{%- set threshold = 100 -%}
+select * from {{ source('shop', 'orders') }} where amount > {{ threshold }}
