@@ -236,6 +236,7 @@ ADVICE = frozenset(
         "unkeyed-updates",
         "unknown-hint",
         "unknown-option",
+        "unreachable",
         "untested-spark",
         "unused-alert",
         "unused-allow",
