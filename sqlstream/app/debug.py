@@ -142,7 +142,7 @@ def _spark(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Check]:
         connectors = session_connectors(loaded, secrets, env, silent)
         with brief_session(loaded, secrets, connectors) as runtime:
             seconds = time.monotonic() - began
-            answers = list(ask_servers(list(servers_of(loaded.compiled, runtime.session, secrets))))
+            answers = list(ask_servers(list(servers_of(loaded.compiled, runtime.session, secrets)), secrets))
     except FindingsError as error:
         yield from (_from_finding(_failed(finding, packages), finding) for finding in error.findings)
         return

@@ -274,7 +274,8 @@ def _plan_resume(
             place = place_of(None, None)
             findings.append(refusals.unsure_readers(identity, state.ledger_path, old, unsure, place))
         else:
-            place = place_of(changes[0].model, changes[0].offset)
+            first = next((change for change in changes if not change.is_note), changes[0])
+            place = place_of(first.model, first.offset)
             beside = parallel_problem(identity, place, restartable=True) is None
             path, alone = state.ledger_path, not findings
             version = state.version if options.parallel else None

@@ -15,8 +15,8 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.project.files.paths import is_absolute, join, plain_path
 from sqlstream.project.formats.formats import FORMATS, format_of
 from sqlstream.project.values import SourceTable
-from sqlstream.state.ledger import Ledger, QueryIdentity, SourceUse
-from sqlstream.state.settings import SOURCE_EVOLUTION
+from sqlstream.state.ledger import SOURCE, Ledger, QueryIdentity, SourceUse
+from sqlstream.state.settings import SOURCE_EVOLUTION, is_credential
 from sqlstream.state.signature.signature import shown_source
 
 PYTHON, KAFKA = "python", "kafka"
@@ -42,9 +42,6 @@ _KEPT_OPTIONS = {
 
 _IGNORED = re.compile(r"\bignore(?:Missing|Corrupt)Files [^,]*(?:, )?", re.IGNORECASE)
 """Options without effect on the rows of an input, which an earlier sqlstream has written into `contents`."""
-
-_CREDENTIAL = re.compile("password|secret|token|credential")
-"""In the names of options of unknown formats that the ledger must not keep."""
 
 _PATTERN = re.compile(r"[][{}*?]")
 """Characters of Hadoop's path patterns."""
@@ -127,25 +124,45 @@ def continuing(old: QueryIdentity, new: QueryIdentity) -> list[tuple[SourceUse, 
 
 def _is_same_input(before: SourceUse, now: SourceUse) -> bool:
     is_named = before.name == now.name or before.table == now.table
-    return (is_named or place_of(before) is not None) and can_continue(before, now)
+    is_there = place_of(before) is not None and is_same_place(before, now)
+    return (is_named or is_there) and can_continue(before, now)
 
 
 def respelled(old: QueryIdentity, new: QueryIdentity) -> QueryIdentity:
     """Returns `old` with its paths in the words of `new` where these mean the same place: relative, absolute, a URI.
-    Its inputs lack the options that are known to have no effect.
+    Its inputs lack the options that are known to have no effect, and renamed tables have their new names in what it
+    says of their columns and code.
     """
     now = {before.name: use for before, use in continuing(old, new)}
     sources = tuple(
         replace(use, path=now[use.name].path) if use.name in now and is_same_place(use, now[use.name]) else use
         for use in old.sources
     )
-    contents = {name: _IGNORED.sub("", text).rstrip(", ") for name, text in old.contents.items()}
+    contents = {name: _without_ignored(text, new.contents.get(name, "")) for name, text in old.contents.items()}
     paths = dict(old.static_paths)
     for name in old.static_paths.keys() & old.contents.keys() & new.static_paths.keys():
         (then, place), (written, present) = old.static_paths[name], new.static_paths[name]
         if place == present:
             contents[name], paths[name] = contents[name].replace(then, written, 1), (written, present)
-    return replace(old, sources=sources, contents=contents, static_paths=paths)
+    names = {before.table: use.table for before, use in continuing(old, new)}
+    schemas = {names.get(name, name): text for name, text in old.schemas.items()}
+    code = old.code and {_renamed_source(name, names): text for name, text in old.code.items()}
+    return replace(old, sources=sources, contents=contents, static_paths=paths, schemas=schemas, code=code)
+
+
+def _renamed_source(name: str, names: Mapping[str, str]) -> str:
+    """Returns a key of `QueryIdentity.code` with the new name of its source."""
+    kind, _, table = name.partition(" ")
+    return f"{kind} {names.get(table, table)}" if kind == SOURCE else name
+
+
+def _without_ignored(text: str, now: str) -> str:
+    """Returns what a ledger has of an input, in the form that it has today."""
+    shorter = _IGNORED.sub("", text)
+    if shorter != text:
+        shorter = shorter.removesuffix(" ").removesuffix(",")
+    # an early ledger has no quotes around values with commas
+    return now if shorter == now.replace("'", "") else shorter
 
 
 def is_same_place(before: SourceUse, now: SourceUse) -> bool:
@@ -352,7 +369,5 @@ def _options_of(table: SourceTable) -> Mapping[str, str]:
     is_known = table.format in FORMATS and table.format != PYTHON
     shown = {name.lower(): str(value) for name, value in sorted(table.options.items())}
     return {
-        name: value
-        for name, value in shown.items()
-        if (name in _KEPT_OPTIONS if is_known else not _CREDENTIAL.search(name))
+        name: value for name, value in shown.items() if (name in _KEPT_OPTIONS if is_known else not is_credential(name))
     }

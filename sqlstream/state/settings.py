@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlstream.state.ledger import QueryIdentity
 from sqlstream.state.signature.harmless import EXPRESSION_SETTINGS, PLAIN, READER_SETTINGS, is_harmless, is_shown
-from sqlstream.state.signature.signature import StateSignature
+from sqlstream.state.signature.operators import STATIC
+from sqlstream.state.signature.signature import StateSignature, shown_source
 
 SOURCE_EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 """With this setting, a checkpoint identifies sources by name, otherwise by their order."""
@@ -36,7 +38,7 @@ RESULT_SETTINGS = (
 )
 """Settings whose value the ledger always has, also if the target does not set them."""
 
-_LEGACY = "spark.sql.legacy."
+LEGACY = "spark.sql.legacy."
 """The start of the names of settings that an earlier sqlstream recorded."""
 
 
@@ -63,7 +65,18 @@ def declared_settings(spark: Mapping[str, object]) -> dict[str, str]:
     with a value in every ledger are not among them.
     """
     always = {*RESULT_SETTINGS, *FROZEN_SETTINGS, TIME_ZONE, SOURCE_EVOLUTION}
-    return {name: _text(value) for name, value in sorted(spark.items()) if name not in always and not is_harmless(name)}
+    names = (name for name in sorted(spark) if name not in always and not is_harmless(name))
+    return {name: _text(spark[name]) for name in names if not is_credential(name)}
+
+
+def is_credential(name: str) -> bool:
+    """Returns whether a setting or an option can have a password, by its name, so that the ledger must not keep it."""
+    return _CREDENTIAL.search(name.lower()) is not None
+
+
+_CREDENTIAL = re.compile(
+    "passw|passphrase|secret|token|credential|api.?key|account.?key|connection.?string|jaas|[.]auth"
+)
 
 
 def _text(value: object) -> str:
@@ -77,11 +90,11 @@ def changed_settings(old: QueryIdentity, new: QueryIdentity) -> tuple[SettingCha
         before, after = old.settings.get(name), new.settings.get(name)
         if before != after and None not in (before, after):
             found.append(SettingChange(name, before, after))
-    before_all = {name: value for name, value in old.settings.items() if name.startswith(_LEGACY)}
+    before_all = {name: value for name, value in old.settings.items() if name.startswith(LEGACY)}
     before_all = {name: value for name, value in before_all.items() if name not in RESULT_SETTINGS}
     after_all = new.declared or {}
     if old.declared is None:
-        after_all = {name: value for name, value in after_all.items() if name.startswith(_LEGACY)}
+        after_all = {name: value for name, value in after_all.items() if name.startswith(LEGACY)}
     for name in sorted({*before_all, *(old.declared or {}), *after_all}):
         before, after = (old.declared or before_all).get(name), after_all.get(name)
         if before != after:
@@ -110,11 +123,19 @@ def reads_times_as_text(signature: StateSignature, identity: QueryIdentity) -> s
     """Returns the first input whose times the state has, and whose texts can be without a zone, so that Spark reads
     them in the zone of the session. None without one.
     """
+    streams = {shown_source(use.name) for use in identity.sources}
+    texts = (text for each in signature.operators for part in each.parts.values() for text in part)
+    static = any(STATIC in text and _TIME.search(text) for text in (*signature.input_lines, *texts))
     for name, text in sorted(identity.contents.items()):
         words = text.lower().split()
-        if signature.reads(name, "timestamp") and _TEXT_FORMATS.intersection(words[:3]) and "timezone" not in words:
+        if (
+            (signature.reads(name, "timestamp") if name in streams else static)
+            and _TEXT_FORMATS.intersection(words[:3])
+            and "timezone" not in words
+        ):
             return name
     return None
 
 
-_TEXT_FORMATS = frozenset({"json", "csv", "xml", "text", "seed"})
+_TEXT_FORMATS = frozenset({"json", "csv", "xml", "text"})
+_TIME = re.compile(r"\btimestamp\b")

@@ -36,9 +36,10 @@ def plan_without_spark(loaded: Loaded, storage: str, model: CompiledModel, paral
         is_parallel = parallel.runs_beside(model, root)
         state = read_checkpoint(files_of, root, parallel=is_parallel)
         compiled = with_stored_tables(loaded.compiled, model, files_of, storage)
+        identity = identity_without_spark(compiled, model, state)
+        so_far = read_so_far(files_of, root, state, identity, compiled.project.root)
     except OSError as error:
         return QueryVerdict(model.name, Verdict.UNDECIDED, f"its storage cannot be read: {error}")
-    identity = identity_without_spark(compiled, model, state)
     plan = plan_query(
         identity,
         state,
@@ -46,7 +47,7 @@ def plan_without_spark(loaded: Loaded, storage: str, model: CompiledModel, paral
         restartable=unrestartable(compiled, model) is None,
         place_of=lambda name, offset: compiled.locate_in(name or model.name, offset),
         judge_by_sql=sql_judge(compiled, model),
-        read_so_far=read_so_far(files_of, root, state, identity, compiled.project.root),
+        read_so_far=so_far,
     )
     if isinstance(plan, QueryPlan) and plan.action is Action.RESUME and state.last_commit >= 0:
         lost = tuple(_lost_outputs(loaded, model, identity, state))

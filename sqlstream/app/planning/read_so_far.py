@@ -70,4 +70,6 @@ def _files_at(path: str, choice: FileChoice | None, project: Path) -> tuple[Stor
         found = [files_at(each, choice, project) for each in alternatives(path)]
     except OSError:
         return None
+    if any(files is None and Path(each).exists() for each, files in zip(alternatives(path), found, strict=True)):
+        return None  # its log cannot be read
     return tuple(chain.from_iterable(each or () for each in found))

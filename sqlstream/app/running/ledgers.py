@@ -178,7 +178,8 @@ def _history(ready: CheckedQuery, checks: CheckContext, now: str) -> tuple[Histo
     entry = HistoryEntry(now, str(plan.action), plan.changes, plan.accepted, __version__, checks.runtime.version)
     if plan.action is not Action.RESUME or old is None:
         return (entry,)
-    return old.history if old.identity == ready.query.identity else (*old.history, entry)
+    is_renewed = not (plan.changes or plan.new_columns or plan.accepted)  # in the form of this sqlstream
+    return old.history if is_renewed else (*old.history, entry)
 
 
 def _retired(ready: CheckedQuery) -> tuple[str, ...]:

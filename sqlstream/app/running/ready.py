@@ -380,6 +380,8 @@ def plan_on_checkpoint(checks: CheckContext, model: CompiledModel) -> PlannedQue
     if ledger is not None and model.name in request.migrate:
         ledger = migrated(ledger, loaded.compiled.project.target.spark)
     query = prepare_query(compiled, model, checks.runtime, secrets, ledger)
+    with storage_problems(wanted, storage_location(loaded, model), secrets):
+        so_far = read_so_far(checks.storage_of, root, state, query.identity, compiled.project.root)
     options = StartOptions(model.name in request.accept_state_change, full_refresh, is_parallel)
     plan = plan_query(
         query.identity,
@@ -390,7 +392,7 @@ def plan_on_checkpoint(checks: CheckContext, model: CompiledModel) -> PlannedQue
         find_signature=query.comparable_signature,
         judge_by_sql=sql_judge(compiled, model),
         find_ids=lambda: query.input_ids,
-        read_so_far=read_so_far(checks.storage_of, root, state, query.identity, compiled.project.root),
+        read_so_far=so_far,
     )
     return PlannedQuery(query, plan, root, storage, state, locked, is_parallel)
 

@@ -51,6 +51,9 @@ public class FreshFiles extends Rule {
       return node;
     }
     HadoopFsRelation files = (HadoopFsRelation) node.relation();
+    if (node.catalogTable().isDefined() && files.partitionSchema().nonEmpty()) {
+      return node; // the catalog says which folders are partitions
+    }
     FileIndex listed = node.isStreaming() ? eachFileOnce(files) : filesOfNow(files);
     if (listed == files.location()) {
       return node;
@@ -78,8 +81,10 @@ public class FreshFiles extends Rule {
   private FileIndex filesOfNow(HadoopFsRelation files) {
     FileIndex listed = files.location();
     if (listed instanceof MetadataLogFileIndex) {
-      return new MetadataLogFileIndex(files.sparkSession(), (Path) listed.rootPaths().head(), files.options(),
-          Option.apply(files.schema()));
+      FileIndex written = new MetadataLogFileIndex(files.sparkSession(), (Path) listed.rootPaths().head(),
+          files.options(), Option.apply(files.schema()));
+      // a new index is never equal to another, and the optimizer repeats its rules until nothing changes
+      return java.util.Arrays.equals(written.inputFiles(), listed.inputFiles()) ? listed : written;
     }
     if (!(listed instanceof InMemoryFileIndex)) {
       return listed;

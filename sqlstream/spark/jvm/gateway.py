@@ -82,7 +82,10 @@ def causes_of(error: BaseException) -> list[Cause]:
     current: BaseException | None = error
     while current is not None:
         java = getattr(current, "_origin", None) or getattr(current, "java_exception", None)
-        causes += [_python_cause(current)] if java is None else _java_causes(java)
+        # a JVM that has ended since does not tell the cause
+        causes += (
+            [_python_cause(current)] if java is None else _java_causes(java) or [Cause(type(current).__name__, "")]
+        )
         inner = None if java is not None else getattr(current, "_cause", None)  # of an error that PySpark returns
         current = inner or current.__cause__
     failed = [cause for cause in causes if not cause.kind.endswith(".StreamingQueryException")]
@@ -468,7 +471,7 @@ def default_setting(session: SparkSession, name: str) -> str | None:
     available.
     """
     with suppress(*JVM_ERRORS):
-        found = java_class(session, "org.apache.spark.sql.internal.SQLConf")().getConfString(name, None)
+        found = java_class(session, "org.apache.spark.sql.internal.SQLConf")().getConfString(name)
         return None if found is None else str(found)
     return None
 

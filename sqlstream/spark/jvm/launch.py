@@ -112,7 +112,6 @@ def start_gateway(
         stderr=stderr,
         env={
             **public,
-            **(java_locale() or {}),
             "SPARK_CONNECT_MODE": "0",
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(ready),
         },

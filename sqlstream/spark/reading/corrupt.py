@@ -225,8 +225,10 @@ class Timestamps:
     def _read(self, text: Column) -> Column:
         """Returns the time that a text or number is; null if it is none in the calendar."""
         number = when(text.rlike(_NUMBER), text.try_cast(_WIDE))
-        micros = number * lit(MICROSECONDS[self.table.timestamp_unit or "seconds"])
-        inside = (micros >= FIRST_SECOND * 1_000_000) & (micros <= LAST_SECOND * 1_000_000)
+        unit = MICROSECONDS[self.table.timestamp_unit or "seconds"]
+        first, last = (lit(second * (1_000_000 // unit)) for second in (FIRST_SECOND, LAST_SECOND))
+        inside = number.between(first, last)
+        micros = when(inside, number) * lit(unit)  # the product of a larger number has too many digits
         of_number = when(inside, timestamp_micros(micros.cast("bigint")))
         alone = StructType([StructField("time", TimestampType())])
         options = {**self.options, "mode": "PERMISSIVE"}

@@ -144,7 +144,7 @@ class Readers:
             return self._load_path(reader, table) if table.path else reader.load()
 
         frame = load(reader)
-        if schema is None and format_of(table.format).is_parsed:
+        if schema is None and format_of(table.format).is_parsed and not frame.isStreaming:
             known = without_todays_times(frame.schema, lambda texts: load(reader.schema(texts)))
             return frame if known == frame.schema else load(reader.schema(known))
         if policy == "fail" and times.problems(_columns(declared)):

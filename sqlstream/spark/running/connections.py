@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NoAnswerError
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -106,17 +106,28 @@ def _servers(format_name: str, declared: _Declared, session: SparkSession, secre
         yield Server(kind, declared.what, declared.place(), partial(ask, declared, session, secrets))
 
 
-def ask_servers(servers: Sequence[Server]) -> Iterator[tuple[Server, str | Finding]]:
-    """Yields each server with what was found, in their order, at the latest after `ANSWER_SECONDS`."""
+def ask_servers(
+    servers: Sequence[Server], secrets: Secrets, seconds: float = ANSWER_SECONDS
+) -> Iterator[tuple[Server, str | Finding]]:
+    """Yields each server with what was found, without secrets, in their order, at the latest after `seconds`."""
+    for server, answer in _answers(servers, seconds):
+        if isinstance(answer, Finding):
+            message, why, fix = (secrets.redact(text) for text in (answer.message, answer.why, answer.fix))
+            yield server, replace(answer, message=message, why=why, fix=fix)
+        else:
+            yield server, secrets.redact(answer)
+
+
+def _answers(servers: Sequence[Server], seconds: float) -> Iterator[tuple[Server, str | Finding]]:
     pool = ThreadPoolExecutor(ASKED_AT_A_TIME, "server")
-    until = time.monotonic() + ANSWER_SECONDS
+    until = time.monotonic() + seconds
     try:
         answers = [(server, pool.submit(server.ask)) for server in servers]
         for server, answer in answers:
             try:
                 yield server, answer.result(max(until - time.monotonic(), 0))
             except NoAnswerError:
-                why = f"there was no answer within {ANSWER_SECONDS:g} s"
+                why = f"there was no answer within {seconds:g} s"
                 yield server, _unreachable(server.what, why, server.location)
             except FindingsError as error:
                 yield server, error.findings[0]

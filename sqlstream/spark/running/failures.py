@@ -78,6 +78,10 @@ def failure_finding(run: QueryRun, error: Exception, secrets: Secrets) -> Findin
     return _with_addresses(found, run, error, secrets)
 
 
+_PATIENCE_SECONDS = 5.0
+"""How long a failure waits for the brokers: the other queries of the run wait, too."""
+
+
 def _missing_topic(run: QueryRun, secrets: Secrets) -> Finding | None:
     """Returns the finding for the first topic that the query names and its brokers do not have, None without one."""
     query = run.order.query
@@ -86,7 +90,7 @@ def _missing_topic(run: QueryRun, secrets: Secrets) -> Finding | None:
     for table in compiled.tables_of(query.model.unique_id):
         nodes |= {source_id(project.name, table.corrupt_of)} if table.corrupt_of is not None else set()
     servers = [each for each in servers_of(compiled, run.session, secrets, nodes) if each.kind == "kafka"]
-    answers = (answer for _, answer in ask_servers(servers) if isinstance(answer, Finding))
+    answers = (answer for _, answer in ask_servers(servers, secrets, _PATIENCE_SECONDS) if isinstance(answer, Finding))
     return next((answer for answer in answers if answer.code == "missing-topic"), None)
 
 

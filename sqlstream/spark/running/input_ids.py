@@ -36,7 +36,8 @@ def input_ids(compiled: CompiledProject, model: CompiledModel, session: SparkSes
             ids = ask(
                 replace(table, path=table.path and join(str(compiled.project.root), table.path)), session, secrets
             )
-        except (UnreachableError, ValueError, *SPARK_ERRORS):  # an invalid option fails at the start
+        # an invalid option fails at the start; py4j raises TypeError for a class that a Spark does not have
+        except (UnreachableError, ValueError, TypeError, AttributeError, *SPARK_ERRORS):
             logger.info("the ids of %s are unknown", table.full_name, exc_info=True)
             continue
         found[table.full_name] = ids

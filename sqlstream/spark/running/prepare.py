@@ -36,7 +36,7 @@ from sqlstream.state.readers import source_uses
 from sqlstream.state.refusals import refresh_text
 from sqlstream.state.restarts import unrestartable
 from sqlstream.state.runs.progress import ROWS_OUT
-from sqlstream.state.settings import FROZEN_SETTINGS, RESULT_SETTINGS, SOURCE_EVOLUTION, TIME_ZONE
+from sqlstream.state.settings import FROZEN_SETTINGS, LEGACY, RESULT_SETTINGS, SOURCE_EVOLUTION, TIME_ZONE
 from sqlstream.state.signature.signature import FORMAT, StateSignature
 
 
@@ -151,7 +151,12 @@ def _settings(session: SparkSession) -> Iterator[tuple[str, str]]:
 
 def _without_defaults(session: SparkSession, declared: Mapping[str, str]) -> dict[str, str]:
     """Returns the settings of the target that do not have Spark's default; all of them if Spark does not tell."""
-    return {name: value for name, value in declared.items() if value.lower() != (_default(session, name) or "").lower()}
+    return {
+        name: value
+        for name, value in declared.items()
+        # early ledgers have the settings of earlier releases, also with their defaults
+        if name.startswith(LEGACY) or value.lower() != (_default(session, name) or "").lower()
+    }
 
 
 def columns_of(frame: DataFrame) -> tuple[OutputColumn, ...]:

@@ -27,6 +27,8 @@ def judge_by_sql(
     tell. It is the one that Spark's plans would lead to.
     """
     old = ledger.identity
+    if any(None in (change.before, change.after) for change in changed_settings(old, new)):
+        return None  # the value can be Spark's default
     if any(change.is_python for change in changes) or _calls_python(old) or _calls_python(new):
         return None
     if old.output_mode != new.output_mode == "complete":

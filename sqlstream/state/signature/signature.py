@@ -95,6 +95,6 @@ class StateSignature:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The names of all sources and static tables that are read, in their order, each once."""
-        rows = (each for operator in self.operators for each in operator.inputs)
+        """The names of all sources and static tables that are read, in the order of the query, each once."""
+        rows = (each for operator in reversed(self.operators) for each in operator.inputs)  # the last one is on top
         return tuple(dict.fromkeys(name for each in rows for name in each.sources()))

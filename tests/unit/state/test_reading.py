@@ -11,9 +11,12 @@ from identities import ORDERS, STATEFUL, ledger_of
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
+from sqlstream.state.changes import describe_changes
+from sqlstream.state.contents import earlier_names
 from sqlstream.state.ledger import Ledger, QueryIdentity, SourceUse, read_ledger
 from sqlstream.state.output_files import StoredFile
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
+from sqlstream.state.readers import continuing, respelled
 from sqlstream.state.reading import ReadSoFar
 from sqlstream.state.refusals import StartRefusal
 from sqlstream.state.settings import SOURCE_EVOLUTION
@@ -367,3 +370,42 @@ def test_options_that_an_earlier_version_took_for_contents_are_no_change(text: s
 
     assert isinstance(found, QueryPlan)
     assert found.changes == ()
+
+
+@pytest.mark.parametrize("text", ["csv header true, sep ,", "csv nullValue ", "json multiLine true"])
+def test_contents_that_end_with_a_separator_are_no_change(text: str) -> None:
+    """An option whose value is a comma or empty is compared as it is."""
+    identity = replace(STATEFUL, contents={"shop.orders": text})
+
+    assert describe_changes(identity, identity) == ()
+
+
+def test_values_with_commas_in_an_early_ledger_are_no_change() -> None:
+    """An early sqlstream wrote them without quotes."""
+    old = replace(STATEFUL, contents={"shop.orders": "kafka json subscribe a, b"}, declared=None)
+    new = replace(STATEFUL, contents={"shop.orders": "kafka json subscribe 'a, b'"}, declared={})
+
+    assert describe_changes(old, new) == ()
+
+
+def test_columns_that_move_in_a_renamed_table_are_a_change() -> None:
+    """The columns of a table are compared with those that it had under its former name."""
+    old = replace(STATEFUL, schemas={"shop.orders": "x int, y int"}, contents={"shop.orders": "csv"})
+    renamed = replace(ORDERS, table="shop.sales")
+    new = replace(STATEFUL, sources=(renamed,), schemas={"shop.sales": "y int, x int"}, contents={"shop.orders": "csv"})
+
+    before = respelled(old, new)
+
+    assert earlier_names(before, new) == {"shop.orders": {"y": "x", "x": "y"}}
+    assert [str(change.text) for change in describe_changes(old, new)][-1] == "the columns of `shop.sales` changed"
+
+
+def test_sources_that_change_places_are_refused_where_only_their_order_counts() -> None:
+    """Without names of sources, a pattern in the place of another pattern of the same folder is another source."""
+    one, other = (
+        replace(FILES, name=f"shop__{name}", table=f"shop.{name}", path=f"/in/{name}-*.json", via=name) for name in "ab"
+    )
+    settings = {**STATEFUL.settings, SOURCE_EVOLUTION: "false"}
+    old, new = (replace(STATEFUL, sources=uses, settings=settings) for uses in ((one, other), (other, one)))
+
+    assert continuing(old, new) == []

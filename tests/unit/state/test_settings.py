@@ -8,7 +8,15 @@ import pytest
 from identities import STATEFUL
 
 from sqlstream.project.values import SourceTable
-from sqlstream.state.settings import ANSI, TIME_ZONE, SettingChange, changed_settings, changes_state, declared_settings
+from sqlstream.state.settings import (
+    ANSI,
+    TIME_ZONE,
+    SettingChange,
+    changed_settings,
+    changes_state,
+    declared_settings,
+    reads_times_as_text,
+)
 from sqlstream.state.signature.harmless import GROUPS, SOURCE_KEYS, is_harmless, is_harmless_option
 from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature
 
@@ -106,6 +114,31 @@ def test_the_zone_is_decided_elsewhere() -> None:
 def test_settings_that_change_results_are_not_harmless(name: str) -> None:
     """No pattern of the list covers a setting of which it is known that results depend on it."""
     assert not is_harmless(name)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_text"),
+    [
+        ("static table 1 (string, timestamp): logicalrelation reads in/rates", True),
+        ("static table 1 (string, timestamp_ntz): logicalrelation reads in/rates", False),
+        ("shop.orders(ts timestamp)", True),
+    ],
+)
+def test_times_in_the_text_of_any_input_depend_on_the_zone(line: str, *, is_text: bool) -> None:
+    """Those of static tables, too, which a plan does not name."""
+    identity = replace(
+        STATEFUL, contents={"shop.orders" if line.startswith("shop") else "shop.rates": "csv header true"}
+    )
+    signature = replace(PLAIN, operators=(replace(COUNT, inputs=(InputRows(line),)),))
+
+    assert (reads_times_as_text(signature, identity) is not None) is is_text
+
+
+def test_credentials_stay_out_of_the_ledger() -> None:
+    """A password that is written into a target is in no ledger, also if the setting is unknown."""
+    spark = {"spark.sql.catalog.prod.token": "abc", "spark.sql.catalog.prod.jdbc.password": "pw", NOVEL: "1"}
+
+    assert declared_settings(spark) == {NOVEL: "1"}
 
 
 def test_each_harmless_name_has_a_reason_and_is_said_once() -> None:
