@@ -60,6 +60,13 @@ def at(tokens: Tokens, index: int) -> Token:
     return tokens[index] if 0 <= index < len(tokens) else NO_TOKEN
 
 
+def identifier_at(tokens: Tokens, index: int) -> str | None:
+    """Returns the text in `IDENTIFIER('text')`, Spark's clause for a name, at `index`; None for anything else."""
+    word, opening, text, closing = (at(tokens, index + place) for place in range(4))
+    keys = (word.key, opening.key, closing.key)
+    return text.text[1:-1] if keys == ("IDENTIFIER", "(", ")") and text.kind is TokenKind.STRING else None
+
+
 def skip_parentheses(tokens: Tokens, index: int) -> int:
     """Returns the index after the `)` that closes the `(` at `index`, at most the number of tokens."""
     depth = 0

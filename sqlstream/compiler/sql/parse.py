@@ -7,13 +7,14 @@ because Spark may accept it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import Token, exp
 from sqlglot.errors import ParseError
 
-from sqlstream.compiler.sql.clauses import at, skip_parentheses, step_over
+from sqlstream.compiler.sql.clauses import at, identifier_at, skip_parentheses, step_over
 from sqlstream.compiler.sql.doubts import is_doubtful
 from sqlstream.compiler.sql.parse_limits import is_bounded
 from sqlstream.compiler.sql.pipe_stages import PipeStage, cut, parse_stages
@@ -24,6 +25,9 @@ from sqlstream.compiler.sql.tokens import SqlTokenError
 
 WINDOW = "w_ndow"
 """Replaces the word `window`, which sqlglot would read as the start of a WINDOW clause."""
+
+_PLAIN_NAME = re.compile(r"[\w.`]+")
+"""A name in IDENTIFIER that sqlglot reads without its quotes."""
 
 FIRST_SAMPLE = 770_000_000
 """The first n of `TABLESAMPLE (n ROWS)`, which replaces the watermark clause of a subquery without an alias. sqlglot
@@ -122,6 +126,8 @@ class _Replaced:
         self.has_plus = bool(signs)
         for token in signs:
             self._put(token.start, token.end, PLUS)
+        if "IDENTIFIER" in text.keys:
+            self._identifiers({relation.name_start for relation in text.relations})
         for relation in text.relations:
             if relation.name is not None:
                 self._stream(relation)
@@ -132,6 +138,17 @@ class _Replaced:
 
     def _put(self, start: int, end: int, text: str = "") -> None:
         self._characters[start:end] = text.ljust(end - start)
+
+    def _identifiers(self, relations: Collection[int]) -> None:
+        """Blanks all but the name in `IDENTIFIER('name')`, except where a relation starts: at the same place, it is a
+        column, an alias or a function.
+        """
+        for index, token in enumerate(self._tokens):
+            name = identifier_at(self._tokens, index)
+            if name is not None and token.start not in relations and _PLAIN_NAME.fullmatch(name):
+                text, closing = self._tokens[index + 2], self._tokens[index + 3]
+                self._put(token.start, text.start + 1)
+                self._put(text.end - 1, closing.end)
 
     def _stream(self, relation: SqlRelation) -> None:
         """Replaces `STREAM name` and `STREAM(name)` with `name`."""

@@ -15,6 +15,7 @@ from sqlstream.compiler.sql.clauses import (
     SET_OPERATORS,
     at,
     ends_from,
+    identifier_at,
     is_from_clause,
     is_keyword,
     is_select,
@@ -130,9 +131,10 @@ class _Finder:
         is_recursive = at(self.tokens, index).key == "RECURSIVE" and self.is_name(index + 1)
         index += is_recursive
         while index < end and self.is_name(index):
-            name = self.tokens[index].name.lower()
+            clause = identifier_at(self.tokens, index)
+            name = (self.tokens[index].name if clause is None else clause).lower()
             known = scope._replace(ctes=scope.ctes | {name})
-            index = self.definition(index + 1, end)
+            index = self.definition(index + (1 if clause is None else 4), end)
             index = self.parentheses(index, known if is_recursive else scope, is_query=True)
             scope = known
             if at(self.tokens, index).key != ",":

@@ -145,3 +145,15 @@ def test_a_watermark_without_delay_is_no_crash() -> None:
     """A watermark clause that the text ends in the middle of gives no exception."""
     parse_sql("select a from t watermark a delay of interval")
     parse_sql("select a from t watermark a delay of")
+
+
+def test_a_name_in_an_identifier_clause_keeps_its_place() -> None:
+    """The name in IDENTIFIER('name') is a column at the offset of the name; in FROM the clause stays."""
+    sql = "select identifier('amount') from identifier('orders')"
+
+    tree = parse_sql(sql).tree
+
+    assert tree is not None
+    (column,) = tree.find_all(exp.Column)
+    assert (column.name, column.this.meta["start"]) == ("amount", sql.index("amount"))
+    assert "IDENTIFIER" in tree.args["from_"].sql().upper()

@@ -115,7 +115,12 @@ def alias_problems(node: exp.Expr, columns: int | None, text: Text) -> Iterator[
     inner, is_list = unwrapped(node), isinstance(node, exp.Aliases)
     name = text.function(inner)
     names = len(node.expressions) if is_list else 1
-    if is_list and name not in GENERATORS and (name in FUNCTIONS or not isinstance(inner, exp.Anonymous)):
+    # sqlglot reads the arguments after `identifier(...)`, which may name any function, as names
+    if (
+        is_list
+        and name not in {*GENERATORS, "identifier"}
+        and (name in FUNCTIONS or not isinstance(inner, exp.Anonymous))
+    ):
         what = f"{quoted(text.written(inner))} has a list of names"
         why = "it returns one column; only generators such as explode return several"
         fix = "use one name without parentheses, or select several columns"
