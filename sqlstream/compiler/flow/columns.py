@@ -62,7 +62,8 @@ class Column:
     `type` is None if it is unknown. `event_time` is its watermark. `lost` is the reason why it has none although it is
     computed from a column with one. `origins` are the (node id, column) of the sources, seeds or static tables
     from which it is computed. `window` marks the struct of a time window. `inner` are the watermarks inside the value.
-    `may_carry` is True if the column may have an unknown watermark.
+    `may_carry` is True if the column may have an unknown watermark. `is_generated` is True if Spark generates the name
+    and `name` may differ from it.
     """
 
     name: str
@@ -73,11 +74,20 @@ class Column:
     window: bool = False
     inner: InnerWatermarks = NO_INNER
     may_carry: bool = False
+    is_generated: bool = False
 
     @property
     def in_sql(self) -> str:
         """The name in SQL, in back-quotes if it needs them."""
         return quote_identifier(self.name)
+
+    def called(self, name: str) -> Column:
+        """Returns the column with the name `name` that the query gives it."""
+        return replace(self, name=name, is_generated=False)
+
+    def may_be_called(self, name: str) -> bool:
+        """Returns whether Spark may generate the name `name` for it: `(a + 1)`, `max(a)`, but no plain name."""
+        return self.is_generated and not name.isidentifier()
 
 
 Columns = tuple[Column, ...]
@@ -89,4 +99,4 @@ def renamed(columns: Columns | None, names: Sequence[str]) -> Columns | None:
         return columns
     if columns is None or len(columns) != len(names):
         return tuple(map(Column, names))
-    return tuple(replace(column, name=name) for column, name in zip(columns, names, strict=True))
+    return tuple(column.called(name) for column, name in zip(columns, names, strict=True))

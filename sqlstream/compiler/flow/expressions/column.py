@@ -40,6 +40,10 @@ TIME_WINDOWS = WINDOWS | {"window_time"}
 HOLDERS = frozenset({"struct", "named_struct", "array", "map", "arrays_zip", "map_from_arrays"})
 """Functions whose result contains their arguments, each with its watermark."""
 
+_TYPES = "bigint binary boolean date decimal double float int smallint string timestamp tinyint"
+_CASTS = frozenset({"", "cast", "try_cast", *_TYPES.split()})
+"""The functions that are casts; a cast with `::` has no name."""
+
 KNOWN = FUNCTIONS.keys() | TABLE_FUNCTIONS
 
 Functions = Mapping[str, DataType | None]
@@ -67,10 +71,13 @@ class Expressions:
     def column(self, node: exp.Expr, scope: Scope, name: str | None = None) -> Column:
         """Returns the column that `node` returns, with `name` or else with the name that Spark chooses."""
         inner = node.unalias().unnest()
-        named = name or output_name(node, self.text)
+        cast = self._column_in_cast(node, scope)
+        named = name or cast or output_name(node, self.text)
+        is_generated = name is None and not cast and _is_generated(node, self.text)
         found = scope.resolve(name_parts(inner))
         if isinstance(found, ResolvedName) and not found.fields:
-            return _renamed(found.column, named)
+            # for Spark, `a as a` is another attribute than `a`
+            return found.column.called(named) if isinstance(node, exp.Alias) else _renamed(found.column, named)
         used = self._used(inner, scope)
         window = self.text.function(inner) in TIME_WINDOWS
         value = self._timed(inner, scope) if window else self._within(inner, found, used, scope)
@@ -79,7 +86,18 @@ class Expressions:
         stars, opened = self._origins_of_stars(inner, scope), self._open_origins(inner, scope)
         origins = _together([*(item.column.origins for item in used), *stars, *opened])
         column = Column(named, self.type_of(inner, scope), origins=origins, window=window)
-        return replace(marked(column, value, self._lost(inner, used)), may_carry=unclear)
+        column = marked(column, value, self._lost(inner, used))
+        return replace(column, may_carry=unclear, is_generated=is_generated)
+
+    def _column_in_cast(self, node: exp.Expr, scope: Scope) -> str:
+        """Returns the name of the column in `cast(t.a as int)`, which the result keeps; empty for other nodes."""
+        inner = node.unnest()
+        if self.text.function(inner) not in _CASTS or not isinstance(inner, exp.Cast | exp.Anonymous):
+            return ""
+        arguments = inner.expressions if isinstance(inner, exp.Anonymous) else [inner.this]
+        parts = name_parts(arguments[0]) if len(arguments) == 1 else ()
+        found = scope.resolve(parts)
+        return "" if not parts or (isinstance(found, ResolvedName) and found.fields) else parts[-1]
 
     def plain(self, node: exp.Expr, scope: Scope) -> Column | None:
         """Returns the column that a name refers to; None for a field and for a name that does not resolve."""
@@ -247,7 +265,7 @@ def _together(origins: Sequence[frozenset[tuple[str, str]]]) -> frozenset[tuple[
 
 
 def _renamed(column: Column, name: str) -> Column:
-    return column if column.name == name else replace(column, name=name)
+    return column if column.name == name else column.called(name)
 
 
 def _watermarks_of_name(found: ResolvedName) -> ValueWatermarks:
@@ -273,5 +291,14 @@ def output_name(node: exp.Expr, text: Text) -> str:
     parts = name_parts(node)
     if parts:
         return parts[-1]
+    if isinstance(node, exp.Literal | exp.RawString):
+        return node.name
     name = text.function(node)
     return name if name in TIME_WINDOWS else text.written(node).lower()
+
+
+def _is_generated(node: exp.Expr, text: Text) -> bool:
+    """Returns whether Spark generates the name of the column, and it may differ from `output_name`."""
+    is_exact = isinstance(node, exp.Alias | exp.RawString)
+    is_exact |= isinstance(node, exp.Literal) and (node.is_string or node.name.isdigit())
+    return not is_exact and not name_parts(node) and text.function(node) not in TIME_WINDOWS

@@ -172,7 +172,19 @@ class Scope:
             return None
         if names[0] in self.aliases:
             return ResolvedName(self.aliases[names[0]], names[1:])
-        return self._missing(names)
+        return None if self._may_be_generated(names) else self._missing(names)
+
+    def _may_be_generated(self, names: tuple[str, ...]) -> bool:
+        """Returns whether the name may be one that Spark generates for a column without an alias."""
+        if any(column.may_be_called(names[0]) for column in self.aliases.values()):
+            return True
+        columns = [
+            (item.key, column) for item in self.relations for column in item.columns or () if column.is_generated
+        ]
+        qualified = [column for key, column in columns if len(names) > 1 and key == names[0]]
+        return any(column.may_be_called(names[0]) for _, column in columns) or any(
+            column.may_be_called(names[1]) for column in qualified
+        )
 
     def _missing(self, names: tuple[str, ...]) -> UnresolvedName:
         named = next((item for item in self.relations if item.key == names[0]), None) if len(names) > 1 else None

@@ -32,8 +32,8 @@ class Grouping:
     """The keys of a GROUP BY, and the expressions `items` to which they refer.
 
     `sets` is the kind of its grouping sets, or empty. `session` means that a key is a session window. `windows` are the
-    names of the time windows that it adds as columns, and `scope` includes them. `is_faulty` means that a key has an
-    unknown name, from which other problems of the grouping may follow.
+    names of the time windows that it adds as columns, and `scope` includes them. `is_faulty` means that a key is
+    unknown, from which other problems of the grouping may follow.
     """
 
     keys: tuple[Key, ...]
@@ -59,6 +59,9 @@ def grouping_of(select: exp.Select, scope: Scope, expressions: Expressions) -> G
     added = _added_windows(items, scope, expressions)
     inner = scope.with_relations(ScopedRelation(None, added)) if added else scope
     always = _in_every_set(clause, expressions)
+    unclear = _may_be_generated(items, select, inner, expressions)
+    if unclear:
+        inner = replace(inner, aliases={**inner.aliases, **unclear})
     before = len(expressions.problems)
     for item, meant in () if clause.args.get("all") else zip(written, items, strict=True):
         check_expression(expressions, meant, inner, _place(item, meant))
@@ -66,11 +69,12 @@ def grouping_of(select: exp.Select, scope: Scope, expressions: Expressions) -> G
     if "unknown-function" in wrong:
         inner = inner.with_relations(_possible_windows(inner))
     keys = tuple(_key(item, meant, inner, expressions, always) for item, meant in zip(written, items, strict=True))
-    if wrong:
+    is_faulty = bool(wrong or unclear)
+    if is_faulty:
         keys = tuple(replace(key, column=replace(key.column, may_carry=True), is_column=True) for key in keys)
     sets = next((name for kind, name in SETS.items() if clause.find(kind)), "")
     own = frozenset(column.name.lower() for column in added)
-    return Grouping(keys, items, sets, "session_window" in called, own, inner, bool(wrong))
+    return Grouping(keys, items, sets, "session_window" in called, own, inner, is_faulty)
 
 
 def _added_windows(items: Sequence[exp.Expr], scope: Scope, expressions: Expressions) -> Columns:
@@ -180,7 +184,7 @@ def _keys_of(
         elif not expressions.text.is_aggregate(item):
             yield item.unalias(), item
     for item in clause.expressions:
-        yield from ((part, _referenced(part, select, scope)) for part in _parts(item))
+        yield from ((part, _referenced(part, select, scope, expressions)) for part in _parts(item))
 
 
 def _star_of(item: exp.Expr) -> exp.Star | None:
@@ -242,13 +246,32 @@ def _place(item: exp.Expr, meant: exp.Expr) -> Clause:
     return Clause.POSITION if item is not meant and not name_parts(item) else Clause.GROUP_BY
 
 
-def _referenced(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
-    """Returns the item of the select list to which a position or an alias refers; other keys unchanged."""
+def _referenced(item: exp.Expr, select: exp.Select, scope: Scope, expressions: Expressions) -> exp.Expr:
+    """Returns the item of the select list to which a position or a name refers; other keys unchanged."""
     if isinstance(item, exp.Literal) and not item.is_string and str(item.this).isdigit():
         at = int(item.this) - 1
         return select.expressions[at] if 0 <= at < len(select.expressions) else item
     parts = name_parts(item)
     if len(parts) != 1 or not isinstance(scope.resolve(parts), UnresolvedName):
         return item
-    aliases = (chosen for chosen in select.expressions if isinstance(chosen, exp.Alias))
-    return next((chosen for chosen in aliases if chosen.alias.lower() == parts[0].lower()), item)
+    chosen = [(other, _item_name(other, scope, expressions)) for other in select.expressions]
+    exact = (other for other, named in chosen if named and named.name.lower() == parts[0].lower())
+    possible = [other for other, named in chosen if named and named.may_be_called(parts[0])]
+    return next(exact, possible[0] if len(possible) == 1 else item)
+
+
+def _may_be_generated(
+    items: Sequence[exp.Expr], select: exp.Select, scope: Scope, expressions: Expressions
+) -> dict[str, Column]:
+    """Returns a column for each key that may be the name Spark generates for one of several items, by its name."""
+    names = [parts[0] for parts in map(name_parts, items) if len(parts) == 1 and not parts[0].isidentifier()]
+    missing = [name for name in names if isinstance(scope.resolve((name,)), UnresolvedName)]
+    named = [_item_name(other, scope, expressions) for other in select.expressions] if missing else ()
+    found = (name for name in missing if any(column and column.may_be_called(name) for column in named))
+    return {name.lower(): Column(name, may_carry=True) for name in found}
+
+
+def _item_name(item: exp.Expr, scope: Scope, expressions: Expressions) -> Column | None:
+    """Returns the column of an item to which a key may refer by its name: a star and an aggregate are not keys."""
+    is_key = isinstance(item, exp.Alias) or not (item.is_star or expressions.text.is_aggregate(item))
+    return expressions.column(item, scope) if is_key else None
