@@ -39,7 +39,9 @@ class ScopedRelation:
     def _by_name(self) -> dict[str, list[Column]]:
         found: dict[str, list[Column]] = {}
         for column in self.columns or ():
-            found.setdefault(column.name.lower(), []).append(column)
+            same = found.setdefault(column.name.lower(), [])
+            if not any(column is other for other in same):  # select a, a: for Spark both are the same attribute
+                same.append(column)
         return found
 
     @cached_property

@@ -121,7 +121,10 @@ class Pipes:
                 pairs.append((None, Column("")))
         if columns is None or len(pairs) != len(columns):
             return _open(columns)
-        return Scope(_runs([(name, column) for (name, _), column in zip(pairs, columns, strict=True)]))
+        runs = _runs([(name, column) for (name, _), column in zip(pairs, columns, strict=True)])
+        # the same attribute before and after others is not ambiguous, but two relations would be
+        same = [(run.name, column) for run in runs for column in set(map(id, run.columns or ()))]
+        return Scope(runs) if len(same) == len(set(same)) else _open(columns)
 
 
 def _open(columns: Columns | None) -> Scope:

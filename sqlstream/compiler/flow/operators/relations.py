@@ -201,6 +201,7 @@ class FromReader:
         if isinstance(join.this, exp.Lateral):
             return self._lateral_join(left, join, views)
         right = self._relation(join.this, Scope(outer=left.scope.outer), views)
+        right = replace(right, scope=replace(right.scope, relations=_apart(right.scope.relations, left.scope)))
         kind, where = join_kind(join, self.expressions.text), self.expressions.text.where(join)
         using = [column.name.lower() for column in join.args.get("using") or ()]
         if (join.args.get("method") or "").upper() == "NATURAL":
@@ -269,7 +270,8 @@ class FromReader:
             if lateral.args.get("view"):
                 self.expressions.problems.extend(lateral_view_problems(function, self.expressions.text))
             columns = self.expressions.generated(function, left.scope, _column_names(alias))
-        scope, where = left.scope.with_relations(ScopedRelation(name, columns)), self.expressions.text.where(lateral)
+        added = _apart((ScopedRelation(name, columns),), left.scope)
+        scope, where = left.scope.with_relations(*added), self.expressions.text.where(lateral)
         return From(Generate(where=where, columns=scope.star(), children=(left.node,), subqueries=queries), scope)
 
 
@@ -296,6 +298,21 @@ def _marker(sample: exp.Expr) -> int | None:
 def _common(left: Columns | None, right: Columns | None) -> list[str]:
     names = {column.name.lower() for column in right or ()}
     return [column.name.lower() for column in left or () if column.name.lower() in names]
+
+
+def _apart(relations: tuple[ScopedRelation, ...], left: Scope) -> tuple[ScopedRelation, ...]:
+    """Returns the right side of a join with new columns if it has columns of the left side.
+
+    The same column twice is one attribute, but the two sides of a join have different ones in Spark.
+    """
+    known = {id(column) for item in left.relations for column in item.columns or ()}
+    own = {id(column): column for item in relations for column in item.columns or ()}
+    if known.isdisjoint(own):
+        return relations
+    new = {key: replace(column) for key, column in own.items()}
+    return tuple(
+        replace(item, columns=item.columns and tuple(new[id(column)] for column in item.columns)) for item in relations
+    )
 
 
 def _merged(left: Scope, right: Scope, kind: str, using: list[str]) -> Scope:

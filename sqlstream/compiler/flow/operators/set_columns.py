@@ -15,7 +15,15 @@ def united_columns(left: Columns | None, right: Columns | None) -> Columns | Non
     """Returns the columns of a set operation: names and watermarks of the first query, and common types."""
     if left is None or right is None or len(left) != len(right):
         return left
-    return tuple(_united(first, second) for first, second in zip(left, right, strict=True))
+    united = [_united(first, second) for first, second in zip(left, right, strict=True)]
+    # `select a, a` has one attribute twice, which stays one unless Spark casts each of them to another type
+    same: dict[int, Column] = {}
+    for first, column in zip(left, united, strict=True):
+        earlier = same.get(id(first), column)
+        same[id(first)] = replace(earlier, origins=earlier.origins | column.origins)
+    return tuple(
+        same[id(first)] if column.type == first.type else column for first, column in zip(left, united, strict=True)
+    )
 
 
 def _united(first: Column, second: Column) -> Column:
