@@ -104,11 +104,16 @@ def refusal_findings(refusals: Sequence[StartRefusal]) -> list[Finding]:
     changed = [refusal.state_change for refusal in refusals if refusal.state_change is not None]
     for refusal in refusals:
         change = refusal.state_change
-        same = [other for other in changed if change is not None and other.changes == change.changes]
+        same = [other for other in changed if change is not None and _is_alike(other, change)]
         if same and same[0] is change:
             findings.append(_state_change(same))
         findings += refusal.findings
     return findings
+
+
+def _is_alike(one: StateChange, other: StateChange) -> bool:
+    """Returns whether two queries are refused for the same changes, and with the same effect on their states."""
+    return (one.changes, one.judgement) == (other.changes, other.judgement)
 
 
 def _state_change(same: Sequence[StateChange]) -> Finding:

@@ -51,7 +51,7 @@ unit_tests:
     expect:
       rows:
         # what comes out
-        - {since: '2024-01-01 12:00:00', device: '01234', signals: 1}
+        - {since: 2024-01-01 12:00, device: '01234', signals: 1}
       watermark: 2024-01-01 12:30:00 # ten minutes before
   - name: rows_in_brackets
     model: counts

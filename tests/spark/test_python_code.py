@@ -15,7 +15,6 @@ from sqlstream.app.check import check_models
 from sqlstream.app.request import Selection
 from sqlstream.errors import FindingsError
 from sqlstream.spark.reading import inputs
-from sqlstream.state.runs.events import Status
 
 CONFIG = "{{ config(sink='nowhere', output_mode='update') }}"
 
@@ -359,17 +358,18 @@ def test_a_pandas_aggregate_over_a_stream_is_found_before_anything_starts(coded:
     assert not (coded.root / "store/queries").exists()
 
 
-def test_spark_itself_refuses_a_pandas_aggregate_over_a_stream_in_the_first_batch(
+def test_spark_itself_refuses_a_pandas_aggregate_over_a_stream(
     coded: ProjectFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the check, Spark refuses a pandas aggregate over a stream only in the first batch."""
+    """Without the check, Spark refuses a pandas aggregate over a stream when it plans a batch."""
     monkeypatch.setattr(inputs, "streaming_python_aggregates", lambda _: ())
     text = "select kind, middle(id) as middle from {{ source('shop', 'orders') }} group by kind"
     coded.write({"models/middles.sql": f"{CONFIG}\n{text}"})
 
-    (result,) = coded.run().results
+    with pytest.raises(FindingsError) as caught:
+        coded.run()
 
-    assert (result.status, result.batches) == (Status.ERROR, 0)
+    assert [finding.code for finding in caught.value.findings] == ["output-mode"]
 
 
 @pytest.mark.slow

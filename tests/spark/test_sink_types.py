@@ -19,7 +19,14 @@ SCHEMA = parse_schema("""
     acal array<interval>, m map<string,int>, st struct<a:int,b:string>, sn struct<a:void>
 """)
 TYPES: dict[str, DataType] = {field.name: field.type for field in SCHEMA.fields} if isinstance(SCHEMA, Struct) else {}
-VALUES = {"n": "null", "cal": "make_interval(1)", "acal": "array(make_interval(1))", "sn": "struct(null as a)"}
+INTERVALS = {"ym": "interval '1-2' year to month", "ds": "interval '1' day"}  # XML can write those that are null
+VALUES = {
+    **INTERVALS,
+    "n": "null",
+    "cal": "make_interval(1)",
+    "acal": "array(make_interval(1))",
+    "sn": "struct(null as a)",
+}
 
 
 def value_of(name: str) -> str:
