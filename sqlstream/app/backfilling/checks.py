@@ -10,6 +10,7 @@ from sqlstream.project.wording import quoted_list
 from sqlstream.state.backfill.record import Backfill
 from sqlstream.state.backfill.refusals import beside, cannot_backfill
 from sqlstream.state.batch_logs import entry_names
+from sqlstream.state.changes import describe_changes
 from sqlstream.state.layout import checkpoint_path
 from sqlstream.state.plan import Action
 from sqlstream.state.restarts import unrestartable
@@ -43,7 +44,8 @@ def check_plan(query: CheckedQuery) -> None:
     if plan.action is not Action.RESUME or query.state.last_commit < 0:
         why = "it has not committed a batch yet, so there is no stream that left out history"
         raise _refused(model, why, f"run it first: {run}; its starting offsets decide what it reads")
-    if query.state.abandoned is not None:
+    ledger, abandoned = query.state.ledger, query.state.abandoned
+    if ledger is not None and abandoned is not None and describe_changes(ledger.identity, abandoned.identity):
         why = "a changed query was started on its checkpoint, and has committed nothing"
         raise _refused(model, why, f"run the present query first: {run}")
     if plan.changes:

@@ -14,9 +14,16 @@ from sqlstream.state.identity import identity_of
 from sqlstream.state.ledger import OutputColumn, QueryIdentity
 from sqlstream.state.plan import CheckpointState
 from sqlstream.state.readers import source_uses
-from sqlstream.state.settings import ANSI, RESULT_SETTINGS, TIME_ZONE
+from sqlstream.state.settings import ANSI, CASE_SENSITIVE, RESULT_SETTINGS, TIME_ZONE
 
-_DEFAULTS = {ANSI: "true", TIME_ZONE: "UTC"}
+_DEFAULTS = {
+    ANSI: "true",
+    TIME_ZONE: "UTC",
+    CASE_SENSITIVE: "false",
+    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+}
 """The settings of a session for which the target sets nothing. Others keep the values of the ledger."""
 
 

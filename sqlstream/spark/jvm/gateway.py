@@ -470,7 +470,7 @@ def default_setting(session: SparkSession, name: str) -> str | None:
     """Returns the default of a setting of Spark, None if it has none or Spark does not know it. Over Connect: not
     available.
     """
-    with suppress(*JVM_ERRORS):
+    with suppress(*SPARK_ERRORS):
         found = java_class(session, "org.apache.spark.sql.internal.SQLConf")().getConfString(name)
         return None if found is None else str(found)
     return None

@@ -142,11 +142,12 @@ def prepare_query(
 
 
 def _settings(session: SparkSession) -> Iterator[tuple[str, str]]:
-    """Yields the settings that a ledger always has."""
+    """Yields the settings that a ledger always has, also those with Spark's default."""
     for name in (*FROZEN_SETTINGS, TIME_ZONE, SOURCE_EVOLUTION, *RESULT_SETTINGS):
-        value = session.conf.get(name, None)
-        if value is not None:
-            yield name, value
+        with suppress(*SPARK_ERRORS):  # of this name there is none in this Spark
+            value = session.conf.get(name)
+            if value is not None:
+                yield name, value
 
 
 def _without_defaults(session: SparkSession, declared: Mapping[str, str]) -> dict[str, str]:

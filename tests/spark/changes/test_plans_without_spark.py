@@ -21,7 +21,7 @@ from sqlstream.compiler.spark_versions import minor_version
 from sqlstream.state.verdicts import QueryVerdict, Verdict
 
 RANDOM_EDITS, SEED = 30, 4096
-NEEDS_NAMES = () if minor_version(pyspark.__version__) >= (4, 3) else ("union_swapped",)
+NEEDS_NAMES = () if minor_version(pyspark.__version__) >= (4, 3) else ("union_swapped", "csv_order", "csv_name")
 """Edits that a checkpoint allows only if it knows sources by their names, since Spark 4.3."""
 
 MOST_DECIDED = 0.5
