@@ -330,7 +330,12 @@ def test_a_changed_time_zone_is_refused_where_it_matters(sums: ProjectFolder) ->
     )
     sums.write({"project.yml": project})
 
-    assert refused(sums) == ("state-change", "models/days.sql:1:1")
+    with pytest.raises(FindingsError) as caught:
+        sums.run("days")
+
+    assert [(finding.code, str(finding.location)) for finding in caught.value.findings] == [
+        ("state-change", "models/days.sql:1:1")
+    ]
 
 
 @pytest.mark.smoke

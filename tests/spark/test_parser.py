@@ -46,7 +46,6 @@ def compiling(folder: ProjectFolder) -> Compilations:
     return Compilations(folder)
 
 
-@pytest.mark.smoke
 def test_typos_are_errors_and_parsed_once(compiling: Compilations) -> None:
     """Typos are errors on their lines; Spark is asked about all texts once, and the second compile needs no Java."""
     compiling.project.write(
