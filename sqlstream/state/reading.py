@@ -418,7 +418,7 @@ def _of_topics(before: SourceUse, now: SourceUse, so_far: ReadSoFar, ledger: Led
         )
     elif added:
         yield ReadingChange(
-            f"{_named(now)} reads {quoted_list(added)} from the first record, whatever startingOffsets is"
+            f"{_named(now)} reads {quoted_list(added)} from the first record; startingOffsets has no effect on it"
         )
 
 

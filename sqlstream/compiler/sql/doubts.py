@@ -39,7 +39,7 @@ _BEFORE_STRING = _BEFORE_OPERAND - {"FROM", "JOIN"} | frozenset({
     "ALL", "ANY", "BOTH", "CASE", "COMMENT", "ESCAPE", "FORMAT", "ILIKE", "LEADING", "LIMIT", "NOT", "OFFSET",
     "PLACING", "REGEXP", "SERDE", "SOME", "TERMINATED", "TO", "TRAILING", "VALUES",
 })  # fmt: skip
-"""Words before a string that is a value of its own."""
+"""Words before a string that is a separate value."""
 
 _BEFORE_QUERY = frozenset(
     {"ALL", "AS", "DISTINCT", "EXCEPT", "EXISTS", "INTERSECT", "MINUS", "UNION", "(", ")", "|>", ""}
@@ -90,7 +90,7 @@ def _is_doubtful(tokens: Tokens, index: int) -> bool:
 
 
 def _is_doubtful_symbol(tokens: Tokens, index: int) -> bool:
-    """Returns whether something cannot stand beside a symbol in Spark's grammar."""
+    """Returns whether Spark's grammar does not allow something next to a symbol."""
     token, before, following = tokens[index], at(tokens, index - 1), at(tokens, index + 1)
     if token.key == ".":
         return not (following.is_name or following.key == "*")

@@ -235,7 +235,7 @@ _OF_SYS = frozenset({"path", "meta_path", "path_hooks", "modules"})
 
 
 def _imported_function(module: str, alias: ast.alias) -> str | None:
-    """Returns what an import brings that could be called under a name of its own, None for anything harmless."""
+    """Returns what an import brings that could be called by another name, None for anything harmless."""
     top, name = module.partition(".")[0], alias.name
     if top in _MODULES_OF_CODE:
         return f"import {module}"

@@ -129,7 +129,7 @@ def _changed_by_options(facts: FileFacts, name: str) -> str | None:
 
 
 def _may_be(text: str, name: str) -> bool:
-    """Returns whether a text may stand for a value of a type."""
+    """Returns whether a text can be a value of a type."""
     if name in ("string", "binary"):
         return True
     if name in ("array", "map", "struct", "void", "variant"):

@@ -111,7 +111,7 @@ def _with_text_for_times(schema: StructType) -> StructType:
 
 
 def _all_have_days(value: Column, data_type: DataType) -> Column:
-    """Returns whether all texts have a day that stand for timestamps in a value whose inferred type is `data_type`."""
+    """Returns whether all texts of timestamps in a value with the inferred type `data_type` have a day."""
     if isinstance(data_type, ArrayType):
         return forall(value, lambda item: _all_have_days(item, data_type.elementType))
     if isinstance(data_type, StructType):

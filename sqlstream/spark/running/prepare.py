@@ -192,7 +192,7 @@ def frozen_settings(model: CompiledModel, runtime: SparkRuntime, ledger: Ledger 
         return evolution if partitions is None else {**evolution, PARTITIONS: str(partitions)}
     if ledger.identity.settings.get(SOURCE_EVOLUTION) == "true" and not runtime.names_sources:
         raise FindingsError([_older_spark(model, runtime, ledger)])
-    # without a value in the ledger, the checkpoint has Spark's default, whatever the target sets now
+    # without a value in the ledger, the checkpoint has Spark's default, also if the target sets another value now
     kept = {name: ledger.identity.settings.get(name) or _default(runtime.session, name) for name in FROZEN_SETTINGS}
     known = {name: value for name, value in kept.items() if value is not None}
     return {SOURCE_EVOLUTION: ledger.identity.settings.get(SOURCE_EVOLUTION, "false"), **known}

@@ -112,7 +112,7 @@ def state_differences(
 
 
 def _without_limits(signature: StateSignature) -> StateSignature:
-    """Returns a signature in complete mode without its limits: Spark takes the first of all rows anew in each batch,
+    """Returns a signature in complete mode without its limits: Spark takes the first of all rows again in each batch,
     and keeps no count.
     """
     return replace(signature, operators=tuple(each for each in signature.operators if each.kind != "limit"))

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 @dataclass(frozen=True)
 class Harmless:
     """Names of one kind, separated by spaces, that have no part in the content of a state, and the reason. `*` in a
-    name stands for any text.
+    name matches any text.
     """
 
     text: str

@@ -46,7 +46,7 @@ TIME_UNIT = "timeUnit"
 """The option with the unit of numbers that are timestamps."""
 
 UNKNOWN_VALUE, UNKNOWN = "unavailableValue", "__debezium_unavailable_value"
-"""The option with the text that stands for a value that is not known, and its default, as in Debezium's setting
+"""The option with the text that marks a value that is not known, and its default, as in Debezium's setting
 `unavailable.value.placeholder`. PostgreSQL does not send large values that have not changed.
 """
 
