@@ -1,23 +1,33 @@
-"""The network addresses of a query: errors name them, and a query starts only if its brokers respond.
+"""The servers of a query: errors name their addresses, a query starts only if its brokers respond, and the ids of its
+topics and tables show whether one was deleted and created again.
 
 Kafka's client waits minutes for a broker that is down; this check takes seconds.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.sql.names import quote_identifier
 from sqlstream.location import Location
+from sqlstream.project.files.paths import join
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.secrets import OptionValue
 from sqlstream.project.values import SourceTable
-from sqlstream.spark.jvm.gateway import causes_of
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS, causes_of, iceberg_table_id
+from sqlstream.spark.reading.kafka_ends import topic_ids
 from sqlstream.spark.secrets import Secrets
+from sqlstream.state.ledger import InputIds
+
+logger = logging.getLogger("sqlstream.inputs")
 
 CONNECT_SECONDS = 5.0
 """Time for an address to accept a connection."""
@@ -123,3 +133,49 @@ def _failure(address: tuple[str, int]) -> str | None:
         reason = f"no response within {CONNECT_SECONDS:g} s" if isinstance(error, TimeoutError) else error.strerror
         return f"{address[0]}:{address[1]}: {reason or error}"
     return None
+
+
+def input_ids(compiled: CompiledProject, model: CompiledModel, session: SparkSession, secrets: Secrets) -> InputIds:
+    """Returns the ids of what the streaming sources of `model` read now, by source and by topic.
+
+    What cannot be asked is left out: a server that does not respond, or does not allow it, is reported when the query
+    reads from it.
+    """
+    found: dict[str, Mapping[str, str]] = {}
+    for table in compiled.tables_of(model.unique_id):
+        ask = _IDS.get(table.format)
+        if ask is None or table.mode != "stream" or secrets.missing(table.options, table.location):
+            continue
+        try:
+            ids = ask(
+                replace(table, path=table.path and join(str(compiled.project.root), table.path)), session, secrets
+            )
+        # an invalid option fails at the start; py4j raises TypeError for a class that a Spark does not have
+        except (UnreachableError, ValueError, TypeError, AttributeError, *SPARK_ERRORS):
+            logger.info("the ids of %s are unknown", table.full_name, exc_info=True)
+            continue
+        found[table.full_name] = ids
+    return found
+
+
+def _topic_ids(table: SourceTable, session: SparkSession, secrets: Secrets) -> dict[str, str]:
+    endpoint = source_endpoint(table, secrets)
+    check_brokers([endpoint] if endpoint.addresses else [])
+    return topic_ids(session, secrets.resolve_all(table.options))
+
+
+def _delta_id(table: SourceTable, session: SparkSession, _secrets: Secrets) -> dict[str, str]:
+    name = table.table or f"delta.{quote_identifier(table.path or '', always=True)}"
+    found = session.sql(f"DESCRIBE DETAIL {name}").select("id").first()
+    return {table.table or table.path or "": str(found["id"])} if found is not None else {}
+
+
+def _iceberg_id(table: SourceTable, session: SparkSession, _secrets: Secrets) -> dict[str, str]:
+    return {table.table or table.path or "": iceberg_table_id(session, table.table, table.path)}
+
+
+_IDS: Mapping[str, Callable[[SourceTable, SparkSession, Secrets], dict[str, str]]] = {
+    "kafka": _topic_ids,
+    "delta": _delta_id,
+    "iceberg": _iceberg_id,
+}

@@ -23,8 +23,7 @@ from sqlstream.spark.reading.python_code import register_functions
 from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.reading.type_text import type_text
 from sqlstream.spark.reading.views import ViewBuilder
-from sqlstream.spark.running.endpoints import Endpoint, endpoints_of
-from sqlstream.spark.running.input_ids import input_ids
+from sqlstream.spark.running.endpoints import Endpoint, endpoints_of, input_ids
 from sqlstream.spark.running.plans import is_stateful, processors
 from sqlstream.spark.running.state_signature import state_signature
 from sqlstream.spark.secrets import Secrets
