@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -46,6 +47,7 @@ def compiling(folder: ProjectFolder) -> Compilations:
     return Compilations(folder)
 
 
+@pytest.mark.smoke
 def test_typos_are_errors_and_parsed_once(compiling: Compilations) -> None:
     """Typos are errors on their lines; Spark is asked about all texts once, and the second compile needs no Java."""
     compiling.project.write(
@@ -111,6 +113,15 @@ def test_doubtful_sql_is_parsed_by_spark(compiling: Compilations) -> None:
 
     assert [query for number, query in queries.items() if (number in found) != (number < len(MISTAKES))] == []
     assert len(compiling.lines) == 1
+
+
+def test_spark_parses_beside_a_session(compiling: Compilations, spark: SparkSession) -> None:
+    """Spark's parser also answers in a program with a session, which has a JVM of its own."""
+    compiling.project.write({f"models/m{number}.sql": f"select id as x y\n{READS} -- {number}" for number in range(40)})
+    spark.range(1).count()
+    gc.collect()  # the session's JVM forgets objects, so ids of the other JVM are unknown to it
+
+    assert {(finding.code, str(finding.severity)) for finding in compiling.findings()} == {("sql-syntax", "error")}
 
 
 def test_the_parser_uses_the_targets_settings(compiling: Compilations) -> None:

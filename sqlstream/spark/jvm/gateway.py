@@ -14,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from py4j import protocol
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
@@ -430,6 +431,18 @@ def set_active_session(session: SparkSession) -> None:
 def cancel_future_jobs(session: SparkSession, group: str) -> None:
     """Cancels the jobs of `group`, also those that start later. Over Connect: operations have tags instead."""
     session.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(group)  # noqa: SLF001
+
+
+def call_in_other_jvm(method: Any, *arguments: object) -> Any:
+    """Calls a Java method in a JVM that is not PySpark's, and returns its result. Raises: `JVM_ERRORS`.
+
+    In a process that has had a session, PySpark converts the exceptions of every call of py4j, and looks for them in
+    its own JVM, which does not know those of others.
+    """
+    parts, _ = method._build_args(*arguments)  # noqa: SLF001
+    command = f"{protocol.CALL_COMMAND_NAME}{method.command_header}{parts}{protocol.END_COMMAND_PART}"
+    answer = method.gateway_client.send_command(command)
+    return protocol.get_return_value(answer, method.gateway_client, method.target_id, method.name)
 
 
 def jvm_of(session: SparkSession | None) -> Any:

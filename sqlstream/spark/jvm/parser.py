@@ -19,7 +19,7 @@ from pyspark.find_spark_home import _find_spark_home
 
 from sqlstream.compiler.spark_parser import ParserUnavailableError, ParseWithSpark, SyntaxRefusal
 from sqlstream.spark.jvm.class_archive import use_options
-from sqlstream.spark.jvm.gateway import JVM_ERRORS, causes_of, is_jvm_gone
+from sqlstream.spark.jvm.gateway import JVM_ERRORS, call_in_other_jvm, causes_of, is_jvm_gone
 from sqlstream.spark.jvm.internals import is_missing
 from sqlstream.spark.jvm.java import JavaRuntime
 from sqlstream.spark.jvm.launch import POLL_SECONDS, connect, start_gateway
@@ -99,8 +99,9 @@ def _parse_with(gateway: Any, settings: Mapping[str, str]) -> ParseWithSpark:
     conf = getattr(gateway.jvm, SETTINGS).get()
     for name, value in settings.items():
         with suppress(*JVM_ERRORS):  # the start of a session reports an invalid value
-            conf.setConfString(name, value)
-    return _parse_function(getattr(gateway.jvm, PARSER)().parsePlan)
+            call_in_other_jvm(conf.setConfString, name, value)
+    parse_plan = getattr(gateway.jvm, PARSER)().parsePlan
+    return _parse_function(lambda sql: call_in_other_jvm(parse_plan, sql))
 
 
 def _parse_function(parse_plan: Callable[[str], object]) -> ParseWithSpark:
