@@ -12,7 +12,9 @@ from conftest import PROJECT, ProjectFolder
 from sqlstream import ProjectRequest
 from sqlstream.app.request import Selection, UnitTestRequest
 from sqlstream.app.test import run_tests
+from sqlstream.spark.running import watermarks
 from sqlstream.state.results.unit_tests import Outcome
+from sqlstream.state.runs.events import Notice
 
 pytestmark = pytest.mark.slow
 
@@ -86,6 +88,23 @@ def test_watermarks_of_another_query_or_a_later_batch_are_not_restored(folder: P
         kept.write_text(other)
         _arrive(folder, "b", number, "13:00")
         assert folder.result().rows_out == 0
+
+
+def test_watermarks_that_cannot_be_restored_are_reported_and_kept(
+    folder: ProjectFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A query that cannot restore its watermarks says so, and leaves them for the next run."""
+    _arrive(folder, "a", 1, "12:02", "12:10")
+    folder.result()
+    monkeypatch.setattr(watermarks, "START_SECONDS", 0.0)
+    _arrive(folder, "b", 1, "12:03", "13:00")
+    assert folder.result().rows_out == 0
+    notices = [event.text for event in folder.events if isinstance(event, Notice)]
+    assert [text for text in notices if "the watermarks of its inputs were not restored" in text]
+
+    monkeypatch.undo()
+    _arrive(folder, "b", 2, "13:01")
+    assert folder.result().rows_out == 1
 
 
 def test_the_equivalence_of_a_test_also_restarts(folder: ProjectFolder) -> None:

@@ -14,7 +14,9 @@ from conftest import PROJECT, ProjectFolder, order_rows
 from pyspark import SparkContext
 
 from sqlstream import ProjectRequest, RunRequest, run_models
+from sqlstream.errors import Finding
 from sqlstream.spark.running import runner
+from sqlstream.spark.running.failures import failure_finding
 from sqlstream.state.runs.events import Notice, QueryRestarting, QueryResult, QueryStarted, RunEvent, Status
 from sqlstream.state.runs.limits import RunLimits
 from sqlstream.state.runs.progress import BatchProgress
@@ -118,16 +120,20 @@ def plant_bug(monkeypatch: pytest.MonkeyPatch, step: str, name: str) -> None:
     """Makes a function that the runner calls raise an error of Python for the query of the model `name`."""
     real = getattr(runner, step)
 
-    def fail(subject: Any, *rest: Any) -> Any:
+    def fail(subject: Any, *rest: Any, **named: Any) -> Any:
         model = getattr(getattr(subject, "query", None), "model", None)
         if name in (subject, getattr(subject, "name", ""), getattr(model, "name", "")):
             raise KeyError("planted")
-        return real(subject, *rest)
+        return real(subject, *rest, **named)
 
     monkeypatch.setattr(runner, step, fail)
 
 
-@pytest.mark.parametrize("step", ["failure_finding", "read_progress", "start_query", "stop_when_lost", "notify"])
+STEPS = ("failure_finding", "read_progress", "start_query", "stop_when_lost", "notify")
+CHECKS = ("lost_lock", "must_wait", "has_been_idle")
+
+
+@pytest.mark.parametrize("step", [*STEPS, *CHECKS])
 def test_a_bug_ends_only_its_query(
     orders: ProjectFolder, monkeypatch: pytest.MonkeyPatch, read_parquet: Rows, step: str
 ) -> None:
@@ -149,7 +155,8 @@ def test_a_bug_ends_only_its_query(
     if step != "notify":
         plant_bug(monkeypatch, step, "poor")
 
-    poor, sound = run_models(RunRequest(ProjectRequest(orders.root), available_now=True), notify).results
+    request = RunRequest(ProjectRequest(orders.root), available_now=True, limits=RunLimits(idle_seconds=60.0))
+    poor, sound = run_models(request, notify).results
 
     assert (sound.status, sound.rows_out, len(read_parquet(orders.root / "store/sound"))) == (Status.SUCCESS, 10, 10)
     assert (poor.status, poor.finding and poor.finding.code) == (Status.ERROR, "internal-error")
@@ -157,6 +164,34 @@ def test_a_bug_ends_only_its_query(
     assert "KeyError: 'planted'" in poor.finding.why
     assert ("Division by zero" in poor.finding.why) is fails
     assert [event.model for event in events if isinstance(event, QueryResult)] in (["poor", "sound"], ["sound", "poor"])
+
+
+def test_a_failure_that_is_read_slowly_delays_no_other_query(
+    orders: ProjectFolder, monkeypatch: pytest.MonkeyPatch, read_parquet: Rows
+) -> None:
+    """While the reason of a failure is asked from a server, the other query starts, runs and ends."""
+    has_ended, real = threading.Event(), failure_finding
+
+    def read_slowly(*given: Any) -> Finding:
+        assert has_ended.wait(60)
+        return real(*given)
+
+    def notify(event: RunEvent) -> None:
+        if isinstance(event, QueryResult) and event.model == "sound":
+            has_ended.set()
+
+    monkeypatch.setattr(runner, "failure_finding", read_slowly)
+    orders.write(
+        {
+            "models/poor.sql": f"{{{{ config(sink='nowhere') }}}} select id / (id - id) as x from ({ALL})",
+            "models/sound.sql": f"{{{{ config(sink='lake') }}}} {ALL}",
+        }
+    )
+    request = RunRequest(ProjectRequest(orders.root), available_now=True, limits=RunLimits(threads=2))
+    poor, sound = run_models(request, notify).results
+
+    assert (sound.status, sound.rows_out) == (Status.SUCCESS, 10)
+    assert (poor.status, poor.finding and poor.finding.code) == (Status.ERROR, "query-failed")
 
 
 def test_a_failing_expression_is_located_in_its_model(orders: ProjectFolder) -> None:

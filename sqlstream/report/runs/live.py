@@ -98,7 +98,16 @@ class LiveReporter:
         self._console.show_cursor(True)  # rich hides it, and a killed run could not show it again
 
     def _frame(self) -> RenderableType:
-        """Returns the table in the terminal's present width, and the reasons why some queries emit no rows."""
+        """Returns the table in the terminal's present width, and the reasons why some queries emit no rows.
+
+        Each line that is printed draws it too, so a bug in the figures of one query must not reach another.
+        """
+        try:
+            return self._table()
+        except Exception as bug:
+            return Text(f"the table cannot be shown: {type(bug).__name__}: {bug}")
+
+    def _table(self) -> RenderableType:
         now, queries = datetime.now(UTC), self._run.queries.values()
         table = query_table([query.as_json(now) for query in queries], self._console.width)
         notes = silence_texts(silent for query in queries if (silent := _silence_of(query)))

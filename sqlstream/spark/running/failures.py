@@ -79,7 +79,7 @@ def failure_finding(run: QueryRun, error: Exception, secrets: Secrets) -> Findin
 
 
 _PATIENCE_SECONDS = 5.0
-"""How long a failure waits for the brokers: the other queries of the run wait, too."""
+"""How long a failure waits for the brokers."""
 
 
 def _missing_topic(run: QueryRun, secrets: Secrets) -> Finding | None:

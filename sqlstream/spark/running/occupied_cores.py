@@ -23,16 +23,13 @@ class OccupiedCores:
         self._notify = notify
         self._tasks: dict[str, int] = {}
 
-    def check(self, runs: Sequence[QueryRun]) -> None:
-        """Counts the tasks of queries that have started since the last call. The runner calls it several times a
-        second.
-        """
-        for run in runs:
-            is_new = run.order.trigger.kind in LASTING_TRIGGERS and run.name not in self._tasks and run.is_active
-            tasks = _running_tasks(run) if is_new else 0
-            if tasks:
-                self._tasks[run.name] = tasks
-                self._warn(run.session, runs)
+    def check(self, run: QueryRun, runs: Sequence[QueryRun]) -> None:
+        """Counts the tasks of `run`, one of `runs`, once it has started. The runner calls it several times a second."""
+        is_new = run.order.trigger.kind in LASTING_TRIGGERS and run.name not in self._tasks and run.is_active
+        tasks = _running_tasks(run) if is_new else 0
+        if tasks:
+            self._tasks[run.name] = tasks
+            self._warn(run.session, runs)
 
     def _warn(self, session: SparkSession, runs: Sequence[QueryRun]) -> None:
         unfinished = [run.name for run in runs if run.result is None]

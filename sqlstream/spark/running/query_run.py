@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -34,6 +37,7 @@ class QueryRun:
     mark the query to end after its batch (None: unknown); `marked_in` is the phase in which it was marked. Without a
     mark, `last_batch` watches the batch that ran when the stop was requested. `checked_at` is when the stored outputs
     that the query reads were looked for. `cannot_stop` is set if Spark could not stop a query whose lock is lost.
+    `awaited` is what runs in a thread before the query goes on, and what the runner calls with its result.
     """
 
     order: StartOrder
@@ -62,6 +66,7 @@ class QueryRun:
     last_batch: LastBatch | None = None
     watermarks: KeptWatermarks | None = None
     is_ahead: bool = False
+    awaited: tuple[Future[Any], Callable[[Future[Any]], None]] | None = None
     result: QueryResult | None = None
 
     @property
@@ -96,7 +101,8 @@ class QueryRun:
     @property
     def is_active(self) -> bool:
         """Whether the query runs, according to the events so far."""
-        return self.query is not None and self.result is None and self.restart_at is None
+        is_waiting = self.restart_at is not None or self.awaited is not None
+        return self.query is not None and self.result is None and not is_waiting
 
     @property
     def has_ended(self) -> bool:

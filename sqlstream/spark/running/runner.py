@@ -5,8 +5,12 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
+from functools import partial
 from queue import Empty, Queue
+from typing import TypeVar
 
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -21,7 +25,7 @@ from sqlstream.spark.running.occupied_cores import OccupiedCores
 from sqlstream.spark.running.polling import Polling
 from sqlstream.spark.running.query_run import QueryRun
 from sqlstream.spark.running.start import StartOrder, start_query
-from sqlstream.spark.running.stop_conditions import stop_reason
+from sqlstream.spark.running.stop_conditions import has_been_idle, stop_reason
 from sqlstream.spark.running.stopper import Stopper
 from sqlstream.spark.running.watermarks import kept_watermarks
 from sqlstream.spark.secrets import Secrets
@@ -41,6 +45,8 @@ from sqlstream.state.runs.events import (
 from sqlstream.state.runs.figures import add_batch, epoch_seconds
 from sqlstream.state.runs.limits import RunLimits
 from sqlstream.state.runs.progress import read_progress
+
+T = TypeVar("T")
 
 GRACE_SECONDS = 60.0
 """Time for running batches after a stop request, before they are interrupted."""
@@ -99,49 +105,79 @@ class Runner:
         self._runs = [QueryRun(order, index) for index, order in enumerate(orders, start=1)]
         began = time.monotonic()
         while any(run.result is None for run in self._runs):
-            self._end_lost()
+            self._each(self._end_lost)
             if self._is_stopping:
                 self._stop()
             else:
                 self._start_next()
-                self._cores.check(self._runs)
-                self._stop_reason = self._stop_reason or stop_reason(self._limits, self._runs, time.monotonic() - began)
-            self._poll()
+                self._each(partial(self._cores.check, runs=self._runs))
+                self._stop_reason = self._stop_reason or self._reason_to_stop(time.monotonic() - began)
+            self._each(_poll)
             self._handle_event()
             self._beat()
         return tuple(run.result for run in self._runs if run.result is not None)
 
+    def _each(self, step: Callable[[QueryRun], T]) -> list[tuple[QueryRun, T]]:
+        """Calls `step` for each query that has not ended, and returns its results. A bug in it ends only its query."""
+        found: list[tuple[QueryRun, T]] = []
+        for run in self._runs:
+            if run.result is None:
+                with self._only_failing(run):
+                    found.append((run, step(run)))
+        return found
+
+    def _reason_to_stop(self, seconds: float) -> str | None:
+        """Returns why the run, which has taken `seconds`, must stop. None if it continues."""
+        idle = self._limits.idle_seconds
+        found = [] if idle is None else self._each(partial(has_been_idle, seconds=idle))
+        return stop_reason(self._limits, seconds, [is_idle for _, is_idle in found if is_idle is not None])
+
     def _start_next(self) -> None:
         """Starts the first query that is due, if any."""
-        run = next(self._due(), None)
+        run = self._next_due()
         if run is None:
             return
         with self._only_failing(run):
             self._start(run)
 
     def _start(self, run: QueryRun) -> None:
+        """Starts a query, as soon as its brokers have answered."""
         is_first = run.first_started is None
         if is_first and run.order.after and not self._has_inputs(run):
             return
         run.begin()
         self._notify(self._started(run) if is_first else QueryResumed(run.name, run.restarts))
+        if run.order.query.endpoints:
+            asking = partial(check_brokers, run.order.query.endpoints)
+            self._in_background(run, asking, lambda asked: self._start_query(run, is_first, asked))
+        else:
+            self._start_query(run, is_first)
+
+    def _start_query(self, run: QueryRun, is_first: bool, asked: Future[None] | None = None) -> None:
         try:
+            if asked is not None:
+                asked.result()
             run.order.lock.confirm()
             if not is_first or run.order.is_unchecked:
                 run.order = self._restart(run.order)
-            check_brokers(run.order.query.endpoints)
             run.query = self._start_batch(run) if run.order.is_batch else self._start_stream(run)
             stop_when_lost(run, run.query)
         except (FindingsError, LockLostError, UnreachableError, DatabaseError, *SPARK_ERRORS) as error:
             self._handle_failure(run, error)
 
-    def _end_lost(self) -> None:
-        """Ends the queries whose lock is lost."""
-        for run in self._runs:
-            with self._only_failing(run):
-                finding = lost_lock(run, self._secrets) if run.result is None else None
-                if finding is not None:
-                    self._give_up(run, finding)
+    def _in_background(self, run: QueryRun, work: Callable[[], T], then: Callable[[Future[T]], None]) -> None:
+        """Calls `work`, which may wait for a server, in a thread, and then `then` in this one: other queries go on."""
+        pool = ThreadPoolExecutor(1, run.name)
+        future = pool.submit(copy_context().run, work)
+        run.awaited = future, then
+        future.add_done_callback(lambda _: self._events.put((run, None)))
+        pool.shutdown(wait=False)
+
+    def _end_lost(self, run: QueryRun) -> None:
+        """Ends a query whose lock is lost."""
+        finding = lost_lock(run, self._secrets)
+        if finding is not None:
+            self._give_up(run, finding)
 
     def _has_inputs(self, run: QueryRun) -> bool:
         """Returns whether the stored outputs that `run` reads exist. Ends the run if they will not."""
@@ -159,16 +195,17 @@ class Runner:
         run.order = order or run.order
         return order is not None
 
-    def _due(self) -> Iterator[QueryRun]:
-        """Yields the queries whose restart is due, and unstarted queries for which there is a slot."""
-        now = time.monotonic()
-        busy = sum(run.ends and run.holds_slot for run in self._runs)
+    def _next_due(self) -> QueryRun | None:
+        """Returns the first query whose restart is due, or that has not started and for which there is a slot."""
+        busy = sum(holds for _, holds in self._each(lambda run: run.ends and run.holds_slot))
         has_slot = self._limits.threads is None or busy < self._limits.threads
-        for run in self._runs:
-            is_restart = run.restart_at is not None and run.restart_at <= now
-            is_start = run.first_started is None and (has_slot or not run.ends)
-            if run.result is None and (is_restart or (is_start and not must_wait(run, self._runs))):
-                yield run
+        due = self._each(partial(self._is_due, has_slot=has_slot))
+        return next((run for run, is_due in due if is_due), None)
+
+    def _is_due(self, run: QueryRun, *, has_slot: bool) -> bool:
+        if run.restart_at is not None:
+            return run.restart_at <= time.monotonic()
+        return run.first_started is None and (has_slot or not run.ends) and not must_wait(run, self._runs)
 
     def _started(self, run: QueryRun) -> QueryStarted:
         return QueryStarted(
@@ -198,29 +235,26 @@ class Runner:
     def _callbacks(self, run: QueryRun) -> tuple[Callable[[str], None], Callable[[], None]]:
         return lambda text: self._events.put((run, text)), lambda: self._events.put((run, None))
 
-    def _poll(self) -> None:
-        for run in self._runs:
-            if run.is_active and run.polling is not None:
-                with self._only_failing(run), suppress(*SPARK_ERRORS):  # `_handle_lost_ends` finds a query's end
-                    run.polling.poll()
-
     def _handle_event(self) -> None:
         """Handles one event, or lost ends if there is no event."""
         try:
             run, text = self._events.get(timeout=self._event_timeout())
         except Empty:
-            self._handle_lost_ends()
+            self._each(self._handle_lost_end)
             return
         with self._only_failing(run):
             if text is not None:
                 self._handle_progress(run, text)
+            elif run.result is None and run.awaited is not None and run.awaited[0].done():
+                (future, then), run.awaited = run.awaited, None
+                then(future)
             elif run.is_active and run.has_ended:
                 self._handle_end(run)  # not a late event of its last start, while it runs again
 
     def _event_timeout(self) -> float:
         if self._stopper.is_stopping:
             return STOPPING_POLL_SECONDS
-        return 0.0 if any(self._due()) else POLL_SECONDS
+        return POLL_SECONDS if self._next_due() is None else 0.0
 
     def _handle_progress(self, run: QueryRun, text: str) -> None:
         progress = read_progress(run.name, text, run.order.query.identity.sources, self._secrets.redact)
@@ -229,17 +263,18 @@ class Runner:
             run.active_at = time.monotonic()
         if run.watermarks is not None:
             run.watermarks.keep(progress.batch_id)
+            problem = run.watermarks.take_problem()
+            if problem is not None:
+                self._notify(Notice(f"{run.name}: {self._secrets.redact(problem)}"))
         ahead = None if run.is_ahead else ahead_finding(run, epoch_seconds(progress.watermark))
         if ahead is not None:
             run.is_ahead = True
             self._notify(Notice(f"{ahead.message}; {ahead.why}"))
         self._notify(progress)
 
-    def _handle_lost_ends(self) -> None:
-        for run in self._runs:
-            with self._only_failing(run):
-                if run.is_active and run.misses_its_end():
-                    self._handle_end(run)
+    def _handle_lost_end(self, run: QueryRun) -> None:
+        if run.is_active and run.misses_its_end():
+            self._handle_end(run)
 
     def _handle_end(self, run: QueryRun) -> None:
         if run.order.lock.lost is not None:
@@ -287,12 +322,18 @@ class Runner:
         if isinstance(error, FindingsError):
             self._give_up(run, error.findings[0])
             return
-        with self._only_failing(run, error):
-            self._restart_or_give_up(run, error)
+        seconds = time.monotonic() - run.started
+        finding = partial(failure_finding, run, error, self._secrets)
+        self._in_background(run, finding, lambda found: self._restart_or_give_up(run, error, seconds, found))
 
-    def _restart_or_give_up(self, run: QueryRun, error: Exception) -> None:
-        finding, retries = failure_finding(run, error, self._secrets), run.retries
-        if retries.resets_count_after(time.monotonic() - run.started):
+    def _restart_or_give_up(self, run: QueryRun, error: Exception, seconds: float, found: Future[Finding]) -> None:
+        """Handles a query that has failed with `error` after `seconds`."""
+        with self._only_failing(run, error):
+            self._schedule(run, error, seconds, found.result())
+
+    def _schedule(self, run: QueryRun, error: Exception, seconds: float, finding: Finding) -> None:
+        retries = run.retries
+        if retries.resets_count_after(seconds):
             run.failures = 0
         run.failures += 1
         is_permanent = finding.code == "torn-checkpoint" or is_jvm_gone(error) or fails_again(error)
@@ -338,22 +379,21 @@ class Runner:
         if not self._stopper.is_stopping:
             self._stopper.begin()
             self._notify_stopping()
-        for run in self._runs:
-            if run.result is not None or run.interrupted:
-                continue
-            with self._only_failing(run):
-                if run.restart_at is not None:
-                    self._finish(run, Status.ERROR, run.failure)
-                elif run.query is None:
-                    self._finish(run, Status.SKIPPED, None, self._stop_reason or "a stop was requested")
-                else:
-                    self._stop_one(run, run.query)
+        self._each(self._stop_one)
 
-    def _stop_one(self, run: QueryRun, query: StreamingQuery | BatchWrite) -> None:
+    def _stop_one(self, run: QueryRun) -> None:
+        if run.interrupted or run.awaited is not None:
+            return
+        if run.restart_at is not None:
+            self._finish(run, Status.ERROR, run.failure)
+            return
+        if run.query is None:
+            self._finish(run, Status.SKIPPED, None, self._stop_reason or "a stop was requested")
+            return
         try:
-            self._stopper.step(run, query, now=self._stop_requests > 1)
+            self._stopper.step(run, run.query, now=self._stop_requests > 1)
         except SPARK_ERRORS as error:
-            # `_handle_lost_ends` finds a JVM that is gone; other errors mean that Spark's stopTimeout has passed
+            # `_handle_lost_end` finds a JVM that is gone; other errors mean that Spark's stopTimeout has passed
             if not is_jvm_gone(error):
                 self._finish(run, Status.ERROR, failure_finding(run, error, self._secrets))
 
@@ -363,3 +403,9 @@ class Runner:
             rest = "stops after its current batch" if len(names) == 1 else "stop after their current batches"
             reason = self._stop_reason or "a stop was requested"
             self._notify(Notice(f"stopping, because {reason}: {', '.join(names)} {rest}"))
+
+
+def _poll(run: QueryRun) -> None:
+    if run.is_active and run.polling is not None:
+        with suppress(*SPARK_ERRORS):  # `_handle_lost_end` finds a query's end
+            run.polling.poll()

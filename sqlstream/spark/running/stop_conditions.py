@@ -20,23 +20,24 @@ MARGIN_SECONDS = 0.5
 """
 
 
-def stop_reason(limits: RunLimits, runs: Sequence[QueryRun], seconds: float) -> str | None:
-    """Returns why a run that has taken `seconds` must stop, None if it continues."""
+def stop_reason(limits: RunLimits, seconds: float, idle: Sequence[bool]) -> str | None:
+    """Returns why a run that has taken `seconds` must stop, None if it continues. `idle` are its unfinished queries."""
     if limits.after_seconds is not None and seconds >= limits.after_seconds:
         return "the time limit was reached"
-    idle = limits.idle_seconds
-    unfinished = [run for run in runs if run.result is None and not (run.order.after and run.first_started is None)]
-    if idle is not None and unfinished and all(_has_been_idle(run, idle) for run in unfinished):
-        return f"no query had anything to read for {idle:g} s"
+    if idle and all(idle):
+        return f"no query had anything to read for {limits.idle_seconds:g} s"
     return None
 
 
-def _has_been_idle(run: QueryRun, seconds: float) -> bool:
-    """Returns whether a query has read nothing for `seconds`, and a trigger after that has found nothing to read.
+def has_been_idle(run: QueryRun, seconds: float) -> bool | None:
+    """Returns whether a query has read nothing for `seconds`, and a trigger after that has found nothing to read; None
+    if it waits for the stored outputs of others.
 
     New data waits for the next trigger, so time alone does not show that there is none. Between triggers,
     `isDataAvailable` says whether the latest one found data.
     """
+    if run.order.after and run.first_started is None:
+        return None
     if run.order.trigger.kind == "continuous":
         return False  # Spark does not report what such a query reads
     if not run.is_active or run.query is None or time.monotonic() - run.active_at < seconds:

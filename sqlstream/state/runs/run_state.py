@@ -165,12 +165,21 @@ class RunState:
 
     def entries(self, now: datetime) -> tuple[dict[str, object], ...]:
         """Returns the entries of target/run_results.json: unit tests, queries, and queries that are not run."""
-        queries = (query.as_json(now) for query in self.queries.values())
+        queries = (_entry(query, now) for query in self.queries.values())
         return (
             *(test.as_json() for test in self.tests.values()),
             *queries,
             *(query.as_json() for query in self.not_run),
         )
+
+
+def _entry(query: QueryState, now: datetime) -> dict[str, object]:
+    """Returns the entry of a query, without its figures if these have a bug: an event of a query writes all entries."""
+    try:
+        return query.as_json(now)
+    except Exception:  # the bug is reported when an event of this query is recorded
+        known = query.query
+        return {"unique_id": known.unique_id, "model": known.model, "kind": known.kind, "status": str(query.status)}
 
 
 def follow(run: RunState, event: RunEvent, now: datetime) -> RunState:

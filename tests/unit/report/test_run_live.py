@@ -58,6 +58,19 @@ def test_the_final_table_has_all_figures() -> None:
     assert summary == "\nbig -> .sqlstream/local/big\n\nDone. PASS=1 WARN=0 ERROR=0 SKIP=0 TOTAL=1"
 
 
+def test_a_bug_in_the_table_leaves_the_lines() -> None:
+    """If the table cannot be drawn, the lines of events still appear: rich draws the table at each of them."""
+    _, reporter = screen(CHOSEN)
+    reporter._run = replace(reporter._run, queries={"big": replace(reporter._run.queries["big"], figures=None)})  # type: ignore[arg-type]
+    reporter(STARTED)
+    reporter(Notice("it goes on"))
+    reporter.close()
+
+    text = reporter._console.file.getvalue()  # type: ignore[attr-defined]
+    assert "it goes on" in text
+    assert "the table cannot be shown: AttributeError" in text
+
+
 def test_the_reason_for_missing_rows_is_below_the_table() -> None:
     """The reason why a running query emits no rows is below the table, and is not repeated as lines."""
     text, _ = screen(CHOSEN, STARTED, BATCH, replace(BATCH, rows_out=0), SILENT)

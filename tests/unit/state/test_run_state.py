@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from batches import batch, state
 
@@ -107,6 +108,16 @@ def test_an_entry_is_plain_json_with_all_values() -> None:
     assert entry["progress"]["state"]["memory_bytes"] == 1000
     ended = orders(STARTED, seen, replace(RESULT, status=Status.ERROR, finding=FAILURE)).as_json(NOON)
     assert (ended["status"], ended["error"], ended["duration_seconds"]) == ("error", FAILURE.as_json(), 3.5)
+
+
+def test_a_bug_in_the_figures_of_a_query_leaves_the_entries_of_others() -> None:
+    """The entries are written at each event of any query; one with a bug has no figures."""
+    run = state_after(STARTED)
+    broken: Any = replace(run.queries["orders"], figures=None)  # type: ignore[arg-type]
+    first, second = replace(run, queries={**run.queries, "orders": broken}).entries(NOON)
+
+    assert first == {"unique_id": "model.shop.orders", "model": "orders", "kind": "stream", "status": "running"}
+    assert second["batches"] == 0
 
 
 def test_other_events_change_nothing() -> None:

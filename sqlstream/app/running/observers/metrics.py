@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -14,6 +15,8 @@ from sqlstream.state.runs.backlog import Unread
 from sqlstream.state.runs.events import QueryRestarting, QueryResult, RunStarting, Status
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.runs.run_state import QueryState, RunState
+
+logger = logging.getLogger("sqlstream.metrics")
 
 
 class RunMetrics:
@@ -28,6 +31,7 @@ class RunMetrics:
         self._queries: dict[str, QueryState] = {}
         self._totals: defaultdict[str, QueryTotals] = defaultdict(QueryTotals)
         self._dropped_batches = 0
+        self._failed: set[str] = set()
         self._lock = threading.Lock()
 
     def observe(self, seen: Observed) -> None:
@@ -55,13 +59,18 @@ class RunMetrics:
         self.tick(last)
 
     def samples(self) -> list[Sample]:
-        """Returns the current values of all metrics, query by query."""
+        """Returns the current values of all metrics, query by query. A bug in those of one query hides no others."""
         with self._lock:
             facts, totals = self._facts, self._totals
             found = list(run_samples(facts, self._dropped_batches))
             unread = self._unread()
             for model, query in self._queries.items():
-                found += query_samples(facts, query, totals[model], unread.get(model))
+                try:
+                    found += list(query_samples(facts, query, totals[model], unread.get(model)))
+                except Exception:
+                    if model not in self._failed:
+                        logger.exception("the metrics of %s have a bug", model)
+                    self._failed.add(model)
             return found
 
     @property

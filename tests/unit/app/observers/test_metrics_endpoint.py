@@ -8,6 +8,7 @@ import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -98,6 +99,20 @@ def get(url: str) -> tuple[int, str]:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
+
+
+def test_a_bug_in_the_metrics_of_a_query_hides_no_others() -> None:
+    """The samples of the other queries are there if those of one cannot be computed."""
+    run = RunState()
+    for event in (QueriesSelected(QUERIES), *EVENTS):
+        run = follow(run, event, NOW)
+    broken = replace(run.queries["orders"], figures=None)  # type: ignore[arg-type]
+    metrics = RunMetrics(FACTS, dict)
+    metrics.tick(Snapshot(NOW, replace(run, queries={**run.queries, "orders": broken}), 0))
+
+    labels = {label for sample in metrics.samples() for label in sample.labels}
+    assert QUERIES[1].model in labels
+    assert QUERIES[0].model not in labels
 
 
 def test_prometheus_reads_every_value(served: tuple[str, RunMetrics]) -> None:
