@@ -74,7 +74,7 @@ class SourceTable:
     recorded tests must not show. `messages` are the formats of a Kafka source with a `value_format`; `schema` then has
     all columns. `stored` is the output it reads. `freshness` is how old its newest data can be. `previous_name` is the
     former full name of a renamed table. `timestamp_unit` is the unit of numbers in the timestamps of JSON, and
-    `max_event_time` how far event times can be ahead of the clock.
+    `max_event_time` how far event times can be ahead of the time of their file or message.
     """
 
     source: str

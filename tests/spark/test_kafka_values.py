@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,26 @@ def declare(folder: ProjectFolder, topic: Topic, rest: str, options: str = "") -
 def model(sql: str, config: str = "sink='lake'") -> str:
     """Returns the text of a model over the source."""
     return f"{{{{ config({config}) }}}}\n{sql} from {{{{ source('bus', 'events') }}}}\n"
+
+
+def test_event_times_are_compared_with_the_timestamps_of_their_messages(
+    folder: ProjectFolder, topic: Topic, read_parquet: ReadParquet
+) -> None:
+    """With `max_event_time` a message is good or quarantined by its own timestamp, also beside a column `timestamp`."""
+    limit = datetime.fromisoformat("2023-11-14T23:13:20Z")
+    times = [limit - timedelta(seconds=1), limit, limit + timedelta(microseconds=1), limit + timedelta(days=1)]
+    values = [f'{{"id": {number}, "timestamp": "{time.isoformat()}"}}'.encode() for number, time in enumerate(times)]
+    topic.send_bytes([Message(value, timestamp=1_700_000_000_000) for value in values])
+    keys = f"value_format: json, schema: 'id bigint, timestamp timestamp', max_event_time: 1 hour, {QUARANTINE}"
+    declare(folder, topic, keys)
+    folder.write({"models/whole.sql": model("select id, timestamp")})
+
+    assert [result.finding for result in folder.run().results] == [None, None]
+
+    assert sorted(row["id"] for row in read_parquet(folder.root / "store/whole")) == [0, 1]
+    kept = read_parquet(folder.root / "store/bus__events__corrupt")
+    assert {row["value"] for row in kept} == set(values[2:])
+    assert all("more than 1 hour after the message was written (2023-11-14 22:13:20)" in row["reason"] for row in kept)
 
 
 @pytest.mark.smoke

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,7 +13,7 @@ from typing import Any
 import pytest
 from conftest import PROJECT, ProjectFolder
 
-from sqlstream.errors import Finding
+from sqlstream.errors import Finding, FindingsError
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +43,7 @@ def folder(tmp_path: Path) -> ProjectFolder:
     made.write(
         {
             "project.yml": PROJECT,
-            "sinks.yml": 'sinks: [{name: lake, format: parquet, path: "{{ model.name }}"}]\n',
+            "sinks.yml": 'sinks: [{name: lake, format: parquet, path: "{{ model.name }}"}, {name: table, format: noop}]\n',
             "models/all_rows.sql": "{{ config(sink='lake') }} select * from {{ source('made', 'rows') }}",
         }
     )
@@ -124,6 +127,69 @@ def test_an_event_time_ahead_of_the_clock_does_not_move_the_watermark(
 
     assert len(read_parquet(folder.root / "store/all_rows")) == 2
     assert len(read_parquet(folder.root / "store/made__rows__corrupt")) == 1
+
+
+def test_a_row_near_the_limit_is_either_good_or_quarantined(folder: ProjectFolder, read_parquet: Rows) -> None:
+    """Queries that run at different times find the same rows too late, whatever else they read of the files: the clock
+    is the modification time of each file. A column `_metadata` of the records is another one.
+    """
+    modified = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1)
+    limit = modified + timedelta(hours=1)
+    times = {1: limit - timedelta(seconds=1), 2: limit, 3: limit + timedelta(microseconds=1), 4: limit + timedelta(2)}
+    text = "".join(
+        json.dumps({"id": n, "ts": time.isoformat(), "_metadata": "mine"}) + "\n" for n, time in times.items()
+    )
+    folder.write({"in/a [1].json": text})
+    (folder.root / "in/b.json.gz").write_bytes(gzip.compress(text.replace('"id": ', '"id": 1').encode()))
+    for path in (folder.root / "in").iterdir():
+        os.utime(path, (modified.timestamp(),) * 2)
+    count = "{{ config(sink='table', output_mode='complete') }} select count(*) as n from {{ source('made', 'rows') }}"
+    folder.write({"models/counted.sql": count})
+    columns = "id int, ts timestamp, _metadata string"
+    _declare(folder, "max_event_time: 1 hour, on_corrupt: drop", columns)
+    assert _findings(folder) == []
+    _declare(folder, f"max_event_time: 1 hour, {QUARANTINE}", columns)
+    assert _findings(folder) == []
+
+    rows = read_parquet(folder.root / "store/all_rows")
+    assert ({row["_metadata"] for row in rows}, _ids(rows)) == ({"mine"}, [1, 2, 11, 12])
+    kept = read_parquet(folder.root / "store/made__rows__corrupt")
+    assert sorted(json.loads(row["record"])["id"] for row in kept) == [3, 4, 13, 14]
+
+    _declare(folder, "max_event_time: 1 hour, mode: batch, on_corrupt: drop", columns)
+    folder.write({"models/static.sql": "{{ config(sink='lake') }} select * from {{ source('made', 'rows') }}"})
+    assert folder.result("static").rows_out == 4
+    _declare(folder, "max_event_time: 1 hour, mode: batch", columns)
+    finding = folder.result("static").finding
+    assert finding is not None
+    assert (finding.code, "after the file was modified" in finding.why) == ("corrupt-record", True)
+
+
+def test_state_is_judged_beside_a_limit_of_event_times(folder: ProjectFolder) -> None:
+    """An edit that changes no state resumes, and one that does is refused, with `max_event_time`, too. A query whose
+    ledger has no signature, because an earlier sqlstream compared with the time of the batch, resumes.
+    """
+    folder.rows("in/1.json", [{"id": 1, "ts": datetime.now(UTC).isoformat()}])
+    model = "{{ config(sink='table', output_mode='complete') }} select AGGREGATE from {{ source('made', 'rows') }}"
+
+    def change(aggregate: str) -> str | None:
+        folder.write({"models/all_rows.sql": model.replace("AGGREGATE", aggregate)})
+        try:
+            assert folder.result("all_rows").finding is None
+        except FindingsError as error:
+            return error.findings[0].code
+        return None
+
+    for keys in ("on_corrupt: fail", "on_corrupt: drop"):
+        _declare(folder, f"max_event_time: 1 hour, {keys}", "id int, ts timestamp")
+        assert [change("max(ts) as t"), change("max(ts) as time")] == [None, None]
+        assert change("min(ts) as time") == "state-change"
+    assert change("max(ts) as time") is None
+
+    path = folder.root / "store/queries/all_rows/v1/ledger.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "signature": None}))
+    assert change("max(ts) as time") is None
+    assert change("min(ts) as time") == "state-change"
 
 
 def test_a_watermark_far_ahead_of_the_clock_is_an_error_of_the_run(folder: ProjectFolder) -> None:

@@ -129,8 +129,8 @@ class TableDocument(Document):
     )
     max_event_time: Delay | None = Field(
         None,
-        description="For json, csv, xml and Kafka's messages: how far event times can be ahead of the clock, such as "
-        "1 hour; later ones are corrupt.",
+        description="For json, csv, xml and Kafka's messages: how far event times can be ahead of the time of the "
+        "file or message, such as 1 hour; later ones are corrupt.",
     )
     refresh: Literal["batch", "run"] | None = Field(
         None,

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from sqlstream.project.types.types import Array, Field, Primitive, Struct
 from sqlstream.project.unit_tests.fixtures import Rows
@@ -28,7 +29,7 @@ FIELDS = (
 """The columns of Spark's Kafka reader, and the keys of a message in a unit test."""
 
 FIRST_TIME = "1970-01-01 00:00:00"
-"""The timestamp of messages without one."""
+"""The timestamp of messages without one, unless the source compares event times with it."""
 
 _PARTS = ("key", "value")
 """The keys whose lists and mappings become JSON."""
@@ -38,17 +39,19 @@ def message_rows(batches: Sequence[Rows], table: SourceTable) -> list[Rows]:
     """Returns all messages of an input as rows, batch by batch.
 
     A message without a topic, partition or timestamp is in the source's first topic and partition 0, and has the time
-    `FIRST_TIME`. A message without an offset has the next one of its partition.
+    `FIRST_TIME`, or that of the test if the source has `max_event_time`. A message without an offset has the next one
+    of its partition.
     """
     offsets: Counter[str] = Counter()
-    return [replace(rows, rows=tuple(_row(row, table, offsets) for row in rows.rows)) for rows in batches]
+    time = FIRST_TIME if table.max_event_time is None else f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}Z"
+    return [replace(rows, rows=tuple(_row(row, table, offsets, time) for row in rows.rows)) for rows in batches]
 
 
-def _row(message: YamlMapping, table: SourceTable, offsets: Counter[str]) -> YamlMapping:
+def _row(message: YamlMapping, table: SourceTable, offsets: Counter[str], time: str) -> YamlMapping:
     given = {entry.key.casefold(): entry for entry in message.entries}
     entries = [entry._replace(value=_value(entry)) for entry in message.entries]
     partition = str(plain(given["partition"].value)) if "partition" in given else "0"
-    defaults = {"topic": _topic(table), "partition": "0", "timestamp": FIRST_TIME, "timestamptype": "0"}
+    defaults = {"topic": _topic(table), "partition": "0", "timestamp": time, "timestamptype": "0"}
     defaults["offset"] = str(offsets[partition])
     at = message.location
     entries += [YamlEntry(key, at, YamlScalar(text, text, at)) for key, text in defaults.items() if key not in given]

@@ -121,9 +121,14 @@ def corrupt_rows(frame: DataFrame, columns: Sequence[str], wrong: Column | None)
         text = coalesce(text, to_json(struct(*map(quote_identifier, columns))))
     return frame.filter(is_corrupt).select(
         text.alias("record"),
-        frame.metadataColumn("_metadata").getField("file_path").alias("file"),
+        _of_file(frame, "file_path").alias("file"),
         current_timestamp().alias("quarantined_at"),
     )
+
+
+def _of_file(frame: DataFrame, name: str) -> Column:
+    """Returns what Spark knows about the file of each row, also if the file has a column `_metadata`."""
+    return frame.metadataColumn("_metadata").getField(name)
 
 
 def _condition(columns: Sequence[str], test: str) -> str:
@@ -196,24 +201,26 @@ class Timestamps:
             return value
         return _map_times(value, kind, self._read)
 
-    def problems(self, columns: Sequence[tuple[str, Column, DataType]]) -> list[Column]:
-        """Returns why parsed columns, given with name and declared type, are corrupt; each is null for good ones."""
+    def problems(self, columns: Sequence[tuple[str, Column, DataType]], frame: DataFrame) -> list[Column]:
+        """Returns why parsed columns of `frame`, given with name and declared type, are corrupt; each is null for good
+        ones.
+        """
         found = []
         event = event_column(self.table)
         for name, value, kind in columns:
             found += _reasons(value, kind, name, self._outside) if self.is_json and _has_times(kind) else []
             if event is not None and name.lower() == event.lower() and isinstance(kind, TimestampType):
-                found.append(self._ahead(self.typed(value, kind), name))
+                found.append(self._ahead(self.typed(value, kind), name, frame))
         return found
 
-    def checked(self, schema: StructType) -> list[Column]:
-        """Returns the columns of a reader with the columns of `schema`, each with its declared type. A query that reads
-        a wrong time of one fails, with an error that `read_corrupt_record` recognizes.
+    def checked(self, schema: StructType, frame: DataFrame) -> list[Column]:
+        """Returns the columns of the reader `frame` with the columns of `schema`, each with its declared type. A query
+        that reads a wrong time of one fails, with an error that `read_corrupt_record` recognizes.
         """
         found = []
         for each in schema:
             value = col(quote_identifier(each.name))
-            reasons = self.problems([(each.name, value, each.dataType)])
+            reasons = self.problems([(each.name, value, each.dataType)], frame)
             typed = self.typed(value, each.dataType)
             if reasons:
                 reason = coalesce(*reasons)
@@ -246,11 +253,16 @@ class Timestamps:
         what = f", which is outside the calendar as seconds since 1970: set timestamp_unit of {self.table.full_name}"
         return when((value < first) | (value > last), concat(lit(f"`{name}` is the number "), seconds, lit(what)))
 
-    def _ahead(self, time: Column, name: str) -> Column:
-        limit = self.table.max_event_time
-        latest = current_timestamp() + expr(f"interval {limit}")
-        why = concat(lit(f"`{name}` is "), time.cast("string"), lit(f", more than {limit} ahead of the clock"))
-        return when(time > latest, why)
+    def _ahead(self, time: Column, name: str, frame: DataFrame) -> Column:
+        """Returns why an event time is wrong: two queries at different times have to find the same, so the clock is
+        that of the record.
+        """
+        limit, messages = self.table.max_event_time, self.table.messages
+        clock = _of_file(frame, "file_modification_time") if messages is None else col("timestamp")
+        what = "the file was modified" if messages is None else "the message was written"
+        when_written = (lit(f", more than {limit} after {what} ("), clock.cast("string"), lit(")"))
+        why = concat(lit(f"`{name}` is "), time.cast("string"), *when_written)
+        return when(time > clock + expr(f"interval {limit}"), why)
 
 
 _LONGEST = 40

@@ -65,7 +65,7 @@ def read_messages(
     value, key = value_parser(messages, options, times), key_parser(messages)
     kinds: Iterable[StructField] = () if messages.value_format in PLAIN else struct_of(messages.columns)
     columns = [(each.name, value.field(col(VALUE), each.name), each.dataType) for each in kinds]
-    parsed = _parsed(frame, value, key, times.problems(columns), needs_value=messages.value_format not in PLAIN)
+    parsed = _parsed(frame, value, key, times.problems(columns, frame), needs_value=messages.value_format not in PLAIN)
     if table.corrupt_of is not None:
         return _corrupt(parsed)
     if table.on_corrupt == "drop" and metric is not None:

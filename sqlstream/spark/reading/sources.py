@@ -124,7 +124,7 @@ class Readers:
         if table.corrupt_of is not None:
             declared = _struct(_schema_of(table.corrupt_of))
             frame = self._load_permissive(reader, table.corrupt_of, times.parsed(declared))
-            return corrupt_rows(frame, declared.names, _wrong_times(times, declared))
+            return corrupt_rows(frame, declared.names, _wrong_times(times, declared, frame))
         schema = _schema_of(table)
         if has_own_columns(table):
             return _declared(_check_types(self._open_own(reader, table), schema, table), schema)
@@ -133,7 +133,7 @@ class Readers:
             declared = _struct(schema)
             frame = self._load_permissive(reader, table, times.parsed(declared))
             counted = metric if policy == "drop" else None
-            rows = good_rows(frame, declared.names, _wrong_times(times, declared), counted)
+            rows = good_rows(frame, declared.names, _wrong_times(times, declared, frame), counted)
             return _typed(rows, times, schema)
         reader = reader.format(self._format(table)).options(**(FAILING if policy == "fail" else {}))
         declared = _struct(schema)
@@ -147,8 +147,8 @@ class Readers:
         if schema is None and format_of(table.format).is_parsed and not frame.isStreaming:
             known = without_todays_times(frame.schema, lambda texts: load(reader.schema(texts)))
             return frame if known == frame.schema else load(reader.schema(known))
-        if policy == "fail" and times.problems(_columns(declared)):
-            return frame.select(*times.checked(declared))
+        if policy == "fail" and times.problems(_columns(declared), frame):
+            return frame.select(*times.checked(declared, frame))
         return _typed(frame, times, schema)
 
     def _open_own(self, reader: DataStreamReader | DataFrameReader, table: SourceTable) -> DataFrame:
@@ -320,9 +320,9 @@ def _typed(frame: DataFrame, times: Timestamps, schema: StructType | str | None)
     return frame.select(*(times.typed(value, kind).alias(name) for name, value, kind in _columns(declared)))
 
 
-def _wrong_times(times: Timestamps, schema: StructType) -> Column | None:
-    """Returns whether a record has a wrong time, None if no record can have one."""
-    reasons = times.problems(_columns(schema))
+def _wrong_times(times: Timestamps, schema: StructType, frame: DataFrame) -> Column | None:
+    """Returns whether a record of `frame` has a wrong time, None if no record can have one."""
+    reasons = times.problems(_columns(schema), frame)
     return coalesce(*reasons).isNotNull() if reasons else None
 
 

@@ -96,10 +96,11 @@ def state_differences(
 
     `known_sources` are the sources that the old query has read, as the signature names them.
     """
+    old = _without(old, METRICS)
     if old.output_mode == new.output_mode == "complete":
         old, new = _without_limits(old), _without_limits(new)
     if old.watermarks != new.watermarks and not (_uses_time(old) or _uses_time(new)):
-        old, new = _without_watermarks(old), _without_watermarks(new)
+        old, new = (replace(_without(each, WATERMARK), watermarks=()) for each in (old, new))
     kinds = [[operator.kind for operator in each.operators] for each in (old, new)]
     if kinds[0] != kinds[1]:
         return (_operators(*kinds),)
@@ -129,15 +130,22 @@ def _uses_time(signature: StateSignature) -> bool:
     return not is_free or any(time in key for time in times for key in keys)
 
 
-def _without_watermarks(signature: StateSignature) -> StateSignature:
-    operators = [replace(each, inputs=tuple(map(_below_watermarks, each.inputs))) for each in signature.operators]
-    return replace(signature, operators=tuple(operators), watermarks=())
+def _without(signature: StateSignature, start: str) -> StateSignature:
+    """Returns a signature without the operations with texts that begin with `start`, which change no rows."""
+    operators = (
+        replace(each, inputs=tuple(_below(rows, start) for rows in each.inputs)) for each in signature.operators
+    )
+    return replace(signature, operators=tuple(operators))
 
 
-def _below_watermarks(rows: InputRows) -> InputRows:
-    if rows.text.startswith(WATERMARK):
-        return _below_watermarks(rows.inputs[0])
-    return replace(rows, inputs=tuple(map(_below_watermarks, rows.inputs)))
+def _below(rows: InputRows, start: str) -> InputRows:
+    if rows.text.startswith(start):
+        return _below(rows.inputs[0], start)
+    return replace(rows, inputs=tuple(_below(each, start) for each in rows.inputs))
+
+
+METRICS = "collectmetrics "
+"""The start of the text of a counter of rows, which early signatures have."""
 
 
 def _operators(before: Sequence[str], after: Sequence[str]) -> StateDifference:

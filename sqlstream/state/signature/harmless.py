@@ -42,6 +42,10 @@ OPERATORS = (
         "Repartition RepartitionByExpression RebalancePartitions",
         "hints that distribute the same rows to other tasks; an aggregate distributes them by its keys anyway",
     ),
+    Harmless(
+        "CollectMetrics",
+        "it counts rows for the progress of a batch, such as corrupt records",
+    ),
 )
 """Operators of Spark's optimized plan that return the rows of their input."""
 
