@@ -12,32 +12,36 @@ from sqlstream.compiler.sql.sql_text import read_sql
 from sqlstream.compiler.sql.tokens import SqlTokenError, Token, TokenKind
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.files.seeds import SeedContent, seed_content
+from sqlstream.project.formats.formats import FORMATS
 from sqlstream.project.types.cursor import TypeSyntaxError
 from sqlstream.project.types.parser import parse_schema
 from sqlstream.project.types.types import Field, Struct
 from sqlstream.project.values import SourceTable
 from sqlstream.state.ledger import QueryIdentity, SourceUse
-from sqlstream.state.signature.harmless import is_harmless_option
+from sqlstream.state.readers import PYTHON, SERVERS
+from sqlstream.state.settings import is_credential, without_credentials
+from sqlstream.state.signature.harmless import ISOLATION, is_harmless_option, was_harmless_option
 from sqlstream.state.signature.signature import shown_source
 
 
 def contents_of(
     compiled: CompiledProject, model: CompiledModel, uses: tuple[SourceUse, ...]
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[tuple[str, str, str]]:
     """Yields the name of each input of a query, and its format and options; of static ones also the path or the
-    checksum. Secrets are shown as the names of their variables.
+    checksum. The third is the end of this text that an earlier sqlstream left out. Passwords are left out, and secrets
+    are shown as the names of their variables.
     """
     by_name = {table.full_name: table for table in compiled.tables_of(model.unique_id)}
     for use in uses:
         if use.table in by_name:
-            yield shown_source(use.name), _table_text(by_name[use.table], path=False)
+            yield shown_source(use.name), *_table_text(by_name[use.table])
     for table in by_name.values():
         if table.mode != "stream":
-            yield table.full_name, _table_text(table, path=True)
+            yield table.full_name, *_table_text(table)
     upstream = compiled.upstream(model.unique_id)
     for seed in compiled.project.seeds:
         if seed_id(compiled.project.name, seed.name) in upstream:
-            yield seed.name, f"seed with checksum {seed.checksum}"
+            yield seed.name, f"seed with checksum {seed.checksum}", ""
 
 
 def seeds_of(compiled: CompiledProject, model: CompiledModel) -> Iterator[tuple[str, SeedContent]]:
@@ -191,18 +195,37 @@ def _fields(ddl: str) -> tuple[Field, ...]:
     return schema.fields
 
 
-def _table_text(table: SourceTable, *, path: bool) -> str:
+def _table_text(table: SourceTable) -> tuple[str, str]:
+    """Returns what decides the rows of a table, and the end of it that an earlier sqlstream left out."""
+    is_static = table.mode != "stream"
     options = {**table.options, **(table.messages.options if table.messages else {})}
     keys = {"timestamp_unit": table.timestamp_unit, "max_event_time": table.max_event_time}
     options |= {key: value for key, value in keys.items() if value is not None}
-    kept = sorted((name, value) for name, value in options.items() if not is_harmless_option(name))
-    shown = ", ".join(f"{name} {_option(value)}" for name, value in kept)
+    counted = [name for name in sorted(options) if _counts(name, table.format, is_static=is_static)]
+    added = [name for name in counted if name.lower() == ISOLATION or was_harmless_option(name)]
     formats = " ".join(table.messages.formats.values()) if table.messages else ""
-    place = (table.table or table.python or table.path or "") if path else ""
-    return " ".join(part for part in (table.format, formats, place, shown) if part)
+    place = (table.table or table.python or table.path or "") if is_static else ""
+    known = [name for name in counted if name not in added]
+    texts = []
+    for names in (known, [*known, *added]):
+        shown = ", ".join(f"{name} {_option(name, options[name])}" for name in names)
+        texts.append(" ".join(part for part in (table.format, formats, place, shown) if part))
+    return texts[1], texts[1].removeprefix(texts[0])
 
 
-def _option(value: object) -> str:
+def _counts(option: str, format_name: str, *, is_static: bool) -> bool:
+    """Returns whether an option can decide the rows of a table. Of a source in Python, or of a format that sqlstream
+    does not know, each option can.
+    """
+    if is_credential(option):
+        return False
+    is_unknown = is_static and (format_name == PYTHON or format_name not in FORMATS)
+    return is_unknown or not is_harmless_option(option, static=is_static)
+
+
+def _option(name: str, value: object) -> str:
     """Returns the value of an option as text, in quotes if it could be taken for other options."""
-    text = str(value)
+    text = without_credentials(str(value))
+    if name.lower() == SERVERS:
+        text = ",".join(sorted(each.strip() for each in text.split(",")))
     return repr(text) if ", " in text else text

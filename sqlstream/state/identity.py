@@ -29,6 +29,7 @@ def identity_of(
     parts = _upstream_models(compiled, model)
     python = _PythonOf(compiled, model, parts)
     seeds = dict(seeds_of(compiled, model))
+    inputs = list(contents_of(compiled, model, uses))
     return QueryIdentity(
         query=model.query_id,
         model=model.name,
@@ -54,7 +55,8 @@ def identity_of(
         separate=model.config.separate_sinks,
         files={part.name: digest(part.file.text) for part in parts},
         inputs={part.name: part.inputs for part in parts},
-        contents=dict(contents_of(compiled, model, uses)),
+        contents={name: text for name, text, _ in inputs},
+        added_contents={name: added for name, _, added in inputs if added},
         schemas=dict(schemas_of(compiled, model)),
         static_paths=dict(static_paths(compiled, model)),
         sink_address=model.output.address if model.output else None,

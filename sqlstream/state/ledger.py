@@ -33,9 +33,9 @@ class SourceUse:
     files, or the name of a table in the catalog; None for sources without either. `via` are the views from the query
     down to the source, joined by `/`. `stored` marks the stored output of the model `table`.
 
-    `format` and `options`, with names in lower case, also decide which rows it reads; an earlier sqlstream did not
-    write them. `declared` is the file and line of the source, and
-    `formerly` its former name.
+    `format` and `options`, with names in lower case, also decide which rows it reads. `folder` is the folder in which
+    a pattern of files begins, or the path if it is no pattern. An earlier sqlstream did not write these.
+    `declared` is the file and line of the source, and `formerly` its former name.
     """
 
     name: str
@@ -46,6 +46,7 @@ class SourceUse:
     stored: bool = False
     format: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
+    folder: str = ""
     declared: str = field(default="", compare=False)
     formerly: str = field(default="", compare=False)
 
@@ -91,7 +92,8 @@ class QueryIdentity:
     a ledger of an earlier sqlstream, which has only digests of modules, in `fingerprints`. `packages` are the
     versions of other packages that the code imports. `unfollowed` is what reading cannot follow in the code that
     computes rows. `seeds` are the rows of each seed, and `seed_columns` the columns that the query can read of it.
-    `static_paths` are the paths of static tables: as written, and in their normal form.
+    `static_paths` are the paths of static tables: as written, and in their normal form. `added_contents` is the end of
+    the `contents` of some inputs, which the ledger of an earlier sqlstream does not have; None in such a ledger.
     """
 
     query: str
@@ -115,6 +117,7 @@ class QueryIdentity:
     contents: Mapping[str, str] = field(default_factory=dict)
     schemas: Mapping[str, str] = field(default_factory=dict)
     static_paths: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    added_contents: Mapping[str, str] | None = None
     sink_address: str | None = None
     unique_key: tuple[str, ...] | None = None
     declared: Mapping[str, str] | None = None

@@ -5,6 +5,7 @@ whether Spark can continue to read one where another stopped.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -12,16 +13,16 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.project.files.paths import is_absolute, join, plain_path
+from sqlstream.project.files.paths import alternatives_of, folder_of_pattern, is_absolute, join, plain_path
 from sqlstream.project.formats.formats import FORMATS, format_of
 from sqlstream.project.values import SourceTable
 from sqlstream.state.ledger import SOURCE, Ledger, QueryIdentity, SourceUse
-from sqlstream.state.settings import SOURCE_EVOLUTION, is_credential
+from sqlstream.state.settings import SOURCE_EVOLUTION, is_credential, without_credentials
 from sqlstream.state.signature.signature import shown_source
 
 PYTHON, KAFKA = "python", "kafka"
 
-_SERVERS, _TOPICS, _TOPIC_PATTERN, _PARTITIONS = "kafka.bootstrap.servers", "subscribe", "subscribepattern", "assign"
+SERVERS, _TOPICS, _TOPIC_PATTERN, _PARTITIONS = "kafka.bootstrap.servers", "subscribe", "subscribepattern", "assign"
 FAILS_ON_LOSS = "failondataloss"
 
 START_OPTIONS = (
@@ -35,20 +36,22 @@ _LIMITS = ("maxfilespertrigger", "maxbytespertrigger")
 _DELTA_OPTIONS = ("ignoredeletes", "ignorechanges", "skipchangecommits", "readchangefeed")
 _KEPT_OPTIONS = {
     *(*_FILE_OPTIONS, *_LIMITS, "ignoredpathsegmentregex", "basepath"),
-    *(_SERVERS, _TOPICS, _TOPIC_PATTERN, _PARTITIONS, FAILS_ON_LOSS),
+    *(SERVERS, _TOPICS, _TOPIC_PATTERN, _PARTITIONS, FAILS_ON_LOSS),
     *(*START_OPTIONS, *_DELTA_OPTIONS),
 }
 """The options of known formats that decide which rows a stream reads. The others can contain passwords."""
 
-_IGNORED = re.compile(r"\bignore(?:Missing|Corrupt)Files [^,]*(?:, )?", re.IGNORECASE)
+_IGNORED = re.compile(
+    r"\b(?:ignore(?:Missing|Corrupt)Files|startingVersion|stream-from-timestamp) [^,]*(?:, )?", re.IGNORECASE
+)
+_IGNORED_OF_STATIC = re.compile(
+    r"\b(?:ignore(?:Missing|Corrupt)Files|partitionColumn|lowerBound|upperBound|fetchsize|queryTimeout) [^,]*(?:, )?",
+    re.IGNORECASE,
+)
 """Options without effect on the rows of an input, which an earlier sqlstream has written into `contents`."""
 
-_PATTERN = re.compile(r"[][{}*?]")
-"""Characters of Hadoop's path patterns."""
-
-
-_BRACES = re.compile(r"\{([^{}]*)\}")
-"""Alternatives in a pattern of Hadoop."""
+_SERVERS_IN = re.compile(rf"(?<={re.escape(SERVERS)} )\S+?(?=, |\Z)", re.IGNORECASE)
+"""The brokers of a static table in `contents`, with commas between them."""
 
 
 @dataclass(frozen=True)
@@ -135,10 +138,14 @@ def respelled(old: QueryIdentity, new: QueryIdentity) -> QueryIdentity:
     """
     now = {before.name: use for before, use in continuing(old, new)}
     sources = tuple(
-        replace(use, path=now[use.name].path) if use.name in now and is_same_place(use, now[use.name]) else use
+        replace(
+            use,
+            path=now[use.name].path if use.name in now and is_same_place(use, now[use.name]) else use.path,
+            options={name: without_credentials(value) for name, value in use.options.items()},
+        )
         for use in old.sources
     )
-    contents = {name: _without_ignored(text, new.contents.get(name, "")) for name, text in old.contents.items()}
+    contents = {name: _in_words_of(old, new, name) for name in old.contents}
     paths = dict(old.static_paths)
     for name in old.static_paths.keys() & old.contents.keys() & new.static_paths.keys():
         (then, place), (written, present) = old.static_paths[name], new.static_paths[name]
@@ -147,7 +154,16 @@ def respelled(old: QueryIdentity, new: QueryIdentity) -> QueryIdentity:
     names = {before.table: use.table for before, use in continuing(old, new)}
     schemas = {names.get(name, name): text for name, text in old.schemas.items()}
     code = old.code and {_renamed_source(name, names): text for name, text in old.code.items()}
-    return replace(old, sources=sources, contents=contents, static_paths=paths, schemas=schemas, code=code)
+    added = new.added_contents if old.added_contents is None else old.added_contents
+    return replace(
+        old,
+        sources=sources,
+        contents=contents,
+        added_contents=added,
+        static_paths=paths,
+        schemas=schemas,
+        code=code,
+    )
 
 
 def _renamed_source(name: str, names: Mapping[str, str]) -> str:
@@ -156,13 +172,23 @@ def _renamed_source(name: str, names: Mapping[str, str]) -> str:
     return f"{kind} {names.get(table, table)}" if kind == SOURCE else name
 
 
-def _without_ignored(text: str, now: str) -> str:
-    """Returns what a ledger has of an input, in the form that it has today."""
-    shorter = _IGNORED.sub("", text)
-    if shorter != text:
-        shorter = shorter.removesuffix(" ").removesuffix(",")
-    # an early ledger has no quotes around values with commas
-    return now if shorter == now.replace("'", "") else shorter
+def _in_words_of(old: QueryIdentity, new: QueryIdentity, name: str) -> str:
+    """Returns what a ledger has of an input, in the form that it has today. The same brokers can have other names if
+    one of them is named as before.
+    """
+    text, now = old.contents[name], new.contents.get(name, "")
+    if old.added_contents is None:  # of an earlier sqlstream
+        is_stream = name in {shown_source(use.name) for use in (*old.sources, *new.sources)}
+        shorter = (_IGNORED if is_stream else _IGNORED_OF_STATIC).sub("", text)
+        if shorter != text:
+            text = shorter.removesuffix(" ").removesuffix(",")
+        text += (new.added_contents or {}).get(name, "")
+        # an early ledger has no quotes around values with commas
+        text = now if text == now.replace("'", "") else text
+    then, here = _SERVERS_IN.search(text), _SERVERS_IN.search(now)
+    if then and here and set(then[0].split(",")) & set(here[0].split(",")):
+        text = text[: then.start()] + here[0] + text[then.end() :]
+    return text
 
 
 def is_same_place(before: SourceUse, now: SourceUse) -> bool:
@@ -182,9 +208,9 @@ def _is_table(use: SourceUse) -> bool:
     return use.format == "table" or (not is_absolute(use.path or "") and (use.stored or format_of(use.format).is_table))
 
 
-def is_pattern(path: str) -> bool:
-    """Returns whether Hadoop reads a path as a pattern."""
-    return _PATTERN.search(path) is not None
+def folder_of(use: SourceUse) -> str:
+    """Returns the folder in which the pattern of a reader of files begins, and its path if that is no pattern."""
+    return use.folder or folder_of_pattern(place_of(use) or "/", "/", lambda _: False)
 
 
 def kind_of(use: SourceUse) -> str:
@@ -212,41 +238,35 @@ def _finds_files(before: SourceUse, now: SourceUse) -> bool:
     (FileStreamSource gives each batch the path as its `basePath`; tested on 4.3: "Wrong basePath"). It knows files by
     their URIs, or with `fileNameOnly` by their names.
     """
-    old, new = place_of(before) or "", place_of(now) or ""
-    if not is_pattern(new):
-        return f"{old}/".startswith(f"{new.rstrip('/')}/")
-    return is_set(now, "filenameonly") or are_near(old, new)
+    new = place_of(now) or ""
+    if folder_of(now) == new:
+        return f"{place_of(before)}/".startswith(f"{new.rstrip('/')}/")
+    return is_set(now, "filenameonly") or are_near(before, now)
 
 
-def are_near(one: str, other: str) -> bool:
-    """Returns whether two paths or patterns can find files in the same folder."""
-    folders = [f"{_folder(path)}/" for path in (one, other)]
+def are_near(one: SourceUse, other: SourceUse) -> bool:
+    """Returns whether two readers of files can find some in the same folder."""
+    folders = [f"{folder_of(use).rstrip('/')}/" for use in (one, other)]
     return folders[0].startswith(folders[1]) or folders[1].startswith(folders[0])
 
 
-def are_nested(one: str, other: str) -> bool:
-    """Returns whether one of two patterns can find what the other finds, in the same folders."""
-    pairs = ((first.split("/"), second.split("/")) for first in alternatives(one) for second in alternatives(other))
-    return any(
-        all(fnmatchcase(name, pattern) or fnmatchcase(pattern, name) for name, pattern in zip(*pair, strict=False))
-        for pair in pairs
-    )
+def are_nested(one: SourceUse, other: SourceUse) -> bool:
+    """Returns whether one of two readers of files can find what the other finds, in the same folders."""
+    pairs = ((first, second) for first in _names_of(one) for second in _names_of(other))
+    return any(all(map(_can_match, *pair)) for pair in pairs)
 
 
-def alternatives(path: str) -> Iterator[str]:
-    """Yields the patterns without braces that find the same as `path`."""
-    braces = _BRACES.search(path)
-    if braces is None:
-        yield path
-        return
-    for part in braces.group(1).split(","):
-        yield from alternatives(path[: braces.start()] + part + path[braces.end() :])
+def _names_of(use: SourceUse) -> Iterator[list[tuple[str, bool]]]:
+    """Yields the names in the path of a reader for each of its alternatives, and whether each is part of a pattern."""
+    folder = folder_of(use)
+    first = len(folder.rstrip("/").split("/"))
+    for path in alternatives_of(place_of(use) or "", folder):
+        yield [(name, at >= first) for at, name in enumerate(path.split("/"))]
 
 
-def _folder(path: str) -> str:
-    """Returns the folder below which a pattern finds everything."""
-    found = _PATTERN.search(path)
-    return path.rstrip("/") if found is None else path[: found.start()].rpartition("/")[0]
+def _can_match(one: tuple[str, bool], other: tuple[str, bool]) -> bool:
+    (name, is_pattern), (second, is_other) = one, other
+    return name == second or (is_other and fnmatchcase(name, second)) or (is_pattern and fnmatchcase(second, name))
 
 
 def can_overlap(one: SourceUse, other: SourceUse) -> bool:
@@ -259,7 +279,7 @@ def can_overlap(one: SourceUse, other: SourceUse) -> bool:
     if None in places:
         return bool(one.format and other.format) and one.format not in FORMATS
     if kind_of(one) == "files" and kind_of(other) in ("files", ""):
-        return are_near(places[0] or "", places[1] or "")
+        return are_near(one, other)
     return places[0] == places[1]
 
 
@@ -297,7 +317,7 @@ def reads_topic_of(use: SourceUse, other: SourceUse) -> bool:
 
 def share_servers(one: SourceUse, other: SourceUse) -> bool:
     """Returns whether two Kafka readers have a broker in common, and True if that is unknown."""
-    lists = [{name.strip() for name in use.options.get(_SERVERS, "").split(",")} - {""} for use in (one, other)]
+    lists = [{name.strip() for name in use.options.get(SERVERS, "").split(",")} - {""} for use in (one, other)]
     return not all(lists) or bool(lists[0] & lists[1])
 
 
@@ -354,10 +374,12 @@ def _walk(
             watermark = f"{table.watermark.column} {table.watermark.delay}" if table.watermark else None
             origin = table.table or table.python if table.path is None else join(str(compiled.project.root), table.path)
             declared = f"{table.location.path}:{table.location.line}"
+            is_file = format_of(table.format).is_file and table.path is not None
             yield (
                 SourceUse(
                     *("", table.full_name, watermark, origin, "/".join(path), table.stored is not None, table.format),
                     options=_options_of(table),
+                    folder=_folder_of(table, str(compiled.project.root)) if is_file else "",
                     declared=declared,
                     formerly=table.previous_name or "",
                 ),
@@ -365,9 +387,16 @@ def _walk(
             )
 
 
+def _folder_of(table: SourceTable, root: str) -> str:
+    path = join(root, table.path or "")
+    return plain_path("/", path) if table.stored else folder_of_pattern(path, root, os.path.exists)
+
+
 def _options_of(table: SourceTable) -> Mapping[str, str]:
     is_known = table.format in FORMATS and table.format != PYTHON
     shown = {name.lower(): str(value) for name, value in sorted(table.options.items())}
     return {
-        name: value for name, value in shown.items() if (name in _KEPT_OPTIONS if is_known else not is_credential(name))
+        name: without_credentials(value)
+        for name, value in shown.items()
+        if (name in _KEPT_OPTIONS if is_known else not is_credential(name))
     }

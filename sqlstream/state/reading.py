@@ -309,7 +309,7 @@ def _of_files(before: SourceUse, now: SourceUse, so_far: ReadSoFar) -> Iterator[
     if so_far.is_empty:
         return
     if so_far.read is None or so_far.now is None or choices[1] is None:
-        if not are_nested(place_of(before) or "", place_of(now) or ""):
+        if not are_nested(before, now):
             yield ReadingChange(
                 text,
                 f"would read {_named(now)} with another pattern",

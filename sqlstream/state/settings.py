@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlstream.state.ledger import QueryIdentity
-from sqlstream.state.signature.harmless import EXPRESSION_SETTINGS, PLAIN, READER_SETTINGS, is_harmless, is_shown
+from sqlstream.state.signature.harmless import (
+    EXPRESSION_SETTINGS,
+    PLAIN,
+    READER_SETTINGS,
+    is_harmless,
+    is_harmless_option,
+    is_shown,
+)
 from sqlstream.state.signature.operators import STATIC
 from sqlstream.state.signature.signature import StateSignature, shown_source
 
@@ -75,12 +82,41 @@ def is_credential(name: str) -> bool:
 
 
 _CREDENTIAL = re.compile(
-    "passw|passphrase|secret|token|credential|api.?key|account.?key|connection.?string|jaas|[.]auth"
+    "passw|pwd|passphrase|secret|token|credential|api.?key|account.?key|private.?key|connection.?string|jaas|[.]auth"
 )
 
 
+def without_credentials(text: str) -> str:
+    """Returns the value of an option or a setting as a ledger can keep it: without the user and the password in an
+    address, and without its parameters that only say how to connect.
+    """
+    if _PAIRS.match(text):
+        return _SECRET_PAIR.sub("", text)
+    if not _ADDRESS.match(text):
+        return text
+    address, *parameters = _MARK.split(_SECRET_PARAMETER.sub("", _USER.sub(r"\1\2", text)))
+    kept = [each for each in parameters if each and not is_harmless_option(each.partition("=")[0], static=True)]
+    return "?".join([address, *(["&".join(kept)] if kept else [])])
+
+
+_PAIRS, _ADDRESS = re.compile(r"\s*\w+\s*="), re.compile(r"\s*(?:jdbc:|[\w+.-]+://)")
+"""How a list of words and values begins, such as `host=db dbname=shop`, and how an address begins."""
+
+_USER = re.compile(r"(//)[^/?;]*@|(:thin:)[^?;]*@")
+"""The user and the password in front of a host."""
+
+_MARK = re.compile("[?&;]")
+"""What is in front of a parameter of an address."""
+
+_SECRET_NAME = rf"(?i:[\w.]*(?:{_CREDENTIAL.pattern})[\w.]*)"
+_SECRET_PAIR = re.compile(rf"{_SECRET_NAME}\s*=\s*(?:'[^']*'|[^\s;]*)")
+_SECRET_PARAMETER = re.compile(rf"(?<=[?&;(,:]){_SECRET_NAME}=" r"(?:\{\{.*?\}\}|\{(?:[^}]|\}\})*\}|[^&;)]*)")
+"""A secret in a list, and in an address: the name of a variable, in braces as for SQL Server, or plain."""
+
+
 def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) or str(value).lower() in ("true", "false") else str(value)
+    text = without_credentials(str(value))
+    return text.lower() if text.lower() in ("true", "false") else text
 
 
 def changed_settings(old: QueryIdentity, new: QueryIdentity) -> tuple[SettingChange, ...]:
@@ -97,6 +133,9 @@ def changed_settings(old: QueryIdentity, new: QueryIdentity) -> tuple[SettingCha
         after_all = {name: value for name, value in after_all.items() if name.startswith(LEGACY)}
     for name in sorted({*before_all, *(old.declared or {}), *after_all}):
         before, after = (old.declared or before_all).get(name), after_all.get(name)
+        before = (
+            None if before is None else without_credentials(before)
+        )  # an earlier sqlstream kept addresses as they were
         if before != after:
             found.append(SettingChange(name, before, after))
     return tuple(found)

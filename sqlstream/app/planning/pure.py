@@ -37,7 +37,7 @@ def plan_without_spark(loaded: Loaded, storage: str, model: CompiledModel, paral
         state = read_checkpoint(files_of, root, parallel=is_parallel)
         compiled = with_stored_tables(loaded.compiled, model, files_of, storage)
         identity = identity_without_spark(compiled, model, state)
-        so_far = read_so_far(files_of, root, state, identity, compiled.project.root)
+        so_far = read_so_far(files_of, root, state, identity)
     except OSError as error:
         return QueryVerdict(model.name, Verdict.UNDECIDED, f"its storage cannot be read: {error}")
     plan = plan_query(

@@ -4,27 +4,28 @@ static tables.
 
 from __future__ import annotations
 
+import os
 from itertools import chain
 from pathlib import Path
 
 from sqlstream.app.state.source_files import files_at
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.project.files.paths import plain_path
+from sqlstream.project.files.paths import alternatives_of, folder_of_pattern, join, plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.state.ledger import FileSummary, QueryIdentity, SourceUse
 from sqlstream.state.output_files import StoredFile
 from sqlstream.state.plan import CheckpointState
 from sqlstream.state.progress.positions import DatedFilesOf, read_position
 from sqlstream.state.progress.source_files import FileChoice, file_choice
-from sqlstream.state.readers import alternatives, place_of, respelled
+from sqlstream.state.readers import folder_of, place_of, respelled
 from sqlstream.state.reading import ReadSoFar, has_other_reads, moved_readers
 
 
 def read_so_far(
-    files_of: DatedFilesOf, root: str, state: CheckpointState, identity: QueryIdentity, project: Path
+    files_of: DatedFilesOf, root: str, state: CheckpointState, identity: QueryIdentity
 ) -> dict[str, ReadSoFar]:
     """Returns what each reader of the ledger has read, by its name; nothing if `identity` reads the same as the ledger.
-    `root` is the folder of the query, and `project` that of the project. Raises: OSError, Spark's errors.
+    `root` is the folder of the query. Raises: OSError, Spark's errors.
     """
     if state.ledger is None or not state.is_used:
         return {}
@@ -39,7 +40,7 @@ def read_so_far(
     for source in position.sources:
         if source.use is not None:
             pair = moved.get(source.use.name)
-            files = [_files(use, project) for use in pair] if pair is not None else [None, None]
+            files = [_files(use) for use in pair] if pair is not None else [None, None]
             found[source.use.name] = ReadSoFar(source.offset, source.read, *files)
     return found
 
@@ -48,28 +49,33 @@ def static_files(compiled: CompiledProject, model: CompiledModel) -> dict[str, F
     """Returns the files of each static table that the query of `model` reads from a local disk, by its full name."""
     found = {}
     for table in compiled.tables_of(model.unique_id):
-        path = plain_path(str(compiled.project.root), table.path or "")
+        root = str(compiled.project.root)
+        path = join(root, table.path or "")
         if table.mode == "stream" or table.path is None or not format_of(table.format).is_file:
             continue
-        files = _files_at(path, file_choice(table.options), compiled.project.root)
+        folder = folder_of_pattern(path, root, os.path.exists)
+        files = _files_at(plain_path("/", path), file_choice(table.options), folder)
         if files is not None:
             newest = max((file.modified for file in files), default=0)
             found[table.full_name] = FileSummary(len(files), sum(file.size for file in files), newest)
     return found
 
 
-def _files(use: SourceUse, project: Path) -> tuple[StoredFile, ...] | None:
+def _files(use: SourceUse) -> tuple[StoredFile, ...] | None:
     """Returns the files that a reader finds, None if Python cannot list them as Spark does."""
-    return _files_at(place_of(use) or "", file_choice(use.options), project)
+    return _files_at(place_of(use) or "", file_choice(use.options), folder_of(use))
 
 
-def _files_at(path: str, choice: FileChoice | None, project: Path) -> tuple[StoredFile, ...] | None:
-    if not path.startswith("/") or choice is None:
+def _files_at(path: str, choice: FileChoice | None, folder: str) -> tuple[StoredFile, ...] | None:
+    """Returns the files at `path`, which is a pattern below `folder`."""
+    if not path.startswith("/") or choice is None or "\\" in path.removeprefix(folder):
         return None
+    paths = list(alternatives_of(path, folder))
+    outside = Path(folder).parent if folder == path else Path(folder)
     try:
-        found = [files_at(each, choice, project) for each in alternatives(path)]
+        found = [files_at(each, choice, outside) for each in paths]
     except OSError:
         return None
-    if any(files is None and Path(each).exists() for each, files in zip(alternatives(path), found, strict=True)):
+    if any(files is None and Path(each).exists() for each, files in zip(paths, found, strict=True)):
         return None  # its log cannot be read
     return tuple(chain.from_iterable(each or () for each in found))

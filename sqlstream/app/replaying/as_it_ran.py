@@ -12,7 +12,7 @@ from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted_list
 from sqlstream.state.identity import identity_of
 from sqlstream.state.ledger import FUNCTION, SINK, Ledger, QueryIdentity
-from sqlstream.state.readers import source_uses
+from sqlstream.state.readers import respelled, source_uses
 from sqlstream.state.replay.findings import changed_project
 
 _EXACT = {"failondataloss": "true"}
@@ -97,7 +97,7 @@ def _changes(compiled: CompiledProject, now: QueryIdentity, then: QueryIdentity)
     if dict(now.deduplicated) != dict(then.deduplicated):
         yield "deduplicate has changed"
     for what, before, after in (
-        ("the format or the options", then.contents, now.contents),
+        ("the format or the options", respelled(then, now).contents, now.contents),
         ("the columns", then.schemas, now.schemas),
     ):
         names = _changed_keys(before, after)

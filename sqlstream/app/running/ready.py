@@ -381,7 +381,7 @@ def plan_on_checkpoint(checks: CheckContext, model: CompiledModel) -> PlannedQue
         ledger = migrated(ledger, loaded.compiled.project.target.spark)
     query = prepare_query(compiled, model, checks.runtime, secrets, ledger)
     with storage_problems(wanted, storage_location(loaded, model), secrets):
-        so_far = read_so_far(checks.storage_of, root, state, query.identity, compiled.project.root)
+        so_far = read_so_far(checks.storage_of, root, state, query.identity)
     options = StartOptions(model.name in request.accept_state_change, full_refresh, is_parallel)
     plan = plan_query(
         query.identity,

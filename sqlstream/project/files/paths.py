@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
@@ -45,6 +45,31 @@ def is_pattern(path: str, root: str, exists: Callable[[str], bool]) -> bool:
     if not has_special_characters(inside):
         return False
     return _NO_WILDCARD.search(inside) is None or not exists(join(root, path))
+
+
+def folder_of_pattern(path: str, root: str, exists: Callable[[str], bool]) -> str:
+    """Returns the folder below which an absolute `path` finds everything, in its normal form: the path itself if it is
+    no pattern; see `is_pattern`.
+    """
+    if not is_pattern(path, root, exists):
+        return plain_path(root, path)
+    start = f"{root.rstrip('/')}/"
+    found = _SPECIAL.search(path, len(start) if path.startswith(start) else 0)
+    return plain_path(root, path[: found.start() if found else None].rpartition("/")[0] or "/")
+
+
+_BRACES = re.compile(r"\{([^{}]*)\}")
+"""Alternatives in a pattern of Hadoop."""
+
+
+def alternatives_of(path: str, folder: str) -> Iterator[str]:
+    """Yields the patterns without braces that find the same as `path`, which is a pattern below `folder`."""
+    braces = _BRACES.search(path, len(folder))
+    if braces is None:
+        yield path
+        return
+    for part in braces.group(1).split(","):
+        yield from alternatives_of(path[: braces.start()] + part + path[braces.end() :], folder)
 
 
 def escaped(path: str) -> str:

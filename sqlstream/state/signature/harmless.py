@@ -225,23 +225,48 @@ OPTIONS = (
         "when rows are read, and how many at once",
     ),
     Harmless(
-        """
-        startingOffsets startingTimestamp startingOffsetsByTimestamp startingOffsetsByTimestampStrategy endingOffsets
-        """,
-        "where the first batch begins; the checkpoint has gone on from there",
-    ),
-    Harmless(
         "failOnDataLoss ignoreMissingFiles ignoreCorruptFiles",
         "what happens with rows that are missing or damaged; the state has none of them, because the query has failed",
     ),
     Harmless(
-        """
-        url user password driver groupIdPrefix fetchOffset.* kafkaConsumer.pollTimeoutMs kafka.* schema.registry*
-        """,
-        "how to connect; other brokers and topics are refused on their own",
+        "user password driver groupIdPrefix fetchOffset.* kafkaConsumer.pollTimeoutMs kafka.* schema.registry*",
+        "how to connect; but `kafka.isolation.level` counts",
     ),
 )
 """Options of sources that do not change what a row contains."""
+
+STREAM_OPTIONS = (
+    Harmless(
+        """
+        startingOffsets startingTimestamp startingOffsetsByTimestamp startingOffsetsByTimestampStrategy endingOffsets
+        startingVersion stream-from-timestamp
+        """,
+        "where the first batch begins; the checkpoint has gone on from there",
+    ),
+    Harmless(
+        "kafka.bootstrap.servers url",
+        "other brokers and topics are refused on their own",
+    ),
+)
+"""Options that do not count for a stream. A static table is read from its start each time, so there they count."""
+
+STATIC_OPTIONS = (
+    Harmless(
+        "partitionColumn lowerBound upperBound fetchsize queryTimeout",
+        "how many connections read a table, and how fast; the bounds filter no rows",
+    ),
+    Harmless(
+        """
+        ssl* *Timeout tcpKeepAlive ApplicationName autoReconnect defaultRowFetchSize keytab principal refreshKrb5Config
+        connectionProvider
+        """,
+        "how to connect, as an option or in the `url`",
+    ),
+)
+"""Options of static tables of databases that do not change which rows they have."""
+
+ISOLATION = "kafka.isolation.level"
+"""Whether Kafka returns records of transactions that were not committed. It counts, unlike Kafka's other options."""
 
 SOURCE_KEYS = (
     Harmless("description tags meta mask freshness location places written", "words about the table, tests and checks"),
@@ -298,6 +323,8 @@ GROUPS = (
     ("Settings of the target", SETTINGS),
     ("Settings that Spark's plan shows", SHOWN_SETTINGS),
     ("Options of sources", OPTIONS),
+    ("Options of streams", STREAM_OPTIONS),
+    ("Options of static tables", STATIC_OPTIONS),
     ("Keys of a source's table", SOURCE_KEYS),
     ("Operators of Spark's plan", OPERATORS),
     ("Fields of operators", PLAN_FIELDS),
@@ -330,10 +357,19 @@ def is_harmless(setting: str) -> bool:
     return not setting.startswith("spark.sql.") or _is_in(setting, SETTINGS)
 
 
-def is_harmless_option(option: str) -> bool:
-    """Returns whether an option of a source does not change what its rows contain. Spark ignores its letter case."""
-    names = (name.lower() for entry in OPTIONS for name in entry.names)
-    return any(fnmatchcase(option.lower(), name) for name in names)
+def is_harmless_option(option: str, *, static: bool = False) -> bool:
+    """Returns whether an option of a stream, or of a static table, does not change which rows it has and what they
+    contain. Spark ignores its letter case.
+    """
+    name, of_stream = option.lower(), _is_in_any_case(option, STREAM_OPTIONS)
+    if name == ISOLATION or (static and of_stream):
+        return False
+    return of_stream or _is_in_any_case(option, (*OPTIONS, *STATIC_OPTIONS) if static else OPTIONS)
+
+
+def was_harmless_option(option: str) -> bool:
+    """Returns whether an earlier sqlstream left an option out of its ledgers, also that of a static table."""
+    return is_harmless_option(option) and option.lower() not in ("startingversion", "stream-from-timestamp")
 
 
 def is_shown(setting: str) -> bool:
@@ -343,3 +379,7 @@ def is_shown(setting: str) -> bool:
 
 def _is_in(setting: str, entries: Iterable[Harmless]) -> bool:
     return any(fnmatchcase(setting, name) for entry in entries for name in entry.names)
+
+
+def _is_in_any_case(option: str, entries: Iterable[Harmless]) -> bool:
+    return any(fnmatchcase(option.lower(), name.lower()) for entry in entries for name in entry.names)

@@ -16,14 +16,17 @@ SHORT = frozenset(
 
 
 @pytest.mark.parametrize(
-    "edits",
+    ("edits", "root"),
     [
-        pytest.param([edit for edit in READ_EDITS if edit.name in SHORT], id="short"),
-        pytest.param(READ_EDITS, id="all", marks=pytest.mark.slow),
+        pytest.param([edit for edit in READ_EDITS if edit.name in SHORT], "shop", id="short"),
+        pytest.param(READ_EDITS, "shop", id="all", marks=pytest.mark.slow),
+        pytest.param(READ_EDITS, "depot [v2] a{b,c}", id="special", marks=pytest.mark.slow),
     ],
 )
-def test_rows_are_read_once_or_the_edit_is_refused(edits: list[ReadEdit], tmp_path: Path) -> None:
-    """`run` resumes exactly where each row is in the output as often as if the changed query had read all files."""
-    found = judge_reads(edits, tmp_path)
+def test_rows_are_read_once_or_the_edit_is_refused(edits: list[ReadEdit], root: str, tmp_path: Path) -> None:
+    """`run` resumes exactly where each row is in the output as often as if the changed query had read all files. The
+    folder of the project is no pattern.
+    """
+    found = judge_reads(edits, tmp_path / root)
 
     assert [described(each) for each in found if not each.is_expected] == []

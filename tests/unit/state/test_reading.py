@@ -409,3 +409,30 @@ def test_sources_that_change_places_are_refused_where_only_their_order_counts() 
     old, new = (replace(STATEFUL, sources=uses, settings=settings) for uses in ((one, other), (other, one)))
 
     assert continuing(old, new) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_refused"),
+    [
+        (("in", ""), ("in", ""), False),
+        (("in/x", ""), ("in", ""), False),
+        (("in", ""), ("in", "/*"), False),
+        (("in", "/*"), ("in", ""), False),
+        (("in", "/2024*"), ("in", "/{2024,2025}*"), False),
+        (("in", ""), ("other", ""), True),
+        (("in", "/*"), ("other", "/*"), True),
+        (("in", "/*"), ("in [v2]", ""), True),
+        (("in [v2]", ""), ("in [v2]", "/*.json"), False),
+        (("in [v2]", ""), ("in 2", ""), True),
+    ],
+)
+@pytest.mark.parametrize("root", ["/p/depot [v2]", "/p/a{b,c}", "/p/plain"])
+def test_folders_with_special_characters_are_no_patterns(
+    root: str, before: tuple[str, str], after: tuple[str, str], *, is_refused: bool
+) -> None:
+    """The ledger says where the pattern of a reader begins, so that a name such as `depot [v2]` matches only itself."""
+    old, new = (replace(FILES, path=f"{root}/{place}{end}", folder=f"{root}/{place}") for place, end in (before, after))
+
+    found = planned(replace(QUERY, sources=(old,)), new)
+
+    assert isinstance(found, StartRefusal) is is_refused
