@@ -12,6 +12,7 @@ from sqlstream.app.planning.local_files import files_of
 from sqlstream.app.planning.read_so_far import read_so_far
 from sqlstream.app.planning.sql_judge import sql_judge
 from sqlstream.app.planning.stored_tables import with_stored_tables
+from sqlstream.app.running.local_files import header_findings
 from sqlstream.app.running.places import place_of_output
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding
@@ -40,6 +41,9 @@ def plan_without_spark(loaded: Loaded, storage: str, model: CompiledModel, paral
         so_far = read_so_far(files_of, root, state, identity)
     except OSError as error:
         return QueryVerdict(model.name, Verdict.UNDECIDED, f"its storage cannot be read: {error}")
+    misread = header_findings(loaded.compiled, loaded.compiled.upstream(model.unique_id))
+    if misread:
+        return QueryVerdict(model.name, Verdict.REFUSE, misread[0].message, findings=tuple(misread))
     plan = plan_query(
         identity,
         state,

@@ -9,8 +9,11 @@ import pytest
 
 from sqlstream import ProjectRequest
 from sqlstream.app.loading.load import load
+from sqlstream.app.plan import plan_project
+from sqlstream.app.request import PlanRequest
 from sqlstream.app.running.local_files import header_findings
 from sqlstream.location import Location
+from sqlstream.state.verdicts import Verdict
 
 FILES = {
     "project.yml": "name: shop\ntargets: {local: {master: local, storage: s}}\n",
@@ -89,3 +92,16 @@ def test_the_newest_file_counts_too(tmp_path: Path) -> None:
     """One file in another order among right ones is found."""
     assert found(tmp_path, "a int, b int", "a,b\n1,2\n") == []
     assert found(tmp_path, "a int, b int", "b,a\n1,2\n", name="in/1.csv") == REFUSED
+
+
+def test_a_plan_without_spark_refuses_what_a_run_refuses(tmp_path: Path) -> None:
+    """`plan` reads the headers of local files, too, also for a query without a checkpoint."""
+    assert found(tmp_path, "a int, b int", "b,a\n1,2\n") == REFUSED
+
+    (query,) = plan_project(PlanRequest(ProjectRequest(tmp_path, env={}))).queries
+
+    assert query.verdict is Verdict.REFUSE
+    assert [(each.code, each.location) for each in query.findings] == [("csv-header", REFUSED[0])]
+    (tmp_path / "in/0.csv").write_text("a,b\n1,2\n")
+    (query,) = plan_project(PlanRequest(ProjectRequest(tmp_path, env={}))).queries
+    assert query.verdict is Verdict.NEW
