@@ -74,7 +74,7 @@ READ_EDITS: tuple[ReadEdit, ...] = (
     ReadEdit("copied", "a copy of the files in another folder", REFUSE, IDS, {"orders": "path: 'new/NAME/*'"}, tables=JSON_FILES, moves=(("cp", "in/NAME", "new/NAME"),), second=NEW),
     ReadEdit("linked", "a symbolic link to the folder", REFUSE, IDS, {"orders": "path: 'new/NAME/*'"}, moves=(("ln", "in/NAME", "new/NAME"),), second=NEW),
     ReadEdit("into_subfolder", "files moved into a subfolder, path a pattern of it", REFUSE, IDS, {"orders": "path: 'in/NAME/old/*.json'"}, tables=JSON_FILES, moves=(("mv", "in/NAME/1.json", "in/NAME/old/1.json"),), second={"in/NAME/old/2.json": (3,)}),
-    ReadEdit("absolute", "a relative path made absolute", RESUME, IDS, {"orders": "path: ROOT/in/NAME"}),
+    ReadEdit("absolute", "a relative path made absolute", RESUME, IDS, {"orders": "path: 'ROOT/in/NAME'"}),
     ReadEdit("uri", "a path made a URI", RESUME, IDS, {"orders": "path: 'file://ROOT/./in/NAME/'"}),
     ReadEdit("to_pattern", "a folder to a pattern of its files", RESUME, IDS, JSON_FILES),
     ReadEdit("to_folder", "a pattern of files to their folder", RESUME, IDS, IN, tables=JSON_FILES),
