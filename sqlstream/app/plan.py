@@ -41,7 +41,8 @@ def plan_project(request: PlanRequest) -> ProjectPlan:
     parallel = ParallelQueries(loaded.compiled, named, files_of, storage)
     queries = tuple(plan_without_spark(loaded, storage, model, parallel) for model in models)
     queries = with_breaks(loaded.compiled, queries, stored_differences(loaded.compiled, files_of, storage))
-    return ProjectPlan(loaded.compiled.project.target.name, (*queries, *removed))
+    warnings = tuple(finding for finding in loaded.findings if finding.code == "rules-off")
+    return ProjectPlan(loaded.compiled.project.target.name, (*queries, *removed), warnings=warnings)
 
 
 def _ask_spark(request: PlanRequest, loaded: Loaded, models: tuple[CompiledModel, ...]) -> ProjectPlan:

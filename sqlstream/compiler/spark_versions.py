@@ -25,24 +25,37 @@ LISTED = frozenset({
 """The codes of errors that depend on such a list. They are warnings on a later Spark."""
 
 CHANGES_SPARK = (
-    "spark.sql.ansi.", "spark.sql.caseSensitive", "spark.sql.groupBy", "spark.sql.legacy.", "spark.sql.orderByOrdinal",
-    "spark.sql.parser.", "spark.sql.streaming.realTimeMode.", "spark.sql.streaming.statefulOperator.",
-    "spark.sql.streaming.unsupportedOperationCheck", "spark.sql.timeType.", "spark.sql.timestampType",
+    "spark.sql.allowNamedFunctionArguments", "spark.sql.ansi.", "spark.sql.caseSensitive", "spark.sql.charAsVarchar",
+    "spark.sql.collation.", "spark.sql.crossJoin.enabled", "spark.sql.decimalOperations.", "spark.sql.function.",
+    "spark.sql.groupBy", "spark.sql.lateralColumnAlias.", "spark.sql.legacy.", "spark.sql.operatorPipeSyntaxEnabled",
+    "spark.sql.orderByOrdinal", "spark.sql.parser.", "spark.sql.preserveCharVarcharTypeInfo",
+    "spark.sql.streaming.realTimeMode.", "spark.sql.streaming.statefulOperator.",
+    "spark.sql.streaming.unsupportedOperationCheck", "spark.sql.streaming.validateEventTimeWatermarkColumn",
+    "spark.sql.timeType.", "spark.sql.timestampType", "spark.sql.tvf.", "spark.sql.variable.substitute",
 )  # fmt: skip
 """Settings, or prefixes of settings, that change what Spark accepts or how it reads names and types."""
 
 
 _DEFAULTS = {
+    "spark.sql.allowNamedFunctionArguments": "true",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.ansi.enforceReservedKeywords": "false",
     "spark.sql.caseSensitive": "false",
+    "spark.sql.charAsVarchar": "false",
+    "spark.sql.crossJoin.enabled": "true",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
     "spark.sql.groupByAliases": "true",
     "spark.sql.groupByOrdinal": "true",
+    "spark.sql.lateralColumnAlias.enableImplicitResolution": "true",
+    "spark.sql.operatorPipeSyntaxEnabled": "true",
     "spark.sql.orderByOrdinal": "true",
+    "spark.sql.preserveCharVarcharTypeInfo": "false",
     "spark.sql.streaming.statefulOperator.allowMultiple": "true",
     "spark.sql.streaming.unsupportedOperationCheck": "true",
+    "spark.sql.streaming.validateEventTimeWatermarkColumn": "true",
     "spark.sql.timestampType": "timestamp_ltz",
+    "spark.sql.variable.substitute": "true",
 }
 """Such settings with the values that change nothing."""
 

@@ -37,7 +37,7 @@ def plan_text(plan: ProjectPlan) -> str:
         names = [query.model for query in plan.queries if query.verdict is verdict]
         if names:
             blocks.append("\n".join([f"{verdict}: {', '.join(names)}", *_settings(plan, verdict)]))
-    return "\n\n".join([*blocks, _summary(plan)])
+    return "\n\n".join([*blocks, *map(finding_text, plan.warnings), _summary(plan)])
 
 
 def _settings(plan: ProjectPlan, verdict: Verdict) -> Iterator[str]:
@@ -99,6 +99,7 @@ def plan_json(plan: ProjectPlan) -> str:
         "refused": plan.is_refused,
         "undecided": plan.is_undecided,
         "queries": [verdict_json(query) for query in plan.queries],
+        "findings": findings_json(plan.warnings),
     }
     return json.dumps(found, indent=2)
 
@@ -129,7 +130,7 @@ def verdict_json(query: QueryVerdict) -> dict[str, object]:
 def plan_markdown(plan: ProjectPlan) -> str:
     """Returns the plan as Markdown: a table of all queries that changed, and their SQL."""
     shown = [query for query in plan.queries if query.verdict is not Verdict.UNCHANGED]
-    parts = [f"### {_summary(plan)}"]
+    parts = [f"### {_summary(plan)}", *(excerpt(each.head) for each in plan.warnings)]
     if shown:
         rows = [f"| `{query.model}` | **{query.verdict}** | {_cell(query.reason)} |" for query in shown]
         parts.append("\n".join(["| query | verdict | why |", "| --- | --- | --- |", *rows]))

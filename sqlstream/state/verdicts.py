@@ -64,12 +64,14 @@ class QueryVerdict:
 @dataclass(frozen=True)
 class ProjectPlan:
     """The verdicts on all selected queries, and the ids of queries that are in the storage but not in the project.
-    `spark_version` is the version of the Spark that was asked, None if none was.
+    `spark_version` is the version of the Spark that was asked, None if none was; `warnings` say what was not checked
+    then.
     """
 
     target: str
     queries: tuple[QueryVerdict, ...]
     spark_version: str | None = None
+    warnings: tuple[Finding, ...] = ()
 
     @property
     def is_refused(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.state.changes import Change
 from sqlstream.state.judgement import JudgeBySql, Judgement
 from sqlstream.state.ledger import Ledger, QueryIdentity
@@ -19,6 +20,8 @@ def sql_judge(compiled: CompiledProject, model: CompiledModel) -> JudgeBySql:
 def _judge(
     compiled: CompiledProject, model: CompiledModel, ledger: Ledger, new: QueryIdentity, changes: Sequence[Change]
 ) -> Judgement | None:
+    if not rules_apply(compiled.project.target):
+        return None  # names and values mean something else there
     from sqlstream.state.comparison.inputs import input_columns
     from sqlstream.state.comparison.judgement import judge_by_sql
 

@@ -6,7 +6,7 @@ Anything that only Spark can know is None, never a guess.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sqlstream.compiler.sql.names import quote_identifier
 from sqlstream.project.types.types import DataType
@@ -63,7 +63,7 @@ class Column:
     computed from a column with one. `origins` are the (node id, column) of the sources, seeds or static tables
     from which it is computed. `window` marks the struct of a time window. `inner` are the watermarks inside the value.
     `may_carry` is True if the column may have an unknown watermark. `is_generated` is True if Spark generates the name
-    and `name` may differ from it.
+    and `name` may differ from it. `is_respelled` is True if a name without AS refers to it in another letter case.
     """
 
     name: str
@@ -75,6 +75,7 @@ class Column:
     inner: InnerWatermarks = NO_INNER
     may_carry: bool = False
     is_generated: bool = False
+    is_respelled: bool = field(default=False, compare=False)
 
     @property
     def in_sql(self) -> str:
@@ -83,7 +84,16 @@ class Column:
 
     def called(self, name: str) -> Column:
         """Returns the column with the name `name` that the query gives it."""
-        return replace(self, name=name, is_generated=False)
+        return replace(self, name=name, is_generated=False, is_respelled=False)
+
+    def respelled(self, name: str) -> Column:
+        """Returns the column as `name` refers to it. For Spark it is the same attribute, unlike one with an alias."""
+        return self if self.name == name else replace(self, name=name, is_generated=False, is_respelled=True)
+
+    def may_be(self, other: Column) -> bool:
+        """Returns whether two columns of one name may be the same attribute, as in `select a, a` and `select a, A`."""
+        is_other = self.origins and other.origins and self.origins.isdisjoint(other.origins)
+        return self is other or ((self.is_respelled or other.is_respelled) and self.type == other.type and not is_other)
 
     def may_be_called(self, name: str) -> bool:
         """Returns whether Spark may generate the name `name` for it: `(a + 1)`, `max(a)`, but no plain name."""

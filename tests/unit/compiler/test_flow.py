@@ -256,3 +256,29 @@ def test_settings_that_change_spark_turn_errors_off(tmp_path: Path, setting: str
     )
 
     assert {finding.code for finding in compile_models(ProjectRequest(tmp_path)).findings} <= ADVICE
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"select id from (select id, ID from {ORDERS})",
+        f"select x.Id from (select ID, id from {ORDERS}) x",
+        f"with c as (select id, ID from {ORDERS}) select id from c where id > 1",
+        f"select id from (select id, Id from {ORDERS} union all select id, cast(amount as int) from {ORDERS})",
+        f"select id from (select distinct id, ID from {ORDERS}) a left semi join {PAYMENTS} b on a.id = b.id",
+    ],
+)
+def test_a_column_in_two_letter_cases_is_one_attribute(tmp_path: Path, query: str) -> None:
+    """Spark finds one attribute that a query selects by its name in two letter cases."""
+    assert [column.name.lower() for column in columns_of(tmp_path, query)] == ["id"]
+
+
+@pytest.mark.parametrize(
+    "selected", ["id, id + 0 as ID", "id as ID, amount as id", "o.id, p.ID", "id, id as ID", "ID, o.a.b as id"]
+)
+def test_another_column_of_that_name_is_ambiguous(tmp_path: Path, selected: str) -> None:
+    """A name with AS is another attribute for Spark, and so is the column of another relation."""
+    joined = f"{ORDERS} o" + (f" join {PAYMENTS} p on o.id = p.id" if "p." in selected else "")
+    with pytest.raises(FindingsError) as raised:
+        columns_of(tmp_path, f"select id from (select {selected} from {joined})")
+    assert "ambiguous-column" in {finding.code for finding in raised.value.findings}

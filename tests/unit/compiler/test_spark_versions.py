@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sqlstream import FindingsError, ProjectRequest, compile_models
+from sqlstream.app.loading.load import try_load
+from sqlstream.app.plan import plan_project
+from sqlstream.app.planning.sql_judge import sql_judge
+from sqlstream.app.request import PlanRequest
 from sqlstream.codes import CODES, LOWERABLE, SPARK_DECIDES
 from sqlstream.compiler.allowances import lower_findings
 from sqlstream.compiler.spark_versions import LISTED, TESTED, installed_spark, is_later, minor_version, on_spark
@@ -116,11 +121,15 @@ def test_a_warning_on_a_later_spark_can_be_lowered_too(tmp_path: Path) -> None:
         ("ansi.enabled", "TRUE", False),
         ("streaming.unsupportedOperationCheck", "false", True),
         ("streaming.unsupportedOperationCheck", "true", False),
+        ("lateralColumnAlias.enableImplicitResolution", "false", True),
+        ("decimalOperations.allowPrecisionLoss", "true", False),
         ("shuffle.partitions", "8", False),
     ],
 )
 def test_a_setting_that_switches_rules_off_is_a_warning(tmp_path: Path, setting: str, value: str, is_off: bool) -> None:
-    """Settings with which most rules do not run give a warning at the target; those with Spark's default do not."""
+    """Settings with which most rules do not run give a warning at the target, also in a plan, which does not judge SQL
+    there; those with Spark's default do not.
+    """
     files = {
         "project.yml": f"name: shop\ntargets:\n  dev: {{spark: {{spark.sql.{setting}: '{value}'}}}}\ndefault_target: dev\n",
         "sources.yml": FILES["sources.yml"].replace(", options: {compression: brotli}", ""),
@@ -133,6 +142,10 @@ def test_a_setting_that_switches_rules_off_is_a_warning(tmp_path: Path, setting:
         return
     (said,) = [finding for finding in compile_models(request).findings if finding.code == "rules-off"]
     assert (str(said.location), said.severity) == ("project.yml:3:3", Severity.WARNING)
+    assert plan_project(PlanRequest(request)).warnings == (said,)
+    compiled = try_load(request).readable().compiled
+    judge: Any = sql_judge(compiled, next(iter(compiled.models.values())))
+    assert judge(None, None, ()) is None
 
 
 @pytest.mark.parametrize("version", ["4.2.1", "4.3.0", "4.4.0"])

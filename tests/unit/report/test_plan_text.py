@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from sqlstream.errors import Finding
+from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.report.plan import plan_json, plan_markdown, plan_text
 from sqlstream.state.changes import Change
@@ -113,3 +113,8 @@ def test_the_markdown_is_a_table_with_the_sql() -> None:
 def test_an_empty_plan() -> None:
     """A selection by `state:` can be empty."""
     assert plan_text(ProjectPlan("local", ())) == "Plan for target local (without Spark): no queries"
+    off = Finding("rules-off", "rules do not run", "why", "fix", severity=Severity.WARNING)
+    plan = ProjectPlan("local", (), warnings=(off,))
+    assert plan_text(plan).splitlines()[0] == "warning: [rules-off] rules do not run"
+    assert json.loads(plan_json(plan))["findings"] == [off.as_json()]
+    assert "[rules-off] rules do not run" in plan_markdown(plan)

@@ -77,7 +77,7 @@ class Expressions:
         found = scope.resolve(name_parts(inner))
         if isinstance(found, ResolvedName) and not found.fields:
             # for Spark, `a as a` is another attribute than `a`
-            return found.column.called(named) if isinstance(node, exp.Alias) else _renamed(found.column, named)
+            return found.column.called(named) if isinstance(node, exp.Alias) else found.column.respelled(named)
         used = self._used(inner, scope)
         window = self.text.function(inner) in TIME_WINDOWS
         value = self._timed(inner, scope) if window else self._within(inner, found, used, scope)
@@ -103,7 +103,7 @@ class Expressions:
         """Returns the column that a name refers to; None for a field and for a name that does not resolve."""
         parts = name_parts(node)
         found = scope.resolve(parts)
-        return _renamed(found.column, parts[-1]) if isinstance(found, ResolvedName) and not found.fields else None
+        return found.column.respelled(parts[-1]) if isinstance(found, ResolvedName) and not found.fields else None
 
     def check(self, node: exp.Expr, scope: Scope) -> None:
         """Adds the problems of the names in `node`, including those of functions."""
@@ -262,10 +262,6 @@ def _are_windows(columns: tuple[Column, ...] | None) -> bool:
 def _together(origins: Sequence[frozenset[tuple[str, str]]]) -> frozenset[tuple[str, str]]:
     """Returns the union of all origins; those of a single column stay the same object."""
     return origins[0] if len(origins) == 1 else frozenset().union(*origins)
-
-
-def _renamed(column: Column, name: str) -> Column:
-    return column if column.name == name else column.called(name)
 
 
 def _watermarks_of_name(found: ResolvedName) -> ValueWatermarks:

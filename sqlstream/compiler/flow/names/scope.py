@@ -40,7 +40,7 @@ class ScopedRelation:
         found: dict[str, list[Column]] = {}
         for column in self.columns or ():
             same = found.setdefault(column.name.lower(), [])
-            if not any(column is other for other in same):  # select a, a: for Spark both are the same attribute
+            if not any(map(column.may_be, same)):
                 same.append(column)
         return found
 
