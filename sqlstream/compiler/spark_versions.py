@@ -55,9 +55,9 @@ _DEFAULTS = {
     "spark.sql.streaming.unsupportedOperationCheck": "true",
     "spark.sql.streaming.validateEventTimeWatermarkColumn": "true",
     "spark.sql.timestampType": "timestamp_ltz",
-    "spark.sql.variable.substitute": "true",
+    "spark.sql.variable.substitute": "false",
 }
-"""Such settings with the values that change nothing."""
+"""Such settings with the values that change nothing: Spark's defaults, or those that sqlstream sets."""
 
 
 def rules_apply(target: Target) -> bool:
