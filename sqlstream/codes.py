@@ -69,6 +69,7 @@ CODES: dict[str, str] = {
     # watermarks
     "misplaced-watermark": "A watermark does not belong to a relation, or its delay is negative.",
     "unknown-hint": "Spark would silently ignore a hint.",
+    "hidden-sql": "A Jinja tag joins SQL to the line of a comment.",
     # rules
     "missing-schema": "A file stream has no declared schema.",
     "no-connector": "A connector has no release for the installed Spark.",
@@ -218,6 +219,7 @@ ADVICE = frozenset(
         "empty-selection",
         "filter-behind-watermark",
         "forgotten-watermark",
+        "hidden-sql",
         "join-type",
         "lateral-join",
         "missing-ref",

@@ -37,7 +37,7 @@ _RAISED = re.compile(r"(?m)^(?P<kind>sqlstream\.[\w.]+): (?P<message>.+)$")
 """The line of a Python traceback with an exception of sqlstream."""
 _PROXY = "py4j.Py4JException"
 """The class of Java's exception about an exception in Python code that Java called; its message is the traceback."""
-_DATABASE_STATE = re.compile(r"\[SQLSTATE (\w{5})\]")
+_DATABASE_STATE = re.compile(r"\[SQLSTATE (\w{5}(?:, error \d+)?)\]")
 """The SQLSTATE in the message of a DatabaseError."""
 _FRAME = re.compile(r'(?m)^\s*File "(.+)", line (\d+), in (\S+)$')
 _JAVA_NOISE = re.compile(r"^\s*(at |\.\.\. \d+ more|Caused by: |JVM stacktrace:|Driver stacktrace:|==)")
@@ -94,6 +94,9 @@ PERMANENT_DATABASE_STATES = ("22", "28", "3D", "42000", "42501")
 """The same of databases: data that a column cannot hold, a refused login, no such database, and missing rights. A table
 or column that is missing is found before the restart.
 """
+
+BUSY_DATABASE_STATES = ("53300", *(f"42000, error {code}" for code in (1203, 1226)))
+"""The SQLSTATEs of a server, or a user, that has too many connections: the same statement may work later."""
 
 PERMANENT_CONDITIONS = (
     *("CONCURRENT_STREAM_LOG_UPDATE", "FAILED_READ_FILE.FILE_NOT_EXIST", "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE"),
@@ -185,7 +188,8 @@ def fails_again(error: BaseException) -> bool:
         return True
     reported = database_error(error)
     if reported is not None:
-        return reported.state.startswith(PERMANENT_DATABASE_STATES)
+        state = reported.state
+        return state.startswith(PERMANENT_DATABASE_STATES) and not state.startswith(BUSY_DATABASE_STATES)
     return any(
         cause.kind.endswith(("AnalysisException", ".ParseException"))
         or (cause.condition or "").startswith(PERMANENT_CONDITIONS)

@@ -122,6 +122,11 @@ class CachedRenderer:
         for message, info in messages:
             self._options.log(message, info)
 
+    @property
+    def macro_texts(self) -> tuple[str, ...]:
+        """The templates of all macros."""
+        return tuple(file.text for file in self._project.macros)
+
     @cached_property
     def _index(self) -> MacroIndex:
         if self._remembered_index is not None:

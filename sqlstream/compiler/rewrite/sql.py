@@ -24,7 +24,7 @@ from sqlstream.compiler.sql.grammar import grammar_problems
 from sqlstream.compiler.sql.hints import ignored_hints
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.compiler.sql.sql_text import SqlText, read_sql
-from sqlstream.compiler.sql.statement import statement_problem
+from sqlstream.compiler.sql.statement import statement_problem, swallowed_sql
 from sqlstream.compiler.sql.tokens import SqlTokenError
 from sqlstream.errors import Finding
 from sqlstream.location import Place
@@ -55,7 +55,10 @@ def rewrite_model(
     views = {view_of(node): node for node in parents}
     repeated = frozenset(view for view, node in views.items() if node in inputs.streaming)
     key = digest(known.digest, parents, sorted(repeated))
-    rewriting = memory.remember("rewrite", rendered.file.path, key, lambda: plan_rewriting(rendered, views, repeated))
+    macros = renderer.macro_texts if rendered.macros_used else ()
+    rewriting = memory.remember(
+        "rewrite", rendered.file.path, key, lambda: plan_rewriting(rendered, views, repeated, macros)
+    )
     names = bare_name_problems(rewriting.bare_names, rendered.file.name, inputs.spellings)
     findings = [_finding(problem, known, renderer) for problem in (*rewriting.problems, *names)]
     text = apply_edits(rendered.sql, rewriting.edits)
@@ -69,9 +72,11 @@ def python_text(known: KeyedModel, nodes: Sequence[str]) -> Rewritten:
     return Rewritten(apply_edits(known.model.sql, ()), reads, ())
 
 
-def plan_rewriting(rendered: RenderedModel, views: Mapping[str, str], repeated: frozenset[str]) -> Rewriting:
-    """Returns the changes to the SQL of a model. `views` are the nodes that it reads, by the names of their views, and
-    `repeated` the views that need a unique name for each reference.
+def plan_rewriting(
+    rendered: RenderedModel, views: Mapping[str, str], repeated: frozenset[str], macros: Sequence[str] = ()
+) -> Rewriting:
+    """Returns the changes to the SQL of a model. `views` are the nodes that it reads, by the names of their views,
+    `repeated` the views that need a unique name for each reference, and `macros` the templates of macros.
     """
     try:
         rendered.sql.encode()
@@ -90,7 +95,8 @@ def plan_rewriting(rendered: RenderedModel, views: Mapping[str, str], repeated: 
         certain = grammar_problems(text)
         if certain:
             return Rewriting(edits, reads, tuple(certain))
-    return Rewriting(edits, reads, (*problems, *ignored_hints(text.sql, text.tokens)), names)
+    hidden = swallowed_sql(text, rendered.file.name, (rendered.file.text, *macros))
+    return Rewriting(edits, reads, (*problems, *ignored_hints(text.sql, text.tokens), *hidden), names)
 
 
 def _name_reads(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
 from sqlstream.compiler.sql.clauses import NEVER_ALIASES, at, is_select, step_over
 from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.compiler.sql.relations import skip_ctes
 from sqlstream.compiler.sql.sql_text import SqlText
 from sqlstream.compiler.sql.tokens import Token, TokenKind, Tokens, find_comments
+from sqlstream.errors import Severity
+from sqlstream.project.wording import excerpt, quoted
 
 COMMANDS = frozenset(
     """
@@ -28,6 +31,13 @@ _SELECT = re.compile(r"(?<=[^\s-])\s*(?:\bwith\s+\w+\s+as\b|select(?:\s|$))", re
 
 _TRIMS = re.compile(r"\{[%{#]-|-[%}#]\}")
 """A Jinja tag that removes the white space before or after it."""
+
+_TAIL = re.compile(r"(?=(--.*))")
+_TAG_BEGINS = re.compile(r"\{[%{#]")
+_TAG = re.compile(r"\{%.*?%\}|\{#.*?#\}")
+_OUTPUT = re.compile(r"\{\{|\{%[-+]?\s*for\b")
+_TRIMMED_BEFORE = re.compile(r"\s*\{[%{#]-")
+_WORD = re.compile(r"\w")
 
 _WRITES = frozenset({"DELETE", "INSERT", "MERGE", "UPDATE"})
 """The commands that can follow the CTEs of a WITH."""
@@ -65,6 +75,54 @@ def _hidden_select(text: SqlText, first: Token | None) -> int | None:
     comments = [(start, found) for start, found in find_comments(text.sql) if start < end and found.startswith("--")]
     hidden = ((start, _SELECT.search(comment)) for start, comment in reversed(comments))
     return next((start + found.start() for start, found in hidden if found is not None), None)
+
+
+def swallowed_sql(text: SqlText, name: str, templates: Sequence[str]) -> Iterator[SqlProblem]:
+    """Yields a warning for each `--` comment that contains SQL of later lines of the `templates` of the model `name`,
+    because a tag has removed the line break after it.
+    """
+    trimming = [template for template in templates if "--" in template and _TRIMS.search(template)]
+    if not trimming or "--" not in text.sql:
+        return
+    lines = [
+        _CommentLine(match[1], template[match.end(1) :]) for template in trimming for match in _TAIL.finditer(template)
+    ]
+    for start, comment in find_comments(text.sql):
+        offset = start + _comment_length(comment.rstrip(), lines) if comment.startswith("--") else len(text.sql)
+        hidden = text.sql[offset : start + len(comment)]
+        if hidden.strip():
+            what = f"SQL of `{name}` is inside a comment: {quoted(excerpt(hidden.strip()))}"
+            why = "a `--` comment ends only at a line break, and the `-` of a Jinja tag has removed the one after it"
+            fix = "remove the `-` of the tag after the comment, or write the comment as {# ... #}"
+            at_word = offset + len(hidden) - len(hidden.lstrip())
+            yield SqlProblem(at_word, "hidden-sql", what, why, fix, Severity.WARNING)
+
+
+class _CommentLine:
+    """The end of a line of a template, from `--` on, with the text of the template `after` it."""
+
+    def __init__(self, tail: str, after: str) -> None:
+        self.tail = tail.rstrip()
+        self.beginning = _TAG_BEGINS.split(tail, maxsplit=1)[0].rstrip()
+        self.written = None if _OUTPUT.search(tail) else _TAG.sub("", tail).rstrip()
+        """The comment that the line makes, None if Jinja writes into it."""
+        self.is_trimmed = self.tail.endswith(("-%}", "-#}", "-}}")) or _TRIMMED_BEFORE.match(after) is not None
+
+
+def _comment_length(comment: str, lines: Sequence[_CommentLine]) -> int:
+    """Returns the length of the part of `comment` that was written as a comment."""
+    if any(line.tail == comment for line in lines):
+        return len(comment)
+    found = [line for line in lines if _WORD.search(line.beginning) and comment.startswith(line.beginning)]
+    longest = max((len(line.beginning) for line in found), default=0)
+    found = [line for line in found if len(line.beginning) == longest]
+    written = {line.written for line in found if line.is_trimmed}
+    length = len(next(iter(written)) or "") if len(written) == 1 and all(line.is_trimmed for line in found) else 0
+    if not length:
+        return len(comment)
+    rest = comment[length:].lstrip()
+    behind = len(comment) - len(rest)
+    return behind + _comment_length(rest, lines) if rest.startswith("--") else length
 
 
 def command_problem(name: str, command: str, offset: int = 0) -> SqlProblem:

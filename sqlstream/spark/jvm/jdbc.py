@@ -20,7 +20,7 @@ _JAVA_CLASS = re.compile(r"^:?\s*(?:[\w.$]+(?:Exception|Error): )+")
 
 class JdbcError(Exception):
     """An error of a JDBC driver; the message is the driver's, without its classes and its stack trace. `state` is its
-    SQLSTATE, empty without one.
+    SQLSTATE as in `_state`, empty without one.
     """
 
     def __init__(self, message: str, state: str = "") -> None:
@@ -144,7 +144,11 @@ def _errors() -> Iterator[None]:
 
 
 def _state(error: BaseException) -> str:
-    """Returns the SQLSTATE of a java.sql.SQLException, empty for another error."""
+    """Returns the SQLSTATE of a java.sql.SQLException, with the error code of the database if it has one, such as
+    `42000, error 1049`. Empty for another error.
+    """
     with suppress(AttributeError, *JVM_ERRORS):
-        return str(error.java_exception.getSQLState())  # type: ignore[attr-defined]
+        found = error.java_exception  # type: ignore[attr-defined]
+        state, code = found.getSQLState(), found.getErrorCode()
+        return f"{state}, error {code}" if state and code else str(state or "")
     return ""

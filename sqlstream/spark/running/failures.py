@@ -23,7 +23,7 @@ from sqlstream.spark.running.endpoints import UnreachableError
 from sqlstream.spark.running.prepare import PreparedQuery
 from sqlstream.spark.running.query_run import QueryRun
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import database_error, error_finding, fragment_of
+from sqlstream.spark.spark_errors import BUSY_DATABASE_STATES, database_error, error_finding, fragment_of
 from sqlstream.spark.storage.state_files import state_finding
 from sqlstream.spark.storage.state_schemas import schema_finding
 from sqlstream.spark.writing.databases.database import DatabaseError
@@ -44,9 +44,11 @@ CONNECTION_ERRORS = (
 (https://www.postgresql.org/docs/current/errcodes-appendix.html).
 """
 
-_LOGIN, _DATABASE, _RIGHTS, _ABSENT = ("28",), ("3D", "42000"), ("42501",), ("08", "57P0")
-"""The SQLSTATEs of a refused login, of a database that does not exist (42000 in MariaDB), of missing rights, and of a
-server that is not reached or stops.
+_LOGIN, _DATABASE, _ABSENT = ("28",), ("3D", "42000, error 1049"), ("08", "57P0", *BUSY_DATABASE_STATES)
+_RIGHTS = ("42501", *(f"42000, error {code}" for code in (1044, 1142, 1143, 1227, 1370)))
+"""The SQLSTATEs of a refused login, of a database that does not exist, of a server that is not reached, stops, or has
+no connection left, and of missing rights. In MariaDB and MySQL, 42000 has many meanings, which their codes tell apart
+(https://mariadb.com/docs/server/reference/error-codes/mariadb-error-code-reference).
 """
 
 

@@ -13,7 +13,9 @@ from sqlstream.project.databases.statements import TableLayout
 
 
 class DatabaseError(Exception):
-    """The database reports an error; the message is without secrets. `state` is its SQLSTATE, empty without one."""
+    """The database reports an error; the message is without secrets. `state` is its SQLSTATE, in MariaDB and MySQL
+    with their error code, such as `42000, error 1049`. Empty without one.
+    """
 
     def __init__(self, message: str, state: str = "") -> None:
         super().__init__(message)

@@ -114,7 +114,7 @@ class _JdbcSession:
             try:
                 columns = self.connection.columns(f"SELECT * FROM {table} WHERE 1 = 0")
             except JdbcError as error:
-                if error.state in _NO_TABLE:
+                if error.state.startswith(_NO_TABLE):
                     return None
                 raise
             unique: dict[str, set[str]] = {}

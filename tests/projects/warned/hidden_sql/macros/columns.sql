@@ -1,0 +1,3 @@
+{% macro columns() %}order_id, -- the key
+  ordered_at -- the event time
+{%- endmacro %}

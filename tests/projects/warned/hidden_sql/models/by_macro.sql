@@ -1,0 +1,3 @@
+{{ config(sink='nowhere') }}
+select {{ columns() }} as since
+from {{ source('shop', 'orders') }}
