@@ -59,11 +59,14 @@ def describe_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[Change, ..
         _input_change(old, new, name) for name, text in old.contents.items() if new.contents.get(name, text) != text
     ]
     changes += [
-        Change(f"the columns of `{name}` changed")
-        for name, text in old.schemas.items()
-        if new.schemas.get(name, text) != text
+        Change(_schema_change(name)) for name, text in old.schemas.items() if new.schemas.get(name, text) != text
     ]
     return tuple(changes + list(_code_changes(old, new)))
+
+
+def _schema_change(name: str) -> str:
+    table, _, part = name.partition(" ")
+    return f"the Avro schema of the {part}s of `{table}` changed" if part else f"the columns of `{table}` changed"
 
 
 def _fingerprints(old: QueryIdentity, new: QueryIdentity) -> tuple[dict[str, str], Mapping[str, str]]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.node_ids import seed_id
 from sqlstream.compiler.sql.sql_text import read_sql
@@ -41,7 +43,8 @@ def contents_of(
     upstream = compiled.upstream(model.unique_id)
     for seed in compiled.project.seeds:
         if seed_id(compiled.project.name, seed.name) in upstream:
-            yield seed.name, f"seed with checksum {seed.checksum}", ""
+            added = "" if seed.delimiter == "," else f" and delimiter {seed.delimiter!r}"
+            yield seed.name, f"seed with checksum {seed.checksum}{added}", added
 
 
 def seeds_of(compiled: CompiledProject, model: CompiledModel) -> Iterator[tuple[str, SeedContent]]:
@@ -152,14 +155,27 @@ def static_paths(compiled: CompiledProject, model: CompiledModel) -> Iterator[tu
 
 
 def schemas_of(compiled: CompiledProject, model: CompiledModel) -> Iterator[tuple[str, str]]:
-    """Yields the name of each input of a query that declares columns, and the columns with their types."""
+    """Yields the name of each input of a query that declares columns, and the columns with their types. Schemas of Avro
+    decide more than types: also their digests are there, with the name of the input, a space, and `key` or `value`.
+    """
     for table in compiled.tables_of(model.unique_id):
         if table.schema is not None:
             yield table.full_name, table.schema.ddl or table.schema.json or ""
+        parts = {"key": table.messages.key_avro, "value": table.messages.avro} if table.messages else {}
+        for part, avro in parts.items():
+            if avro is not None:
+                yield f"{table.full_name} {part}", digest(_without_words(json.loads(avro.reader)))
     upstream = compiled.upstream(model.unique_id)
     for seed in compiled.project.seeds:
         if seed.columns and seed_id(compiled.project.name, seed.name) in upstream:
             yield seed.name, ", ".join(f"{column.name} {column.data_type}" for column in seed.columns)
+
+
+def _without_words(schema: object) -> object:
+    """Returns an Avro schema without its documentation."""
+    if isinstance(schema, dict):
+        return tuple((key, _without_words(value)) for key, value in sorted(schema.items()) if key != "doc")
+    return tuple(map(_without_words, schema)) if isinstance(schema, list) else schema
 
 
 def reads_by_position(identity: QueryIdentity, table: str) -> bool:

@@ -86,7 +86,8 @@ class QueryIdentity:
     of the inputs. `sink_address` is the topic of a Kafka sink, empty if a column names it, the database of a JDBC
     sink, or the name of a function's sink and a digest of its options; `unique_key` identifies the rows of the
     output. Both are None if they are unknown. `declared` are the target's settings of Spark that can change results,
-    without those that have Spark's default; None in a ledger of an early sqlstream. `code` has a digest of each
+    without those that have Spark's default; None in a ledger of an early sqlstream. `inherited` are those from
+    elsewhere, such as a spark-defaults.conf; None in a ledger of an earlier sqlstream. `code` has a digest of each
     Python model of the query by its name, and of each function, source and sink of python/ (`function NAME` and so
     on): of its module, all that it imports from python/, and the files of the project that these name. It is None in
     a ledger of an earlier sqlstream, which has only digests of modules, in `fingerprints`. `packages` are the
@@ -121,6 +122,7 @@ class QueryIdentity:
     sink_address: str | None = None
     unique_key: tuple[str, ...] | None = None
     declared: Mapping[str, str] | None = None
+    inherited: Mapping[str, str] | None = None
     code: Mapping[str, str] | None = None
     packages: Mapping[str, str] = field(default_factory=dict)
     unfollowed: tuple[str, ...] = ()

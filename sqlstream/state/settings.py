@@ -45,6 +45,9 @@ RESULT_SETTINGS = (
 )
 """Settings whose value the ledger always has, also if the target does not set them."""
 
+HADOOP = "spark.hadoop."
+"""The start of the names of settings of Hadoop, which reads files and catalogs."""
+
 LEGACY = "spark.sql.legacy."
 """The start of the names of settings that an earlier sqlstream recorded."""
 
@@ -82,7 +85,7 @@ def is_credential(name: str) -> bool:
 
 
 _CREDENTIAL = re.compile(
-    "passw|pwd|passphrase|secret|token|credential|api.?key|account.?key|private.?key|connection.?string|jaas|[.]auth"
+    "passw|pwd|passphrase|secret|token|credential|(?:api|account|access|private).?key|connection.?string|jaas|[.]auth"
 )
 
 
@@ -128,14 +131,19 @@ def changed_settings(old: QueryIdentity, new: QueryIdentity) -> tuple[SettingCha
             found.append(SettingChange(name, before, after))
     before_all = {name: value for name, value in old.settings.items() if name.startswith(LEGACY)}
     before_all = {name: value for name, value in before_all.items() if name not in RESULT_SETTINGS}
-    after_all = new.declared or {}
+    before_all = dict(old.declared or before_all)
+    after_all = dict(new.declared or {})
+    if old.inherited is None:  # an earlier sqlstream knew none of the settings of Hadoop, nor those from elsewhere
+        after_all = {name: value for name, value in after_all.items() if not name.startswith(HADOOP)}
+    else:
+        before_all = {**old.inherited, **before_all}
+        after_all = {**(old.inherited if new.inherited is None else new.inherited), **after_all}
     if old.declared is None:
         after_all = {name: value for name, value in after_all.items() if name.startswith(LEGACY)}
-    for name in sorted({*before_all, *(old.declared or {}), *after_all}):
-        before, after = (old.declared or before_all).get(name), after_all.get(name)
-        before = (
-            None if before is None else without_credentials(before)
-        )  # an earlier sqlstream kept addresses as they were
+    for name in sorted({*before_all, *after_all}):
+        before, after = before_all.get(name), after_all.get(name)
+        if before is not None:
+            before = without_credentials(before)  # an earlier sqlstream kept addresses as they were
         if before != after:
             found.append(SettingChange(name, before, after))
     return tuple(found)
@@ -149,7 +157,8 @@ def changes_state(change: SettingChange, signature: StateSignature, identity: Qu
         return False
     if change.name == TIME_ZONE:  # the plan has the zone of expressions; of texts in sources see `reads_times_as_text`
         return False
-    formats = {word for text in identity.contents.values() for word in text.lower().split()[:3]}
+    words = 1 if change.name.startswith(HADOOP) else 3  # the values of Kafka have formats, too
+    formats = {word for text in identity.contents.values() for word in text.lower().split()[:words]}
     readers = next((each for start, each in READER_SETTINGS.items() if change.name.startswith(start)), None)
     if readers is not None:
         found = {*formats, *signature.functions, *(("python",) if signature.calls_python else ())}

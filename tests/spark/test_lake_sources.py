@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
-from conftest import ProjectFolder
+from conftest import ProjectFolder, shop_project
 from lake_tables import FORMATS, SINKS, lake_session, rows
 
 from sqlstream.app.request import ProjectRequest
@@ -32,8 +33,9 @@ TABLES = """
 
 
 @pytest.fixture
-def lake(folder: ProjectFolder) -> ProjectFolder:
-    """A project that writes orders to tables, and copies these tables."""
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> ProjectFolder:
+    """A project that writes orders to tables, and copies these tables. The parameter is the name of its folder."""
+    folder = shop_project(tmp_path / getattr(request, "param", "shop"))
     folder.write({"sinks.yml": SINKS, "sources.yml": (folder.root / "sources.yml").read_text() + TABLES.lstrip("\n")})
     for each in FORMATS:
         raw = f"{{{{ config(sink='{each}') }}}} select id, kind from {{{{ source('shop', 'orders') }}}}"
@@ -50,8 +52,11 @@ def lake(folder: ProjectFolder) -> ProjectFolder:
     return folder
 
 
+@pytest.mark.parametrize("lake", ["shop", "depot [v2] a{b,c}"], indirect=True)
 def test_tables_are_streams_that_resume_and_static_tables(lake: ProjectFolder) -> None:
-    """A stream reads each row once over two runs; a static table has an earlier version or other types."""
+    """A stream reads each row once over two runs; a static table has an earlier version or other types. The folder of
+    the project can have a name that looks like a pattern.
+    """
     assert lake.run("raw").succeeded
     assert lake.run("copy", "early").succeeded
     lake.rows("in/orders/2.json", [{"id": 2, "kind": "b"}], modified=2)

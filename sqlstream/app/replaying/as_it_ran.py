@@ -41,7 +41,7 @@ def as_it_ran(
     """
     uses = source_uses(compiled, model, ledger)
     now = identity_of(compiled, model, uses, None, stateful=False, settings={})
-    then = ledger.identity
+    then = respelled(ledger.identity, now)
     changes = list(_changes(compiled, now, then))
     if changes:
         raise FindingsError([changed_project(model.name, changes, model.file.location)])
@@ -97,7 +97,7 @@ def _changes(compiled: CompiledProject, now: QueryIdentity, then: QueryIdentity)
     if dict(now.deduplicated) != dict(then.deduplicated):
         yield "deduplicate has changed"
     for what, before, after in (
-        ("the format or the options", respelled(then, now).contents, now.contents),
+        ("the format or the options", then.contents, now.contents),
         ("the columns", then.schemas, now.schemas),
     ):
         names = _changed_keys(before, after)

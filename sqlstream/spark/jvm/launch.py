@@ -70,6 +70,7 @@ def launch_jvm(conf: SparkConf, on_stderr: Callable[[str], None], console_to_std
             raise
     gateway.proc = process
     gateway.jars = frozenset(conf.get(JARS, "").split(","))
+    gateway.given = frozenset(name for name, _ in conf.getAll())
     return gateway
 
 

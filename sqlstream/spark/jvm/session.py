@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
@@ -64,13 +64,15 @@ _JVM_REASON = re.compile(r"(?i)^(error:|exception in|invalid |could not |caused 
 @dataclass(frozen=True)
 class SparkRuntime:
     """A started Spark: the root session, its version, whether it can name sources, and on a cluster the default of the
-    shuffle partitions. `resources` are closed with the session.
+    shuffle partitions. `inherited` are the settings that neither sqlstream nor the target has set, such as those of a
+    spark-defaults.conf. `resources` are closed with the session.
     """
 
     session: SparkSession
     version: str
     names_sources: bool
     cluster: ClusterDefault | None = None
+    inherited: Mapping[str, str] = field(default_factory=dict)
     resources: ExitStack = field(default_factory=ExitStack)
 
 
@@ -172,13 +174,14 @@ def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkR
     with ExitStack() as resources:
         resources.enter_context(quiet_pyspark())
         resources.enter_context(_environment(target))
-        session = _start_session(target, secrets, launch)
+        session, given = _start_session(target, secrets, launch)
         cluster = None if target.is_local else ClusterDefault(session)
-        return SparkRuntime(session, session.version, names_sources(session), cluster, resources.pop_all())
+        inherited = {name: value for name, value in session.conf.getAll.items() if name not in given}
+        return SparkRuntime(session, session.version, names_sources(session), cluster, inherited, resources.pop_all())
 
 
-def _start_session(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkSession:
-    """Raises: FindingsError."""
+def _start_session(target: Target, secrets: Secrets, launch: SparkLaunch) -> tuple[SparkSession, Collection[str]]:
+    """Returns the session, and the names of the settings that sqlstream or the target set. Raises: FindingsError."""
     end_jvm_without(launch.connectors.jars)  # before the configuration, which is an object of the JVM if there is one
     conf = SparkConf(loadDefaults=False)
     settings = spark_settings(target, launch.app_name, launch.warehouse, launch.connectors)
@@ -195,7 +198,9 @@ def _start_session(target: Target, secrets: Secrets, launch: SparkLaunch) -> Spa
         raise FindingsError([_start_finding(target, error, log, secrets)]) from error
     with_secrets = {name: value for name, value in target.spark.items() if not isinstance(value, str)}
     _set_secret_settings(context, secrets.resolve_all(with_secrets))
-    return SparkSession(context)
+    # a JVM that is used again also has those with which it was started
+    at_start = getattr(SparkContext._gateway, "given", ())  # noqa: SLF001
+    return SparkSession(context), {*(name for name, _ in conf.getAll()), *with_secrets, *at_start}
 
 
 def names_sources(session: SparkSession) -> bool:

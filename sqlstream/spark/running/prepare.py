@@ -35,7 +35,14 @@ from sqlstream.state.readers import source_uses
 from sqlstream.state.refusals import refresh_text
 from sqlstream.state.restarts import unrestartable
 from sqlstream.state.runs.progress import ROWS_OUT
-from sqlstream.state.settings import FROZEN_SETTINGS, LEGACY, RESULT_SETTINGS, SOURCE_EVOLUTION, TIME_ZONE
+from sqlstream.state.settings import (
+    FROZEN_SETTINGS,
+    LEGACY,
+    RESULT_SETTINGS,
+    SOURCE_EVOLUTION,
+    TIME_ZONE,
+    declared_settings,
+)
 from sqlstream.state.signature.signature import FORMAT, StateSignature
 
 
@@ -123,7 +130,12 @@ def prepare_query(
     settings = dict(_settings(session))
     columns = columns_of(frame)
     identity = identity_of(compiled, model, uses, columns, stateful=is_stateful(frame), settings=settings)
-    identity = replace(identity, declared=_without_defaults(session, identity.declared or {}))
+    inherited = declared_settings(runtime.inherited)
+    identity = replace(
+        identity,
+        declared=_without_defaults(session, identity.declared or {}),
+        inherited=_without_defaults(session, inherited),
+    )
     return PreparedQuery(
         compiled,
         model,

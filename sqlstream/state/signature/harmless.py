@@ -197,8 +197,19 @@ SETTINGS = (
         "spark.sql.catalogImplementation spark.sql.artifact.* spark.sql.extensions",
         "logs, pages, messages, other programs, and where Spark keeps its own files",
     ),
+    Harmless(
+        "spark.hadoop.*.impl spark.hadoop.*.impl.* spark.hadoop.*.connection.* spark.hadoop.*.threads.* "
+        "spark.hadoop.*.multipart.* spark.hadoop.*block.size spark.hadoop.*buffer* spark.hadoop.*.attempts.* "
+        "spark.hadoop.*retry* spark.hadoop.*timeout* spark.hadoop.*committer* spark.hadoop.*.upload* "
+        "spark.hadoop.*.readahead* spark.hadoop.*.input.fadvise spark.hadoop.*.ssl.* spark.hadoop.*.path.style.access "
+        "spark.hadoop.*.proxy.* spark.hadoop.*.paging.* spark.hadoop.*.prefetch* spark.hadoop.*.metadatastore.* "
+        "spark.hadoop.*.change.detection.* spark.hadoop.*.user.agent.* spark.hadoop.*.encryption* "
+        "spark.hadoop.*.umask* spark.hadoop.mapreduce.* spark.hadoop.mapred.* spark.hadoop.dfs.client.* "
+        "spark.hadoop.dfs.replication spark.hadoop.ipc.* spark.hadoop.hadoop.security.* spark.hadoop.yarn.*",
+        "how Hadoop reaches, reads and writes files; other places of files, such as `fs.s3a.endpoint`, count",
+    ),
 )
-"""Settings of the target (`spark.sql.*`) that change no result."""
+"""Settings of the target (`spark.sql.*` and `spark.hadoop.*`) that change no result."""
 
 SHOWN_SETTINGS = (
     Harmless(
@@ -208,7 +219,7 @@ SHOWN_SETTINGS = (
         "spark.sql.crossJoin.enabled spark.sql.pivotMaxValues spark.sql.cteRecursion* spark.sql.operatorPipe* "
         "spark.sql.variable.substitute spark.sql.view.maxNestedViewDepth spark.sql.selfJoinAutoResolveAmbiguity "
         "spark.sql.timestampType spark.sql.optimizer.* spark.sql.constraintPropagation.enabled "
-        "spark.sql.defaultCatalog spark.sql.runSQLOnFiles spark.sql.functionResolution.* spark.sql.tvf.* "
+        "spark.sql.runSQLOnFiles spark.sql.functionResolution.* spark.sql.tvf.* "
         "spark.sql.allowNamedFunctionArguments spark.sql.timeType.enabled spark.sql.prioritizeOrdinal*",
         "they decide how Spark reads SQL and makes its plan; the plans are compared",
     ),
@@ -291,7 +302,13 @@ EXPRESSION_SETTINGS = _words(
 )
 """Settings that only expressions read, and never sources: they cannot change a query of `PLAIN` expressions."""
 
+_OF_FILES = "json csv xml text binaryfile orc parquet avro delta iceberg table"
+
 READER_SETTINGS = {
+    "spark.hadoop.fs.": _OF_FILES,
+    "spark.hadoop.textinputformat.": _OF_FILES,
+    "spark.hadoop.io.": _OF_FILES,
+    "spark.hadoop.parquet.": "parquet delta iceberg",
     "spark.sql.jsonGenerator.": "structstojson",
     "spark.sql.json.": "json jsontostructs",
     "spark.sql.legacy.castComplexTypesToString.": "cast",
@@ -354,7 +371,7 @@ HARMLESS_OPERATORS = _names(OPERATORS)
 
 def is_harmless(setting: str) -> bool:
     """Returns whether a setting of Spark changes no result of any query."""
-    return not setting.startswith("spark.sql.") or _is_in(setting, SETTINGS)
+    return not setting.startswith(("spark.sql.", "spark.hadoop.")) or _is_in(setting, SETTINGS)
 
 
 def is_harmless_option(option: str, *, static: bool = False) -> bool:

@@ -62,12 +62,24 @@ def declared(
 
 SHEET = "{{ source('shop', 'sheet') }}"
 COLUMNS = "id int, ts timestamp, k string, g string, v int, d double"
+CASED2 = "select g, count(*) as n from {{ source('shop', 'cased2') }} where k = 'A' group by g"
 CASED = "select g, count(*) as n from {{ source('shop', 'cased') }} where k = 'A' group by g"
 TOTAL = f"select k, sum(v) as s from {SHEET} group by k"
 TOTAL2 = TOTAL.replace("'sheet'", "'sheet2'")
 SAME = "timestamp'2024-01-01 00:06:00'"
 UNION = f"select k, v from {ORDERS} where v > 1 union all select k, v from {REFUNDS}"
 SWAPPED = f"select k, v from {REFUNDS} union all select k, v from {ORDERS} where v > 1"
+GAPS = (
+    "select /*+ WATERMARK(ts, '10 minutes') */ session_window.start as at, count(*) as n from "
+    f"{ORDERS} group by session_window(ts, case when k = 'a' then '5 minutes' else '8 minutes' end)"
+)
+LEAST = f"select k, count(*) as n from {ORDERS} where v > {{{{ var('least') }}}} group by k"
+RATED = f"select cast(n.rate as string) as r, count(*) as n from {ORDERS} o join {{{{ ref('rated') }}}} n on o.k = n.k group by cast(n.rate as string)"
+RATES = {"seeds/rated.csv": "k,rate\na,1\nb,2\nc,3\n"}
+RATE_TYPE = "seeds: [{name: rated, columns: [{name: rate, data_type: TYPE}]}]\n"
+LATE_UNION = f"""select window.start as at, count(*) as n from (
+  select ts, k from {ORDERS} watermark ts delay of interval 10 minutes
+  union all select ts, k from {REFUNDS} watermark ts delay of interval 10 minutes) group by window(ts, '5 minutes')"""
 TWELVE = "'b','c','d','e','f','g','h','i','j'"
 
 # fmt: off
@@ -136,6 +148,13 @@ CLOSED_EDITS = (
     declared("csv_order", "columns of CSV in another order, which Spark reads by their position", "sheet", (COLUMNS, "v int, ts timestamp, k string, g string, id int, d double"), (TOTAL, TOTAL), REFUSE),
     declared("csv_name", "another name of a column of CSV", "sheet2", (COLUMNS, COLUMNS.replace("k string", "kind string")), (TOTAL2, TOTAL2.replace("select k,", "select kind as k,").replace("by k", "by kind")), RESUME),
     declared("collation", "a collation of a declared column", "cased", (COLUMNS, COLUMNS.replace("k string", "k string collate UNICODE_CI")), (CASED, CASED), REFUSE),
+    declared("collation_other", "another collation of a declared column", "cased2", (COLUMNS.replace("k string", "k string collate UTF8_LCASE"), COLUMNS.replace("k string", "k string collate UTF8_BINARY")), (CASED2, CASED2), REFUSE),
+    keyed("collate", "a collation in a key", "collate(k, 'UTF8_LCASE')", "collate(k, 'UNICODE_CI')"),
+    Edit("seed_type", "declaration", "another type of a seed's column", RATED, RATED, REFUSE, files=({**RATES, "seeds/_rated.yml": RATE_TYPE.replace("TYPE", "int")}, {"seeds/_rated.yml": RATE_TYPE.replace("TYPE", "double")})),
+    Edit("variable", "input", "a variable of the project in SQL", LEAST, LEAST, REFUSE, files=({}, {"least": "4"})),
+    Edit("session_dynamic", "session", "a gap of sessions that depends on the row", GAPS, GAPS.replace("'8 minutes'", "'20 minutes'"), REFUSE, mode="append"),
+    Edit("session_dynamic_alias", "session", "another alias beside such a gap", GAPS, GAPS.replace("as n", "as number"), RESUME, mode="append", compared=()),
+    Edit("union_watermark", "watermark", "the watermark of one branch of a union", LATE_UNION, LATE_UNION[::-1].replace("01 lavretni", "03 lavretni", 1)[::-1], REFUSE, mode="append"),
     # settings
     settled("json_nulls", "whether JSON has nulls, below a key", aggregation("to_json(named_struct('v', v, 'k', k)) as a, count(*) as n", keys="to_json(named_struct('v', v, 'k', k))"), REFUSE),
     settled("json_nulls_behind", "whether JSON has nulls, and no JSON", aggregation("k, count(*) as n"), RESUME),

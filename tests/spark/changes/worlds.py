@@ -158,7 +158,7 @@ class _World:
 _MEMORY = "spark.driver.memory: 4g"
 """One Java process runs all queries, again and again."""
 
-_TABLES = ("orders", "notes", "slow", "typed", "wider", "cased", "sheet", "sheet2")
+_TABLES = ("orders", "notes", "slow", "typed", "wider", "cased", "cased2", "sheet", "sheet2")
 
 
 def _source(table: Mapping[str, str]) -> str:

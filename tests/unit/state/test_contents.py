@@ -192,3 +192,24 @@ def test_a_ledger_of_an_earlier_version_has_no_change(
     assert describe_changes(old, new) == ()
     other = identity(tmp_path, declared, {**options, "dbtable": "old", "subscribe": "old", "x": "y"})
     assert describe_changes(old, other) != ()
+
+
+AVRO = """{"type": "record", "name": "R", "doc": "DOC", "fields": [{"name": "k", "type": "string"},
+{"name": "at", "type": {"type": "long", "logicalType": "timestamp-UNIT"}}]}"""
+
+
+@pytest.mark.parametrize(("unit", "doc", "counts"), [("millis", "b", False), ("micros", "a", True)])
+def test_a_schema_of_avro_counts_with_all_that_it_says(tmp_path: Path, unit: str, doc: str, *, counts: bool) -> None:
+    """Two units of time have the same columns; only its documentation means nothing."""
+    declared = "format: kafka, value_format: avro, schema_file: r.avsc"
+    found = []
+    for text in (("millis", "a"), (unit, doc)):
+        (tmp_path / "r.avsc").write_text(AVRO.replace("UNIT", text[0]).replace("DOC", text[1]))
+        found.append(identity(tmp_path, declared, TOPIC))
+
+    changes = describe_changes(*found)
+
+    assert found[0].schemas["shop.rates"] == found[1].schemas["shop.rates"]
+    assert [change.text for change in changes] == (
+        ["the Avro schema of the values of `shop.rates` changed"] if counts else []
+    )

@@ -127,3 +127,17 @@ def test_a_ledger_without_rows_is_compared_by_checksum(tmp_path: Path) -> None:
     assert judged(old, identity(tmp_path, CODES)).is_safe
     (difference,) = judged(old, identity(tmp_path, UNREAD)).differences
     assert "checksum" in difference.before
+
+
+def test_another_delimiter_is_another_seed(tmp_path: Path) -> None:
+    """The same text then has other columns; a ledger of an earlier sqlstream does not have it."""
+    properties = tmp_path / "seeds/_seeds.yml"
+    text = "k,name|k,price\na,alpha|b,1\n"
+    sql = "select count(*) as s from {{ source('shop', 'orders') }} cross join {{ ref('codes') }}"
+    old = identity(tmp_path, text, sql)
+    properties.write_text("seeds: [{name: codes, config: {delimiter: '|'}}]\n")
+    new = identity(tmp_path, text, sql)
+
+    assert [change.text for change in describe_changes(old, new) if "`codes`" in change.text]
+    early = replace(new, contents={**new.contents, "codes": old.contents["codes"]}, added_contents=None)
+    assert describe_changes(early, new) == ()

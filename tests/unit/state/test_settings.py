@@ -79,6 +79,7 @@ def test_harmless_settings_and_secrets() -> None:
         ("spark.sql.jsonGenerator.x", ("invoke",), "parquet", True),
         ("spark.sql.jsonGenerator.x", ("upper",), "parquet", False),
         ("spark.sql.parser.escapedStringLiterals", ("upper",), "json", False),
+        ("spark.sql.defaultCatalog", ("count",), "table db.rates", True),  # no plan has the name of a catalog
     ],
 )
 def test_a_setting_counts_where_something_can_read_it(
@@ -171,3 +172,62 @@ def test_options_of_reading_are_harmless(option: str) -> None:
 def test_options_of_content_count(option: str) -> None:
     """What makes other rows of the same bytes is compared."""
     assert not is_harmless_option(option)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "names"),
+    [
+        ({}, {NOVEL: "1"}, [NOVEL]),
+        ({NOVEL: "1"}, {NOVEL: "1"}, []),
+        ({NOVEL: "1"}, {}, [NOVEL]),
+        (None, {NOVEL: "1"}, []),
+        ({NOVEL: "1"}, None, []),  # without Spark they are unknown
+    ],
+)
+def test_settings_from_elsewhere_count(
+    before: dict[str, str] | None, after: dict[str, str] | None, names: list[str]
+) -> None:
+    """A spark-defaults.conf can change results as the target can; an earlier sqlstream did not look."""
+    old, new = (replace(STATEFUL, declared={}, inherited=found) for found in (before, after))
+
+    assert [change.name for change in changed_settings(old, new)] == names
+
+
+def test_a_setting_can_move_into_the_target() -> None:
+    """With the same value it is the same setting, wherever it is, and however the plan is made."""
+    old = replace(STATEFUL, declared={}, inherited={NOVEL: "1"})
+
+    nothing: list[dict[str, str] | None] = [{}, None]
+    for inherited in nothing:
+        assert changed_settings(old, replace(STATEFUL, declared={NOVEL: "1"}, inherited=inherited)) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "is_kept"),
+    [
+        ("spark.hadoop.fs.s3a.endpoint", True),
+        ("spark.hadoop.fs.defaultFS", True),
+        ("spark.hadoop.hive.metastore.uris", True),
+        ("spark.hadoop.textinputformat.record.delimiter", True),
+        ("spark.hadoop.fs.s3a.access.key", False),
+        ("spark.hadoop.fs.s3a.connection.maximum", False),
+        ("spark.hadoop.fs.azure.account.key.shop.dfs.core.windows.net", False),
+        ("spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version", False),
+    ],
+)
+def test_settings_of_hadoop_that_choose_files_count(name: str, *, is_kept: bool) -> None:
+    """Where files are and how they are cut into rows; a ledger of an earlier sqlstream has none of them."""
+    assert (name in declared_settings({name: "x"})) is is_kept
+    if is_kept:
+        old, new = (replace(STATEFUL, declared={name: value}, inherited={}) for value in "xy")
+        (change,) = changed_settings(old, new)
+        assert changes_state(change, PLAIN, replace(STATEFUL, contents={"shop.orders": "json"}))
+        early = replace(STATEFUL, declared={}, inherited=None)
+        assert changed_settings(early, new) == ()
+
+
+def test_another_file_system_does_not_concern_a_query_of_kafka() -> None:
+    """The state of such a query has no rows of files."""
+    change = SettingChange("spark.hadoop.fs.s3a.endpoint", "a", "b")
+
+    assert not changes_state(change, PLAIN, replace(STATEFUL, contents={"shop.orders": "kafka json raw"}))
