@@ -70,8 +70,8 @@ SAME = "timestamp'2024-01-01 00:06:00'"
 UNION = f"select k, v from {ORDERS} where v > 1 union all select k, v from {REFUNDS}"
 SWAPPED = f"select k, v from {REFUNDS} union all select k, v from {ORDERS} where v > 1"
 GAPS = (
-    "select /*+ WATERMARK(ts, '10 minutes') */ session_window.start as at, count(*) as n from "
-    f"{ORDERS} group by session_window(ts, case when k = 'a' then '5 minutes' else '8 minutes' end)"
+    "select /*+ WATERMARK(ts, '10 minutes') */ session_window.start as at, g, count(*) as n from "
+    f"{ORDERS} group by session_window(ts, case when k = 'a' then '5 minutes' else '8 minutes' end), g"
 )
 LEAST = f"select k, count(*) as n from {ORDERS} where v > {{{{ var('least') }}}} group by k"
 RATED = f"select cast(n.rate as string) as r, count(*) as n from {ORDERS} o join {{{{ ref('rated') }}}} n on o.k = n.k group by cast(n.rate as string)"
@@ -149,7 +149,7 @@ CLOSED_EDITS = (
     declared("csv_name", "another name of a column of CSV", "sheet2", (COLUMNS, COLUMNS.replace("k string", "kind string")), (TOTAL2, TOTAL2.replace("select k,", "select kind as k,").replace("by k", "by kind")), RESUME),
     declared("collation", "a collation of a declared column", "cased", (COLUMNS, COLUMNS.replace("k string", "k string collate UNICODE_CI")), (CASED, CASED), REFUSE),
     declared("collation_other", "another collation of a declared column", "cased2", (COLUMNS.replace("k string", "k string collate UTF8_LCASE"), COLUMNS.replace("k string", "k string collate UTF8_BINARY")), (CASED2, CASED2), REFUSE),
-    keyed("collate", "a collation in a key", "collate(k, 'UTF8_LCASE')", "collate(k, 'UNICODE_CI')"),
+    filtered("collate", "a collation in an expression", "collate(k, 'UTF8_LCASE') = 'A'", "collate(k, 'UTF8_BINARY') = 'A'", kind="type"),
     Edit("seed_type", "declaration", "another type of a seed's column", RATED, RATED, REFUSE, files=({**RATES, "seeds/_rated.yml": RATE_TYPE.replace("TYPE", "int")}, {"seeds/_rated.yml": RATE_TYPE.replace("TYPE", "double")})),
     Edit("variable", "input", "a variable of the project in SQL", LEAST, LEAST, REFUSE, files=({}, {"least": "4"})),
     Edit("session_dynamic", "session", "a gap of sessions that depends on the row", GAPS, GAPS.replace("'8 minutes'", "'20 minutes'"), REFUSE, mode="append"),

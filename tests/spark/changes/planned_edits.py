@@ -27,7 +27,7 @@ from sqlstream.state.signature.signature import StateSignature
 from sqlstream.state.verdicts import QueryVerdict
 
 COLUMNS = "id int, ts timestamp, k string, g string, v int, d double"
-TABLES = ("orders", "refunds", "notes", "slow", "typed", "wider", "cased", "sheet", "sheet2")
+TABLES = ("orders", "refunds", "notes", "slow", "typed", "wider", "cased", "cased2", "sheet", "sheet2")
 _DEFAULTS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true", SOURCE_EVOLUTION: "true"}
 
 
