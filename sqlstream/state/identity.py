@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
@@ -11,9 +11,10 @@ from sqlstream.compiler.rewrite.deduplicate import key_columns
 from sqlstream.compiler.sql.sql_text import fingerprint, python_fingerprint
 from sqlstream.project.files.python_code import NO_CODE, ModuleCode, ReachedCode, installed_versions, reach, read_code
 from sqlstream.project.files.python_files import PythonFunction, PythonModule
+from sqlstream.project.targets import Target
 from sqlstream.state.contents import contents_of, read_seed_columns, schemas_of, seeds_of, static_paths
 from sqlstream.state.ledger import FUNCTION, SINK, SOURCE, OutputColumn, QueryIdentity, SinkUse, SourceUse
-from sqlstream.state.settings import declared_settings
+from sqlstream.state.settings import declared_settings, without_credentials
 
 
 def identity_of(
@@ -63,11 +64,21 @@ def identity_of(
         unique_key=model.config.unique_key,
         declared=declared_settings(compiled.project.target.spark),
         code=python.digests,
-        packages=installed_versions(python.packages),
+        packages={**installed_versions(python.packages), **dict(_java_packages(compiled.project.target))},
         unfollowed=python.unfollowed,
         seeds=seeds,
         seed_columns={name: read_seed_columns(content, parts) for name, content in seeds.items()},
     )
+
+
+def _java_packages(target: Target) -> Iterator[tuple[str, str]]:
+    """Yields the packages and jars of a target, which can have functions and readers, and their versions or paths."""
+    jars = target.spark.get("spark.jars")
+    if jars is not None:
+        yield "spark.jars", without_credentials(str(jars))
+    for coordinates in target.packages:
+        name, _, version = coordinates.rpartition(":")
+        yield name, version
 
 
 def _upstream_models(compiled: CompiledProject, model: CompiledModel) -> list[CompiledModel]:

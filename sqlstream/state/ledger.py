@@ -91,8 +91,9 @@ class QueryIdentity:
     Python model of the query by its name, and of each function, source and sink of python/ (`function NAME` and so
     on): of its module, all that it imports from python/, and the files of the project that these name. It is None in
     a ledger of an earlier sqlstream, which has only digests of modules, in `fingerprints`. `packages` are the
-    versions of other packages that the code imports. `unfollowed` is what reading cannot follow in the code that
-    computes rows. `seeds` are the rows of each seed, and `seed_columns` the columns that the query can read of it.
+    versions of other packages that the code imports, and of the target's packages and jars. `unfollowed` is what
+    reading cannot follow in the code that computes rows. `seeds` are the rows of each seed, and `seed_columns` the
+    columns that the query can read of it.
     `static_paths` are the paths of static tables: as written, and in their normal form. `added_contents` is the end of
     the `contents` of some inputs, which the ledger of an earlier sqlstream does not have; None in such a ledger.
     """

@@ -282,3 +282,21 @@ def test_a_long_expression_is_no_problem(tmp_path: Path) -> None:
     ast.parse(source)
     before, after = ({"python/deep/low.py": f"{source}FACTOR = {factor}\n"} for factor in (2, 3))
     assert verdicts(tmp_path, after, before) == BOTH
+
+
+def test_versions_of_the_packages_of_a_target_are_notes(tmp_path: Path) -> None:
+    """Jars can have functions of SQL, so another version is told, and the query resumes."""
+    target = "name: shop\ntargets: {local: {master: local, storage: s, packages: ['org.shop:udfs:VERSION'], spark: {spark.jars: 'f-VERSION.jar'}}}\n"
+    totals = {"models/totals.sql": FILES["models/totals.sql"].replace("scored(v)", "v")}
+    old, new = (
+        identity(tmp_path, "totals", {**totals, "project.yml": target.replace("VERSION", each)})
+        for each in ("1.0", "1.1")
+    )
+
+    found = describe_changes(old, new)
+
+    assert [change.text for change in found if change.is_note] == [
+        "the package spark.jars changed from f-1.0.jar to f-1.1.jar",
+        "the package org.shop:udfs changed from 1.0 to 1.1",
+    ]
+    assert len(found) == 2
