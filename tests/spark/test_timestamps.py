@@ -79,9 +79,10 @@ def test_a_number_outside_the_calendar_is_a_corrupt_record(folder: ProjectFolder
     } | {'{"id": 8'}
 
     _declare(folder, "on_corrupt: fail")
-    folder.write({"in/0.json": LINES[1]})
+    folder.write({"in/0.json": LINES[0], "in/one [1].json": LINES[1]})
     (finding,) = _findings(folder, full_refresh=True)
     assert (finding.code, "`ts`" in finding.why) == ("corrupt-record", True)
+    assert str(folder.root / "in/one [1].json") in finding.message
 
 
 def test_a_declared_unit_reads_numbers_and_texts(folder: ProjectFolder, read_parquet: Rows) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql.functions import (
     coalesce,
@@ -131,6 +132,13 @@ def _of_file(frame: DataFrame, name: str) -> Column:
     return frame.metadataColumn("_metadata").getField(name)
 
 
+def _path_of_file(frame: DataFrame) -> Column:
+    try:
+        return _of_file(frame, "file_path")
+    except AnalysisException:
+        return lit("")  # the static reader of a format that spark.sql.sources.useV1SourceList does not have
+
+
 def _condition(columns: Sequence[str], test: str) -> str:
     row = ", ".join(map(quote_identifier, columns))
     return f"exists(array(struct({row})), row -> {test}({CORRUPT}))"
@@ -218,14 +226,15 @@ class Timestamps:
         that reads a wrong time of one fails, with an error that `read_corrupt_record` recognizes.
         """
         found = []
+        start = concat(lit(f"{CORRUPT_TIME}\n{self.table.full_name}\n"), _path_of_file(frame), lit("\n"))
         for each in schema:
             value = col(quote_identifier(each.name))
             reasons = self.problems([(each.name, value, each.dataType)], frame)
             typed = self.typed(value, each.dataType)
             if reasons:
                 reason = coalesce(*reasons)
-                text = concat(lit(f"{CORRUPT_TIME}\n{self.table.full_name}\n"), reason)
-                typed = when(reason.isNotNull(), raise_error(text).cast(each.dataType)).otherwise(typed)
+                error = raise_error(concat(start, reason)).cast(each.dataType)
+                typed = when(reason.isNotNull(), error).otherwise(typed)
             found.append(typed.alias(each.name))
         return found
 
@@ -270,7 +279,9 @@ _LONGEST = 40
 
 
 CORRUPT_TIME = "sqlstream cannot read a time:"
-"""The start of the error that a query raises at a wrong time. Lines with the source and the reason follow."""
+"""The start of the error that a query raises at a wrong time. Lines with the source, the URI of its file (empty: none)
+and the reason follow.
+"""
 
 
 def _has_times(kind: DataType) -> bool:

@@ -47,9 +47,10 @@ class CorruptRecord:
 
 @dataclass(frozen=True)
 class CorruptTime:
-    """A record with a wrong time: its source, and the reason."""
+    """A record with a wrong time: its source, the path or URI of its file (empty: unknown), and the reason."""
 
     source: str
+    file: str
     reason: str
 
 
@@ -94,8 +95,8 @@ def _corrupt_message(cause: Cause) -> CorruptMessage | None:
 def _corrupt_time(cause: Cause) -> CorruptTime | None:
     """Returns the record with a wrong time at which the query raised `cause`."""
     text = cause.parameters.get("errorMessage", "") if cause.condition == _RAISED else ""
-    start, *parts = text.split("\n", 2)
-    return CorruptTime(*parts) if start == CORRUPT_TIME and len(parts) == 2 else None
+    start, *parts = text.split("\n", 3)
+    return CorruptTime(parts[0], _plain(parts[1]), parts[2]) if start == CORRUPT_TIME and len(parts) == 3 else None
 
 
 def tables_with_records(compiled: CompiledProject, node_id: str) -> tuple[SourceTable, ...]:
@@ -127,9 +128,10 @@ def corrupt_record_finding(
             calls=place.calls,
         )
     if isinstance(record, CorruptTime):
+        where = f"{record.file}, which source `{record.source}` reads," if record.file else f"source `{record.source}`"
         return Finding(
             "corrupt-record",
-            f"{what}: a record of source `{record.source}` has a wrong time",
+            f"{what}: a record of {where} has a wrong time",
             secrets.redact(record.reason),
             "fix the file, or what the source declares, or set on_corrupt: drop or quarantine in it; then run again",
             place.location,
