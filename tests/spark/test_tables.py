@@ -9,8 +9,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from conftest import ProjectFolder, order_rows, shop_project
+from pyspark.sql import SparkSession
 
 from sqlstream.errors import FindingsError
+from sqlstream.spark.writing.tables import table_options
 
 
 @pytest.fixture(scope="module")
@@ -150,3 +152,29 @@ def test_an_in_memory_catalog_is_refused(orders: ProjectFolder) -> None:
         orders.run()
 
     assert [finding.code for finding in caught.value.findings] == ["temporary-catalog"]
+
+
+@pytest.mark.parametrize("provider", ["json", "csv"])
+def test_a_table_of_text_files_keeps_all_digits_of_times(spark: SparkSession, tmp_path: Path, provider: str) -> None:
+    """A stream writes times with microseconds to an existing table whose format is text, unless the table says how."""
+    name, own = f"kept_{provider}", f"own_{provider}"
+    spark.sql(f"CREATE TABLE {name} (t timestamp) USING {provider}")
+    spark.sql(f"CREATE TABLE {own} (t timestamp) USING {provider} OPTIONS (timestampFormat 'yyyy-MM-dd')")
+    try:
+        (tmp_path / "in").mkdir()
+        (tmp_path / "in/a.txt").write_text("2024-01-01 12:00:00.123456\n")
+        times = spark.readStream.text(str(tmp_path / "in")).selectExpr("cast(value as timestamp) as t")
+        writer = times.writeStream.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
+        writer.format(provider).options(**table_options(spark, name, ())).toTable(name).awaitTermination()
+
+        assert [str(row.t) for row in spark.table(name).collect()] == ["2024-01-01 12:00:00.123456"]
+        assert "timestampFormat" not in table_options(spark, own, ())
+        assert "timestampFormat" not in table_options(spark, name, ("timestampformat",))
+    finally:
+        spark.sql(f"DROP TABLE {name}")
+        spark.sql(f"DROP TABLE {own}")
+
+
+def test_other_tables_need_no_options(spark: SparkSession) -> None:
+    """A table that does not exist gets no options."""
+    assert table_options(spark, "nowhere", ()) == {}

@@ -27,7 +27,7 @@ from sqlstream.spark.writing.kafka import written_rows
 from sqlstream.spark.writing.micro_batches import BatchWriter, SinkTarget
 from sqlstream.spark.writing.outputs import with_kept_partitions
 from sqlstream.spark.writing.shared import SharedWriter
-from sqlstream.spark.writing.tables import table_provider
+from sqlstream.spark.writing.tables import table_options, table_provider
 from sqlstream.spark.writing.writers import batch_writer
 
 
@@ -86,8 +86,9 @@ def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
     if query.output.python is not None:
         return _start_python(writer, query)
     if query.output.format == TABLE and order.output:
-        provider = table_provider(query.frame.sparkSession, order.output)
-        return (writer.format(provider) if provider else writer).toTable(order.output)
+        session = query.frame.sparkSession
+        provider, kept = table_provider(session, order.output), table_options(session, order.output, target.options)
+        return (writer.format(provider) if provider else writer).options(**kept).toTable(order.output)
     writer = writer.format(query.output.format)
     return writer.start(order.output) if order.output else writer.start()
 

@@ -28,7 +28,7 @@ from sqlstream.spark.storage.storage import LocalStorage, Storage, storage_for
 from sqlstream.spark.writing.kafka import written_rows
 from sqlstream.spark.writing.micro_batches import SinkTarget
 from sqlstream.spark.writing.outputs import with_kept_partitions
-from sqlstream.spark.writing.tables import replace_table, table_provider
+from sqlstream.spark.writing.tables import replace_table, table_options, table_provider
 from sqlstream.spark.writing.writers import batch_writer
 from sqlstream.state.layout import archive_folder, beside_table, writing_folder
 from sqlstream.state.runs.progress import ROWS_OUT
@@ -142,6 +142,7 @@ class BatchWrite:
         """Writes a table with another name, and renames it when it is complete."""
         session, aside = frame.sparkSession, beside_table(name, f"writing_{uuid4().hex}")
         provider, writer = table_provider(session, name), self._writer(frame, "errorifexists")
+        writer = writer.options(**table_options(session, name, self._order.query.output.options))
         is_complete = False
         try:
             (writer.format(provider) if provider else writer).saveAsTable(aside)

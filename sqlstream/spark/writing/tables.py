@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from itertools import count
 
 from pyspark.sql import SparkSession
 
+from sqlstream.project.formats.format import TIME_PARSER
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.reading.type_text import type_text
 from sqlstream.state.layout import beside_table
@@ -15,6 +17,9 @@ from sqlstream.state.ledger import OutputColumn
 _PART = re.compile(r"`(?:[^`]|``)+`|[^.`]+")
 """One part of a qualified table name."""
 
+_SETTING = re.compile(r"(\w+)=")
+"""The name of an option in the catalog's description of a table: `[timestampFormat=yyyy, sep=;]`."""
+
 
 def table_provider(session: SparkSession, name: str) -> str | None:
     """Returns the format of the table `name`, None if the table does not exist or its catalog does not report it.
@@ -22,6 +27,17 @@ def table_provider(session: SparkSession, name: str) -> str | None:
     Spark writes to an existing table only with the table's own format. Raises: Spark's errors.
     """
     return _described(session, name).get("Provider")
+
+
+def table_options(session: SparkSession, name: str, given: Collection[str]) -> dict[str, str]:
+    """Returns the options with which files of the table `name` keep all values, without those that the table itself or
+    the sink sets: `given`, names in any letter case. Raises: Spark's errors.
+    """
+    described = _described(session, name)
+    own = _SETTING.findall(described.get("Storage Properties", ""))
+    known = {option.lower() for option in (*own, *given)}
+    defaults = format_of(described.get("Provider", "").lower()).writer_options({}, session.conf.get(TIME_PARSER) or "")
+    return {option: value for option, value in defaults.items() if option.lower() not in known}
 
 
 def table_folder(session: SparkSession, name: str) -> str | None:
