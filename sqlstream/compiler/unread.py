@@ -17,7 +17,7 @@ from sqlstream.compiler.sql.sql_text import SqlText, read_sql
 from sqlstream.compiler.sql.typos import find_typos, misspelt
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place
-from sqlstream.project.wording import quoted
+from sqlstream.project.wording import quoted, quoted_list
 
 SYNTAX_ERROR = "PARSE_SYNTAX_ERROR"
 """Spark's condition for text that does not match its grammar. Its other conditions explain the error."""
@@ -38,7 +38,7 @@ def unread_findings(
 
     SQL that Spark rejects is an error. SQL that it accepts is an info, because no rule can check it. Without Spark's
     parser, it is a warning. Doubtful SQL, which sqlglot parses, and broken models get only errors: a misspelled keyword
-    can be the cause of their findings.
+    can be the cause of their findings. One warning names the doubtful models that nobody could ask about.
     """
     checks_names = rules_apply(compiled.project.target)
     unread = [node for node, known in analyses.items() if not (known.is_read or (checks_names and known.problems))]
@@ -59,6 +59,9 @@ def unread_findings(
             offset = analyses[node].found.unread_at
             place = Place(model.file.location) if offset is None else places.locate(node, offset)
             found[node] = [_not_followed(model, place, unavailable if problems is None else None)]
+    unasked = [compiled.models[node] for node in doubtful if node not in answers]
+    if unasked:
+        found.setdefault(unasked[0].unique_id, []).append(_unasked(unasked, unavailable))
     replaced = [each for node in suspects if node in found for each in broken[node] if each.code in SUSPECT]
     return [*chain(*found.values())], replaced
 
@@ -125,6 +128,18 @@ def _syntax_error(text: SqlText, refusal: SyntaxRefusal) -> SqlProblem:
     message, why = f"Spark cannot parse the SQL {place}", f"Spark reports: {refusal.words}"
     fix = "fix the SQL here or just before: a word, a comma or a bracket may be missing, misspelled or extra"
     return SqlProblem(at(text.tokens, min(index, last)).start, "sql-syntax", message, why, fix)
+
+
+def _unasked(models: Sequence[CompiledModel], unavailable: str) -> Finding:
+    """Returns the warning about doubtful SQL of `models` while Spark's parser is `unavailable`."""
+    return Finding(
+        "not-followed",
+        f"the syntax of {quoted_list([model.name for model in models])} was not checked completely",
+        f"{unavailable}; sqlstream's parser reads this SQL, but it also reads forms that Spark refuses",
+        "run `sqlstream compile` where there is Java, or `sqlstream compile --check`",
+        models[0].file.location,
+        Severity.WARNING,
+    )
 
 
 def _not_followed(model: CompiledModel, place: Place, unavailable: str | None) -> Finding:

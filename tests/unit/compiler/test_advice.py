@@ -255,6 +255,16 @@ def test_sql_that_cannot_be_parsed_is_a_warning_without_java(tmp_path: Path) -> 
     ]
 
 
+def test_doubtful_sql_is_one_warning_without_java(tmp_path: Path) -> None:
+    """Without Java, one warning names all models whose SQL sqlglot reads although Spark may not."""
+    files = {
+        "models/asked.sql": SINK % "append" + f"select id as 'a' from {ORDERS}",
+        "models/more.sql": SINK % "append" + f"select id from {ORDERS} as 'x'",
+    }
+
+    assert advice(tmp_path, files) == ["warning not-followed models/asked.sql:1:1"]
+
+
 def test_sql_that_cannot_be_parsed_is_a_warning_without_rules(tmp_path: Path) -> None:
     """SQL that sqlglot cannot parse also gives a warning on a target whose settings turn the rules off."""
     files = {
