@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
-from conftest import ProjectFolder
+from conftest import ProjectFolder, shop_project
 from kafka_topics import Topic, create_topic
 
 from sqlstream.app.plan import plan_project
@@ -155,3 +156,30 @@ def test_topics_are_read_once(folder: ProjectFolder, topic: Topic, read_parquet:
     declare(both, name="happenings", more=", failOnDataLoss: false")
     assert "again" in refused()
     assert ids(read_parquet(folder.root / "store/ids")) == [1, 2, 3, 100]
+
+
+@pytest.mark.slow
+def test_a_stored_stream_in_a_folder_that_looks_like_a_pattern(tmp_path: Path) -> None:
+    """Its reader continues after a change, and after the stored output has started over it is refused."""
+    folder = shop_project(tmp_path / "depot [v2] a{b,c}")
+    stored = "{{ config(sink='lake', materialized='stored') }} select id, kind from {{ source('shop', 'orders') }}"
+    top = "{{ config(sink='lake') }} select id from {{ ref('bronze') }}"
+    folder.write({"models/bronze.sql": stored, "models/top.sql": top})
+
+    def run(*arguments: str) -> str:
+        with folder.command("run", "--available-now", *arguments) as process:
+            printed, _ = process.communicate(timeout=300)
+        return printed
+
+    folder.rows("in/orders/0.json", [{"id": 0, "kind": "a"}], modified=0)
+    run()
+    folder.write({"models/top.sql": f"{top} where id >= 0"})
+    folder.rows("in/orders/1.json", [{"id": 1, "kind": "a"}], modified=1)
+    assert plan(folder)["top"].verdict is Verdict.RESUME
+    run()
+    files = (folder.root / "store/top").glob("*.parquet")
+    assert ids([row for file in files for row in pq.ParquetFile(file).read().to_pylist()]) == [0, 1]
+
+    run("--full-refresh", "--select", "bronze")
+    assert plan(folder)["top"].verdict is Verdict.REFUSE
+    assert "[source-change]" in run("--select", "top")
