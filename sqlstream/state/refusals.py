@@ -161,7 +161,8 @@ def _consequence(change: StateChange) -> str:
             str(each) if each.is_readable or not has_sql else f"{each.part} changed" for each in judgement.differences
         )
         effects = (each.effect for each in judgement.differences)
-        return "; ".join(f"{text}: {effect}" for text, effect in zip(texts, effects, strict=True))
+        pairs = dict.fromkeys(zip(texts, effects, strict=True))  # both inputs of a join can differ alike
+        return "; ".join(f"{text}: {effect}" for text, effect in pairs)
     why = f" ({judgement.unknown})" if judgement.unknown else ""
     return f"Spark could mix old and new meanings in the existing state{why}"
 

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sqlstream.project.formats.formats import FORMATS
 from sqlstream.state.ledger import QueryIdentity
-from sqlstream.state.signature.harmless import (
-    EXPRESSION_SETTINGS,
-    PLAIN,
-    READER_SETTINGS,
-    is_harmless,
-    is_harmless_option,
-    is_shown,
-)
+from sqlstream.state.signature.harmless import READERS, Readers, is_harmless, is_harmless_option, is_shown
 from sqlstream.state.signature.operators import STATIC
-from sqlstream.state.signature.signature import StateSignature, shown_source
+from sqlstream.state.signature.signature import StateSignature, shown_source, source_of
 
 SOURCE_EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 """With this setting, a checkpoint identifies sources by name, otherwise by their order."""
@@ -157,14 +151,27 @@ def changes_state(change: SettingChange, signature: StateSignature, identity: Qu
         return False
     if change.name == TIME_ZONE:  # the plan has the zone of expressions; of texts in sources see `reads_times_as_text`
         return False
+    readers = next((each for start, each in READERS.items() if change.name.startswith(start)), None)
     words = 1 if change.name.startswith(HADOOP) else 3  # the values of Kafka have formats, too
-    formats = {word for text in identity.contents.values() for word in text.lower().split()[:words]}
-    readers = next((each for start, each in READER_SETTINGS.items() if change.name.startswith(start)), None)
-    if readers is not None:
-        found = {*formats, *signature.functions, *(("python",) if signature.calls_python else ())}
+    formats = [text.lower().split()[:words] for text in identity.contents.values() if text]
+    return readers is None or _can_read(readers, formats, signature)
+
+
+def _can_read(readers: Readers, formats: Sequence[Sequence[str]], signature: StateSignature) -> bool:
+    """Returns whether an input, by its formats, or an expression that decides the state is among the readers."""
+    texts = [text for each in signature.operators for part in each.parts.values() for text in part]
+    inputs = [line for line in signature.input_lines if source_of(line) in signature.sources]
+    inputs += [text for text in texts if STATIC in text]  # in subqueries
+    is_read = any(readers.formats.intersection(words) or words[0] not in FORMATS for words in formats)
+    # a word follows the name of a column, which can be that of a type
+    if readers.formats and is_read and any(re.search(rf"\b(?:{readers.types})\b(?! \w)", text) for text in inputs):
+        return True
+    functions = {*signature.functions, *(("python",) if signature.calls_python else ())}
+    if readers.functions is not None:
         # Spark calls the code of newer functions by its name, which does not tell what it reads
-        return bool({*readers.split(), "invoke", "staticinvoke"} & found)
-    return change.name not in EXPRESSION_SETTINGS or not PLAIN.issuperset(signature.functions)
+        return bool({*readers.functions, "invoke", "staticinvoke"} & functions)
+    has_decimals = any("decimal" in text for text in (*signature.input_lines, *texts))
+    return not (readers.free if has_decimals else readers.free | readers.decimals).issuperset(functions)
 
 
 def reads_times_as_text(signature: StateSignature, identity: QueryIdentity) -> str | None:

@@ -132,6 +132,8 @@ class _PlanReader:
     def _fill(self, node: Any, text: Any) -> None:
         """Adds the values that the JSON `text` of the plan `node` lacks."""
         roots = list(_roots(list(text.values())))
+        for items in roots if self._is_exact else ():
+            _drop_free_zones(items)
         for each in [text, *(part for items in roots for part in items)] if self._is_exact else ():
             _write_exactly(each)
         if not text["num-children"]:
@@ -254,6 +256,38 @@ _LONGEST = 200
 
 _UNQUOTED = frozenset({"class", "dataType", "value", "delay"})
 """Fields with text that is a type, or that of a literal, which has its type."""
+
+
+def _drop_free_zones(nodes: list[Any]) -> None:
+    """Removes the time zone from each sum of a time and an interval without days, which is the same in all zones."""
+    for index, node in enumerate(nodes):
+        if simple_name(node["class"]) == "TimestampAddInterval":
+            waiting, end = 1, index + 1
+            while waiting:  # the time, in preorder
+                waiting += nodes[end]["num-children"] - 1
+                end += 1
+            if _is_below_a_day(nodes[end]):
+                del node["timeZoneId"]
+
+
+def _is_below_a_day(interval: Any) -> bool:
+    value, type_ = str(interval.get("value")), str(interval.get("dataType"))
+    if type_ == "interval":
+        return _HOURS.fullmatch(value) is not None
+    return type_ in _DAY_TIMES and value.lstrip("-").isdigit() and abs(int(value)) < _DAY
+
+
+_DAY = 86_400_000_000
+"""The microseconds of a day, which Spark adds on the calendar of the session's time zone."""
+
+_DAY_TIMES = {
+    f"interval {first}{f' to {last}' if last != first else ''}"
+    for first in ("day", "hour", "minute", "second")
+    for last in ("day", "hour", "minute", "second")
+}
+"""The names of Spark's types of intervals without months."""
+
+_HOURS = re.compile(r"(?:-?[0-9.]+ (?:hours?|minutes?|seconds?) ?)+")
 
 
 def _write_exactly(text: Any) -> None:

@@ -54,8 +54,11 @@ _DETAILS = (
     (re.compile(r" \[value [0-9a-f]+\]"), ""),
     (re.compile(r"\b(?:byte|short|long|float|double|decimal\([0-9,]+\)) (?=-?[0-9])"), ""),
     (re.compile(r", timeZoneId [\w/+:-]+"), ""),
+    (re.compile(r", value [0-9]+, list \[[0-9, ]+\]"), ""),
 )
-"""Parts of values that few need to see: digests of literals, types of numbers, the time zone of a cast."""
+"""Parts of values that few need to see: digests of literals, types of numbers, the time zone of a cast, which operands
+of `in` are its list.
+"""
 
 
 def _shown(before: str, after: str) -> tuple[str, str]:

@@ -7,7 +7,7 @@ Operands whose order does not matter are sorted.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sqlstream.state.signature.harmless import IGNORED_FIELDS
@@ -92,6 +92,17 @@ def _unless_failed(tree: Tree) -> Tree:
 
 def _fails(tree: Tree) -> bool:
     return tree.kind == "RaiseError" or (tree.kind in ("Cast", *_TRANSPARENT) and _fails(tree.children[0]))
+
+
+def kinds_of(tree: Tree) -> Iterator[str]:
+    """Yields the kinds of the expressions that compute a value, in lower case; a time window is `timewindow`."""
+    tree = _unless_failed(tree)
+    if tree.kind == "CreateNamedStruct" and _window(tree, {}) is not None:
+        yield "timewindow"
+        tree = next(each for each in tree.walk() if each.fields.get("toType") == "long").children[0]
+    yield tree.kind.lower()
+    for child in tree.children:
+        yield from kinds_of(child)
 
 
 def _operation(tree: Tree, operands: list[str], scope: Scope) -> str:

@@ -292,49 +292,93 @@ SOURCE_KEYS = (
 )
 """Keys of a source's table that are not compared as its content."""
 
-EXPRESSION_SETTINGS = _words(
-    """
-    spark.sql.ansi.enabled spark.sql.decimalOperations.allowPrecisionLoss spark.sql.chunkBase64String.enabled
-    spark.sql.function.concatBinaryAsString spark.sql.function.eltOutputAsString spark.sql.icu.caseMappings.enabled
-    spark.sql.legacy.sizeOfNull
-    spark.sql.legacy.createHashOnMapType spark.sql.legacy.negativeIndexInArrayInsert
-    """
-)
-"""Settings that only expressions read, and never sources: they cannot change a query of `PLAIN` expressions."""
-
-_OF_FILES = "json csv xml text binaryfile orc parquet avro delta iceberg table"
-
-READER_SETTINGS = {
-    "spark.hadoop.fs.": _OF_FILES,
-    "spark.hadoop.textinputformat.": _OF_FILES,
-    "spark.hadoop.io.": _OF_FILES,
-    "spark.hadoop.parquet.": "parquet delta iceberg",
-    "spark.sql.jsonGenerator.": "structstojson",
-    "spark.sql.json.": "json jsontostructs",
-    "spark.sql.legacy.castComplexTypesToString.": "cast",
-    "spark.sql.csv.": "csv csvtostructs",
-    "spark.sql.xml.": "xml xmltostructs",
-    "spark.sql.parquet.": "parquet delta iceberg",
-    "spark.sql.orc.": "orc",
-    "spark.sql.avro.": "avro avrodatatocatalyst",
-    "spark.sql.execution.pandas": "python",
-    "spark.sql.execution.arrow.": "python",
-    "spark.sql.execution.pythonUD": "python",
-    "spark.sql.pyspark.": "python",
-    "spark.sql.mapKeyDedupPolicy": "createmap mapfromarrays mapfromentries mapconcat stringtomap transformkeys "
-    "jsontostructs json",
-}
-"""What reads settings, by the start of their names: formats of sources, and Spark's expressions, in lower case."""
-
 PLAIN = _words(
     """
     attributereference literal alias and or not equalto equalnullsafe lessthan lessthanorequal greaterthan
     greaterthanorequal in inset isnull isnotnull count min max first last collectlist collectset
     aggregateexpression createnamedstruct getstructfield coalesce if casewhen knownnullable knownnotnull
-    knownfloatingpointnormalized normalizenanandzero precisetimestampconversion
+    knownfloatingpointnormalized normalizenanandzero precisetimestampconversion timewindow explode posexplode
+    createarray getarraystructfields getjsonobject unixseconds unixmillis unixmicros secondstotimestamp
+    millistotimestamp microstotimestamp timestampaddinterval substring length startswith endswith contains
     """
 )
 """Expressions that read no setting: their results are the same with any."""
+
+_TEXT = _words("lower upper initcap")
+"""Expressions that read the setting of letter cases (spark.sql.icu.caseMappings.enabled) only."""
+
+_ARITHMETIC = _words("add subtract multiply divide integraldivide remainder pmod unaryminus abs sum average")
+_FEW = _TEXT | _ARITHMETIC | _words("cast gettimestamp size elementat getarrayitem")
+"""Expressions of which it is known which settings they read: all of these the mode of ANSI, but those of texts, and the
+others as `READERS` says.
+"""
+
+
+@dataclass(frozen=True)
+class Readers:
+    """What reads settings. `formats`: formats of sources, if a column of theirs has one of the `types` (a pattern).
+    Formats that sqlstream does not know read all. `functions`: Spark's expressions, in lower case. Or `free`:
+    expressions that do not read the settings, while all others can. `decimals` are also free in a query without
+    decimals.
+    """
+
+    formats: frozenset[str] = frozenset()
+    types: str = ""
+    functions: frozenset[str] | None = None
+    free: frozenset[str] = frozenset()
+    decimals: frozenset[str] = frozenset()
+
+
+_JSON, _PYTHON = _words("json jsontostructs"), Readers(functions=_words("python"))
+_OF_FILES = _words("json csv xml text binaryfile orc parquet avro delta iceberg table")
+
+READERS = {
+    **dict.fromkeys(
+        ("spark.hadoop.fs.", "spark.hadoop.textinputformat.", "spark.hadoop.io."),
+        Readers(_OF_FILES, functions=frozenset()),
+    ),
+    "spark.hadoop.parquet.": Readers(_words("parquet delta iceberg"), functions=frozenset()),
+    "spark.sql.jsonGenerator.": Readers(functions=_words("structstojson")),
+    "spark.sql.json.": Readers(_words("json"), functions=_JSON),
+    "spark.sql.legacy.castComplexTypesToString.": Readers(functions=_words("cast")),
+    "spark.sql.csv.": Readers(_words("csv"), functions=_words("csvtostructs")),
+    "spark.sql.xml.": Readers(_words("xml"), functions=_words("xmltostructs")),
+    "spark.sql.parquet.": Readers(_words("parquet delta iceberg"), functions=frozenset()),
+    "spark.sql.orc.": Readers(_words("orc"), functions=frozenset()),
+    "spark.sql.avro.": Readers(_words("avro"), functions=_words("avrodatatocatalyst")),
+    "spark.sql.execution.pandas": _PYTHON,
+    "spark.sql.execution.arrow.": _PYTHON,
+    "spark.sql.execution.pythonUD": _PYTHON,
+    "spark.sql.pyspark.": _PYTHON,
+    "spark.sql.mapKeyDedupPolicy": Readers(
+        _words("json xml"),
+        "map",
+        functions=_words(
+            "createmap mapfromarrays mapfromentries mapconcat stringtomap transformkeys jsontostructs xmltostructs"
+        ),
+    ),
+    "spark.sql.caseSensitive": Readers(
+        _words("parquet orc avro xml delta iceberg jdbc table python"), free=PLAIN | _FEW | _JSON
+    ),
+    "spark.sql.legacy.timeParserPolicy": Readers(
+        _words("json csv xml"), "timestamp|timestamp_ntz|date|time", free=PLAIN | _FEW - {"gettimestamp"}
+    ),
+    "spark.sql.ansi.enabled": Readers(free=PLAIN | _TEXT),
+    "spark.sql.decimalOperations.allowPrecisionLoss": Readers(free=PLAIN | _FEW - _ARITHMETIC, decimals=_ARITHMETIC),
+    "spark.sql.legacy.sizeOfNull": Readers(free=PLAIN | _FEW - {"size"}),
+    **dict.fromkeys(
+        (
+            "spark.sql.chunkBase64String.enabled",
+            "spark.sql.function.concatBinaryAsString",
+            "spark.sql.function.eltOutputAsString",
+            "spark.sql.legacy.createHashOnMapType",
+            "spark.sql.legacy.negativeIndexInArrayInsert",
+        ),
+        Readers(free=PLAIN | _FEW),
+    ),
+    "spark.sql.icu.caseMappings.enabled": Readers(free=PLAIN | _FEW - _TEXT),
+}
+"""What reads settings, by the start of their names. All expressions and sources can read other settings."""
 
 GROUPS = (
     ("Settings of the target", SETTINGS),

@@ -11,6 +11,7 @@ from sqlstream.state.signature.expressions import (
     conjuncts,
     expression_id,
     flattened,
+    kinds_of,
     references,
     shown,
     text_of,
@@ -255,7 +256,7 @@ def _kinds(values: Iterable[object]) -> Iterator[str]:
     """Yields the kinds of all expressions in the fields of an operator, in lower case."""
     for value in values:
         if is_tree(value):
-            yield from (each.kind.lower() for each in read_tree(value).walk())
+            yield from kinds_of(read_tree(value))
         elif isinstance(value, list):
             yield from _kinds(value)
 

@@ -163,7 +163,13 @@ CLOSED_EDITS = (
     settled("escaped_nothing", "how a backslash in SQL is read, without one", aggregation("upper(k) as u, count(*) as n", keys="upper(k)"), RESUME),
     Edit("zone_literal", "setting", "the time zone of a literal", aggregation("k, count(*) as n", f"where ts > {SAME}"), aggregation("k, count(*) as n", f"where ts > {SAME}"), REFUSE, group="zone"),
     Edit("zone_of_texts", "setting", "the time zone of times in files, which may have one", aggregation("ts, count(*) as n", keys="ts"), aggregation("ts, count(*) as n", keys="ts"), ASK, group="zone"),
+    Edit("zone_of_minutes", "setting", "the time zone, where minutes are added to a time", aggregation("timestamp_seconds(id) + interval 90 minutes as a, count(*) as n", keys="timestamp_seconds(id) + interval 90 minutes"), aggregation("timestamp_seconds(id) + interval 90 minutes as a, count(*) as n", keys="timestamp_seconds(id) + interval 90 minutes"), RESUME, group="zone"),
+    Edit("zone_of_days", "setting", "the time zone, where a day is added to a time", aggregation("timestamp_seconds(v * 100000 + 1699000000) + interval 1 day as a, count(*) as n", keys="timestamp_seconds(v * 100000 + 1699000000) + interval 1 day"), aggregation("timestamp_seconds(v * 100000 + 1699000000) + interval 1 day as a, count(*) as n", keys="timestamp_seconds(v * 100000 + 1699000000) + interval 1 day"), REFUSE, group="zone"),
     Edit("ansi_plain", "setting", "ANSI mode, where nothing can fail", aggregation("k, count(*) as n", "where v > 2"), aggregation("k, count(*) as n", "where v > 2"), RESUME, group="ansi"),
+    Edit("ansi_off_plain", "setting", "no ANSI mode any more, where nothing can fail", windows("lower(k) as k, count(*) as n", more=", lower(k)"), windows("lower(k) as k, count(*) as n", more=", lower(k)"), RESUME, group="ansi off"),
+    Edit("names_plain", "setting", "case-sensitive names, keys of maps and precision of decimals, which nothing reads", aggregation("lower(k) as k, avg(v) as m", keys="lower(k)"), aggregation("lower(k) as k, avg(v) as m", keys="lower(k)"), RESUME, group="names"),
+    Edit("names_windows", "setting", "the same settings, over windows", windows("sum(v) as s"), windows("sum(v) as s"), RESUME, group="names"),
+    Edit("times_unread", "setting", "how times are parsed, which nothing reads", aggregation("k, count(*) as n"), aggregation("k, count(*) as n"), RESUME, group="times"),
     Edit("ansi_off", "setting", "no ANSI mode any more", aggregation("k, sum(try_add(v, id)) as s"), aggregation("k, sum(try_add(v, id)) as s"), REFUSE, group="ansi off", compared=()),
 )
 # fmt: on

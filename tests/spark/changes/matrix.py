@@ -12,6 +12,16 @@ SETTINGS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "zone": ({"spark.sql.session.timeZone": "UTC"}, {"spark.sql.session.timeZone": "America/New_York"}),
     "ansi": ({"spark.sql.ansi.enabled": "false"}, {"spark.sql.ansi.enabled": "true"}),
     "ansi off": ({"spark.sql.ansi.enabled": "true"}, {"spark.sql.ansi.enabled": "false"}),
+    "names": (
+        {},
+        {
+            "spark.sql.caseSensitive": "true",
+            "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
+            "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+            "spark.sql.legacy.sizeOfNull": "true",
+        },
+    ),
+    "times": ({}, {"spark.sql.legacy.timeParserPolicy": "LEGACY"}),
     "texts": (
         {"spark.sql.jsonGenerator.ignoreNullFields": "true"},
         {

@@ -15,7 +15,7 @@ from read_edits import ReadEdit
 from world_rows import ORDERS, PHASES, REFUNDS
 from world_sinks import PROBE, make_folders, rows_of, sinks_text
 
-from sqlstream import FindingsError
+from sqlstream import Finding, FindingsError
 from sqlstream.state.runs.events import Status
 
 COLUMNS = "id int, ts timestamp, k string, g string, v int, d double"
@@ -121,27 +121,38 @@ class _World:
         try:
             self._folder.run(*(edit.name for edit in self._edits))
         except FindingsError as error:
-            named = [
-                (edit.name, finding)
-                for finding in error.findings
-                for edit in self._edits
-                if f"`{edit.name}`" in finding.message
-            ]
+            named = self._named(error)
             barred = frozenset(name for name, finding in named if finding.code != "state-change")
             return {name: f"{finding.message}\n  why: {finding.why}" for name, finding in named}, barred
         raise AssertionError("no edit was refused, so a run has started")
 
+    def _named(self, error: FindingsError) -> list[tuple[str, Finding]]:
+        """Returns the findings with the queries that they name."""
+        return [
+            (edit.name, finding)
+            for finding in error.findings
+            for edit in self._edits
+            if f"`{edit.name}`" in finding.message
+        ]
+
     def run(
         self, phase: int, accepted: tuple[str, ...], barred: frozenset[str] = frozenset()
     ) -> tuple[dict[str, list[str]], dict[str, str]]:
-        """Runs all queries but the `barred` ones over the data of `phase`, and returns the rows and errors of each."""
+        """Runs all queries but the `barred` ones over the data of `phase`, and returns the rows and errors of each. A
+        query that Spark cannot stream has an error and no rows.
+        """
         self._data(phase)
         names = [edit.name for edit in self._edits if edit.name not in barred]
-        outcome = self._folder.run(*names, accept_state_change=accepted)
+        refused: dict[str, str] = {}
+        try:
+            outcome = self._folder.run(*names, accept_state_change=accepted)
+        except FindingsError as error:
+            refused = {name: str(finding) for name, finding in self._named(error)}
+            outcome = self._folder.run(*(name for name in names if name not in refused), accept_state_change=accepted)
         found = {edit.name: rows_of(self._folder.root, edit.output, edit.name) for edit in self._edits}
         rows = {name: lines for name, lines in found.items() if lines is not None}
         failed = {result.model: str(result.finding) for result in outcome.results if result.status is Status.ERROR}
-        return rows, failed
+        return rows, failed | refused
 
     def _data(self, phase: int) -> None:
         for name, rows in (("orders", ORDERS[phase]), ("refunds", REFUNDS[phase])):

@@ -10,6 +10,7 @@ from identities import STATEFUL
 from sqlstream.project.values import SourceTable
 from sqlstream.state.settings import (
     ANSI,
+    CASE_SENSITIVE,
     TIME_ZONE,
     SettingChange,
     changed_settings,
@@ -22,6 +23,8 @@ from sqlstream.state.signature.signature import InputRows, StateOperator, StateS
 
 COUNT = StateOperator("aggregation", {"keys": ("shop.orders.k",)}, (InputRows("shop.orders(k string)"),))
 PLAIN = StateSignature((COUNT,), "update", (), "4.3.0", functions=("attributereference", "count"))
+MAP_KEYS, TIME_PARSER = "spark.sql.mapKeyDedupPolicy", "spark.sql.legacy.timeParserPolicy"
+PRECISION = "spark.sql.decimalOperations.allowPrecisionLoss"
 NOVEL = "spark.sql.setting.of.a.later.spark"
 
 
@@ -70,6 +73,20 @@ def test_harmless_settings_and_secrets() -> None:
     [
         (ANSI, ("count", "attributereference"), "json", False),
         (ANSI, ("count", "cast"), "json", True),
+        (ANSI, ("count", "lower", "timewindow"), "json", False),
+        (CASE_SENSITIVE, ("count", "cast", "gettimestamp"), "json", False),
+        (CASE_SENSITIVE, ("count",), "parquet", True),
+        (CASE_SENSITIVE, ("count",), "kafka avro", True),
+        (CASE_SENSITIVE, ("count",), "format_of_a_package", True),
+        (CASE_SENSITIVE, ("avrodatatocatalyst",), "json", True),
+        (MAP_KEYS, ("count", "cast"), "json", False),
+        (MAP_KEYS, ("createmap",), "json", True),
+        (TIME_PARSER, ("count", "cast"), "json", False),
+        (TIME_PARSER, ("gettimestamp",), "json", True),
+        (TIME_PARSER, ("dateformatclass",), "json", True),
+        (PRECISION, ("average", "cast"), "json", False),
+        ("spark.sql.icu.caseMappings.enabled", ("lower",), "json", True),
+        ("spark.sql.legacy.sizeOfNull", ("size",), "json", True),
         (ANSI, ("count", "kind_of_a_later_spark"), "json", True),
         ("spark.sql.csv.parser.x", ("count",), "json", False),
         ("spark.sql.csv.parser.x", ("count",), "csv header true", True),
@@ -90,6 +107,27 @@ def test_a_setting_counts_where_something_can_read_it(
     signature = replace(PLAIN, functions=functions)
 
     assert changes_state(SettingChange(name, "a", "b"), signature, identity) is counts
+
+
+@pytest.mark.parametrize(
+    ("name", "type_", "functions"),
+    [
+        (MAP_KEYS, "map<string, string>", ()),
+        (TIME_PARSER, "struct<at: timestamp>", ()),
+        (TIME_PARSER, "date", ()),
+        (PRECISION, "decimal(10,2)", ("average",)),
+    ],
+)
+def test_a_setting_of_a_type_counts_where_a_column_has_it(name: str, type_: str, functions: tuple[str, ...]) -> None:
+    """Only queries that read such a column can have other results."""
+    operator = replace(COUNT, inputs=(InputRows(f"shop.orders(k string, v {type_})"),))
+    signature = replace(PLAIN, operators=(operator,), functions=functions)
+    identity = replace(STATEFUL, contents={"shop.orders": "json"})
+    change = SettingChange(name, "a", "b")
+
+    assert changes_state(change, signature, identity)
+    named = replace(COUNT, inputs=(InputRows("shop.orders(time bigint, date string, map int)"),))
+    assert not changes_state(change, replace(signature, operators=(named,)), identity)
 
 
 def test_the_zone_is_decided_elsewhere() -> None:
