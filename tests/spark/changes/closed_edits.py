@@ -9,6 +9,9 @@ from edits import ASK, ORDERS, REFUNDS, REFUSE, RESUME, TS, Edit, aggregation, j
 JSON = "concat('{\"a\":', v, ',\"b\":', id, ',\"x\":{\"a\":', v, ',\"b\":', id, '}}')"
 """A text of JSON with the numbers of a row."""
 
+DECIMALS = "cast(v as decimal(38,18)) * cast(id as decimal(38,18)) / 3"
+SHORT = "try_to_timestamp(concat('2024-1-', v), 'yyyy-MM-dd')"
+
 SEED = "k,name\na,alpha\nb,beta\nc,gamma\n"
 LONGER = SEED + "d,delta\ne,epsilon\n"
 NAMES, ZONES = "{{ ref('names') }}", "{{ ref('zones') }}"
@@ -169,7 +172,9 @@ CLOSED_EDITS = (
     Edit("ansi_off_plain", "setting", "no ANSI mode any more, where nothing can fail", windows("lower(k) as k, count(*) as n", more=", lower(k)"), windows("lower(k) as k, count(*) as n", more=", lower(k)"), RESUME, group="ansi off"),
     Edit("names_plain", "setting", "case-sensitive names, keys of maps and precision of decimals, which nothing reads", aggregation("lower(k) as k, avg(v) as m", keys="lower(k)"), aggregation("lower(k) as k, avg(v) as m", keys="lower(k)"), RESUME, group="names"),
     Edit("names_windows", "setting", "the same settings, over windows", windows("sum(v) as s"), windows("sum(v) as s"), RESUME, group="names"),
+    Edit("names_decimals", "setting", "the precision of decimals that are multiplied", aggregation(f"k, sum({DECIMALS}) as s"), aggregation(f"k, sum({DECIMALS}) as s"), REFUSE, group="names"),
+    Edit("times_parsed", "setting", "how a text with a short month is parsed", aggregation(f"{SHORT} as a, count(*) as n", keys=SHORT), aggregation(f"{SHORT} as a, count(*) as n", keys=SHORT), REFUSE, group="times"),
     Edit("times_unread", "setting", "how times are parsed, which nothing reads", aggregation("k, count(*) as n"), aggregation("k, count(*) as n"), RESUME, group="times"),
-    Edit("ansi_off", "setting", "no ANSI mode any more", aggregation("k, sum(try_add(v, id)) as s"), aggregation("k, sum(try_add(v, id)) as s"), REFUSE, group="ansi off", compared=()),
+    Edit("ansi_off", "setting", "no ANSI mode any more", aggregation("k, sum(size(if(v > 2, array(v), null))) as s"), aggregation("k, sum(size(if(v > 2, array(v), null))) as s"), REFUSE, group="ansi off"),
 )
 # fmt: on
