@@ -28,7 +28,15 @@ from sqlstream.state.verdicts import QueryVerdict
 
 COLUMNS = "id int, ts timestamp, k string, g string, v int, d double"
 TABLES = ("orders", "refunds", "notes", "slow", "typed", "wider", "cased", "cased2", "sheet", "sheet2")
-_DEFAULTS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true", SOURCE_EVOLUTION: "true"}
+_DEFAULTS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    SOURCE_EVOLUTION: "true",
+}
 
 
 def planned(edits: Sequence[Edit], root: Path, *, group: str = "queries") -> dict[str, QueryVerdict]:
