@@ -273,6 +273,37 @@ def test_a_corrupt_record_fails_the_query_at_once(form: str, folder: ProjectFold
     assert (other.model, other.finding) == ("one", None)
 
 
+def test_errors_in_batches_that_sqlstream_writes_are_sparks_own(folder: ProjectFolder) -> None:
+    """Whoever writes the batch, its failure has the file or the condition, and a corrupt record is not read again."""
+    declare(folder, "on_corrupt: fail")
+    write(folder, '{"id": 1, "amount": 1}\n{"id": 2, "amount": "many"}\n')
+    folder.rows("in/good/0.json", [{"id": 1, "amount": 0}])
+    with (folder.root / "sources/made.yml").open("a") as sources:
+        sources.write(f"      - {{name: good, format: json, path: in/good, schema: '{COLUMNS}'}}\n")
+    folder.write(
+        {
+            "sinks.yml": "sinks:\n  - {name: lake, format: parquet, path: '{{ model.name }}'}\n"
+            "  - {name: db, format: sqlite, path: '{{ model.name }}.db'}\n",
+            **{
+                f"models/{name}.sql": f"{{{{ config(sink={sink}, output_mode='complete') }}}}\n"
+                f"select id, sum(amount) as n from {{{{ source('made', 'rows') }}}} group by id\n"
+                for name, sink in (("files", "'lake'"), ("rows", "'db'"))
+            },
+            "models/zero.sql": "{{ config(sink='lake', output_mode='complete') }}\n"
+            "select id, sum(1 / amount) as n from {{ source('made', 'good') }} group by id\n",
+        }
+    )
+
+    results = {result.model: result.finding for result in folder.run().results}
+
+    assert {name: finding.code for name, finding in results.items() if finding} == {
+        **dict.fromkeys(("files", "rows"), "corrupt-record"),
+        "zero": "query-failed",
+    }
+    assert not [event for event in folder.events if isinstance(event, QueryRestarting)]
+    assert "DIVIDE_BY_ZERO" in str(results["zero"])
+
+
 def test_sparks_own_capture_of_corrupt_records_works(folder: ProjectFolder, read_parquet: Rows) -> None:
     """A declared column for corrupt records and Spark's own option work as they do in Spark."""
     write(folder, '{"id": 1}\n{"id": 2\n')

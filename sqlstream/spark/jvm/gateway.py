@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from py4j import protocol
-from py4j.protocol import Py4JError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import convert_exception
@@ -71,6 +71,21 @@ class Cause:
         """Returns whether code of the Java class with this full name, or of a class in it, is in the stack."""
         frames = () if self.java is None else self.java.getStackTrace()
         return any(str(frame.getClassName()).split("$", 1)[0] == class_name for frame in frames)
+
+
+@contextmanager
+def java_exceptions() -> Iterator[None]:
+    """Lets Java have the exceptions of its own that the body raises, in a function that Java calls.
+
+    Otherwise it gets a Python traceback, which lacks the conditions and the causes of what Spark reports.
+    """
+    try:
+        yield
+    except PySparkException as error:
+        java = getattr(error, "_origin", None)
+        if java is None:
+            raise
+        raise Py4JJavaError(str(error).split("\n", 1)[0], java) from error
 
 
 def causes_of(error: BaseException) -> list[Cause]:

@@ -70,6 +70,7 @@ def launch_jvm(conf: SparkConf, on_stderr: Callable[[str], None], console_to_std
             raise
     gateway.proc = process
     gateway.jars = frozenset(conf.get(JARS, "").split(","))
+    gateway.callback_server_parameters.propagate_java_exceptions = True  # see `java_exceptions`
     gateway.given = frozenset(name for name, _ in conf.getAll())
     return gateway
 

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from sqlstream.spark.jvm.fresh_files import read_fresh_files
+from sqlstream.spark.jvm.gateway import java_exceptions
 from sqlstream.spark.reading.rows import columns_of, first_rows
 from sqlstream.spark.writing.micro_batches import cached
 from sqlstream.state.results.rows import ShownColumn
@@ -36,7 +37,7 @@ def rerun_batch(frame: DataFrame, checkpoint: str, mode: str, limit: int) -> tup
     found: list[BatchRows] = []
 
     def take(rows: DataFrame, _number: int) -> None:
-        with cached(rows):  # once: a second run of the batch would change its state again
+        with java_exceptions(), cached(rows):  # once: a second run of the batch would change its state again
             count = rows.count()
             found.append(BatchRows(columns_of(rows), first_rows(rows, limit), count))
 

@@ -14,7 +14,7 @@ from sqlstream.compiler.sql.names import quote_identifier
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.config import Trigger
 from sqlstream.spark.jvm.fresh_files import read_fresh_files
-from sqlstream.spark.jvm.gateway import set_active_session, set_pool
+from sqlstream.spark.jvm.gateway import java_exceptions, set_active_session, set_pool
 from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.reading.python_code import import_name, is_data_source
 from sqlstream.spark.reading.sources import TABLE
@@ -112,7 +112,8 @@ def _start_batches(
     def write(rows: DataFrame, number: int) -> None:
         lock.confirm()
         (query,) = target.frame.sparkSession.streams.active  # each query has its own session
-        batches.write(rows, target.batch(number, query.id))
+        with java_exceptions():
+            batches.write(rows, target.batch(number, query.id))
 
     batches.open()
     return writer.foreachBatch(write).start()

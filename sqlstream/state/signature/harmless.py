@@ -146,8 +146,9 @@ SETTINGS = (
         "spark.sql.files.maxPartition* spark.sql.files.openCostInBytes spark.sql.files.minPartitionNum "
         "spark.sql.sources.parallelPartitionDiscovery.* spark.sql.sources.fileCompressionFactor "
         "spark.sql.sources.ignoreDataLocality spark.sql.sources.useListFilesFileSystemList "
-        "spark.sql.metadataCacheTTLSeconds spark.sql.filesourceTableRelationCacheSize spark.sql.*.filterPushdown* "
-        "spark.sql.csv.parser.inputBufferSize spark.sql.csv.parser.columnPruning.enabled",
+        "spark.sql.metadataCacheTTLSeconds spark.sql.filesourceTableRelationCacheSize "
+        "spark.sql.orc.filterPushdown spark.sql.parquet.filterPushdown* spark.sql.avro.filterPushdown* "
+        "spark.sql.csv.parser.inputBufferSize",
         "how files are split and listed, and which rows are skipped early that a filter removes anyway",
     ),
     Harmless(

@@ -159,7 +159,7 @@ CLOSED_EDITS = (
     Edit("session_dynamic_alias", "session", "another alias beside such a gap", GAPS, GAPS.replace("as n", "as number"), RESUME, mode="append", compared=()),
     Edit("union_watermark", "watermark", "the watermark of one branch of a union", LATE_UNION, LATE_UNION[::-1].replace("01 lavretni", "03 lavretni", 1)[::-1], REFUSE, mode="append"),
     # settings
-    settled("json_nulls", "whether JSON has nulls, below a key", aggregation("to_json(named_struct('v', v, 'k', k)) as a, count(*) as n", keys="to_json(named_struct('v', v, 'k', k))"), REFUSE),
+    settled("json_nulls", "whether JSON has nulls, below a key", aggregation("to_json(named_struct('v', nullif(v, 3), 'k', k)) as a, count(*) as n", keys="to_json(named_struct('v', nullif(v, 3), 'k', k))"), REFUSE),
     settled("json_nulls_behind", "whether JSON has nulls, and no JSON", aggregation("k, count(*) as n"), RESUME),
     settled("cast_text", "how a struct becomes text", aggregation("cast(named_struct('v', v, 'k', k) as string) as a, count(*) as n", keys="cast(named_struct('v', v, 'k', k) as string)"), REFUSE),
     settled("escaped_text", "how a backslash in SQL is read", aggregation("k, count(*) as n", r"where concat(k, '\\n') = 'a\\n'"), REFUSE),
