@@ -35,8 +35,23 @@ GREATEST_NUMBER = 2**31 - 1
 _SIZED = frozenset({"CHAR", "CHARACTER", "VARCHAR"})
 _DECIMALS = frozenset({"DECIMAL", "DEC", "NUMERIC"})
 _UNITS = (("YEAR", "MONTH"), ("DAY", "HOUR", "MINUTE", "SECOND"))
-_OPEN_CLAUSES = frozenset({"DEFAULT", "GENERATED", "COLLATE", "CHECK", "CONSTRAINT", "PRIMARY", "REFERENCES", "UNIQUE"})
-"""Clauses that can follow a column in CREATE TABLE. A later Spark may allow them here too."""
+_CLAUSES_OF_TABLES = frozenset(
+    {
+        "DEFAULT",
+        "GENERATED",
+        "CHECK",
+        "CONSTRAINT",
+        "PRIMARY",
+        "REFERENCES",
+        "UNIQUE",
+        "COLLATE",
+        "NULL",
+        "NOT",
+        "COMMENT",
+    }
+)
+"""Clauses that can follow a column in CREATE TABLE, or that come too late. In a schema only `not null` and then
+`comment` can follow a type."""
 
 
 def parse_type(ddl: str) -> DataType:
@@ -98,8 +113,10 @@ class _Parser(TokenCursor):
         type_ = self.data_type()
         nullable = not self.take("NOT", "NULL")
         comment = self._comment() if self.take("COMMENT") else ""
-        if self.next.key in _OPEN_CLAUSES:
-            raise UnsureError
+        if self.next.is_name and self.next.key in _CLAUSES_OF_TABLES:
+            what = f"remove {self.next.text.lower()}"
+            fix = f"{what}: in a schema only `not null`, and then `comment '...'`, can follow a type"
+            raise self.unexpected("a comma or the end", fix)
         return Field(name.name, type_, nullable, comment)
 
     def _comment(self) -> str:
