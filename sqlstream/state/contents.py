@@ -73,11 +73,14 @@ _UNNAMED = frozenset({"NATURAL", "PIVOT", "UNPIVOT", "TABLE", "IDENTIFIER", "DES
 
 def _takes_unnamed(sql: str) -> bool:
     """Returns whether SQL takes columns by `*`, other than in `count(*)` and multiplications, or in another way without
-    their names.
+    their names: by the names of an alias (`codes as c(x, y)`), or all of them in a query without SELECT (`from codes`).
     """
     try:
-        tokens = read_sql(sql).tokens
+        text = read_sql(sql)
     except SqlTokenError:
+        return True
+    tokens = text.tokens
+    if any(each.select is None or (each.names_columns and not each.is_cte) for each in text.relations):
         return True
     for index, token in enumerate(tokens):
         if token.key in _UNNAMED or (token.kind is TokenKind.QUOTED and not _PLAIN_NAME.fullmatch(token.name)):
@@ -94,7 +97,7 @@ def _takes_unnamed(sql: str) -> bool:
 _PLAIN_NAME = re.compile(r"[\w. -]+")
 """A quoted name that Spark cannot read as a pattern of names (spark.sql.parser.quotedRegexColumnNames)."""
 
-_BEFORE_STAR = frozenset({"SELECT", "DISTINCT", "ALL", "BY", "AS", "ON", "WHERE", "AND", "OR", "NOT"})
+_BEFORE_STAR = frozenset({"SELECT", "DISTINCT", "ALL", "BY", "AS", "ON", "WHERE", "AND", "OR", "NOT", "MAP", "REDUCE"})
 _AFTER_STAR = frozenset({"FROM", "EXCEPT", "REPLACE", "RENAME", "ILIKE", "LIKE", "WHERE", "UNION", "GROUP", "ORDER"})
 
 

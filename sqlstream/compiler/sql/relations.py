@@ -43,7 +43,8 @@ class SqlRelation:
     watermark clause, `alias_at` that for an alias. `select` is the index of the token SELECT of the FROM, None without
     one (`TABLE x`, a join in pipe syntax). `is_cte`: the name is that of a CTE. `is_qualified`: the name has several
     parts. `is_nested`: the relation is in a join in parentheses with an alias or a watermark clause. `takes_clauses` is
-    False if the grammar allows neither that clause nor an alias.
+    False if the grammar allows neither that clause nor an alias. `names_columns`: its alias has a list of names for its
+    columns, which is not that of a subquery, a function or VALUES.
     """
 
     name: str | None
@@ -58,6 +59,7 @@ class SqlRelation:
     is_qualified: bool = False
     is_nested: bool = False
     takes_clauses: bool = True
+    names_columns: bool = False
 
     @property
     def visible_name(self) -> str | None:
@@ -262,6 +264,7 @@ class _Finder:
         watermark = skip_watermark(tokens, primary)
         end, alias = skip_alias(tokens, watermark)
         name = tokens[last] if last is not None else None
+        is_join = tokens[first].key == "(" and not self.starts_query(first + 1) and tokens[first + 1].key != "VALUES"
         self.found.append(
             SqlRelation(
                 name=name.name if name else None,
@@ -276,6 +279,7 @@ class _Finder:
                 is_qualified=last is not None and last != first,
                 is_nested=scope.is_nested,
                 takes_clauses=takes_clauses,
+                names_columns=alias is not None and tokens[end - 1].key == ")" and (name is not None or is_join),
             )
         )
         return end

@@ -285,7 +285,7 @@ SOURCE_KEYS = (
     Harmless("previous_name source name", "the name of the reader in the checkpoint decides, and is compared itself"),
     Harmless(
         "on_corrupt quarantine_sink corrupt_of",
-        "where records go that cannot be read; the state has none of them",
+        "where records go that cannot be read; you can change it at any time",
     ),
     Harmless("refresh mode", "when a static table is read; a stream that becomes one is another plan"),
     Harmless("watermark", "the reader of the query has it, and Spark's plan has it as an operator"),

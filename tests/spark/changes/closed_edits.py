@@ -13,6 +13,7 @@ DECIMALS = "cast(v as decimal(38,18)) * cast(id as decimal(38,18)) / 3"
 SHORT = "try_to_timestamp(concat('2024-1-', v), 'yyyy-MM-dd')"
 
 SEED = "k,name\na,alpha\nb,beta\nc,gamma\n"
+OTHER_NAME = SEED.replace("beta", "second")
 LONGER = SEED + "d,delta\ne,epsilon\n"
 NAMES, ZONES = "{{ ref('names') }}", "{{ ref('zones') }}"
 ZONE_FILE = {"seeds/zones.csv": SEED}
@@ -119,6 +120,9 @@ CLOSED_EDITS = (
     with_seed("nested_seed", "a seed within a subquery of a subquery", aggregation("k, count(*) as n", f"where v > (select max(length(name)) - 5 from {NAMES} where length(name) > (select min(length(name)) from {NAMES}))")),
     with_seed("aggregate_seed", "a seed within an aggregate", aggregation(f"k, sum(v * (select count(*) from {NAMES})) as s")),
     with_seed("key_seed", "a seed within a key", f"select g2, count(*) as n from (select v + (select count(*) from {NAMES}) as g2 from {ORDERS}) group by g2"),
+    with_seed("alias_columns_seed", "a seed whose alias names its columns", f"select o.k, max(length(y)) as n from {ORDERS} o join {NAMES} as s(x, y) on o.k = x group by o.k", OTHER_NAME),
+    with_seed("exists_columns_seed", "a seed whose alias names its columns, within EXISTS", aggregation("k, count(*) as n", f"where exists (select 1 from ({NAMES} tablesample (100 percent)) s(x, y) where y = 'beta')"), OTHER_NAME),
+    with_seed("from_seed", "a seed that is read without SELECT", f"with s(x, y) as (from {NAMES}) select o.k, max(length(y)) as n from {ORDERS} o join s on o.k = x group by o.k", OTHER_NAME),
     filtered("subquery_function", "another function in a subquery", f"v > (select min(length(name)) - 3 from {ZONES})", f"v > (select max(length(name)) - 3 from {ZONES})", kind="subquery"),
     filtered("subquery_filter", "another filter in a subquery", f"v > (select count(*) from {ZONES} where k > 'a')", f"v > (select count(*) from {ZONES} where k > 'b')", kind="subquery"),
     filtered("subquery_alias", "an alias in a subquery", f"v > (select count(*) as n from {ZONES})", f"v > (select count(*) as m from {ZONES} as o)", RESUME, kind="subquery"),
