@@ -20,7 +20,7 @@ threads_option = click.option(
     type=click.IntRange(min=1),
     envvar="SQLSTREAM_THREADS",
     show_envvar=True,
-    help="Maximum number of self-ending queries that run at the same time (default: the target's threads).",
+    help="Maximum number of bounded queries to run concurrently (default: the target's threads).",
 )
 
 full_refresh_option = click.option(
@@ -72,7 +72,8 @@ START_OPTIONS = (
         metavar="SELECTOR...",
         envvar="SQLSTREAM_MIGRATE",
         show_envvar=True,
-        help="Queries whose state moves to the target's number of shuffle partitions; same syntax as --select.",
+        help="Repartition the state of these queries to the target's `spark.sql.shuffle.partitions`; "
+        "same syntax as --select.",
     ),
     full_refresh_option,
     click.option(
@@ -89,7 +90,7 @@ START_OPTIONS = (
         metavar="SELECTOR...",
         envvar="SQLSTREAM_PARALLEL",
         show_envvar=True,
-        help="Changed queries whose new version runs beside the current one; same syntax as --select.",
+        help="Run the new version of these queries in parallel with the current one; same syntax as --select.",
     ),
     click.option(
         "--metrics-port",

@@ -201,7 +201,10 @@ def _with_default(project: Project, selection: Selection) -> Selection:
 
 def _gone(unique_id: str) -> Finding:
     what = quoted(unique_id.split(".", 2)[-1])
-    why, fix = "it was removed, renamed or disabled after the command that is retried", "nothing, if this was intended"
+    why, fix = (
+        "it was removed, renamed or disabled after the command that is retried",
+        "no action needed if it was removed on purpose",
+    )
     return Finding("empty-selection", f"{what} does not exist any more", why, fix, severity=Severity.WARNING)
 
 

@@ -143,7 +143,7 @@ class StoredQuery:
     def files(self, output: OutputFolder) -> OutputFiles:
         """Returns the files in the folder `output`.
 
-        Raises: FindingsError if it is unknown which of them are committed; OSError, Spark's errors.
+        Raises: FindingsError if the committed files cannot be determined; OSError, Spark's errors.
         """
         storage, path = self.storages.of(output.path)
         stored = storage.files(path)  # before the log: see sort_files

@@ -47,7 +47,7 @@ class Overviews:
             self._renew_flows(target or None)
 
     def of(self, target: str | None) -> TargetNow:
-        """Returns a target as it was at the last update, with the graph of now."""
+        """Returns the target's cached snapshot, rebuilt if its graph changed."""
         shape = self._shape_of(target)
         now = self._targets.get(target)
         if now is None or now.shape is not shape:

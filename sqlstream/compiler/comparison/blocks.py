@@ -80,7 +80,7 @@ class _Names:
         self.selected: Sequence[Named] = ()
 
     def is_alias(self, name: str) -> bool:
-        """Returns whether a name is none of a column, so that it can be that of an item of the select list."""
+        """Returns whether no input column has this name, so it may be a select-list alias."""
         return self._rows.find([name]) is None
 
     def resolve(self, parts: tuple[str, ...]) -> Term:

@@ -133,9 +133,7 @@ def drop_stream_words(text: SqlText, streams: Collection[str]) -> Iterator[Edit]
 def _unreadable(error: SqlTokenError | UnicodeEncodeError, rendered: RenderedModel) -> SqlProblem:
     message = f"the SQL of `{rendered.file.name}` cannot be parsed"
     if isinstance(error, UnicodeEncodeError):
-        return SqlProblem(
-            error.start, "sql-syntax", message, "half of a surrogate pair is not a character", "remove it"
-        )
+        return SqlProblem(error.start, "sql-syntax", message, "unpaired surrogate (invalid Unicode)", "remove it")
     return SqlProblem(error.offset, "sql-syntax", message, error.message, "close what is still open")
 
 

@@ -59,9 +59,7 @@ def _source(name: str, kind: Kind, description: str) -> Metric:
 
 BUILD_INFO = _run("build_info", "gauge", "Always 1; the labels have the versions.", "version", "spark_version")
 RUN_START = _run("run_start_timestamp_seconds", "gauge", "When the run started, in Unix time.")
-DROPPED_BATCHES = _run(
-    "observer_dropped_batches", "counter", "Batches that metrics and alerts missed because they were too slow."
-)
+DROPPED_BATCHES = _run("observer_dropped_batches", "counter", "Batches dropped because observers could not keep up.")
 QUERY_INFO = _query(
     "query_info", "gauge", "Always 1; the labels describe the query.", "kind", "sink", "format", "trigger"
 )

@@ -196,4 +196,4 @@ def test_half_a_surrogate_pair_is_a_syntax_error(tmp_path: Path) -> None:
     """Half of a surrogate pair is a syntax error, because it is not a character."""
     found = finding(tmp_path, "sql-syntax", "select '{{ '\\udce9' }}' as x")
 
-    assert found.why == "half of a surrogate pair is not a character"
+    assert found.why == "unpaired surrogate (invalid Unicode)"

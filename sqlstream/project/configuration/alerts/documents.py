@@ -42,7 +42,7 @@ class AlertRulesDocument(Document):
     no_rows_for: NoRowsFor | None = Field(None, description="The query has emitted no row for this time.")
     lag_over: LagOver | None = Field(
         None,
-        description="The query has more records of Kafka, files of a folder, or versions of Delta Lake left to read.",
+        description="The lag exceeds this many Kafka records, files or Delta versions.",
     )
     watermark_behind: WatermarkBehind | None = Field(
         None, description="The watermark is behind the clock by more than this."
