@@ -186,6 +186,9 @@ def _needed_events(end: datetime | None, emission: Emission) -> str:
         f"with the time {time} or later for `{delay.column}`"
         for time, delay in zip(needed, emission.delays, strict=True)
     ]
+    if len(set(each)) == 1:
+        which = f"{'one' if emission.highest else 'each'} of the {len(each)} watermarks"
+        return f"events {each[0]} must arrive for {which} to advance it past that"
     return f"events {(' or ' if emission.highest else ' and ').join(each)} must arrive to advance it past that"
 
 

@@ -156,6 +156,17 @@ def test_an_idle_source_holds_the_lowest_watermark() -> None:
     )
 
 
+def test_equal_watermarks_are_named_once() -> None:
+    """Two inputs with the same column and delay need the same events."""
+    same = emission(WaitsFor.WINDOW, "window(ts, '1 hour')", (TEN, TEN))
+    found = silence(same, *[held(sources=(source("shop.a", 5), source("shop.b", 0)))] * 3)
+
+    assert found.text.endswith(
+        "events with the time 2024-01-01 13:10 or later for `ts` must arrive for each of the 2 watermarks to advance it "
+        "past that"
+    )
+
+
 def test_an_idle_source_does_not_matter_for_the_highest_watermark() -> None:
     """With the policy `max`, an idle source does not hold the watermark back."""
     two = emission(WaitsFor.WINDOW, "window(ts, '1 hour')", (TEN, TWO), highest=True)
