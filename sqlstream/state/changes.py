@@ -12,7 +12,7 @@ from sqlstream.state.contents import same_seed, seed_difference
 from sqlstream.state.ledger import FUNCTION, SINK, SOURCE, QueryIdentity, SourceUse
 from sqlstream.state.letter_case import case_changes
 from sqlstream.state.readers import respelled
-from sqlstream.state.settings import changed_settings
+from sqlstream.state.settings import changed_settings, reads_python
 from sqlstream.state.sql_difference import sql_difference
 
 
@@ -54,7 +54,10 @@ def describe_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[Change, ..
         paths = {use.path for use in old.sources} != {use.path for use in new.sources}
         before_text, after_text = sources_text(old, paths=paths), sources_text(new, paths=paths)
         changes.append(Change(f"the sources changed from {before_text} to {after_text}"))
-    changes += [Change(str(change)) for change in changed_settings(old, new)]
+    changes += [
+        Change(str(change), is_python=change.is_of_python, is_source=change.is_of_python and reads_python(new))
+        for change in changed_settings(old, new)
+    ]
     changes += [
         _input_change(old, new, name) for name, text in old.contents.items() if new.contents.get(name, text) != text
     ]

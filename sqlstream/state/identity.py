@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -14,7 +15,7 @@ from sqlstream.project.files.python_files import PythonFunction, PythonModule
 from sqlstream.project.targets import Target
 from sqlstream.state.contents import contents_of, read_seed_columns, schemas_of, seeds_of, static_paths
 from sqlstream.state.ledger import FUNCTION, SINK, SOURCE, OutputColumn, QueryIdentity, SinkUse, SourceUse
-from sqlstream.state.settings import declared_settings, without_credentials
+from sqlstream.state.settings import FindValue, declared_settings, substituted, without_credentials
 
 
 def identity_of(
@@ -25,12 +26,17 @@ def identity_of(
     *,
     stateful: bool,
     settings: Mapping[str, str],
+    find_value: FindValue | None = None,
 ) -> QueryIdentity:
-    """Returns the ledger's description of the query of `model`, with readers `uses`; `model` can be a view."""
+    """Returns the ledger's description of the query of `model`, with readers `uses`; `model` can be a view.
+    `find_value` asks Spark for what it puts into SQL.
+    """
     parts = _upstream_models(compiled, model)
     python = _PythonOf(compiled, model, parts)
     seeds = dict(seeds_of(compiled, model))
     inputs = list(contents_of(compiled, model, uses))
+    spark = compiled.project.target.spark
+    texts = [part.file.text if part.file.is_python else part.sql for part in parts]
     return QueryIdentity(
         query=model.query_id,
         model=model.name,
@@ -62,7 +68,8 @@ def identity_of(
         static_paths=dict(static_paths(compiled, model)),
         sink_address=model.output.address if model.output else None,
         unique_key=model.config.unique_key,
-        declared=declared_settings(compiled.project.target.spark),
+        declared=declared_settings(spark),
+        substituted=substituted(texts, spark, os.environ, find_value),
         code=python.digests,
         packages={**installed_versions(python.packages), **dict(_java_packages(compiled.project.target))},
         unfollowed=python.unfollowed,

@@ -38,19 +38,23 @@ class ColumnChange:
     is_up_to_table: bool = False
 
 
+def stores_columns(query: QueryIdentity) -> bool:
+    """Returns whether the first sink of a query keeps earlier rows with their columns, in files or tables."""
+    facts = format_of(query.sink_format)
+    return not query.writes_snapshots and bool(facts.is_table or facts.is_database or facts.layout)
+
+
 def column_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[ColumnChange, ...]:
     """Returns how the columns that a query writes to files or tables differ from those that it wrote before. Empty for
     other sinks, for files that each batch replaces, and if the ledger does not have the old columns.
 
     For a table of Delta Lake or Iceberg, `table_column_problems` finds what it cannot hold.
     """
-    if new.writes_snapshots or old.columns is None or new.columns is None:
+    if not stores_columns(new) or old.columns is None or new.columns is None:
         return ()
     facts = format_of(new.sink_format)
     if facts.is_table or facts.is_database:
         return tuple(_of_table(old.columns, new))
-    if not facts.layout:
-        return ()
     if lowercase(old.partition_by) != lowercase(new.partition_by):
         return (_repartitioned(old, new),)
     folders = set(lowercase(new.partition_by))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from sqlstream.compiler.cache.digest import digest
 from sqlstream.project.formats.formats import FORMATS
-from sqlstream.state.ledger import QueryIdentity
-from sqlstream.state.signature.harmless import READERS, Readers, is_harmless, is_harmless_option, is_shown
+from sqlstream.project.secrets import SECRET_PREFIX
+from sqlstream.state.ledger import SINK, SOURCE, QueryIdentity
+from sqlstream.state.signature.harmless import READERS, Readers, is_harmless, is_harmless_option, is_shown, keeps_types
 from sqlstream.state.signature.operators import STATIC
 from sqlstream.state.signature.signature import StateSignature, shown_source, source_of
 
@@ -42,6 +44,15 @@ RESULT_SETTINGS = (
 HADOOP = "spark.hadoop."
 """The start of the names of settings of Hadoop, which reads files and catalogs."""
 
+SUBSTITUTE = "spark.sql.variable.substitute"
+"""With this setting, Spark replaces `${...}` in SQL by settings, environment variables and properties of Java."""
+
+OWN_DEFAULTS = {SUBSTITUTE: "false"}
+"""What sqlstream's sessions have instead of Spark's default."""
+
+ONLY_SPARK = "a value that only Spark knows"
+"""What `plan` has instead of a value of `${...}` that is neither in the target nor in the environment."""
+
 LEGACY = "spark.sql.legacy."
 """The start of the names of settings that an earlier sqlstream recorded."""
 
@@ -57,20 +68,87 @@ class SettingChange:
     def __str__(self) -> str:
         if self.name == TIME_ZONE:
             return f"the time zone changed from {self.before} to {self.after}"
+        if self.is_substituted:
+            if self.after == ONLY_SPARK:
+                return f"only Spark knows the value of {self.name} (before: {self.before})"
+            return f"the value of {self.name} changed from {self.before or 'an unknown one'} to {self.after}"
         if self.before is None:
             return f"the setting {self.name} was added with the value {self.after}"
         if self.after is None:
             return f"the setting {self.name} (before: {self.before}) was removed"
         return f"the setting {self.name} changed from {self.before} to {self.after}"
 
+    @property
+    def is_substituted(self) -> bool:
+        """Whether it is the value of a `${...}` in SQL."""
+        return self.name.startswith("${")
 
-def declared_settings(spark: Mapping[str, object]) -> dict[str, str]:
-    """Returns the settings of a target that can change results, with secrets as the names of their variables. Those
-    with a value in every ledger are not among them.
+    @property
+    def is_of_python(self) -> bool:
+        """Whether only Python code can read the setting."""
+        return not self.is_substituted and is_harmless(self.name)
+
+
+def declared_settings(
+    spark: Mapping[str, object],
+    always: Collection[str] = (*RESULT_SETTINGS, *FROZEN_SETTINGS, TIME_ZONE, SOURCE_EVOLUTION),
+) -> dict[str, str]:
+    """Returns the settings of a target that can change results, also those that only Python code reads, with secrets as
+    the names of their variables. Those with a value in every ledger (`always`) are not among them.
     """
-    always = {*RESULT_SETTINGS, *FROZEN_SETTINGS, TIME_ZONE, SOURCE_EVOLUTION}
-    names = (name for name in sorted(spark) if name not in always and not is_harmless(name))
+    names = (name for name in sorted(spark) if name not in always and not is_harmless(name, python=True))
     return {name: _text(spark[name]) for name in names if not is_credential(name)}
+
+
+def substituted(
+    texts: Iterable[str], spark: Mapping[str, object], env: Mapping[str, str], find: FindValue | None = None
+) -> dict[str, str]:
+    """Returns the values that Spark puts into SQL `texts`, by the texts that they replace, also those within values.
+    Secrets are digests, or the names of their variables. Without `find`, which asks Spark, they are those of the target
+    with the settings `spark` and of the environment `env`, or `ONLY_SPARK`.
+
+    See ConfigReader and VariableSubstitution in Spark.
+    """
+    found: dict[str, str] = {}
+    if str(spark.get(SUBSTITUTE, OWN_DEFAULTS[SUBSTITUTE])).lower() != "true":
+        return found
+    left = list(texts)
+    while left:
+        for reference in _REFERENCE.finditer(left.pop()):
+            text, kind, name = reference[0], reference[1] or "", reference[2]
+            if text in found or (kind not in _OF_SETTINGS and kind not in ("env", "system")):
+                continue
+            value = _found(kind, name, spark, env, find)
+            is_secret = is_credential(name) or (kind == "env" and name.startswith(SECRET_PREFIX))
+            if value is not None:
+                left.append(value)
+            found[text] = (
+                ONLY_SPARK
+                if value is None
+                else f"digest {digest(value)}"
+                if is_secret and "{{ env_var(" not in value
+                else without_credentials(value)
+            )
+    return dict(sorted(found.items()))
+
+
+FindValue = Callable[[str, str], str]
+"""Returns the value of a name of a kind: a setting (``), a variable (`env`) or a property of Java (`system`)."""
+
+_REFERENCE = re.compile(r"\$\{(?:(\w+?):)?(\S+?)\}", re.ASCII)
+_OF_SETTINGS = ("", "spark", "sparkconf", "hivevar", "hiveconf")
+
+
+def _found(
+    kind: str, name: str, spark: Mapping[str, object], env: Mapping[str, str], find: FindValue | None
+) -> str | None:
+    is_setting = kind in _OF_SETTINGS
+    given = spark.get(name) if is_setting else None
+    if find is not None and (given is None or isinstance(given, str)):
+        return find("" if is_setting else kind, name)
+    if kind == "env" and not name.startswith(("SPARK_", "PYSPARK_")):  # sqlstream and Spark set these
+        return env.get(name, f"${{env:{name}}}")
+    return None if given is None or name in (*FROZEN_SETTINGS, SOURCE_EVOLUTION) else str(given)
 
 
 def is_credential(name: str) -> bool:
@@ -123,6 +201,18 @@ def changed_settings(old: QueryIdentity, new: QueryIdentity) -> tuple[SettingCha
         before, after = old.settings.get(name), new.settings.get(name)
         if before != after and None not in (before, after):
             found.append(SettingChange(name, before, after))
+    found += _changed_declared(old, new)
+    if not _runs_python(new) or old.substituted is None:
+        found = [change for change in found if not change.is_of_python]
+    for name, value in (new.substituted or {}).items():
+        before = None if old.substituted is None else old.substituted.get(name, value)
+        if before != value:  # without a value before, the SQL has changed
+            found.append(SettingChange(name, before, value))
+    return tuple(found)
+
+
+def _changed_declared(old: QueryIdentity, new: QueryIdentity) -> Iterator[SettingChange]:
+    """Yields the settings that differ, without those that each ledger has."""
     before_all = {name: value for name, value in old.settings.items() if name.startswith(LEGACY)}
     before_all = {name: value for name, value in before_all.items() if name not in RESULT_SETTINGS}
     before_all = dict(old.declared or before_all)
@@ -134,20 +224,44 @@ def changed_settings(old: QueryIdentity, new: QueryIdentity) -> tuple[SettingCha
         after_all = {**(old.inherited if new.inherited is None else new.inherited), **after_all}
     if old.declared is None:
         after_all = {name: value for name, value in after_all.items() if name.startswith(LEGACY)}
-    for name in sorted({*before_all, *after_all}):
+    for name in sorted({*before_all, *after_all}.difference(RESULT_SETTINGS)):
         before, after = before_all.get(name), after_all.get(name)
         if before is not None:
             before = without_credentials(before)  # an earlier sqlstream kept addresses as they were
         if before != after:
-            found.append(SettingChange(name, before, after))
-    return tuple(found)
+            yield SettingChange(name, before, after)
+
+
+def _runs_python(identity: QueryIdentity) -> bool:
+    """Returns whether Python code computes rows of a query or reads them."""
+    return any(not name.startswith(f"{SINK} ") for name in identity.code or {})
+
+
+def reads_python(identity: QueryIdentity) -> bool:
+    """Returns whether a source of a query is Python code."""
+    return any(name.startswith(f"{SOURCE} ") for name in identity.code or {})
+
+
+def changed_columns(old: QueryIdentity, new: QueryIdentity, *, is_stored: bool) -> SettingChange | None:
+    """Returns the first changed setting with which the query can have other columns, or none of its own state any more;
+    None without one. Types matter only if the sink of the query stores them (`is_stored`).
+    """
+    changes = changed_settings(old, new)
+    return next(
+        (
+            change
+            for change in changes
+            if change.is_substituted or change.is_of_python or (is_stored and not keeps_types(change.name))
+        ),
+        None,
+    )
 
 
 def changes_state(change: SettingChange, signature: StateSignature, identity: QueryIdentity) -> bool:
     """Returns whether the state of a query can have other content with the other value of a setting. `signature` and
     `identity` are those of the changed query. The compared plans show all that some settings change.
     """
-    if not signature.operators or is_shown(change.name):
+    if not signature.operators or is_shown(change.name) or change.is_substituted or change.is_of_python:
         return False
     if change.name == TIME_ZONE:  # the plan has the zone of expressions; of texts in sources see `reads_times_as_text`
         return False

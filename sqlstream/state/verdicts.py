@@ -12,8 +12,10 @@ from sqlstream.state.downstream.breaks import Break
 from sqlstream.state.downstream.columns import ColumnDifference
 from sqlstream.state.judgement import Judgement
 from sqlstream.state.ledger import QueryIdentity
+from sqlstream.state.output_columns import stores_columns
 from sqlstream.state.plan import Action, QueryPlan
 from sqlstream.state.refusals import StartRefusal, difference_text, refusal_findings
+from sqlstream.state.settings import changed_columns
 
 
 class Verdict(StrEnum):
@@ -106,6 +108,10 @@ def verdict_of(
             return Verdict.RESUME, "a batch model writes its whole output in each run, from now on with the new results"
         if plan.is_up_to_table and not has_spark:
             return Verdict.UNDECIDED, "only the table in the sink shows whether it fits the new columns: add --check"
+        if plan.action is Action.RESUME and old is not None and not has_spark:
+            change = changed_columns(old, new, is_stored=any(map(stores_columns, new.by_sink)))
+            if change is not None and not (new.stateful or old.stateful):
+                return Verdict.UNDECIDED, f"{change}; only Spark knows the columns now: add --check"
         return _verdict_of_plan(plan)
     keeps_state = new.stateful or (old is not None and old.stateful)
     return _verdict_of_refusal(plan, keeps_state=keeps_state, has_spark=has_spark)

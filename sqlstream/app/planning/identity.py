@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -17,7 +18,7 @@ from sqlstream.state.readers import source_uses
 from sqlstream.state.settings import ANSI, CASE_SENSITIVE, RESULT_SETTINGS, TIME_ZONE
 
 _DEFAULTS = {
-    ANSI: "true",
+    ANSI: "true",  # but see ANSI_VARIABLE
     TIME_ZONE: "UTC",
     CASE_SENSITIVE: "false",
     "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
@@ -25,6 +26,9 @@ _DEFAULTS = {
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
 }
 """The settings of a session for which the target sets nothing. Others keep the values of the ledger."""
+
+ANSI_VARIABLE = "SPARK_ANSI_SQL_MODE"
+"""The variable of the environment that turns off the mode of ANSI by default, the only one of Spark for results."""
 
 
 def identity_without_spark(compiled: CompiledProject, model: CompiledModel, state: CheckpointState) -> QueryIdentity:
@@ -35,6 +39,10 @@ def identity_without_spark(compiled: CompiledProject, model: CompiledModel, stat
     columns = columns_without_spark(compiled, model, old)
     settings = dict(_settings(compiled, old))
     found = identity_of(compiled, model, uses, columns, stateful=bool(old and old.stateful), settings=settings)
+    if old is not None and found.declared is not None:
+        defaults = old.defaults.items()
+        declared = {name: value for name, value in found.declared.items() if (name, value) not in defaults}
+        found = replace(found, declared=declared, defaults=old.defaults)
     if old is None or (found.fingerprints == old.fingerprints and found.deduplicated == old.deduplicated):
         return found
     return replace(found, stateful=keeps_state(compiled, model))
@@ -67,9 +75,11 @@ def _is_same(known: str, column: Field) -> bool:
 
 
 def _settings(compiled: CompiledProject, old: QueryIdentity | None) -> Iterator[tuple[str, str]]:
-    given = {name: str(value) for name, value in compiled.project.target.spark.items()}
+    given = dict(old.inherited or {}) if old else {}  # what only Spark knows is as in the ledger
+    given |= {name: str(value) for name, value in compiled.project.target.spark.items()}
+    defaults = {**_DEFAULTS, **({ANSI: "false"} if os.environ.get(ANSI_VARIABLE) == "false" else {})}
     for name, value in (old.settings if old else {}).items():
         if name in (*RESULT_SETTINGS, TIME_ZONE):
-            yield name, given.get(name, _DEFAULTS.get(name, value))
+            yield name, given.get(name, defaults.get(name, value))
         else:
             yield name, value

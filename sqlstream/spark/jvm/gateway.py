@@ -504,6 +504,15 @@ def default_setting(session: SparkSession, name: str) -> str | None:
     return None
 
 
+def variable_of_java(session: SparkSession, kind: str, name: str) -> str | None:
+    """Returns a variable of the environment of the JVM (`env`) or one of its properties; None if it is not set. Over
+    Connect: not available.
+    """
+    system = java_class(session, "java.lang.System")
+    value = system.getenv(name) if kind == "env" else system.getProperty(name)
+    return None if value is None else str(value)
+
+
 def unsafe_bytes(session: SparkSession, value: Any, type_: Any) -> bytes:
     """Returns Spark's own bytes of a `value` of the Spark type `type_`, which differ for different values (UnsafeRow).
     Over Connect: not available.

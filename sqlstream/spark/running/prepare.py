@@ -14,7 +14,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.cluster import PARTITIONS
-from sqlstream.spark.jvm.gateway import SPARK_ERRORS, default_setting
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS, default_setting, variable_of_java
 from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.jvm.session import PROVIDER, ROCKSDB, SparkRuntime, child_session
 from sqlstream.spark.reading.corrupt_errors import tables_with_records
@@ -38,6 +38,8 @@ from sqlstream.state.runs.progress import ROWS_OUT
 from sqlstream.state.settings import (
     FROZEN_SETTINGS,
     LEGACY,
+    ONLY_SPARK,
+    OWN_DEFAULTS,
     RESULT_SETTINGS,
     SOURCE_EVOLUTION,
     TIME_ZONE,
@@ -129,12 +131,17 @@ def prepare_query(
     frame = _build_frame(compiled, model, readers, uses)
     settings = dict(_settings(session))
     columns = columns_of(frame)
-    identity = identity_of(compiled, model, uses, columns, stateful=is_stateful(frame), settings=settings)
-    inherited = declared_settings(runtime.inherited)
+    find_value = partial(_substituted_value, session)
+    found = identity_of(
+        compiled, model, uses, columns, stateful=is_stateful(frame), settings=settings, find_value=find_value
+    )
+    given, always = found.declared or {}, (*FROZEN_SETTINGS, TIME_ZONE, SOURCE_EVOLUTION)
+    declared = _without_defaults(session, given)
     identity = replace(
-        identity,
-        declared=_without_defaults(session, identity.declared or {}),
-        inherited=_without_defaults(session, inherited),
+        found,
+        declared=declared,
+        defaults={name: value for name, value in given.items() if name not in declared},
+        inherited=_without_defaults(session, declared_settings(runtime.inherited, always)),
     )
     return PreparedQuery(
         compiled,
@@ -167,8 +174,18 @@ def _without_defaults(session: SparkSession, declared: Mapping[str, str]) -> dic
         name: value
         for name, value in declared.items()
         # early ledgers have the settings of earlier releases, also with their defaults
-        if name.startswith(LEGACY) or value.lower() != (_default(session, name) or "").lower()
+        if name.startswith(LEGACY) or value.lower() != (OWN_DEFAULTS.get(name) or _default(session, name) or "").lower()
     }
+
+
+def _substituted_value(session: SparkSession, kind: str, name: str) -> str:
+    """Returns what Spark puts into SQL for a name: nothing for an unknown setting, and the text itself for others."""
+    if kind:
+        find = partial(variable_of_java, session, kind, name)
+        return call_internal(session, "variables of the JVM", find, lambda: ONLY_SPARK) or f"${{{kind}:{name}}}"
+    with suppress(*SPARK_ERRORS):
+        return session.conf.get(name, "") or ""
+    return ""
 
 
 def columns_of(frame: DataFrame) -> tuple[OutputColumn, ...]:

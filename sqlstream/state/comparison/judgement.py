@@ -29,6 +29,8 @@ def judge_by_sql(
     old = ledger.identity
     if any(None in (change.before, change.after) for change in changed_settings(old, new)):
         return None  # the value can be Spark's default
+    if old.substituted or new.substituted:
+        return None  # only Spark knows its SQL
     if any(change.is_python for change in changes) or _calls_python(old) or _calls_python(new):
         return None
     if any(" " in name and old.schemas.get(name, text) != text for name, text in new.schemas.items()):

@@ -205,12 +205,48 @@ SETTINGS = (
         "spark.hadoop.*.readahead* spark.hadoop.*.input.fadvise spark.hadoop.*.ssl.* spark.hadoop.*.path.style.access "
         "spark.hadoop.*.proxy.* spark.hadoop.*.paging.* spark.hadoop.*.prefetch* spark.hadoop.*.metadatastore.* "
         "spark.hadoop.*.change.detection.* spark.hadoop.*.user.agent.* spark.hadoop.*.encryption* "
-        "spark.hadoop.*.umask* spark.hadoop.mapreduce.* spark.hadoop.mapred.* spark.hadoop.dfs.client.* "
+        "spark.hadoop.*.umask* spark.hadoop.mapreduce.fileoutputcommitter.* spark.hadoop.mapreduce.output.* "
+        "spark.hadoop.mapreduce.job.* spark.hadoop.mapreduce.task.* spark.hadoop.mapreduce.map.* "
+        "spark.hadoop.mapreduce.reduce.* spark.hadoop.mapreduce.input.fileinputformat.* spark.hadoop.mapred.output.* "
+        "spark.hadoop.mapred.m*.split.size spark.hadoop.dfs.client.* "
         "spark.hadoop.dfs.replication spark.hadoop.ipc.* spark.hadoop.hadoop.security.* spark.hadoop.yarn.*",
         "how Hadoop reaches, reads and writes files; other places of files, such as `fs.s3a.endpoint`, count",
     ),
 )
 """Settings of the target (`spark.sql.*` and `spark.hadoop.*`) that change no result."""
+
+RUNTIME_SETTINGS = (
+    Harmless(
+        "spark.app.* spark.master spark.submit.* spark.jars* spark.files* spark.archives* spark.remote spark.api.mode "
+        "spark.home spark.logConf spark.logLineage spark.log.* spark.driver.* spark.executor.* "
+        "spark.yarn.am.* spark.yarn.archive spark.yarn.d* spark.yarn.e* spark.yarn.j* spark.yarn.k* spark.yarn.m* "
+        "spark.yarn.p* spark.yarn.q* spark.yarn.s* spark.yarn.t* spark.kubernetes.a* spark.kubernetes.container.* "
+        "spark.kubernetes.namespace spark.kubernetes.context spark.kubernetes.driver.* spark.kubernetes.executor.* "
+        "spark.kubernetes.file.* spark.kubernetes.local.* spark.kubernetes.memory* spark.kubernetes.submission.* "
+        "spark.kubernetes.trust.* spark.deploy.* spark.port.* spark.local.* spark.worker.* spark.standalone.* "
+        "spark.cores.max",
+        "where Spark runs, and with what; the versions of jars and packages are compared by themselves",
+    ),
+    Harmless(
+        "spark.memory.* spark.storage.* spark.shuffle.* spark.reducer.* spark.network.* spark.rpc.* spark.broadcast.* "
+        "spark.io.* spark.serializer* spark.kryo* spark.closure.* spark.rdd.* spark.default.parallelism "
+        "spark.cleaner.* spark.scheduler.* spark.task.* spark.stage.* spark.speculation* spark.dynamicAllocation.* "
+        "spark.locality.* spark.excludeOnFailure.* spark.barrier.* spark.resources.* spark.unsafe.* spark.buffer.* "
+        "spark.checkpoint.* spark.max* spark.decommission.* spark.python.worker.* spark.python.authenticate.* "
+        "spark.python.task.* spark.python.daemon.* spark.python.sql.dataFrameDebugging.*",
+        "how Spark distributes its work and its memory",
+    ),
+    Harmless(
+        "spark.ui.* spark.eventLog.* spark.history.* spark.metrics.* spark.extraListeners spark.python.profile* "
+        "spark.acls.* spark.admin.* spark.modify.* spark.user.groups.* spark.redaction.* spark.ssl.* spark.security.* "
+        "spark.kerberos.* spark.authenticate* spark.plugins* spark.appStateStore.* spark.appStatusStore.* "
+        "spark.sqlstream.*",
+        "pages, logs, access, and sqlstream itself",
+    ),
+)
+"""Settings of Spark's runtime. SQL reads only `spark.sql.*` and `spark.hadoop.*`. Python code can read all settings, so
+there those that are not listed count, such as `spark.my.factor` and `spark.executorEnv.*`.
+"""
 
 SHOWN_SETTINGS = (
     Harmless(
@@ -226,6 +262,18 @@ SHOWN_SETTINGS = (
     ),
 )
 """Settings whose effect Spark's plan shows completely."""
+
+VALUE_SETTINGS = (
+    Harmless(
+        "spark.sql.json.* spark.sql.jsonGenerator.* spark.sql.csv.* spark.sql.xml.* spark.sql.files.* spark.hadoop.* "
+        "spark.sql.session.timeZone spark.sql.mapKeyDedupPolicy spark.sql.legacy.timeParserPolicy "
+        "spark.sql.legacy.castComplexTypesToString.* spark.sql.legacy.sizeOfNull "
+        "spark.sql.legacy.negativeIndexInArrayInsert spark.sql.icu.caseMappings.enabled "
+        "spark.sql.parser.escapedStringLiterals spark.sql.optimizer.*",
+        "they change values, but not the types of columns",
+    ),
+)
+"""Settings after which the output has the same columns. After another one, only Spark knows them."""
 
 OPTIONS = (
     Harmless(
@@ -335,7 +383,13 @@ _OF_FILES = _words("json csv xml text binaryfile orc parquet avro delta iceberg 
 
 READERS = {
     **dict.fromkeys(
-        ("spark.hadoop.fs.", "spark.hadoop.textinputformat.", "spark.hadoop.io."),
+        (
+            "spark.hadoop.fs.",
+            "spark.hadoop.textinputformat.",
+            "spark.hadoop.io.",
+            "spark.hadoop.mapreduce.",
+            "spark.hadoop.mapred.",
+        ),
         Readers(_OF_FILES, functions=frozenset()),
     ),
     "spark.hadoop.parquet.": Readers(_words("parquet delta iceberg"), functions=frozenset()),
@@ -383,7 +437,9 @@ READERS = {
 
 GROUPS = (
     ("Settings of the target", SETTINGS),
+    ("Settings of Spark's runtime", RUNTIME_SETTINGS),
     ("Settings that Spark's plan shows", SHOWN_SETTINGS),
+    ("Settings that change values only", VALUE_SETTINGS),
     ("Options of sources", OPTIONS),
     ("Options of streams", STREAM_OPTIONS),
     ("Options of static tables", STATIC_OPTIONS),
@@ -414,9 +470,11 @@ UNREAD_FIELDS = _names(UNREAD)
 HARMLESS_OPERATORS = _names(OPERATORS)
 
 
-def is_harmless(setting: str) -> bool:
-    """Returns whether a setting of Spark changes no result of any query."""
-    return not setting.startswith(("spark.sql.", "spark.hadoop.")) or _is_in(setting, SETTINGS)
+def is_harmless(setting: str, *, python: bool = False) -> bool:
+    """Returns whether a setting of Spark changes no result of any query in SQL, or with code in `python`."""
+    if setting.startswith(("spark.sql.", "spark.hadoop.")):
+        return _is_in(setting, SETTINGS)
+    return not python or _is_in(setting, RUNTIME_SETTINGS)
 
 
 def is_harmless_option(option: str, *, static: bool = False) -> bool:
@@ -437,6 +495,11 @@ def was_harmless_option(option: str) -> bool:
 def is_shown(setting: str) -> bool:
     """Returns whether Spark's plan shows all that a setting changes."""
     return _is_in(setting, SHOWN_SETTINGS)
+
+
+def keeps_types(setting: str) -> bool:
+    """Returns whether the columns of any query have the same types with another value of a setting."""
+    return _is_in(setting, VALUE_SETTINGS)
 
 
 def _is_in(setting: str, entries: Iterable[Harmless]) -> bool:

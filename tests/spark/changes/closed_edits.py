@@ -10,6 +10,7 @@ JSON = "concat('{\"a\":', v, ',\"b\":', id, ',\"x\":{\"a\":', v, ',\"b\":', id, 
 """A text of JSON with the numbers of a row."""
 
 DECIMALS = "cast(v as decimal(38,18)) * cast(id as decimal(38,18)) / 3"
+FACTOR = "cast('${spark.my.factor}' as int)"
 SHORT = "try_to_timestamp(concat('2024-1-', v), 'yyyy-MM-dd')"
 
 SEED = "k,name\na,alpha\nb,beta\nc,gamma\n"
@@ -179,6 +180,9 @@ CLOSED_EDITS = (
     Edit("names_decimals", "setting", "the precision of decimals that are multiplied", aggregation(f"k, sum({DECIMALS}) as s"), aggregation(f"k, sum({DECIMALS}) as s"), REFUSE, group="names"),
     Edit("times_parsed", "setting", "how a text with a short month is parsed", aggregation(f"{SHORT} as a, count(*) as n", keys=SHORT), aggregation(f"{SHORT} as a, count(*) as n", keys=SHORT), REFUSE, group="times"),
     Edit("times_unread", "setting", "how times are parsed, which nothing reads", aggregation("k, count(*) as n"), aggregation("k, count(*) as n"), RESUME, group="times"),
+    Edit("value_in_sum", "setting", "a value that Spark puts into the SQL of a sum", aggregation(f"k, sum(v * {FACTOR}) as s"), aggregation(f"k, sum(v * {FACTOR}) as s"), REFUSE, group="values"),
+    Edit("value_behind", "setting", "a value that Spark puts into the SQL behind a sum", aggregation(f"k, sum(v) * {FACTOR} as s"), aggregation(f"k, sum(v) * {FACTOR} as s"), RESUME, group="values"),
+    Edit("value_elsewhere", "setting", "a setting that only Python code reads", aggregation("k, sum(v) as s"), aggregation("k, sum(v) as s"), RESUME, group="values"),
     Edit("ansi_off", "setting", "no ANSI mode any more", aggregation("k, sum(size(if(v > 2, array(v), null))) as s"), aggregation("k, sum(size(if(v > 2, array(v), null))) as s"), REFUSE, group="ansi off"),
 )
 # fmt: on

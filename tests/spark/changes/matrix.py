@@ -21,6 +21,10 @@ SETTINGS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
             "spark.sql.legacy.sizeOfNull": "true",
         },
     ),
+    "values": (
+        {"spark.sql.variable.substitute": "true", "spark.my.factor": "2"},
+        {"spark.sql.variable.substitute": "true", "spark.my.factor": "3"},
+    ),
     "times": ({}, {"spark.sql.legacy.timeParserPolicy": "LEGACY"}),
     "texts": (
         {"spark.sql.jsonGenerator.ignoreNullFields": "true"},

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
-from identities import STATEFUL
+from identities import STATEFUL, ledger_of
 
+from sqlstream.app.loading.load import load
+from sqlstream.app.planning.identity import identity_without_spark
+from sqlstream.app.request import ProjectRequest
+from sqlstream.project.secrets import SecretName, SecretText
 from sqlstream.project.values import SourceTable
+from sqlstream.state.changes import describe_changes
+from sqlstream.state.judgement import Judgement, judge_changes
+from sqlstream.state.ledger import QueryIdentity
+from sqlstream.state.plan import Action, CheckpointState, QueryPlan
 from sqlstream.state.settings import (
     ANSI,
     CASE_SENSITIVE,
+    ONLY_SPARK,
     TIME_ZONE,
     SettingChange,
     changed_settings,
     changes_state,
     declared_settings,
     reads_times_as_text,
+    substituted,
 )
 from sqlstream.state.signature.harmless import GROUPS, SOURCE_KEYS, is_harmless, is_harmless_option
 from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature
+from sqlstream.state.verdicts import Verdict, verdict_of
 
 COUNT = StateOperator("aggregation", {"keys": ("shop.orders.k",)}, (InputRows("shop.orders(k string)"),))
 PLAIN = StateSignature((COUNT,), "update", (), "4.3.0", functions=("attributereference", "count"))
@@ -251,6 +263,10 @@ def test_a_setting_can_move_into_the_target() -> None:
         ("spark.hadoop.fs.s3a.connection.maximum", False),
         ("spark.hadoop.fs.azure.account.key.shop.dfs.core.windows.net", False),
         ("spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version", False),
+        ("spark.hadoop.mapreduce.input.linerecordreader.line.maxlength", True),
+        ("spark.hadoop.mapred.linerecordreader.maxlength", True),
+        ("spark.hadoop.mapreduce.input.pathFilter.class", True),
+        ("spark.hadoop.mapreduce.input.fileinputformat.split.maxsize", False),
     ],
 )
 def test_settings_of_hadoop_that_choose_files_count(name: str, *, is_kept: bool) -> None:
@@ -269,3 +285,210 @@ def test_another_file_system_does_not_concern_a_query_of_kafka() -> None:
     change = SettingChange("spark.hadoop.fs.s3a.endpoint", "a", "b")
 
     assert not changes_state(change, PLAIN, replace(STATEFUL, contents={"shop.orders": "kafka json raw"}))
+
+
+SUBSTITUTES = {"spark.sql.variable.substitute": "true"}
+
+
+@pytest.mark.parametrize(
+    ("sql", "settings", "values"),
+    [
+        ("select ${env:FACTOR} * v", {}, {"${env:FACTOR}": "2"}),
+        ("select '${spark.my.factor}'", {"spark.my.factor": "3"}, {"${spark.my.factor}": "3"}),
+        ("select ${hivevar:x}, ${x}", {"x": "1"}, {"${hivevar:x}": "1", "${x}": "1"}),
+        ("select ${a}", {"a": "${env:FACTOR}"}, {"${a}": "${env:FACTOR}", "${env:FACTOR}": "2"}),
+        ("select ${a}", {"a": "${a}"}, {"${a}": "${a}"}),
+        ("select '${env:NONE}'", {}, {"${env:NONE}": "${env:NONE}"}),
+        ("select '${system:x}', '${b}'", {}, {"${system:x}": ONLY_SPARK, "${b}": ONLY_SPARK}),
+        ("select '${other:x}', '${', '$v', '${}'", {}, {}),
+    ],
+)
+def test_what_spark_puts_into_sql_is_recorded(sql: str, settings: dict[str, str], values: dict[str, str]) -> None:
+    """Settings, variables and properties, also within values; what stands in no known form stays as it is."""
+    env = {"FACTOR": "2"}
+
+    assert substituted([sql], {**SUBSTITUTES, **settings}, env) == values
+    assert substituted([sql], settings, env) == {}
+
+
+def test_spark_tells_what_the_target_does_not_have() -> None:
+    """Its environment and properties are those of the JVM; settings that the checkpoint fixes are those of the session."""
+    asked: list[tuple[str, str]] = []
+
+    def find(kind: str, name: str) -> str:
+        asked.append((kind, name))
+        return "found"
+
+    sql = "select ${system:x}, ${env:y}, ${spark:z}, ${spark.sql.shuffle.partitions}"
+    spark = {**SUBSTITUTES, "spark.sql.shuffle.partitions": "9"}
+
+    assert set(substituted([sql], spark, {"y": "other"}, find).values()) == {"found"}
+    assert sorted(asked) == [("", "spark.sql.shuffle.partitions"), ("", "z"), ("env", "y"), ("system", "x")]
+    assert substituted(["${spark.sql.shuffle.partitions}"], spark, {}) == {
+        "${spark.sql.shuffle.partitions}": ONLY_SPARK
+    }
+
+
+def test_a_secret_in_sql_is_no_text_in_the_ledger() -> None:
+    """It is a digest, so that another secret is a change, or the name of its variable."""
+    sql = "select '${env:SQLSTREAM_SECRET_X}', '${my.password}', '${env:API_KEY}', '${my.url}', '${named}'"
+    secret = SecretText((SecretName("SQLSTREAM_SECRET_X"),))
+    spark = {**SUBSTITUTES, "my.password": "pw1", "my.url": "https://me:pw2@shop/x", "named": secret}
+    first = {"SQLSTREAM_SECRET_X": "pw3", "API_KEY": "pw4"}
+
+    before, after = (substituted([sql], spark, env) for env in (first, {**first, "API_KEY": "other"}))
+
+    assert not [value for value in before.values() if "pw" in value]
+    assert before["${my.url}"] == "https://shop/x"
+    assert before["${named}"] == str(secret)
+    assert [name for name in before if before[name] != after[name]] == ["${env:API_KEY}"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        ({"${x}": "1"}, {"${x}": "2"}, ["${x}"]),
+        ({"${x}": "1"}, {"${x}": "1"}, []),
+        ({"${x}": "1"}, {}, []),  # then the SQL has changed
+        ({}, {"${x}": "1"}, []),
+        (None, {"${x}": "1"}, ["${x}"]),
+        ({"${x}": "1"}, {"${x}": ONLY_SPARK}, ["${x}"]),
+    ],
+)
+def test_another_value_in_sql_is_a_change(
+    before: dict[str, str] | None, after: dict[str, str], found: list[str]
+) -> None:
+    """The plans are compared then, which have the values; a ledger of an earlier sqlstream has none."""
+    old, new = (replace(STATEFUL, declared={}, substituted=values) for values in (before, after))
+
+    changes = changed_settings(old, new)
+
+    assert [change.name for change in changes] == found
+    assert not any(changes_state(change, PLAIN, new) for change in changes)
+    assert len(describe_changes(old, new)) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_read"),
+    [
+        ("spark.my.factor", True),
+        ("my.factor", True),
+        ("spark.executorEnv.FACTOR", True),
+        ("spark.kubernetes.driverEnv.FACTOR", True),
+        ("spark.yarn.appMasterEnv.FACTOR", True),
+        ("spark.executor.memory", False),
+        ("spark.driver.memory", False),
+        ("spark.eventLog.dir", False),
+        ("spark.jars.packages", False),
+        ("spark.sqlstream.internals", False),
+        ("spark.sql.adaptive.enabled", False),
+    ],
+)
+def test_python_code_can_read_settings_that_sql_cannot(name: str, *, is_read: bool) -> None:
+    """There they count unless they belong to Spark's runtime; the code of a sink computes nothing."""
+    settings = [declared_settings({name: value}) for value in "12"]
+
+    def names(code: dict[str, str], then: dict[str, str] | None) -> list[str]:
+        old = replace(STATEFUL, declared=settings[0], code=code, substituted=then)
+        return [change.name for change in changed_settings(old, replace(old, declared=settings[1], substituted={}))]
+
+    assert is_harmless(name)
+    assert names({"totals": "x"}, {}) == names({"function f": "x"}, {}) == ([name] if is_read else [])
+    assert names({}, {}) == names({"sink out": "x"}, {}) == []
+    assert names({"totals": "x"}, None) == []  # an earlier sqlstream has recorded none
+
+
+def test_a_setting_that_python_reads_is_judged_like_its_code() -> None:
+    """The plan shows what a model makes of it, but not what a function or a source does."""
+    old = replace(STATEFUL, declared={"spark.my.factor": "2"}, code={"totals": "x"}, substituted={})
+    new = replace(old, declared={"spark.my.factor": "3"})
+
+    def judgement(old: QueryIdentity, new: QueryIdentity, plan: StateSignature) -> Judgement:
+        ledger = replace(ledger_of(old), signature=PLAIN)
+        return judge_changes(ledger, new, describe_changes(old, new), lambda _: plan)
+
+    other = replace(PLAIN, operators=(replace(COUNT, parts={"keys": ("shop.orders.k * 3",)}),))
+    calling = replace(PLAIN, calls_python=True)
+    assert judgement(old, new, PLAIN).is_safe
+    assert judgement(old, new, other).differences
+    assert judgement(old, new, calling).unknown
+    of_source = [replace(each, code={"source shop.orders": "x"}) for each in (old, new)]
+    assert judgement(of_source[0], of_source[1], PLAIN).unknown
+
+
+@pytest.mark.parametrize(
+    ("names", "sink", "expected"),
+    [
+        (["spark.sql.timestampType"], "parquet", Verdict.UNDECIDED),
+        (["spark.sql.timestampType"], "kafka", Verdict.RESUME),
+        (["spark.sql.preserveCharVarcharTypeInfo"], "jdbc", Verdict.UNDECIDED),
+        (["spark.sql.charAsVarchar"], "delta", Verdict.UNDECIDED),
+        ([NOVEL], "json", Verdict.UNDECIDED),
+        (["spark.sql.json.enablePartialResults"], "parquet", Verdict.RESUME),
+        (["spark.hadoop.fs.s3a.endpoint", "spark.sql.legacy.sizeOfNull"], "parquet", Verdict.RESUME),
+        (["spark.sql.json.enablePartialResults", "spark.sql.ansi.doubleQuotedIdentifiers"], "csv", Verdict.UNDECIDED),
+    ],
+)
+def test_only_spark_knows_the_columns_with_some_settings(names: list[str], sink: str, expected: Verdict) -> None:
+    """A query without state resumes without Spark only if its columns are certainly the same."""
+    old = replace(STATEFUL, stateful=False, sink_format=sink, declared={}, inherited={}, substituted={})
+    new = replace(old, declared=dict.fromkeys(names, "x"))
+    plan = QueryPlan(Action.RESUME, 1, writes_ledger=True, changes=("changed",))
+
+    assert verdict_of(plan, new, old, has_spark=False)[0] is expected
+    assert verdict_of(plan, new, old, has_spark=True)[0] is Verdict.RESUME
+    for name in ("${x}", "spark.my.factor"):
+        values = [{"substituted": {name: v}} if "{" in name else {"declared": {name: v}} for v in "12"]
+        pair = [replace(old, code={"totals": "x"}, **each) for each in values]
+        assert verdict_of(plan, pair[1], pair[0], has_spark=False)[0] is Verdict.UNDECIDED
+
+
+PROJECT = {
+    "project.yml": "name: shop\ntargets: {{local: {{master: local, storage: store, spark: {{{spark}}}}}}}\n",
+    "sources.yml": "sources: [{name: shop, tables: [{name: orders, format: json, path: in, schema: 'k string'}]}]\n",
+    "sinks.yml": "sinks: [{name: lake, format: parquet, path: out}]\n",
+    "models/total.sql": "{{ config(sink='lake') }}\nselect k, '${env:FACTOR}' as f from {{ source('shop', 'orders') }}\n",
+}
+
+
+def without_spark(root: Path, spark: str, old: QueryIdentity) -> QueryIdentity:
+    """Returns the query of a project whose target has the settings `spark`, compared with the query `old`."""
+    for name, text in PROJECT.items():
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text.format(spark=spark) if name == "project.yml" else text)
+    compiled = load(ProjectRequest(root, env={})).compiled
+    state = CheckpointState(1, ledger_of(old), True, "ledger.json", last_commit=0)
+    return identity_without_spark(compiled, next(iter(compiled.models.values())), state)
+
+
+def test_a_variable_of_the_environment_turns_off_ansi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Spark as with it: only the text `false`, and not if the target or a spark-defaults.conf sets the mode."""
+    plain = replace(STATEFUL, settings={ANSI: "true"})
+    elsewhere = replace(plain, inherited={ANSI: "true"})
+    found = []
+    for value in ("false", "FALSE", "true"):
+        monkeypatch.setenv("SPARK_ANSI_SQL_MODE", value)
+        given = (("", plain), ("spark.sql.ansi.enabled: true", plain), ("", elsewhere))
+        found.append([without_spark(tmp_path, *each).settings[ANSI] for each in given])
+
+    assert found == [["false", "true", "true"], ["true"] * 3, ["true"] * 3]
+
+
+def test_a_setting_with_the_default_of_spark_is_none_without_spark(tmp_path: Path) -> None:
+    """The ledger knows that it has the default, so it stays unchanged; with another value it counts."""
+    old = replace(STATEFUL, declared={}, defaults={NOVEL: "1"})
+
+    assert without_spark(tmp_path, f"{NOVEL}: 1", old).declared == {}
+    assert without_spark(tmp_path, f"{NOVEL}: 2", old).declared == {NOVEL: "2"}
+
+
+def test_the_environment_in_sql_is_compared_without_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the target makes Spark replace it; the text of the SQL is the same."""
+    monkeypatch.setenv("FACTOR", "3")
+
+    values = {
+        spark: without_spark(tmp_path, f"spark.sql.variable.substitute: {spark}", STATEFUL).substituted
+        for spark in ("true", "false")
+    }
+
+    assert values == {"true": {"${env:FACTOR}": "3"}, "false": {}}
