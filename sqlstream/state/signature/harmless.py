@@ -218,13 +218,9 @@ SETTINGS = (
 RUNTIME_SETTINGS = (
     Harmless(
         "spark.app.* spark.master spark.submit.* spark.jars* spark.files* spark.archives* spark.remote spark.api.mode "
-        "spark.home spark.logConf spark.logLineage spark.log.* spark.driver.* spark.executor.* "
-        "spark.yarn.am.* spark.yarn.archive spark.yarn.d* spark.yarn.e* spark.yarn.j* spark.yarn.k* spark.yarn.m* "
-        "spark.yarn.p* spark.yarn.q* spark.yarn.s* spark.yarn.t* spark.kubernetes.a* spark.kubernetes.container.* "
-        "spark.kubernetes.namespace spark.kubernetes.context spark.kubernetes.driver.* spark.kubernetes.executor.* "
-        "spark.kubernetes.file.* spark.kubernetes.local.* spark.kubernetes.memory* spark.kubernetes.submission.* "
-        "spark.kubernetes.trust.* spark.deploy.* spark.port.* spark.local.* spark.worker.* spark.standalone.* "
-        "spark.cores.max",
+        "spark.home spark.logConf spark.logLineage spark.log.* spark.driver.* spark.executor.* spark.yarn.[!a]* "
+        "spark.yarn.a[!p]* spark.kubernetes.[!d]* spark.kubernetes.driver.* spark.deploy.* spark.port.* spark.local.* "
+        "spark.worker.* spark.standalone.* spark.cores.max spark.connect.* spark.repl.* spark.pyspark.*",
         "where Spark runs, and with what; the versions of jars and packages are compared by themselves",
     ),
     Harmless(
@@ -240,7 +236,7 @@ RUNTIME_SETTINGS = (
         "spark.ui.* spark.eventLog.* spark.history.* spark.metrics.* spark.extraListeners spark.python.profile* "
         "spark.acls.* spark.admin.* spark.modify.* spark.user.groups.* spark.redaction.* spark.ssl.* spark.security.* "
         "spark.kerberos.* spark.authenticate* spark.plugins* spark.appStateStore.* spark.appStatusStore.* "
-        "spark.sqlstream.*",
+        "spark.org.apache.hadoop.* spark.sqlstream.*",
         "pages, logs, access, and sqlstream itself",
     ),
 )
