@@ -440,10 +440,12 @@ def test_only_spark_knows_the_columns_with_some_settings(names: list[str], sink:
 
     assert verdict_of(plan, new, old, has_spark=False)[0] is expected
     assert verdict_of(plan, new, old, has_spark=True)[0] is Verdict.RESUME
-    for name in ("${x}", "spark.my.factor"):
-        values = [{"substituted": {name: v}} if "{" in name else {"declared": {name: v}} for v in "12"]
-        pair = [replace(old, code={"totals": "x"}, **each) for each in values]
-        assert verdict_of(plan, pair[1], pair[0], has_spark=False)[0] is Verdict.UNDECIDED
+    in_python = replace(old, code={"totals": "x"})
+    pairs = [
+        [replace(in_python, substituted={"${x}": value}) for value in "12"],
+        [replace(in_python, declared={"spark.my.factor": value}) for value in "12"],
+    ]
+    assert [verdict_of(plan, now, then, has_spark=False)[0] for then, now in pairs] == [Verdict.UNDECIDED] * 2
 
 
 PROJECT = {
