@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from sqlstream.project.docs import DocsBlock
 from sqlstream.project.exposures import Exposure
 from sqlstream.project.files.dbt_files import unread_files
 from sqlstream.project.files.docs_blocks import load_docs_blocks
-from sqlstream.project.files.files import PROJECT_FILE, ProjectFiles
+from sqlstream.project.files.files import PROJECT_FILE, ProjectFiles, is_inside
 from sqlstream.project.files.folders import FolderConfig, Folders, Section, read_folder_config, unused_folders
 from sqlstream.project.files.models import (
     MODELS,
@@ -33,6 +34,7 @@ from sqlstream.project.files.models import (
     load_macros,
     load_models,
 )
+from sqlstream.project.files.paths import folder_of_pattern, is_absolute, join
 from sqlstream.project.files.python_files import PythonFunction, PythonModule, load_python
 from sqlstream.project.files.seeds import load_seeds
 from sqlstream.project.functions import build_functions
@@ -85,6 +87,7 @@ class _Parts:
     commented: tuple[CommentedFile, ...]
     docs: tuple[DocsBlock, ...]
     exposures: tuple[Exposure, ...]
+    data: frozenset[str]
 
 
 def load_project(
@@ -148,7 +151,8 @@ def _load_parts(files: ProjectFiles, settings: Settings | None, parse: ParseYaml
     sources = build_sources(resources, files, findings)
     check_names(model_paths, seed_paths, quarantine_names(sources), findings)
     sinks = build_sinks(resources, findings)
-    python = load_python(files, findings)
+    data = _data_paths(files.root, settings, sources, sinks)
+    python = tuple(replace(module, data=data) for module in load_python(files, findings))
     if settings is not None and resources.complete:
         pairs = [(table.source, table.name) for table in sources]
         for target in settings.target_names:
@@ -168,7 +172,21 @@ def _load_parts(files: ProjectFiles, settings: Settings | None, parse: ParseYaml
         commented=resources.commented,
         docs=docs,
         exposures=build_exposures(resources, settings, findings),
+        data=data,
     )
+
+
+def _data_paths(
+    root: Path, settings: Settings | None, sources: Sequence[SourceTable], sinks: Sequence[Sink]
+) -> frozenset[str]:
+    """Returns the field `data` of the project."""
+    read = [table.path for table in sources] + [table.options.get("path") for table in sources]
+    written = [str(sink.path.value).partition("{")[0] for sink in sinks if sink.path is not None]
+    outputs = [path for path in written if is_absolute(path)]  # others are in the storage
+    storage = [settings.target.storage] if settings is not None else []
+    paths = [path for path in (*read, *outputs, *storage) if isinstance(path, str)]
+    found = {folder_of_pattern(join(str(root), path), str(root), os.path.exists) for path in paths}
+    return frozenset(path for path in found if not is_inside(root, Path(path)))
 
 
 def _load_models(

@@ -266,7 +266,8 @@ class Project:
     those of project.yml, with Jinja unrendered. `rules` maps codes of findings to lower severities: `warn`, `info`,
     `ignore` or `off`. `selectors` are in the order of the file. `python` are the modules below python/, `functions`
     those that SQL can call. `tests` are the unit tests of the files of models/. `commented` are the YAML files with
-    comments to sqlstream. `docs` are the docs blocks of Markdown files. `exposures` are the enabled ones.
+    comments to sqlstream. `docs` are the docs blocks of Markdown files. `exposures` are the enabled ones. `data` are
+    the absolute paths of what streams read and write: of sources, sinks and the target's storage.
     """
 
     root: Path
@@ -289,6 +290,7 @@ class Project:
     commented: tuple[CommentedFile, ...] = ()
     docs: tuple[DocsBlock, ...] = ()
     exposures: tuple[Exposure, ...] = ()
+    data: frozenset[str] = frozenset()
 
 
 class RenderYaml(Protocol):

@@ -121,7 +121,7 @@ class _PythonOf:
         models: dict[str, ReachedCode] = {}
         self.digests: dict[str, str] = {}
         for part in (part for part in parts if part.file.is_python):
-            code = read_code(part.file.text, part.file.path, "", project.root)
+            code = read_code(part.file.text, part.file.path, "", project.root, project.data)
             models[part.name] = reach(code, modules)
             self.digests[part.name] = digest((models[part.name].digest, *sorted(part.inputs.variables.items())))
         computing = dict(models)

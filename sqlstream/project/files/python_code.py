@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 import hashlib
 import os
+import posixpath
+import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +25,11 @@ LONGEST_PATH = 300
 
 SEARCHED_FILES = 20_000
 """The most files of the project among which those are found that Python code may read."""
+
+COMPARED_FILES, COMPARED_BYTES = 1_000, 64 * 1024**2
+"""The most files, and bytes of them, of the folders that a module names whose content is compared: of the others it is
+their size and time.
+"""
 
 _CALLS = frozenset({"open", "exec", "eval", "compile", "__import__", "import_module", "__builtins__", "__loader__"})
 """Functions that read a file, or run code, that is not in the text."""
@@ -59,8 +66,9 @@ class ModuleCode:
     """The code of one module.
 
     `digest` ignores comments, layout and docstrings, of which `docs` is the digest: they count if code `reads_docs`.
-    `imports` are the dotted names that may be modules; `texts` its string literals, of which `files` has the digests of
-    those that name a file of the project. `unfollowed` says what reading cannot follow.
+    `imports` are the dotted names that may be modules; `texts` its string literals. `files` has the digests of the
+    project's files that these name, or that are in a folder that they name. `unfollowed` says what reading cannot
+    follow.
     """
 
     digest: str
@@ -87,17 +95,18 @@ class ReachedCode:
 NO_CODE = ModuleCode("", "", unfollowed=("a module that cannot be read",))
 
 
-def read_code(text: str, path: str, module: str, root: Path) -> ModuleCode:
+def read_code(text: str, path: str, module: str, root: Path, data: Collection[str] = ()) -> ModuleCode:
     """Returns the code of the file `path` of the project in `root`, `NO_CODE` for invalid code. `module` is its import
-    name, empty for a Python model.
+    name, empty for a Python model. Folders that it names count without those of `data`, absolute paths of what streams
+    read and write.
     """
     try:
-        return _read(ast.parse(text), path, module, root)
+        return _read(ast.parse(text), path, module, root, data)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return NO_CODE
 
 
-def _read(tree: ast.Module, path: str, module: str, root: Path) -> ModuleCode:
+def _read(tree: ast.Module, path: str, module: str, root: Path, data: Collection[str]) -> ModuleCode:
     package = module if path.endswith("/__init__.py") else module.rpartition(".")[0]
     nodes = list(ast.walk(tree))
     imports = tuple(sorted({name for node in nodes for name in _imported(node, package)}))
@@ -117,6 +126,7 @@ def _read(tree: ast.Module, path: str, module: str, root: Path) -> ModuleCode:
         texts,
         (
             *_named_files(root, path, texts, search=bool(unfollowed)),
+            *_in_named_folders(root, path, _starts(nodes, search=bool(unfollowed)), data),
             *(pair for name in beside for pair in _code_in(root, name)),
         ),
         unfollowed,
@@ -339,6 +349,89 @@ def _named_files(root: Path, path: str, texts: Collection[str], *, search: bool)
             yield name, digest
 
 
+_PLACEHOLDER = re.compile(r"[*?\[{%$<]")
+"""Where the constant start of a path ends: patterns of glob, and texts to format."""
+
+_OWN_FOLDERS, _OWN_FILES = ("models", "macros", "seeds", "tests"), (".sql", ".py", ".yml", ".yaml", ".md")
+"""The folders of sqlstream's own files, which count as what they are."""
+
+
+def _starts(nodes: Sequence[ast.AST], *, search: bool) -> Collection[str]:
+    """Returns the literals that can be a folder, or the start of a path. One without a slash can be the start of a name
+    only if the code computes a text with it, and reads files whose paths it computes.
+    """
+    joined = dict(pair for node in nodes for pair in _joined_paths(node))
+    parts = {id(part) for each in joined.values() for part in each}
+    constants = [node for node in nodes if isinstance(node, ast.Constant) and id(node) not in parts]
+    texts = {node.value for node in constants if isinstance(node.value, str)} | joined.keys()
+    found = {_PLACEHOLDER.split(text)[0] for text in texts}
+    if not search:
+        return found
+    firsts = [node.values[0] for node in nodes if isinstance(node, ast.JoinedStr) and node.values]
+    firsts += [node.left for node in nodes if isinstance(node, ast.BinOp)]
+    computed = {node.value for node in firsts if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return found | {f"./{_PLACEHOLDER.split(text)[0]}" for text in {*computed, *filter(_PLACEHOLDER.search, texts)}}
+
+
+def _joined_paths(node: ast.AST) -> Iterator[tuple[str, list[ast.Constant]]]:
+    """Yields the path that `node` makes of literals only, as by `os.path.join("a", "b")` or `Path("a") / "b"`, with
+    them. Its first parts are no folders of which any file can be read.
+    """
+    parts: list[ast.expr] = []
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        left: ast.expr = node
+        while isinstance(left, ast.BinOp) and isinstance(left.op, ast.Div) and isinstance(left.right, ast.Constant):
+            parts.insert(0, left.right)
+            left = left.left
+        is_path = isinstance(left, ast.Call) and getattr(left.func, "id", getattr(left.func, "attr", "")) == "Path"
+        parts = [*(left.args if is_path and isinstance(left, ast.Call) else ()), *parts]
+    elif isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in ("join", "Path"):
+        parts = node.args
+    constants = [part for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+    if len(parts) > 1 and len(constants) == len(parts):
+        yield posixpath.join(*(str(part.value) for part in constants)), constants
+
+
+def _in_named_folders(
+    root: Path, path: str, starts: Collection[str], data: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """Yields the files of the project, with digests, that are in a folder that one of `starts` names, or whose paths
+    start with it. The project's own folder is never one.
+    """
+    found = set()
+    for start in (each for each in starts if len(each) <= LONGEST_PATH and not {"\n", "\0"} & set(each)):
+        for folder in {"", "python", path.rpartition("/")[0]}:
+            whole = os.path.relpath(posixpath.join(root, folder, start), root) if start.strip("./") else "."
+            parent = posixpath.dirname(whole) if "/" in start else whole
+            first, *_ = parts = whole.split("/")
+            if first in _WRITTEN or any(part.startswith(".") for part in parts):  # hidden, or outside of the project
+                continue
+            if (root / whole).is_dir():
+                found |= set(_files_below(root, whole, data))
+            elif (root / parent).is_dir() and not start.endswith("/"):
+                inside = _files_below(root, parent, data) if parent else _files_in(root)
+                found |= {each for each in inside if each.startswith(whole)}
+    count = size = 0
+    for name in sorted(found):
+        if name.endswith(_OWN_FILES if name.partition("/")[0] in _OWN_FOLDERS else ".pyc") or _is_module(name):
+            continue
+        count += 1
+        content = _content(root / name, root, COMPARED_BYTES - size if count <= COMPARED_FILES else 0)
+        if content is not None:
+            size += (root / name).stat().st_size
+            yield name, content
+
+
+def _files_in(root: Path) -> Iterator[str]:
+    """Yields the visible files in the project's own folder that are not those of sqlstream."""
+    names = (each.name for each in root.iterdir() if each.is_file())
+    return (name for name in names if not name.startswith(".") and not name.endswith(_OWN_FILES))
+
+
+def _is_module(name: str) -> bool:
+    return name.startswith("python/") and name.endswith(".py")
+
+
 def _is_beside(root: Path, module: str) -> bool:
     """Returns whether the project has a module outside of python/ that Python may find in the working directory."""
     is_own = module in {"sqlstream", "python"} or module in sys.stdlib_module_names
@@ -352,29 +445,35 @@ def _code_in(root: Path, module: str) -> Iterator[tuple[str, str]]:
             yield path.relative_to(root).as_posix(), digest
 
 
-def _files_below(root: Path) -> Iterator[str]:
-    """Yields the visible files of the project, without what sqlstream writes, up to a limit."""
+def _files_below(root: Path, start: str = "", data: Collection[str] = ()) -> Iterator[str]:
+    """Yields the visible files of the project below the folder `start`, without what sqlstream writes and without
+    folders of `data`, up to a limit.
+    """
     count = 0
-    for folder, folders, names in os.walk(root):
+    for folder, folders, names in os.walk(root / start):
+        if any(f"{folder}/".startswith(f"{each}/") for each in data):
+            folders.clear()
+            continue
         if "queries" in folders and Path(folder) != root:  # the storage of a target
             folders.clear()
             continue
         skipped = {"__pycache__", *(_WRITTEN if Path(folder) == root else ())}
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in skipped)
-        for name in names:
+        for name in sorted(names):
             count += 1
             if count > SEARCHED_FILES:
                 return
-            yield Path(folder, name).relative_to(root).as_posix()
+            if f"{folder}/{name}" not in data:
+                yield Path(folder, name).relative_to(root).as_posix()
 
 
-def _content(path: Path, root: Path) -> str | None:
+def _content(path: Path, root: Path, largest: int = LARGEST_FILE_BYTES) -> str | None:
     """Returns the digest of a file of the project: of a large one that of its size and time. None without a file."""
     try:
         if not path.is_file() or not is_inside(path, root):
             return None
         status = path.stat()
-        if status.st_size > LARGEST_FILE_BYTES:
+        if status.st_size > min(largest, LARGEST_FILE_BYTES):
             return f"{status.st_size} {status.st_mtime_ns}"
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except (OSError, ValueError):

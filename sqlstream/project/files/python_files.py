@@ -53,7 +53,8 @@ class PythonName:
 @dataclass(frozen=True)
 class PythonModule:
     """A module below python/ with its import name. `whole`: it has no other names, unlike after `from x import *`.
-    `digest` is the digest of its code without comments and layout, as ledgers of an earlier sqlstream have it.
+    `digest` is the digest of its code without comments and layout, as ledgers of an earlier sqlstream have it. `data`
+    is as in `Project`.
     """
 
     module: str
@@ -63,11 +64,12 @@ class PythonModule:
     digest: str
     text: str
     root: Path
+    data: frozenset[str] = frozenset()
 
     @cached_property
     def code(self) -> ModuleCode:
         """What the module is for the queries that reach it."""
-        return read_code(self.text, self.path, self.module, self.root)
+        return read_code(self.text, self.path, self.module, self.root, self.data)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from identities import ledger_of
 
 from sqlstream import ProjectRequest
 from sqlstream.app.loading.load import load
+from sqlstream.project.files import python_code
 from sqlstream.state.changes import describe_changes
 from sqlstream.state.identity import identity_of
 from sqlstream.state.judgement import judge_changes
@@ -63,16 +64,22 @@ CALLS_PYTHON = StateSignature(
 MODELS = ("totals", "made", "ticked")
 
 
-def identity(root: Path, model: str, edits: Mapping[str, str] = {}) -> QueryIdentity:
-    """Returns the stateful query of `model` in the project with the edited files."""
+def identities(root: Path, edits: Mapping[str, str] = {}) -> dict[str, QueryIdentity]:
+    """Returns the stateful queries of the project with the edited files, by model."""
     for name, text in {**FILES, **edits}.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     compiled = load(ProjectRequest(root, env={})).compiled
-    found = next(each for each in compiled.models.values() if each.name == model)
-    uses = source_uses(compiled, found, None)
-    return identity_of(compiled, found, uses, None, stateful=True, settings={})
+    return {
+        found.name: identity_of(compiled, found, source_uses(compiled, found, None), None, stateful=True, settings={})
+        for found in compiled.models.values()
+    }
+
+
+def identity(root: Path, model: str, edits: Mapping[str, str] = {}) -> QueryIdentity:
+    """Returns the stateful query of `model` in the project with the edited files."""
+    return identities(root, edits)[model]
 
 
 def verdict(old: QueryIdentity, new: QueryIdentity) -> str:
@@ -87,8 +94,8 @@ def verdict(old: QueryIdentity, new: QueryIdentity) -> str:
 
 def verdicts(root: Path, edits: Mapping[str, str], before: Mapping[str, str] = {}) -> dict[str, str]:
     """Returns the verdict on each query after `edits` of the project with the files `before`."""
-    old = {model: identity(root, model, before) for model in MODELS}
-    return {model: verdict(old[model], identity(root, model, {**before, **edits})) for model in MODELS}
+    old, new = identities(root, before), identities(root, {**before, **edits})
+    return {model: verdict(old[model], new[model]) for model in MODELS}
 
 
 NONE = dict.fromkeys(MODELS, "unchanged")
@@ -209,6 +216,11 @@ def test_what_cannot_be_followed_makes_all_of_python_count(tmp_path: Path, helpe
             "from pathlib import Path\n\nRATES = (Path(__file__).parent / 'rates.json').read_text()\n",
             "python/rates.json",
         ),
+        ("from pathlib import Path\n\nRATES = open(Path('data') / 'rates.csv').read()\n", "data/rates.csv"),
+        (
+            "from pathlib import Path\n\nHERE = Path()\nRATES = open(HERE / 'data' / 'rates.csv').read()\n",
+            "data/rates.csv",
+        ),
         ("import pkgutil\n\nRATES = pkgutil.get_data('helpers', 'rates' + '.json')\n", "python/rates.json"),
         ("import somewhere\n\nRATES = somewhere.read('data/rates.csv')\n", "data/rates.csv"),
         ("import pandas as pd\n\nRATES = pd.read_csv('data/rates.csv')\n", "data/rates.csv"),
@@ -220,6 +232,79 @@ def test_files_of_the_project_that_code_reads_count(tmp_path: Path, helper: str,
     before = {"python/helpers.py": f"{helper}\n\ndef doubled(value):\n    return value * len(RATES)\n"}
     assert verdicts(tmp_path, {file: "changed"}, before) == BOTH
     assert verdicts(tmp_path, {"data/other.csv": "changed"}, before) == NONE
+
+
+@pytest.mark.parametrize(
+    "helper",
+    [
+        "import json, os\n\nNAME = 'rates'\nRATES = json.load(open(os.path.join('look', NAME + '.csv')))\n",
+        "import os\n\nRATES = [open('look/' + name).read() for name in os.listdir('look')]\n",
+        "from pathlib import Path\n\nRATES = [each.read_text() for each in Path('look').glob('*.csv')]\n",
+        "from glob import glob\n\nRATES = [open(each).read() for each in glob('look/**/*.csv')]\n",
+        "name = 'rates'\nRATES = open(f'look/{name}.csv').read()\n",
+        "name = 'tes'\nRATES = open(f'look/ra{name}.csv').read()\n",
+        "name = 'rates'\nRATES = open('look/%s.csv' % name).read()\n",
+        "RATES = open('look/{}.csv'.format('rates'[:5])).read()\n",
+        "START = 'look/ra'\nRATES = open(START + 'tes' + '.csv').read()\n",
+        "from pathlib import Path\n\nFOLDER = Path(__file__).parent.parent / 'look'\nRATES = open(FOLDER / ('rates' + '.csv')).read()\n",
+        "RATES = open('../look/' + str(1)).read()\n",
+        "import somewhere\n\nRATES = somewhere.read_all('./look/')\n",
+        "import pyarrow.dataset as files\n\nRATES = files.dataset('look')\n",
+    ],
+)
+def test_files_of_folders_that_code_names_count(tmp_path: Path, helper: str) -> None:
+    """A literal that is a folder, or the start of a path, stands for the files that code can find with it."""
+    before = {
+        "python/helpers.py": f"{helper}\n\ndef doubled(value):\n    return value * len(RATES)\n",
+        "look/rates.csv": "a",
+    }
+    assert verdicts(tmp_path, {"look/rates.csv": "changed"}, before) == BOTH
+    assert verdicts(tmp_path, {"look/rates_new.csv": "b", "data/other.csv": "b"}, before) == BOTH
+    assert verdicts(tmp_path, {"look.csv": "b", "looks/rates.csv": "b", "data/other.csv": "c"}, before) == NONE
+
+
+def test_files_beside_the_project_count_by_the_start_of_their_names(tmp_path: Path) -> None:
+    """Code that computes a name can read a file of the project's own folder; other texts are no names."""
+    helper = "name = 'x'\nRATES = open(f'rates_{name}.csv').read()\n\n\ndef doubled(value):\n    return f'pro{value}'\n"
+    before = {"python/helpers.py": helper, "rates_x.csv": "a", "other.csv": "a"}
+    assert verdicts(tmp_path, {"rates_x.csv": "b"}, before) == BOTH
+    assert verdicts(tmp_path, {"other.csv": "b", "project.yml": FILES["project.yml"] + "# c\n"}, before) == NONE
+    before["python/helpers.py"] = "def doubled(value):\n    return f'rates_{value}'\n"
+    assert verdicts(tmp_path, {"rates_x.csv": "c"}, before) == NONE
+
+
+def test_data_and_own_files_do_not_count_as_files_of_code(tmp_path: Path) -> None:
+    """A new file of a source's folder, of the storage, or of sqlstream's own folders is no change of code."""
+    names = ("in", "in/", "./in", ".", "/", "s", "s/", "..", "../", "target", "logs/", "python/..", ".git", "models", "tests/")  # fmt: skip
+    code = "\n".join(
+        f"    os.path.join({name!r}, f'{name}/{{value}}') + {name!r} + open(value)" for name in ["", *names]
+    )
+    before = {"python/helpers.py": f"import os\n\n\ndef doubled(value):\n{code}\n"}
+    places = (
+        "in/1.json in/day=1/2 s/out/1.csv s/queries/totals/x target/x logs/x .git/x models/x.yml tests/x.yml notes.txt"
+    )
+    assert verdicts(tmp_path, dict.fromkeys(places.split(), ""), before) == NONE
+
+
+def test_a_folder_counts_without_the_data_in_it(tmp_path: Path) -> None:
+    """Folders of sources, of patterns and files of sources within a folder that code names are data."""
+    sources = (
+        FILES["sources.yml"].replace("path: in,", "path: 'data/in/*/x',")
+        + "      - {name: zones, format: csv, mode: batch, path: data/zones.csv, schema: 'k string'}\n"
+    )
+    helper = "import os\n\n\ndef doubled(value):\n    return open(os.path.join('data', value))\n"
+    before = {"sources.yml": sources, "python/helpers.py": helper, "data/in/1/x": "{}", "data/zones.csv": "a"}
+    assert verdicts(tmp_path, {"data/in/1/x": "", "data/in/2/x": "", "data/zones.csv": "b"}, before) == NONE
+    assert verdicts(tmp_path, {"data/new.csv": "b"}, before) == BOTH
+
+
+def test_of_large_folders_sizes_and_times_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The content of the first files is compared; a file behind them changes with its size."""
+    monkeypatch.setattr(python_code, "COMPARED_FILES", 1)
+    helper = "import os\n\n\ndef doubled(value):\n    return open(os.path.join('look', value))\n"
+    before = {"python/helpers.py": helper, "look/a": "a", "look/b": "b"}
+    assert verdicts(tmp_path, {"look/b": "longer"}, before) == BOTH
+    assert verdicts(tmp_path, {"look/a": "c"}, before) == BOTH
 
 
 def test_a_module_beside_python_counts(tmp_path: Path) -> None:
