@@ -264,7 +264,8 @@ class _Finder:
         watermark = skip_watermark(tokens, primary)
         end, alias = skip_alias(tokens, watermark)
         name = tokens[last] if last is not None else None
-        is_join = tokens[first].key == "(" and not self.starts_query(first + 1) and tokens[first + 1].key != "VALUES"
+        is_values = at(tokens, first + 1).key == "VALUES"
+        is_join = tokens[first].key == "(" and not is_values and not self.starts_query(first + 1)
         self.found.append(
             SqlRelation(
                 name=name.name if name else None,

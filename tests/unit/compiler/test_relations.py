@@ -101,3 +101,22 @@ def test_any_tokens_give_valid_offsets(sql: str) -> None:
         return
     for relation in relations:
         assert 0 <= relation.name_start < relation.name_end <= relation.primary_end <= relation.alias_at <= len(sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        ("select x from codes as c(x, y)", [True]),
+        ("select x from codes tablesample (50 percent) c (x, y)", [True]),
+        ("select x from (codes) as c(x, y)", [True, False]),
+        ("select x from (select k, n from codes) as c(x, y)", [False, False]),
+        ("select x from (values (1)) as c(x)", [False, False]),
+        ("select x from range(3) as c(x), codes", [False, False]),
+        ("select x from codes as c(", [False]),
+        ("select x from (", []),
+        ("select x from codes join (", [False]),
+    ],
+)
+def test_an_alias_can_name_columns(sql: str, names: list[bool]) -> None:
+    """A list of names after the alias of a table or a join; a text that ends in the middle is no exception."""
+    assert [relation.names_columns for relation in read_sql(sql).relations] == names
