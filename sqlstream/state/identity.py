@@ -36,7 +36,7 @@ def identity_of(
     seeds = dict(seeds_of(compiled, model))
     inputs = list(contents_of(compiled, model, uses))
     spark = compiled.project.target.spark
-    texts = [part.file.text if part.file.is_python else part.sql for part in parts]
+    texts = [*python.texts, *(part.sql for part in parts if not part.file.is_python)]
     return QueryIdentity(
         query=model.query_id,
         model=model.name,
@@ -112,7 +112,7 @@ def _words(texts: Iterable[str]) -> set[str]:
 
 class _PythonOf:
     """The Python of a query: `digests` as in `QueryIdentity.code`, the imported `packages`, and what is `unfollowed` in
-    the code that computes rows. What a source reads is data, not code.
+    the code that computes rows, whose string literals are `texts`. What a source reads is data, not code.
     """
 
     def __init__(self, compiled: CompiledProject, model: CompiledModel, parts: Sequence[CompiledModel]) -> None:
@@ -142,6 +142,7 @@ class _PythonOf:
                 others.append(reach(_entry(modules, reference), modules, reads_data=True))
                 self.digests[name] = f"{reference.partition(':')[2]} {others[-1].digest}"
         self.packages = {name for found in (*computing.values(), *others) for name in found.packages}
+        self.texts = {text for found in computing.values() for text in found.texts}
         self.unfollowed = tuple(sorted({text for found in computing.values() for text in found.unfollowed}))
 
 

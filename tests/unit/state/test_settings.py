@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -452,13 +453,15 @@ PROJECT = {
     "project.yml": "name: shop\ntargets: {{local: {{master: local, storage: store, spark: {{{spark}}}}}}}\n",
     "sources.yml": "sources: [{name: shop, tables: [{name: orders, format: json, path: in, schema: 'k string'}]}]\n",
     "sinks.yml": "sinks: [{name: lake, format: parquet, path: out}]\n",
-    "models/total.sql": "{{ config(sink='lake') }}\nselect k, '${env:FACTOR}' as f from {{ source('shop', 'orders') }}\n",
+}
+MODEL = {
+    "models/total.sql": "{{ config(sink='lake') }}\nselect k, '${env:FACTOR}' as f from {{ source('shop', 'orders') }}\n"
 }
 
 
-def without_spark(root: Path, spark: str, old: QueryIdentity) -> QueryIdentity:
-    """Returns the query of a project whose target has the settings `spark`, compared with the query `old`."""
-    for name, text in PROJECT.items():
+def without_spark(root: Path, spark: str, old: QueryIdentity, model: Mapping[str, str] = MODEL) -> QueryIdentity:
+    """Returns the query of a project with a `model` whose target has the settings `spark`, compared with `old`."""
+    for name, text in {**PROJECT, **model}.items():
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_text(text.format(spark=spark) if name == "project.yml" else text)
     compiled = load(ProjectRequest(root, env={})).compiled
@@ -497,3 +500,17 @@ def test_the_environment_in_sql_is_compared_without_spark(tmp_path: Path, monkey
     }
 
     assert values == {"true": {"${env:FACTOR}": "3"}, "false": {}}
+
+
+def test_sql_in_python_code_has_values_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in a module that the model imports, and between the parts of an f-string."""
+    monkeypatch.setenv("FACTOR", "3")
+    files = {
+        "python/made.py": "def made(rows, k):\n    return rows.selectExpr(f'{k} * ${{env:FACTOR}}')\n",
+        "models/total.py": "from made import made\n\ndef model(sqlstream, spark):\n    sqlstream.config(sink='lake')\n"
+        "    return made(sqlstream.source('shop', 'orders'), 'k')\n",
+    }
+
+    found = without_spark(tmp_path, "spark.sql.variable.substitute: true", STATEFUL, files)
+
+    assert found.substituted == {"${env:FACTOR}": "3"}
