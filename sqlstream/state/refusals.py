@@ -147,9 +147,9 @@ def _spark_refuses(judgement: Judgement) -> bool:
 def difference_text(difference: StateDifference, changes: Sequence[Change]) -> str:
     """Returns a difference in words. It quotes the changed SQL where Spark's form of it is far from the user's."""
     sql = next((change.difference for change in changes if change.difference is not None), None)
-    if difference.is_readable or sql is None:
+    if difference.is_readable or (sql is None and not difference.has_inner_forms):
         return str(difference)
-    return f"{difference.part} changed: {sql}"
+    return f"{difference.part} changed" if sql is None else f"{difference.part} changed: {sql}"
 
 
 def _consequence(change: StateChange) -> str:
@@ -158,7 +158,8 @@ def _consequence(change: StateChange) -> str:
     if judgement.differences:
         has_sql = any(each.difference is not None for each in change.changes)  # then the message quotes it
         texts = (
-            str(each) if each.is_readable or not has_sql else f"{each.part} changed" for each in judgement.differences
+            str(each) if each.is_readable or not (has_sql or each.has_inner_forms) else f"{each.part} changed"
+            for each in judgement.differences
         )
         effects = (each.effect for each in judgement.differences)
         pairs = dict.fromkeys(zip(texts, effects, strict=True))  # both inputs of a join can differ alike

@@ -11,6 +11,9 @@ from sqlstream.compiler.sql.tokens import SqlTokenError, Token, TokenKind, Token
 MAX_EXCERPT = 80
 """Maximum number of characters to quote from each side."""
 
+MAX_CALL = 60
+"""Maximum number of characters of a call that is quoted as a whole because a part of its clause differs."""
+
 MAX_TOKENS = 2_000
 """Maximum number of tokens to compare one by one, which takes quadratic time. A longer difference is one range."""
 
@@ -18,6 +21,9 @@ _EDGES = frozenset(
     ", ; SELECT FROM WHERE GROUP HAVING ORDER BY ON AND OR UNION JOIN LATERAL WATERMARK DISTINCT ALL WITH".split()  # noqa: SIM905
 )
 """Tokens at which an excerpt ends: between list items, clauses, and parts of a condition."""
+
+_CLAUSES, _QUERY = frozenset(("BY", "DISTINCT", "ORDER", "WHERE")), frozenset(("SELECT", "FROM"))
+"""Tokens in the brackets of a call before one of its clauses, and tokens in those of a query."""
 
 _Range = tuple[int, int, int, int]
 """A range in which two lists of tokens differ: start and end in the old list, start and end in the new list."""
@@ -97,18 +103,29 @@ def _first_part(before: Tokens, after: Tokens, ranges: list[_Range]) -> tuple[in
     """Returns the first range, extended to the item, clause or condition around it, and the number of ranges outside of
     it.
     """
-    (a, b, c, d), *rest = ranges
-    is_one_sided = a == b or c == d
-    if not is_one_sided or (before[a:b] or after[c:d])[0].key not in _EDGES:
+    (a, b, c, d), *_ = ranges
+    start, is_one_sided, first = a, a == b or c == d, (before[a:b] or after[c:d])[0].key
+    if not is_one_sided or first not in _EDGES:
         start = _part_start(before, a)
-        a, c = start, c - (a - start)  # before the first range, both sides are the same
+    call = _call_start(before, start, has_clause=first in _CLAUSES)
+    if call is not None:
+        part = _to_end_of_part(before, after, ranges, call)
+        if max(_length(before[part[0] : part[1]]), _length(after[part[2] : part[3]])) <= MAX_CALL:
+            return part
+    return _to_end_of_part(before, after, ranges, start)
+
+
+def _to_end_of_part(before: Tokens, after: Tokens, ranges: list[_Range], start: int) -> tuple[int, int, int, int, int]:
+    """Returns the same from the index `start` of `before`, up to the end of the item, clause or condition."""
+    (a, b, c, d), *rest = ranges
+    a, c = start, c - (a - start)  # before the first range, both sides are the same
     while b < len(before) or d < len(after):
         if rest and (b, d) == (rest[0][0], rest[0][2]):
             b, d = rest[0][1], rest[0][3]
             del rest[0]
             continue
         is_closed = _depth(after[c:d] or before[a:b]) <= 0
-        if is_closed and before[b].key in _EDGES | _CLOSING:
+        if is_closed and (before[b].key in _CLOSING or _is_edge(before, b)):
             break
         b, d = b + 1, d + 1
     return a, b, c, d, len(rest)
@@ -119,11 +136,47 @@ def _part_start(tokens: Tokens, index: int) -> int:
     depth = 0
     while index:
         key = tokens[index - 1].key
-        if depth <= 0 and key in _EDGES:
+        if depth == 0 and _is_edge(tokens, index - 1):
             break
-        depth += (key in _CLOSING) - (key in _OPENING)
+        depth = max(0, depth + (key in _CLOSING) - (key in _OPENING))  # 0 on the way out of the brackets around it
         index -= 1
     return index
+
+
+def _is_edge(tokens: Sequence[Token], index: int) -> bool:
+    """Returns whether an excerpt may end at a token: not within BETWEEN ... AND, or WITHIN GROUP."""
+    key, depth = tokens[index].key, 0
+    if key != "AND":
+        return key in _EDGES and not (key == "GROUP" and index > 0 and tokens[index - 1].key == "WITHIN")
+    while index:
+        index -= 1
+        depth += (tokens[index].key in _CLOSING) - (tokens[index].key in _OPENING)
+        if depth < 0 or (depth == 0 and tokens[index].key in _EDGES):
+            break
+        if depth == 0 and tokens[index].key == "BETWEEN":
+            return False
+    return True
+
+
+def _call_start(tokens: Sequence[Token], index: int, *, has_clause: bool) -> int | None:
+    """Returns the index at which the call around `index` starts, if a clause of the call comes before `index`, such as
+    ORDER BY, or with `has_clause` at it: such a part of a call is no whole expression. None otherwise.
+    """
+    depth = 0
+    while index:
+        key = tokens[index - 1].key
+        if depth == 0 and key in _OPENING:
+            return _part_start(tokens, index) if has_clause else None
+        if depth == 0 and key in _QUERY:
+            return None
+        has_clause = has_clause or (depth == 0 and key in _CLAUSES)
+        depth += (key in _CLOSING) - (key in _OPENING)
+        index -= 1
+    return None
+
+
+def _length(tokens: Sequence[Token]) -> int:
+    return tokens[-1].end - tokens[0].start if tokens else 0
 
 
 def _depth(tokens: Sequence[Token]) -> int:

@@ -36,9 +36,14 @@ class StateDifference:
     @property
     def is_readable(self) -> bool:
         """Whether both values have only what SQL has, and not Spark's own form of an expression."""
-        texts = _shown(self.before, self.after)
+        return max(map(len, _shown(self.before, self.after))) <= _LONGEST and not self.has_inner_forms
+
+    @property
+    def has_inner_forms(self) -> bool:
+        """Whether a value has Spark's own form of an expression, which no user can read."""
+        texts = [_TEXTS.sub("''", text) for text in _shown(self.before, self.after)]
         calls = {name for text in texts for name in _CALL.findall(text)}
-        return max(map(len, texts)) <= _LONGEST and FUNCTIONS.keys() >= calls and not any(map(_INNER.search, texts))
+        return not FUNCTIONS.keys() >= calls or any(map(_INNER.search, texts))
 
 
 _LONGEST = 160
@@ -47,17 +52,26 @@ _LONGEST = 160
 _CALL = re.compile(r"(?<![\w.])([a-z_]\w*)\((?![^()]* (?:string|integer|long|double|timestamp|date|boolean)\b)")
 """A function in a value; a source with the types of its columns is none."""
 
-_INNER = re.compile(r"\b[a-z]+ [0-9]+: |isnotnull\(|\?|, [a-z]+[A-Z]\w* ")
-"""An operator that has no name in SQL, a condition that Spark has added, a field of an expression."""
+_TEXTS = re.compile(r"'(?:[^']|'')*'")
+"""Literals of text."""
+
+_FIELD = r", (?!(?:byte|short|long|float|double) )[a-z]\w* (?:[0-9]+(?![-\w.])|\[[0-9]+(?:, [0-9]+)*\])(?=[,)\]])"
+"""A field of an expression that is a number or a list of numbers, mostly the positions of operands."""
+
+_INNER = re.compile(
+    rf"\bexpand\b|\b[a-z]+ [0-9]+(?:: |\[)|isnotnull\(|\?|, [a-z]+[A-Z]\w* |\b[A-Z]\w*[a-z]\w*\(|"
+    rf", [a-z]\w* (?:true\b|false\b|[\[{{])|{_FIELD}"
+)
+"""An operator that has no name in SQL, a condition that Spark has added, a field of an expression, a class of Spark."""
 
 _DETAILS = (
     (re.compile(r" \[value [0-9a-f]+\]"), ""),
     (re.compile(r"\b(?:byte|short|long|float|double|decimal\([0-9,]+\)) (?=-?[0-9])"), ""),
     (re.compile(r", timeZoneId [\w/+:-]+"), ""),
-    (re.compile(r", value [0-9]+, list \[[0-9, ]+\]"), ""),
+    (re.compile(rf"('(?:[^']|'')*')|{_FIELD}"), r"\1"),
 )
-"""Parts of values that few need to see: digests of literals, types of numbers, the time zone of a cast, which operands
-of `in` are its list.
+"""Parts of values that few need to see: digests of literals, types of numbers, the time zone of a cast, the positions
+of operands.
 """
 
 

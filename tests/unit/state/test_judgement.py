@@ -164,6 +164,32 @@ def test_a_watermark_that_no_key_has_is_safe() -> None:
         ("ARRAY('a,b') [value 01ab]", "ARRAY('a', 'b') [value 23cd]", "from `ARRAY('a,b')` to `ARRAY('a', 'b')`"),
         ("x [value 01ab]", "x [value 23cd]", "from `x [value 01ab]` to `x [value 23cd]`"),
         ("sum(casewhen(shop.orders.v > 1, 2))", "sum(casewhen(shop.orders.v > 3, 2))", "changed: `a` is now `b`"),
+        ("expand 1[3]", "expand 1[4]", "changed: `a` is now `b`"),
+        (
+            "splitpart(shop.orders.v, ';', 1, value 0, delimiter 1)",
+            "splitpart(shop.orders.v, ',', 1, value 0, delimiter 1)",
+            "changed: `a` is now `b`",
+        ),
+        (
+            "in(shop.orders.v, 1, 2, value 0, list [1, 2])",
+            "in(shop.orders.v, 1, value 0, list [1])",
+            "changed from `in(shop.orders.v, 1, 2)` to `in(shop.orders.v, 1)`",
+        ),
+        (
+            "concat(shop.orders.v, 'a, list [1]')",
+            "concat(shop.orders.v, 'a, list [2]')",
+            "changed from `concat(shop.orders.v, 'a, list [1]')` to `concat(shop.orders.v, 'a, list [2]')`",
+        ),
+        (
+            "invoke(StructsToJsonEvaluator(None, UTC))",
+            "invoke(StructsToJsonEvaluator(None))",
+            "changed: `a` is now `b`",
+        ),
+        (
+            "sum(shop.orders.v, list [1, 2, 3])",
+            "sum(shop.orders.w, list [1, 2])",
+            "from `sum(shop.orders.v)` to `sum(shop.orders.w)`",
+        ),
         ("expand 1: projections [[1]]", "expand 1: projections [[2]]", "changed: `a` is now `b`"),
         (f"upper({'x' * 200})", "upper(x)", "changed: `a` is now `b`"),
     ],
@@ -173,6 +199,13 @@ def test_reasons_are_in_the_users_words(before: str, after: str, text: str) -> N
     difference = StateDifference("the keys of the aggregation", before, after, "")
 
     assert difference_text(difference, [Change("", difference="`a` is now `b`")]).endswith(text)
+
+
+def test_reasons_without_sql_have_no_inner_forms() -> None:
+    """Where no SQL changed, such as a schema, there is nothing to quote instead."""
+    difference = StateDifference("the keys of the aggregation", "expand 1[3]", "expand 1[4]", "")
+
+    assert difference_text(difference, [Change("")]) == "the keys of the aggregation changed"
 
 
 def test_a_limit_in_complete_mode_keeps_nothing() -> None:

@@ -40,6 +40,30 @@ def test_a_difference_is_quoted_as_a_whole_item_or_clause(old: str, new: str, te
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "quoted"),
+    [
+        ("split(w, ';')[0]", "split(w, ';')[1]", None),
+        ("m[f(a, ']')].b", "m[f(a, ']')].c", None),
+        ("listagg(v) within group (order by w asc)", "listagg(v) within group (order by w desc)", None),
+        ("row_number() over (partition by k, j order by w)", "row_number() over (partition by k, i order by w)", None),
+        ("sum(v) filter (where w > 1)", "sum(v) filter (where w > 2)", None),
+        ("count(a)", "count(distinct a)", None),
+        ("count(distinct a, b)", "count(distinct a, c)", None),
+        ("a between 1 and 2", "a between 1 and 3", None),
+        ("a between f(1, 2) and 2", "a between f(1, 3) and 2", ("2", "3")),
+        ("(select max(v) from u where v > 1)", "(select max(v) from u where v > 2)", ("v > 1", "v > 2")),
+        (f"max_by({'v' * 60} order by w)", f"max_by({'v' * 60} order by x)", ("w", "x")),
+    ],
+)
+def test_a_part_of_a_call_is_quoted_with_its_call(old: str, new: str, quoted: tuple[str, str] | None) -> None:
+    """An excerpt has whole expressions: not the half of a subscript, of BETWEEN, or of a clause within a short call."""
+    before, after = (f"select k, {each} as x, count(*) as n from t where y group by k" for each in (old, new))
+    expected = quoted or (f"{old} as x", f"{new} as x")
+
+    assert str(sql_difference(before, after)) == f"`{expected[0]}` is now `{expected[1]}`"
+
+
+@pytest.mark.parametrize(
     "same", [SQL.upper().replace("MINUTES'", "minutes'").replace("1 HOUR", "1 hour"), f"{SQL} -- more", f"{SQL}\n;"]
 )
 def test_formatting_is_no_difference(same: str) -> None:
