@@ -14,10 +14,19 @@ _KEY = "\ue010"
 _STRING = r"'(?:[^']|'')*'"
 _TYPES = r"(?:byte|short|long|float|double|date|timestamp|decimal\([0-9]+,[0-9]+\))"
 _CASED = rf"(?:upper|lower)\({_KEY}[0-9]+\)"
-_OPERAND = rf"(?:{_KEY}[0-9]+|{_CASED}|{_STRING}|{_TYPES} -?[0-9][-0-9.:E+]*(?: [0-9:.]+)?|-?[0-9]+|true|false)"
+_OPERAND = (
+    rf"(?:{_KEY}[0-9]+|{_CASED}|{_STRING}|{_TYPES} -?[0-9][-0-9.:E+]*(?: [0-9:.]+)?|-?[0-9]+|true|false|null [a-z]+)"
+)
+_POSITIONS = r"(?:, value [0-9]+, list \[[0-9, ]+\])?"
+"""Which operands of IN are its list, as Spark adds it."""
+
+_ITEM = rf"(?:{_STRING}|(?!-?0\.0\b)[\w.:/+-]*)"
+"""A value of a long IN, which has no type here. Whether a hash set finds 0.0 for -0.0 is up to the set."""
+
 _TESTS = (
     rf"is(?:not)?null\({_OPERAND}\)",
-    rf"(?:in|startswith|endswith|contains)\({_OPERAND}(?:, {_OPERAND})+\)",
+    rf"(?:in|startswith|endswith|contains)\({_OPERAND}(?:, {_OPERAND})+{_POSITIONS}\)",
+    rf"inset\((?:{_KEY}[0-9]+|{_CASED}), hset \[{_ITEM}(?:, {_ITEM})*\]\)",
     rf"{_OPERAND} (?:=|<=>|<|<=|>|>=) {_OPERAND}",
 )
 _TRUTH = "\ue011"

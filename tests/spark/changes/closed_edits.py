@@ -4,7 +4,7 @@ state. Part of the change matrix.
 
 from __future__ import annotations
 
-from edits import ASK, ORDERS, REFUNDS, REFUSE, RESUME, TS, Edit, aggregation, joined, windows
+from edits import ASK, FREE, ORDERS, REFUNDS, REFUSE, RESUME, TS, Edit, aggregation, joined, windows
 
 JSON = "concat('{\"a\":', v, ',\"b\":', id, ',\"x\":{\"a\":', v, ',\"b\":', id, '}}')"
 """A text of JSON with the numbers of a row."""
@@ -97,6 +97,8 @@ CLOSED_EDITS = (
     keyed("map_value", "another value in a map", "map('a', '1', 'b', '2')[k]", "map('a', '1', 'b', '3')[k]", kind="literal"),
     filtered("in_comma", "a comma within a text of a long IN", f"k in ('a', {TWELVE}, 'k, l')", f"k in ({TWELVE}, 'a, k', 'l')"),
     filtered("in_order", "the order of a long IN", f"k in ('a', {TWELVE}, 'l')", f"k in ('l', {TWELVE}, 'a')", RESUME),
+    filtered("in_keys_long", "a long list of keys, in update mode", "k is not null", f"k is not null and k not in ({TWELVE}, 'k', 'n, o')", RESUME),
+    Edit("free_filter_key_in", "literal", "a list of keys of a join without a watermark", FREE, FREE + " where o.k in ('a', 'c')", RESUME, mode="append"),
     Edit("binary_alias", "literal", "another alias beside a binary literal", aggregation("k, count(*) as n", "where cast(k as binary) <> x'79'"), aggregation("k, count(*) as number", "where cast(k as binary) <> x'79'"), RESUME, compared=()),
     filtered("binary_other", "another binary literal", "cast(k as binary) <> x'61'", "cast(k as binary) <> x'62'"),
     filtered("time_other", "another time", "ts > timestamp'2024-01-01 00:05:00'", f"ts > {SAME}"),

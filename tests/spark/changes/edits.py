@@ -189,6 +189,7 @@ EDITS: tuple[Edit, ...] = (
     Edit("where_removed", "input", "a filter before the aggregation removed", aggregation("k, count(*) as n", "where v > 2"), aggregation("k, count(*) as n"), REFUSE),
     Edit("where_changed", "input", "another filter before the aggregation", aggregation("k, count(*) as n", "where v > 2"), aggregation("k, count(*) as n", "where v > 4"), REFUSE),
     Edit("where_key", "input", "a filter on keys, in update mode", TWO_KEYS, TWO_KEYS.replace("group", "where k <> 'a' or g = 'x' group"), RESUME),
+    Edit("where_key_in", "input", "a list of keys, in update mode", TWO_KEYS, TWO_KEYS.replace("group", "where k in ('a', 'c') and g not in ('y') group"), RESUME),
     Edit("where_key_part", "input", "a filter on a column within a key, in update mode", aggregation("upper(k) as u, count(*) as n", keys="upper(k)"), aggregation("upper(k) as u, count(*) as n", "where k <> 'a'", keys="upper(k)"), REFUSE),
     Edit("expression_below", "input", "another expression in a view below", f"with o as (select k, v * 2 as w from {ORDERS}) select k, sum(w) as s from o group by k", f"with o as (select k, v * 3 as w from {ORDERS}) select k, sum(w) as s from o group by k", REFUSE),
     Edit("coalesce_below", "input", "`coalesce` around a summed column", aggregation("k, avg(v) as m"), aggregation("k, avg(coalesce(v, 0)) as m"), REFUSE),
