@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from sqlstream.state.batch_logs import SINK_LOG, BatchLog, entry_names
-from sqlstream.state.layout import checkpoint_path, ledger_path, version_number, versions_path
+from sqlstream.state.layout import SNAPSHOT_NAME, checkpoint_path, ledger_path, version_number, versions_path
 from sqlstream.state.ledger import Ledger, LedgerUnreadableError, read_ledger
 from sqlstream.state.plan import CheckpointState
 from sqlstream.state.versions.places import with_new_names
@@ -92,6 +92,22 @@ def _read(files: ReadableFiles, path: str) -> tuple[Ledger | None, str | None]:
 def last_commit(files: ReadableFiles, root: str, version: int) -> int:
     """Returns the number of the last committed batch in a version of a query, -1 if there is none."""
     return max(entry_names(files.names(f"{checkpoint_path(root, version)}/commits")), default=-1)
+
+
+class ExistingFiles(ReadableFiles, Protocol):
+    """A folder tree that can also tell whether a folder exists."""
+
+    def exists(self, path: str) -> bool:
+        """Returns whether a file or folder exists."""
+
+
+def is_used_folder(files: ExistingFiles, folder: str, *, has_snapshots: bool) -> bool:
+    """Returns whether the output `folder` of a new checkpoint has batches of another one, or with `has_snapshots`
+    whether it is no snapshot. Raises: OSError.
+    """
+    if has_snapshots:
+        return files.exists(folder) and files.read_text(f"{folder}/{SNAPSHOT_NAME}") is None
+    return bool(entry_names(files.names(f"{folder}/{SINK_LOG}")))
 
 
 def has_committed_files(files_of: FilesOf, output: str) -> bool:

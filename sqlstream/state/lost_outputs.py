@@ -40,13 +40,19 @@ def committed_batches(files: ReadableFiles, root: str, version: int) -> Committe
     """Returns the committed batches of a version under `root`, None before the first one. Raises: OSError."""
     checkpoint = checkpoint_path(root, version)
     last = max(entry_names(files.names(f"{checkpoint}/commits")), default=-1)
-    identity = files.read_text(f"{checkpoint}/metadata") or ""
-    if last < 0 or not is_json(identity):
+    query_id = find_query_id(files, checkpoint) if last >= 0 else None
+    if query_id is None:
         return None  # damage, which `find_damage` finds
     written = last
     while _is_repartition(files, f"{checkpoint}/offsets", written):
         written -= 1
-    return CommittedBatches(str(json.loads(identity)["id"]), last, written)
+    return CommittedBatches(query_id, last, written)
+
+
+def find_query_id(files: ReadableFiles, checkpoint: str) -> str | None:
+    """Returns Spark's id of the query of a checkpoint, None before its first start. Raises: OSError."""
+    identity = files.read_text(f"{checkpoint}/metadata") or ""
+    return str(json.loads(identity)["id"]) if is_json(identity) else None
 
 
 def _is_repartition(files: ReadableFiles, folder: str, number: int) -> bool:

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
+from sqlstream.project.databases.jdbc_options import last_part
+from sqlstream.project.databases.statements import BatchRecord
 from sqlstream.project.wording import quoted_list
 from sqlstream.state.changes import Change, sources_text
 from sqlstream.state.judgement import UNSAFE, Judgement
+from sqlstream.state.layout import beside_table
 from sqlstream.state.ledger import InputIds, QueryIdentity
 from sqlstream.state.output_columns import ColumnChange
 from sqlstream.state.signature.compare import NO_OPERATORS, OPERATORS, StateDifference
@@ -364,6 +367,26 @@ def output_in_use(model: str, output: str, location: Location) -> Finding:
         f"{output}/_spark_metadata lists them; a new checkpoint starts at batch 0, and Spark would silently "
         "skip every batch number that is listed",
         "restore the checkpoint that wrote them; or move the folder; or use another path for the sink",
+        location,
+    )
+
+
+def table_in_use(
+    model: str, table: str, record: BatchRecord, query_ids: Sequence[str], writer: str, last: int, location: Location
+) -> Finding:
+    """Returns the refusal of a database's table with batches of the queries `query_ids`, of which the newest is that of
+    the model `writer`, with the batch `last`.
+    """
+    title, new_name = record.dialect.title, last_part(beside_table(table, "before"))
+    batches = f"batches 0 to {last}" if last else "batch 0"
+    return Finding(
+        "output-not-empty",
+        f"the output of `{model}` contains batches of another checkpoint",
+        f"{table} has rows, and {record.table} lists {batches} of another checkpoint of `{writer}`; a new checkpoint "
+        "starts at batch 0, and would write their rows again",
+        "restore the checkpoint that wrote them: `checkpoint` as it was, or `previous_name` after a rename, which also "
+        f"allows `--full-refresh`; or run in {title}: ALTER TABLE {table} RENAME TO {new_name}; or use another table "
+        f"for the sink; or, if the table should keep its rows and get all rows again, run {record.forget(query_ids)}",
         location,
     )
 

@@ -143,7 +143,7 @@ def _part_start(tokens: Tokens, index: int) -> int:
     return index
 
 
-def _is_edge(tokens: Sequence[Token], index: int) -> bool:
+def _is_edge(tokens: Tokens, index: int) -> bool:
     """Returns whether an excerpt may end at a token: not within BETWEEN ... AND, or WITHIN GROUP."""
     key, depth = tokens[index].key, 0
     if key != "AND":
@@ -158,7 +158,7 @@ def _is_edge(tokens: Sequence[Token], index: int) -> bool:
     return True
 
 
-def _call_start(tokens: Sequence[Token], index: int, *, has_clause: bool) -> int | None:
+def _call_start(tokens: Tokens, index: int, *, has_clause: bool) -> int | None:
     """Returns the index at which the call around `index` starts, if a clause of the call comes before `index`, such as
     ORDER BY, or with `has_clause` at it: such a part of a call is no whole expression. None otherwise.
     """

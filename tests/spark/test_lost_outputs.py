@@ -163,3 +163,30 @@ def test_versions_are_checked_where_they_write(shop: ProjectFolder, lose: Callab
     lost = {"added": "output-lost", "keyed": "output-lost"}
     assert planned(shop, check=True) == lost
     assert refused(shop) == lost
+
+
+def test_a_table_with_batches_of_another_checkpoint_is_refused(orders: ProjectFolder) -> None:
+    """A moved checkpoint would write all rows again. Its old name and a renamed table are ways out."""
+    file = orders.root / "store/keyed.sqlite"
+
+    def move(checkpoint: str) -> None:
+        orders.write({"models/keyed.sql": f"{{{{ config(sink='file', checkpoint='{checkpoint}') }}}} {SELECT}"})
+
+    orders.write({"sinks.yml": SINKS})
+    move("one")
+    assert orders.run().succeeded
+    move("two")
+
+    used = {"keyed": "output-not-empty"}
+    assert planned(orders, check=False) == planned(orders, check=True) == refused(orders) == used
+    move("one")
+    assert orders.run().succeeded
+    move("two")
+    with pytest.raises(FindingsError) as caught:
+        orders.run()
+    way_out = next(part for part in caught.value.findings[0].fix.split("; or ") if "ALTER TABLE" in part)
+    statement(file, way_out.partition(": ")[2])
+    assert orders.run().succeeded
+    with sqlite3.connect(file) as connection:
+        counts = [connection.execute(f"select count(*) from {each}").fetchone() for each in ("keyed", "keyed_before")]
+    assert counts == [(10,), (10,)]

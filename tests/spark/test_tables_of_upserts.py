@@ -178,6 +178,37 @@ def test_new_and_retyped_columns_are_planned_as_they_run(shop: Shop) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shop", ["postgres", "mariadb"], indirect=True)
+def test_a_server_shows_batches_of_another_checkpoint(shop: Shop) -> None:
+    """Also under another name of the model, and with records of an earlier sqlstream, which do not name their table."""
+    shop.write("id, kind", "checkpoint='one'")
+    shop.run()
+    shop.write("id, kind", "checkpoint='two'")
+    assert shop.refused().code == "output-not-empty"
+    shop.sql("update _sqlstream_batches set model = 'renamed'")
+    refused = shop.refused()
+    assert (refused.code, shop.plan().findings) == ("output-not-empty", (refused,))
+    shop.sql("alter table _sqlstream_batches drop column output_table")
+    assert shop.plan().verdict is Verdict.NEW
+    shop.sql("update _sqlstream_batches set model = 'orders'")
+    assert shop.refused().code == "output-not-empty"
+
+    shop.write("id, kind", "checkpoint='one'")
+    shop.project.rows("in/orders/2.json", order_rows(2), modified=2)
+    shop.run()
+    assert shop.sql("select count(*), max(output_table) from orders, _sqlstream_batches") == [["15", "orders"]]
+    shop.sql(moved_way_out(shop))
+    shop.run()
+    assert shop.sql("select count(*) from orders") == [["30"]]
+
+
+def moved_way_out(shop: Shop) -> str:
+    """Moves the checkpoint again, and returns the statement with which the table keeps its rows and gets all again."""
+    shop.write("id, kind", "checkpoint='two'")
+    return shop.refused().fix.rpartition(" run ")[2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shop", ["postgres", "mariadb"], indirect=True)
 def test_a_lost_table_of_a_server_is_refused(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before a run and in it: a table that is dropped while the query runs ends it at its next batch."""
     shop.write("id, kind", "unique_key='id', trigger='100 milliseconds', retries={'first_delay': '10 milliseconds'}")

@@ -26,6 +26,10 @@ class LocalFiles:
         except (FileNotFoundError, NotADirectoryError):
             return ()
 
+    def exists(self, path: str) -> bool:
+        """See `ExistingFiles`."""
+        return Path(path).exists()
+
     def modified(self, path: str) -> float | None:
         """See `DatedFiles`."""
         try:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.planning.beside import ParallelQueries
-from sqlstream.app.planning.details import describe
+from sqlstream.app.planning.details import describe, removed_queries
 from sqlstream.app.planning.identity import identity_without_spark
 from sqlstream.app.planning.local_files import files_of
 from sqlstream.app.planning.read_so_far import read_so_far
@@ -14,15 +14,19 @@ from sqlstream.app.planning.sql_judge import sql_judge
 from sqlstream.app.planning.stored_tables import with_stored_tables
 from sqlstream.app.running.local_files import header_findings
 from sqlstream.app.running.places import place_of_output
-from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.errors import Finding
+from sqlstream.project.databases.sqlite import SQLITE
 from sqlstream.project.files.paths import plain_path
-from sqlstream.state.checkpoints import read_checkpoint
+from sqlstream.project.formats.formats import format_of
+from sqlstream.spark.writing.databases.database import DatabaseError, used_by_another
+from sqlstream.spark.writing.databases.sqlite_file import sqlite_file
+from sqlstream.state.checkpoints import is_used_folder, read_checkpoint
 from sqlstream.state.layout import query_root
 from sqlstream.state.ledger import QueryIdentity
 from sqlstream.state.lost_outputs import lost_files, lost_output
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
-from sqlstream.state.refusals import StartRefusal
+from sqlstream.state.refusals import StartRefusal, output_in_use
 from sqlstream.state.restarts import unrestartable
 from sqlstream.state.verdicts import QueryVerdict, Verdict
 
@@ -56,7 +60,59 @@ def plan_without_spark(loaded: Loaded, storage: str, model: CompiledModel, paral
     if isinstance(plan, QueryPlan) and plan.action is Action.RESUME and state.last_commit >= 0:
         lost = tuple(_lost_outputs(loaded, model, identity, state))
         plan = StartRefusal(lost) if lost else plan
+    elif isinstance(plan, QueryPlan) and plan.action not in (Action.RESUME, Action.WRITE):
+        try:
+            used = tuple(_used_outputs(loaded, model, identity, plan.version, state))
+            is_moved = not used and not state.version and _may_have_moved(loaded, model, storage)
+        except (OSError, DatabaseError) as error:
+            return QueryVerdict(model.name, Verdict.UNDECIDED, f"its output cannot be read: {error}")
+        if is_moved:
+            return QueryVerdict(model.name, Verdict.UNDECIDED, _ONLY_OUTPUT)
+        plan = StartRefusal(used) if used else plan
     return describe(compiled, model, identity, state, plan, has_spark=False, is_parallel=is_parallel)
+
+
+_ONLY_OUTPUT = "only its output shows whether another checkpoint has written there: add --check"
+
+
+def _used_outputs(
+    loaded: Loaded, model: CompiledModel, identity: QueryIdentity, version: int, state: CheckpointState
+) -> Iterator[Finding]:
+    """Yields the findings for local outputs with batches of another checkpoint than the new version. Raises: OSError,
+    DatabaseError.
+    """
+    for output, use in zip(model.outputs, identity.by_sink, strict=True):
+        facts, path = format_of(output.format), _local_path(loaded, output, version, state.published)
+        if path is None:
+            continue
+        if facts.is_embedded:
+            problem = used_by_another(sqlite_file(path, model.query_id), model, SQLITE.quote(model.query_id))
+            yield from () if problem is None else (problem,)
+        elif facts.writes_files and is_used_folder(*files_of(path), has_snapshots=use.writes_snapshots):
+            yield output_in_use(model.name, path, model.file.location)
+
+
+def _may_have_moved(loaded: Loaded, model: CompiledModel, storage: str) -> bool:
+    """Returns whether a query without a checkpoint may have had one under another name, and writes to an output that
+    only Spark can read. Raises: OSError.
+    """
+    checked = [
+        output
+        for output in model.outputs
+        if format_of(output.format).is_database or format_of(output.format).writes_files
+    ]
+    if all(_local_path(loaded, output, 1, ()) for output in checked):
+        return False
+    return model.config.checkpoint is not None or bool(removed_queries(loaded, files_of, storage))
+
+
+def _local_path(loaded: Loaded, output: Output, version: int, published: Container[str]) -> str | None:
+    """Returns the local path to which a version writes, None for other outputs. For a file of SQLite, it names the
+    version, too.
+    """
+    place = place_of_output(loaded, output, version, published)
+    path = plain_path("/", place) if place is not None and "/" in place else ""
+    return path if path.startswith("/") else None
 
 
 def _lost_outputs(
@@ -64,8 +120,7 @@ def _lost_outputs(
 ) -> Iterator[Finding]:
     """Yields the findings for local outputs that lack committed batches. Databases and tables need Spark."""
     for output, use in zip(model.outputs, identity.by_sink, strict=True):
-        place = place_of_output(loaded, output, state.version, state.published)
-        path = "" if place is None else plain_path("/", place) if "/" in place else ""
-        problem = lost_files(files_of, use, path, state.last_commit) if path.startswith("/") else None
+        path = _local_path(loaded, output, state.version, state.published)
+        problem = None if path is None else lost_files(files_of, use, path, state.last_commit)
         if problem is not None:
             yield lost_output(model.name, output.sink, problem, state.last_commit, model.place_of("sink"))

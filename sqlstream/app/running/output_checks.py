@@ -11,13 +11,12 @@ from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.running.prepare import PreparedQuery
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.checkpoints import StorageOf
-from sqlstream.spark.storage.snapshots import is_snapshot
 from sqlstream.spark.storage.storage import storage_problems, use_fast_checkpoint_files
 from sqlstream.spark.table_formats.writers import table_of
 from sqlstream.spark.writing.micro_batches import SinkTarget
 from sqlstream.spark.writing.tables import table_columns
 from sqlstream.spark.writing.writers import database_writer
-from sqlstream.state.checkpoints import has_committed_files
+from sqlstream.state.checkpoints import is_used_folder
 from sqlstream.state.ledger import QueryIdentity
 from sqlstream.state.lost_outputs import CommittedBatches, lost_files, lost_output
 from sqlstream.state.output_columns import ColumnChange, table_problems
@@ -118,16 +117,21 @@ class OutputCheck:
         model = self.query.model
         return lost_output(model.name, self.output.sink, problem, committed.last, model.place_of("sink"))
 
-    def check_unused(self, storage_of: StorageOf) -> None:
-        """Checks that the output of a new checkpoint has no batches of another one. Raises: FindingsError."""
+    def check_unused_table(self, query_id: str = "") -> None:
+        """Checks that a database's table has no batches of another checkpoint than that of `query_id`, which is empty
+        before the first batch. Raises: FindingsError, DatabaseError.
+        """
+        writer = database_writer(self._target) if self.query.model.streaming and self.place is not None else None
+        if writer is not None:
+            writer.check_unused(query_id)
+
+    def check_unused_folder(self, storage_of: StorageOf) -> None:
+        """Checks that the folder of a new checkpoint has no batches of another one. Raises: FindingsError."""
         model, output = self.query.model, self.place
         if output is None or not format_of(self.output.format).writes_files:
             return
         with storage_problems(output, model.file.location, self.secrets):
-            is_used = has_committed_files(storage_of, output)
-            if self.identity.writes_snapshots:
-                storage, folder = storage_of(output)
-                is_used = storage.exists(folder) and not is_snapshot(storage, folder)
+            is_used = is_used_folder(*storage_of(output), has_snapshots=self.identity.writes_snapshots)
         if is_used:
             raise FindingsError([output_in_use(model.name, output, model.file.location)])
 

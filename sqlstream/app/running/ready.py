@@ -35,7 +35,7 @@ from sqlstream.state.backfill.rereads import check_backfilled
 from sqlstream.state.checkpoints import read_checkpoint, read_versions_file
 from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import checkpoint_path, query_root, version_root
-from sqlstream.state.lost_outputs import CommittedBatches, committed_batches
+from sqlstream.state.lost_outputs import CommittedBatches, committed_batches, find_query_id
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
 from sqlstream.state.refusals import StartRefusal, refusal_findings
 from sqlstream.state.repartition.ledger import migrated
@@ -135,18 +135,20 @@ class CheckedQuery:
         Raises: FindingsError; DatabaseError if a database does not answer, after all other checks.
         """
         unanswered = None
-        resumes = self.plan.action is Action.RESUME
+        resumes, is_new = self.plan.action is Action.RESUME, self.plan.action not in (Action.RESUME, Action.WRITE)
         committed = self.committed(checks) if resumes else None
         for check in self._output_checks(checks):
             check.use_fast_files(self.root)
             try:
                 check.check_table(committed)
+                if is_new:
+                    check.check_unused_table()
             except DatabaseError as error:
                 if cannot_connect(error):
                     raise FindingsError([database_finding(self.query, error, check.output)]) from error
                 unanswered = error
-            if self.plan.action not in (Action.RESUME, Action.WRITE):
-                check.check_unused(checks.storage_of)
+            if is_new:
+                check.check_unused_folder(checks.storage_of)
         if resumes:
             self.check_whole(checks)
         if unanswered is not None:
@@ -159,6 +161,9 @@ class CheckedQuery:
         committed = self.committed(checks)
         for check in self._output_checks(checks):
             check.check_table(committed)
+            if self.is_unchecked and committed is None:
+                query_id = find_query_id(self.storage, checkpoint_path(self.root, self.plan.version))
+                check.check_unused_table(query_id or "")
         self.check_whole(checks)
 
     def committed(self, checks: CheckContext) -> CommittedBatches | None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlstream.project.databases.dialect import BATCHES, Dialect, Stored
 
 IS_DELETED = "_sqlstream_is_deleted"
 """The staging column that marks rows which delete their key."""
+
+OUTPUT_COLUMN = "output_table"
+"""The column of the table of records with the plain name of the table that a query writes: its versions share it."""
 
 
 @dataclass(frozen=True)
@@ -98,12 +101,13 @@ def apply_batch(layout: TableLayout, staging: str, *, replaces: bool) -> Iterato
 @dataclass(frozen=True)
 class BatchRecord:
     """The record of the last batch of a query in a database. `schema` is the prefix of quoted names, empty for the
-    default schema.
+    default schema. `output` is the plain name of the table that the query writes, empty if it is not recorded.
     """
 
     dialect: Dialect
     query_id: str
     schema: str = ""
+    output: str = ""
 
     @property
     def table(self) -> str:
@@ -112,15 +116,36 @@ class BatchRecord:
 
     @property
     def _query(self) -> str:
-        return "'" + self.query_id.replace("'", "''") + "'"
+        return _text(self.query_id)
 
     @property
     def create(self) -> str:
         """The statement that creates the table of records, if it does not exist."""
         return (
             f"CREATE TABLE IF NOT EXISTS {self.table} (query_id varchar(64) NOT NULL PRIMARY KEY, "
-            f"batch_id bigint NOT NULL, model {self.dialect.text}, applied_at timestamp DEFAULT CURRENT_TIMESTAMP)"
+            f"batch_id bigint NOT NULL, model {self.dialect.text}, applied_at timestamp DEFAULT CURRENT_TIMESTAMP, "
+            f"{OUTPUT_COLUMN} {self.dialect.text})"
         )
+
+    @property
+    def add_output(self) -> str:
+        """The statement that adds the column of output tables to a table of records without it."""
+        return f"ALTER TABLE {self.table} ADD COLUMN {OUTPUT_COLUMN} {self.dialect.text}"
+
+    def find_others(self, models: Collection[str], *, has_outputs: bool) -> str:
+        """Returns the query for the batches that other queries have applied to the table `output`: their query_id,
+        model and last batch. Records without an output, from earlier versions of sqlstream, count by the names of
+        models. `has_outputs`: the table of records has the column of output tables.
+        """
+        named = f"model IN ({', '.join(map(_text, models))})"
+        if has_outputs:
+            named = f"({OUTPUT_COLUMN} = {_text(self.output)} OR {OUTPUT_COLUMN} IS NULL AND {named})"
+        others = f"batch_id >= 0 AND query_id <> {self._query} AND {named}"
+        return f"SELECT query_id, model, batch_id FROM {self.table} WHERE {others} ORDER BY applied_at DESC, query_id"
+
+    def forget(self, query_ids: Iterable[str]) -> str:
+        """Returns the statement that removes the records of other queries."""
+        return f"DELETE FROM {self.table} WHERE query_id IN ({', '.join(map(_text, query_ids))})"
 
     @property
     def find(self) -> str:
@@ -131,11 +156,17 @@ class BatchRecord:
         """Returns the statement that adds the record if it is missing, and the query for the last batch (-1: none),
         which locks the record until the transaction ends.
         """
-        dialect, name = self.dialect, "'" + model.replace("'", "''") + "'"
-        new = f"{dialect.insert_new} {self.table} (query_id, batch_id, model) VALUES ({self._query}, -1, {name})"
+        dialect = self.dialect
+        values = f"({self._query}, -1, {_text(model)})"
+        new = f"{dialect.insert_new} {self.table} (query_id, batch_id, model) VALUES {values}"
         return (new + dialect.ignore, self.find + dialect.for_update)
 
     def update(self, batch: int) -> str:
         """Returns the statement that records `batch`."""
         changes = f"batch_id = {batch}, applied_at = CURRENT_TIMESTAMP"
+        changes += f", {OUTPUT_COLUMN} = {_text(self.output)}" if self.output else ""
         return f"UPDATE {self.table} SET {changes} WHERE query_id = {self._query}"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

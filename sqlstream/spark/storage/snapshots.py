@@ -42,11 +42,6 @@ def snapshots_of(storage: Storage, output: str) -> Snapshots:
     return _LinkedSnapshots(output) if isinstance(storage, LocalStorage) else _MovedSnapshots(storage, output)
 
 
-def is_snapshot(storage: Storage, output: str) -> bool:
-    """Returns whether the folder at the path `output` is a snapshot."""
-    return storage.read_text(f"{output}/{SNAPSHOT_NAME}") is not None
-
-
 class _LinkedSnapshots:
     """Snapshots on a local disk, beside a link."""
 

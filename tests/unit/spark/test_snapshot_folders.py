@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.spark.storage.snapshots import Snapshots, _MovedSnapshots, is_snapshot, snapshots_of
+from sqlstream.spark.storage.snapshots import Snapshots, _MovedSnapshots, snapshots_of
 from sqlstream.spark.storage.storage import LocalStorage
+from sqlstream.state.checkpoints import is_used_folder
 
 Make = Callable[[str], Snapshots]
 
@@ -47,7 +48,7 @@ def test_readers_see_the_last_snapshot(tmp_path: Path, make: Make) -> None:
         write(make, output, name)
         assert [path.name for path in output.glob("part-*")] == [f"part-{name}"]
         assert make(str(output)).current == name
-    assert is_snapshot(LocalStorage(), str(output))
+    assert not is_used_folder(LocalStorage(), str(output), has_snapshots=True)
 
 
 @pytest.mark.parametrize("make", [linked, moved])

@@ -1,15 +1,23 @@
-"""What a writer needs from a database: connections, staging tables, and the columns of its tables."""
+"""What a writer needs from a database: connections, staging tables, the columns of its tables, and the batches that
+other queries have applied to a table.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from pyspark.sql import DataFrame
-
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.errors import Finding
 from sqlstream.project.databases.dialect import Dialect
-from sqlstream.project.databases.statements import TableLayout
+from sqlstream.project.databases.jdbc_options import last_part
+from sqlstream.project.databases.statements import OUTPUT_COLUMN, BatchRecord, TableLayout
+from sqlstream.state.refusals import table_in_use
+
+if TYPE_CHECKING:  # a plan without Spark reads a SQLite file, too
+    from pyspark.sql import DataFrame
 
 
 class DatabaseError(Exception):
@@ -107,3 +115,39 @@ class Database(Protocol):
 
     def connect_existing(self) -> Connection | None:
         """Opens a connection and creates nothing: None for a file that does not exist. Raises: DatabaseError."""
+
+
+def table_name(table: str) -> str:
+    """Returns the name of a table without its schema, in lower case: PostgreSQL stores names without quotes so."""
+    part = last_part(table)
+    return (part[1:-1].replace(2 * part[0], part[0]) if part[0] in '"`' else part).lower()
+
+
+def used_by_another(database: Database, model: CompiledModel, plain: str, query_id: str = "") -> Finding | None:
+    """Returns the refusal of a new checkpoint of `model` that would write its rows again to the table of `database`:
+    the table has rows, and other queries than `query_id` have applied batches to it. `plain` is the name that readers
+    use. None in complete mode, which replaces all rows.
+
+    Raises: DatabaseError.
+    """
+    connection = None if model.config.output_mode == "complete" else database.connect_existing()
+    if connection is None:
+        return None
+    record = BatchRecord(database.dialect, query_id, database.schema, table_name(plain))
+    with closing(connection):
+        records = connection.find_table(record.table)
+        if records is None or connection.find_table(database.table) is None:
+            return None
+        if connection.first(f"SELECT 1 FROM {database.table} LIMIT 1") is None:
+            return None
+        names = sorted({model.name, model.query_id})
+        found = connection.all(record.find_others(names, has_outputs=has_output_column(records)))
+    if not found:
+        return None
+    ids, (_, writer, last) = [str(row[0]) for row in found], found[0]
+    return table_in_use(model.name, database.table, record, ids, str(writer), int(str(last)), model.file.location)
+
+
+def has_output_column(records: FoundTable | None) -> bool:
+    """Returns whether the table of records has the output of each query, which early ones do not have."""
+    return records is not None and any(column.name.lower() == OUTPUT_COLUMN for column in records.columns)

@@ -4,45 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from sqlstream.compiler.compiled import Output
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.databases.dialects import dialect_of
-from sqlstream.project.databases.sqlite import SQLITE
 from sqlstream.project.secrets import OptionValue
 from sqlstream.spark.secrets import MASK, Secrets
 from sqlstream.spark.storage.storage import FILE_URI
 from sqlstream.spark.writing.databases.database import Database
 from sqlstream.spark.writing.databases.jdbc_database import JdbcDatabase
-from sqlstream.spark.writing.databases.sqlite_file import SqliteFile
+from sqlstream.spark.writing.databases.sqlite_file import sqlite_file
 from sqlstream.spark.writing.databases.writer import DatabaseWriter
 from sqlstream.spark.writing.micro_batches import BatchWriter, SinkTarget
-from sqlstream.state.layout import output_table
-from sqlstream.state.versions.places import split_sqlite_place
 
 _PASSWORD_IN_URL = re.compile(r"(?i)(?:password=([^&;]+)|//[^/@:]+:([^/@]+)@)")
 
 
 def sqlite_writer(target: SinkTarget) -> BatchWriter:
     """Returns the writer of a table in a file, which has the name of the query or of its version."""
-    return DatabaseWriter(target, sqlite_file(target.place or "", target.model.query_id))
-
-
-def sqlite_file(place: str, query_id: str) -> SqliteFile:
-    """Returns the table of a version that writes to `place`."""
-    path, version = split_sqlite_place(FILE_URI.sub("", place))
-    table = SQLITE.quote(query_id)
-    if version is None:
-        return SqliteFile(Path(path), table)
-    earlier = Path(f"{path}.v{version}")  # before versions shared a file
-    return (
-        SqliteFile(earlier, table)
-        if earlier.exists()
-        else SqliteFile(Path(path), output_table(table, version, is_published=True))
-    )
+    return DatabaseWriter(target, sqlite_file(FILE_URI.sub("", target.place or ""), target.model.query_id))
 
 
 def jdbc_writer(target: SinkTarget) -> BatchWriter | None:
@@ -97,7 +79,7 @@ def plain_table(
 ) -> Database:
     """Returns the table with the plain name in a database that sqlstream writes, without a connection to it."""
     database = jdbc_database(output, place, session(), secrets) if output.database_table else None
-    return database or sqlite_file(place, query_id)
+    return database or sqlite_file(FILE_URI.sub("", place), query_id)
 
 
 def _passwords(options: Mapping[str, str]) -> list[str]:

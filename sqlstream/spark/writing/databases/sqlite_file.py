@@ -7,13 +7,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING
 
 from sqlstream.project.databases.dialect import Dialect
 from sqlstream.project.databases.sqlite import SQLITE
 from sqlstream.project.databases.statements import TableLayout, create_staging
 from sqlstream.spark.writing.databases.database import Connection, DatabaseError, FoundColumn, FoundTable
+from sqlstream.state.layout import output_table
+from sqlstream.state.versions.places import split_sqlite_place
+
+if TYPE_CHECKING:  # a plan without Spark reads the file, too
+    from pyspark.sql import DataFrame
 
 WAIT_SECONDS = 60.0
 """How long to wait for another process that writes to the file."""
@@ -50,6 +54,20 @@ class SqliteFile:
             uri = f"{self.path.absolute().as_uri()}?mode=rw"
             connection = sqlite3.connect(uri, timeout=WAIT_SECONDS, isolation_level=None, uri=True)
             return SqliteConnection(connection, self.path)
+
+
+def sqlite_file(place: str, query_id: str) -> SqliteFile:
+    """Returns the table of a version that writes to the local `place`."""
+    path, version = split_sqlite_place(place)
+    table = SQLITE.quote(query_id)
+    if version is None:
+        return SqliteFile(Path(path), table)
+    earlier = Path(f"{path}.v{version}")  # before versions shared a file
+    return (
+        SqliteFile(earlier, table)
+        if earlier.exists()
+        else SqliteFile(Path(path), output_table(table, version, is_published=True))
+    )
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,15 @@ from sqlstream.project.databases.statements import (
 from sqlstream.project.types.parser import parse_type
 from sqlstream.project.types.types import type_name
 from sqlstream.spark.reading.type_text import type_text
-from sqlstream.spark.writing.databases.database import Connection, Database, DatabaseError, FoundColumn
+from sqlstream.spark.writing.databases.database import (
+    Connection,
+    Database,
+    DatabaseError,
+    FoundColumn,
+    has_output_column,
+    table_name,
+    used_by_another,
+)
 from sqlstream.spark.writing.databases.existing import check_table
 from sqlstream.spark.writing.databases.publishing.publish import awaits_switch, check_writable
 from sqlstream.spark.writing.keys import RefusedRowsError
@@ -43,6 +51,7 @@ class DatabaseWriter:
         self._config = target.model.config
         self._replaces = not target.model.streaming or self._config.output_mode == "complete"
         self._sized: list[FoundColumn] = []
+        self._records_output = False
 
     def open(self) -> None:
         """Creates the table of a stream, or checks that the existing one has the columns and the key of the query.
@@ -54,7 +63,7 @@ class DatabaseWriter:
         layout = self._layout()
         with closing(self._database.connect()) as connection:
             check_writable(connection, self._database, self._target.model, self._plain)
-            connection.run(BatchRecord(self._database.dialect, "", self._database.schema).create)
+            self._records_output = self._create_records(connection)
             found = connection.find_table(self._database.table)
             if found is None:
                 if self._target.model.streaming:
@@ -63,6 +72,28 @@ class DatabaseWriter:
             self._sized = [column for column in found.columns if column.characters is not None]
             for statement in check_table(self._target, self._database, layout, found):
                 connection.run(statement)
+
+    def _create_records(self, connection: Connection) -> bool:
+        """Creates the table of records, and returns whether it has the output of each query. An early one gets this
+        column, unless the user of the sink may not add it. Raises: DatabaseError.
+        """
+        record = self._record("")
+        connection.run(record.create)
+        if not has_output_column(connection.find_table(record.table)):
+            with suppress(DatabaseError):  # another query has added it in the meantime, or the user may not
+                connection.run(record.add_output)
+        return has_output_column(connection.find_table(record.table))
+
+    def _record(self, query_id: str, output: str = "") -> BatchRecord:
+        return BatchRecord(self._database.dialect, query_id, self._database.schema, output)
+
+    def check_unused(self, query_id: str) -> None:
+        """Checks that no other query than `query_id` has written the rows of the table. Raises: FindingsError,
+        DatabaseError.
+        """
+        problem = used_by_another(self._database, self._target.model, self._plain, query_id)
+        if problem is not None:
+            raise FindingsError([problem])
 
     def check(self, old: Collection[str], committed: CommittedBatches | None) -> None:
         """Checks before the first batch, without a change, that the table fits the query and has its batches. `old` are
@@ -89,7 +120,7 @@ class DatabaseWriter:
 
     def _check_record(self, connection: Connection, committed: CommittedBatches) -> None:
         """Compares the record of batches with the checkpoint. Raises: FindingsError, DatabaseError."""
-        record = BatchRecord(self._database.dialect, committed.query_id, self._database.schema)
+        record = self._record(committed.query_id)
         has_records = connection.find_table(record.table) is not None
         last = _last_batch(connection.first(record.find)) if has_records else -1
         if last < committed.last_written:
@@ -117,7 +148,7 @@ class DatabaseWriter:
         Raises: RefusedRowsError, DatabaseError, Spark's errors. The table then has all of the batch or nothing.
         """
         layout = self._layout()
-        record = BatchRecord(self._database.dialect, batch.query_id, self._database.schema)
+        record = self._record(batch.query_id, table_name(self._plain) if self._records_output else "")
         with closing(self._database.connect()) as connection:
             if self._target.model.streaming and _last_batch(connection.first(record.find)) >= batch.id:
                 logger.info("%s: batch %s is already in %s", batch.model, batch.id, self._database.table)
@@ -136,7 +167,7 @@ class DatabaseWriter:
 
     def last_batch(self, query_id: str) -> int:
         """Returns the last batch of a query that the database has recorded, -1 without one. Raises: DatabaseError."""
-        record = BatchRecord(self._database.dialect, query_id, self._database.schema)
+        record = self._record(query_id)
         with closing(self._database.connect()) as connection:
             return _last_batch(connection.first(record.find))
 

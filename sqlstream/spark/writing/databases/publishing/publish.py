@@ -7,8 +7,7 @@ from contextlib import closing, contextmanager
 
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.databases.jdbc_options import last_part
-from sqlstream.spark.writing.databases.database import Connection, Database, DatabaseError
+from sqlstream.spark.writing.databases.database import Connection, Database, DatabaseError, table_name
 from sqlstream.spark.writing.databases.publishing.mysql import MysqlViews
 from sqlstream.spark.writing.databases.publishing.postgresql import PostgresqlViews
 from sqlstream.spark.writing.databases.publishing.sqlite import SqliteViews
@@ -72,7 +71,7 @@ def check_writable(connection: Connection, database: Database, model: CompiledMo
     """
     views, table = _views(database), database.table
     longest = database.dialect.longest_name
-    if longest and len(_name(table).encode()) > longest and table != plain:
+    if longest and len(table_name(table).encode()) > longest and table != plain:
         why = f"{database.dialect.title} cuts names after {longest} bytes, so it would be the table of another version"
         raise FindingsError([_not_writable(database, model, why, "give the table a shorter name")])
     found = views.named(connection, table)
@@ -113,7 +112,7 @@ def _switch(connection: Connection, database: Database, version: int) -> Switch 
         )
     moves = found is not None and found.kind == "table" and version == 1
     columns = _columns(connection, views, plain if moves else current)
-    if target == _name(current) and columns == _columns(connection, views, plain):
+    if target == table_name(current) and columns == _columns(connection, views, plain):
         return None
     return Switch(plain, first, current, [database.dialect.quote(name) for name in columns], found)
 
@@ -131,13 +130,7 @@ def _own_target(views: ViewDatabase, found: Named, plain: str) -> str | None:
     """Returns the table of a version that the view `plain` shows, None for a table and for any other view."""
     target = (views.target(found.definition) or "").lower() if found.kind == "view" else ""
     start, _, number = target.rpartition("_v")
-    return target if start == _name(plain) and number.isdigit() else None
-
-
-def _name(table: str) -> str:
-    """Returns the name of a table without its schema, in lower case: PostgreSQL stores names without quotes so."""
-    part = last_part(table)
-    return (part[1:-1].replace(2 * part[0], part[0]) if part[0] in '"`' else part).lower()
+    return target if start == table_name(plain) and number.isdigit() else None
 
 
 def _views(database: Database) -> ViewDatabase:
