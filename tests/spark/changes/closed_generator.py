@@ -99,7 +99,11 @@ def random_closed_edit(random: Random, number: int) -> Edit:
             f"select {found['hint']} {found['key']} as a, {found['call']} as m from {found['below']} "
             f"where {found['where']} group by {found['key']}"
         )
-    return Edit(f"closed_{number}", place.kind, f"{old} to {new}", texts[0], texts[1], "", compared=(2, 3))
+    adds_source = REFUNDS in texts[1] and REFUNDS not in texts[0]  # its first rows come in the batch after the edit
+    return Edit(
+        *(f"closed_{number}", place.kind, f"{old} to {new}", texts[0], texts[1], ""),
+        compared=(3,) if adds_source else (2, 3),
+    )
 
 
 def _values(random: Random, place: Place) -> tuple[str, str]:
