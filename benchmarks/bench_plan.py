@@ -59,6 +59,10 @@ def write_ledgers(folder: Path) -> int:
             entries.mkdir(parents=True)
             for number in range(BATCHES):
                 (entries / str(number)).touch()
+        log = folder / "data" / model.name / "_spark_metadata"  # of its output, which has all batches
+        log.mkdir(parents=True)
+        for number in range(BATCHES):
+            (log / str(number)).write_text("v1")
         Path(ledger_path(root, 1)).write_text(ledger.to_json())
     return len(queries)
 
