@@ -32,14 +32,16 @@ ANSI = "spark.sql.ansi.enabled"
 CASE_SENSITIVE = "spark.sql.caseSensitive"
 """With this setting, names of columns that differ only in letter case are different names."""
 
-RESULT_SETTINGS = (
-    ANSI,
-    CASE_SENSITIVE,
-    "spark.sql.mapKeyDedupPolicy",
-    "spark.sql.legacy.timeParserPolicy",
-    "spark.sql.decimalOperations.allowPrecisionLoss",
-)
-"""Settings whose value the ledger always has, also if the target does not set them."""
+RESULT_DEFAULTS = {
+    ANSI: "true",
+    CASE_SENSITIVE: "false",
+    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+}
+"""Settings whose value the ledger always has, also if the target does not set them, and Spark's defaults."""
+
+RESULT_SETTINGS = tuple(RESULT_DEFAULTS)
 
 HADOOP = "spark.hadoop."
 """The start of the names of settings of Hadoop, which reads files and catalogs."""
@@ -243,7 +245,7 @@ def reads_python(identity: QueryIdentity) -> bool:
 
 
 def changed_columns(old: QueryIdentity, new: QueryIdentity, *, is_stored: bool) -> SettingChange | None:
-    """Returns the first changed setting with which the query can have other columns, or none of its own state any more;
+    """Returns the first changed setting with which the query can have other columns, or another state;
     None without one. Types matter only if the sink of the query stores them (`is_stored`).
     """
     changes = changed_settings(old, new)
@@ -285,7 +287,7 @@ def _can_read(readers: Readers, formats: Sequence[Sequence[str]], signature: Sta
         # Spark calls the code of newer functions by its name, which does not tell what it reads
         return bool({*readers.functions, "invoke", "staticinvoke"} & functions)
     has_decimals = any("decimal" in text for text in (*signature.input_lines, *texts))
-    return not (readers.free if has_decimals else readers.free | readers.decimals).issuperset(functions)
+    return not (readers.free if has_decimals else readers.free | readers.free_without_decimals).issuperset(functions)
 
 
 def reads_times_as_text(signature: StateSignature, identity: QueryIdentity) -> str | None:

@@ -116,7 +116,7 @@ def test_doubtful_sql_is_parsed_by_spark(compiling: Compilations) -> None:
 
 
 def test_spark_parses_beside_a_session(compiling: Compilations, spark: SparkSession) -> None:
-    """Spark's parser also answers in a program with a session, which has a JVM of its own."""
+    """Spark's parser also answers in a program with a session, which has another JVM."""
     compiling.project.write({f"models/m{number}.sql": f"select id as x y\n{READS} -- {number}" for number in range(40)})
     spark.range(1).count()
     gc.collect()  # the session's JVM forgets objects, so ids of the other JVM are unknown to it

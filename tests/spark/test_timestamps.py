@@ -131,8 +131,8 @@ def test_an_event_time_ahead_of_the_clock_does_not_move_the_watermark(
 
 
 def test_a_row_near_the_limit_is_either_good_or_quarantined(folder: ProjectFolder, read_parquet: Rows) -> None:
-    """Queries that run at different times find the same rows too late, whatever else they read of the files: the clock
-    is the modification time of each file. A column `_metadata` of the records is another one.
+    """Queries that run at different times find the same rows wrong, also if they read other columns of the files: the
+    clock is the modification time of each file. A column `_metadata` of the records is another one.
     """
     modified = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1)
     limit = modified + timedelta(hours=1)

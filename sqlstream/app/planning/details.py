@@ -132,8 +132,9 @@ def _shared(
     compiled: CompiledProject, model: CompiledModel, changes: tuple[Change, ...]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yields each changed view and the other queries that read it."""
-    by_name = {each.name: each for each in compiled.models.values()}
-    for name in dict.fromkeys(change.model for change in changes if change.model and change.model != model.name):
+    changed = dict.fromkeys(change.model for change in changes if change.model and change.model != model.name)
+    by_name = {each.name: each for each in compiled.models.values()} if changed else {}
+    for name in changed:
         if name in by_name:
             view = by_name[name].unique_id  # a reader of a stored output does not compute what is upstream of it
             queries = (each for node, each in compiled.models.items() if view in compiled.upstream(node))

@@ -15,16 +15,9 @@ from sqlstream.state.identity import identity_of
 from sqlstream.state.ledger import OutputColumn, QueryIdentity
 from sqlstream.state.plan import CheckpointState
 from sqlstream.state.readers import source_uses
-from sqlstream.state.settings import ANSI, CASE_SENSITIVE, RESULT_SETTINGS, TIME_ZONE
+from sqlstream.state.settings import ANSI, RESULT_DEFAULTS, TIME_ZONE
 
-_DEFAULTS = {
-    ANSI: "true",  # but see ANSI_VARIABLE
-    TIME_ZONE: "UTC",
-    CASE_SENSITIVE: "false",
-    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
-    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
-    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
-}
+_DEFAULTS = {**RESULT_DEFAULTS, TIME_ZONE: "UTC"}
 """The settings of a session for which the target sets nothing. Others keep the values of the ledger."""
 
 ANSI_VARIABLE = "SPARK_ANSI_SQL_MODE"
@@ -79,7 +72,7 @@ def _settings(compiled: CompiledProject, old: QueryIdentity | None) -> Iterator[
     given |= {name: str(value) for name, value in compiled.project.target.spark.items()}
     defaults = {**_DEFAULTS, **({ANSI: "false"} if os.environ.get(ANSI_VARIABLE) == "false" else {})}
     for name, value in (old.settings if old else {}).items():
-        if name in (*RESULT_SETTINGS, TIME_ZONE):
-            yield name, given.get(name, defaults.get(name, value))
+        if name in defaults:
+            yield name, given.get(name, defaults[name])
         else:
             yield name, value

@@ -40,9 +40,8 @@ def ask_session(
         nodes = {node for model in models for node in (model.unique_id, *loaded.compiled.upstream(model.unique_id))}
         reported = {refusal.finding.location for refusal in refusals}
         servers = servers_of(loaded.compiled, runtime.session, secrets, nodes)
-        answers = ask_servers(
-            [server for server in servers if server.kind != "registry"], secrets
-        )  # a run asks no registry
+        asked = [server for server in servers if server.kind != "registry"]  # a run asks no registry
+        answers = ask_servers(asked, secrets)
         # Spark's check has reported the secrets of sources that are not set, and needs none of sinks
         found = [each for _, each in answers if isinstance(each, Finding) and each.code != "missing-env-var"]
         found += header_findings(loaded.compiled, nodes)

@@ -86,9 +86,11 @@ def header_findings(compiled: CompiledProject, nodes: Collection[str]) -> list[F
 
 def _misread_header(compiled: CompiledProject, node: str, table: SourceTable) -> Finding | None:
     options = {name.lower(): str(value) for name, value in table.options.items()}
-    declared, choice = compiled.known_columns(node), file_choice(table.options)
     is_checked = options.get("header", "").lower() == "true" and options.get("enforceschema", "").lower() != "true"
-    if table.format != "csv" or not is_checked or declared is None or choice is None or not is_local(table):
+    if table.format != "csv" or not is_checked or not is_local(table):
+        return None
+    declared, choice = compiled.known_columns(node), file_choice(table.options)
+    if declared is None or choice is None:
         return None
     if table.stored is not None or not has_local_files(compiled.project.target):
         return None

@@ -75,7 +75,7 @@ class Cause:
 
 @contextmanager
 def java_exceptions() -> Iterator[None]:
-    """Lets Java have the exceptions of its own that the body raises, in a function that Java calls.
+    """Raises the Java exceptions of Spark's errors in the body, a function that Java calls.
 
     Otherwise it gets a Python traceback, which lacks the conditions and the causes of what Spark reports.
     """

@@ -353,25 +353,22 @@ _TEXT = _words("lower upper initcap")
 """Expressions that read the setting of letter cases (spark.sql.icu.caseMappings.enabled) only."""
 
 _ARITHMETIC = _words("add subtract multiply divide integraldivide remainder pmod unaryminus abs sum average")
-_FEW = _TEXT | _ARITHMETIC | _words("cast gettimestamp size elementat getarrayitem")
-"""Expressions of which it is known which settings they read: all of these the mode of ANSI, but those of texts, and the
-others as `READERS` says.
-"""
+_KNOWN = _TEXT | _ARITHMETIC | _words("cast gettimestamp size elementat getarrayitem")
+"""Expressions that read only the settings that `READERS` says: all but those of texts also the mode of ANSI."""
 
 
 @dataclass(frozen=True)
 class Readers:
     """What reads settings. `formats`: formats of sources, if a column of theirs has one of the `types` (a pattern).
     Formats that sqlstream does not know read all. `functions`: Spark's expressions, in lower case. Or `free`:
-    expressions that do not read the settings, while all others can. `decimals` are also free in a query without
-    decimals.
+    expressions that do not read the settings, while all others can.
     """
 
     formats: frozenset[str] = frozenset()
     types: str = ""
     functions: frozenset[str] | None = None
     free: frozenset[str] = frozenset()
-    decimals: frozenset[str] = frozenset()
+    free_without_decimals: frozenset[str] = frozenset()
 
 
 _JSON, _PYTHON = _words("json jsontostructs"), Readers(functions=_words("python"))
@@ -409,14 +406,16 @@ READERS = {
         ),
     ),
     "spark.sql.caseSensitive": Readers(
-        _words("parquet orc avro xml delta iceberg jdbc table python"), free=PLAIN | _FEW | _JSON
+        _words("parquet orc avro xml delta iceberg jdbc table python"), free=PLAIN | _KNOWN | _JSON
     ),
     "spark.sql.legacy.timeParserPolicy": Readers(
-        _words("json csv xml"), "timestamp|timestamp_ntz|date|time", free=PLAIN | _FEW - {"gettimestamp"}
+        _words("json csv xml"), "timestamp|timestamp_ntz|date|time", free=PLAIN | _KNOWN - {"gettimestamp"}
     ),
     "spark.sql.ansi.enabled": Readers(free=PLAIN | _TEXT),
-    "spark.sql.decimalOperations.allowPrecisionLoss": Readers(free=PLAIN | _FEW - _ARITHMETIC, decimals=_ARITHMETIC),
-    "spark.sql.legacy.sizeOfNull": Readers(free=PLAIN | _FEW - {"size"}),
+    "spark.sql.decimalOperations.allowPrecisionLoss": Readers(
+        free=PLAIN | _KNOWN - _ARITHMETIC, free_without_decimals=_ARITHMETIC
+    ),
+    "spark.sql.legacy.sizeOfNull": Readers(free=PLAIN | _KNOWN - {"size"}),
     **dict.fromkeys(
         (
             "spark.sql.chunkBase64String.enabled",
@@ -425,9 +424,9 @@ READERS = {
             "spark.sql.legacy.createHashOnMapType",
             "spark.sql.legacy.negativeIndexInArrayInsert",
         ),
-        Readers(free=PLAIN | _FEW),
+        Readers(free=PLAIN | _KNOWN),
     ),
-    "spark.sql.icu.caseMappings.enabled": Readers(free=PLAIN | _FEW - _TEXT),
+    "spark.sql.icu.caseMappings.enabled": Readers(free=PLAIN | _KNOWN - _TEXT),
 }
 """What reads settings, by the start of their names. All expressions and sources can read other settings."""
 

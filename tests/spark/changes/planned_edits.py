@@ -22,21 +22,13 @@ from sqlstream.state.judgement import FindSignature
 from sqlstream.state.ledger import Ledger, OutputColumn, QueryIdentity
 from sqlstream.state.plan import CheckpointState, StartOptions, plan_query
 from sqlstream.state.readers import source_uses
-from sqlstream.state.settings import SOURCE_EVOLUTION
+from sqlstream.state.settings import RESULT_DEFAULTS, SOURCE_EVOLUTION, TIME_ZONE
 from sqlstream.state.signature.signature import StateSignature
 from sqlstream.state.verdicts import QueryVerdict
 
 COLUMNS = "id int, ts timestamp, k string, g string, v int, d double"
 TABLES = ("orders", "refunds", "notes", "slow", "typed", "wider", "cased", "cased2", "sheet", "sheet2")
-_DEFAULTS = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.caseSensitive": "false",
-    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
-    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
-    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
-    SOURCE_EVOLUTION: "true",
-}
+_DEFAULTS = {**RESULT_DEFAULTS, TIME_ZONE: "UTC", SOURCE_EVOLUTION: "true"}
 
 
 def planned(edits: Sequence[Edit], root: Path, *, group: str = "queries") -> dict[str, QueryVerdict]:

@@ -253,7 +253,7 @@ def test_files_of_the_project_that_code_reads_count(tmp_path: Path, helper: str,
     ],
 )
 def test_files_of_folders_that_code_names_count(tmp_path: Path, helper: str) -> None:
-    """A literal that is a folder, or the start of a path, stands for the files that code can find with it."""
+    """A literal that is a folder, or the start of a path, counts with the files that code can find there."""
     before = {
         "python/helpers.py": f"{helper}\n\ndef doubled(value):\n    return value * len(RATES)\n",
         "look/rates.csv": "a",
@@ -370,7 +370,7 @@ def test_a_long_expression_is_no_problem(tmp_path: Path) -> None:
 
 
 def test_versions_of_the_packages_of_a_target_are_notes(tmp_path: Path) -> None:
-    """Jars can have functions of SQL, so another version is told, and the query resumes."""
+    """Jars can have functions of SQL, so `plan` reports another version, and the query resumes."""
     target = "name: shop\ntargets: {local: {master: local, storage: s, packages: ['org.shop:udfs:VERSION'], spark: {spark.jars: 'f-VERSION.jar'}}}\n"
     totals = {"models/totals.sql": FILES["models/totals.sql"].replace("scored(v)", "v")}
     old, new = (

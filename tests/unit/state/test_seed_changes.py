@@ -137,7 +137,7 @@ def test_a_query_that_may_read_the_column_is_refused(tmp_path: Path, sql: str) -
     ],
 )
 def test_a_query_that_names_its_columns_resumes(tmp_path: Path, sql: str) -> None:
-    """Not every asterisk stands for all columns, and not every list of names for columns of the seed."""
+    """Not every asterisk selects all columns, and not every list of names renames columns of the seed."""
     old, new = (identity(tmp_path, seed, sql) for seed in (CODES, UNREAD))
     assert judged(old, new).is_safe
 

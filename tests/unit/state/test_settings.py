@@ -305,7 +305,7 @@ SUBSTITUTES = {"spark.sql.variable.substitute": "true"}
     ],
 )
 def test_what_spark_puts_into_sql_is_recorded(sql: str, settings: dict[str, str], values: dict[str, str]) -> None:
-    """Settings, variables and properties, also within values; what stands in no known form stays as it is."""
+    """Settings, variables and properties, also within values; an unknown form is left as written."""
     env = {"FACTOR": "2"}
 
     assert substituted([sql], {**SUBSTITUTES, **settings}, env) == values
