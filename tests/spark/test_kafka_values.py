@@ -26,6 +26,8 @@ BAD = {
     b"null": "the value is not a JSON object",
     b"[]": "the value is not a JSON object",
     b"": "the value is not a JSON object",
+    b'{"id": 4, "at": 1704067200}': "`at` is 1704067200, a number of an unknown unit: set timestamp_unit of bus.events",
+    b'{"id": 5, "at": "soon"}': "`at` is 'soon', which is not a time in the calendar",
     None: "the value is null",
 }
 

@@ -5,8 +5,8 @@ Therefore a condition on all columns separates the rows. Spark's optimizer simpl
 (`size(array(struct(*))) = 1` becomes true), but not array functions with a lambda.
 
 Spark reads a number in a timestamp column of JSON as seconds. Milliseconds become a time in the year 58133, and
-microseconds overflow. Without `timestamp_unit`, a time outside the calendar is therefore corrupt. With it, timestamps
-are read as text, and then as a number or as the text that they are.
+microseconds overflow, some of them to a time in the calendar. So timestamps are read as text, and a number is a time
+only if the source declares its `timestamp_unit`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from uuid import uuid4
 
 from pyspark.errors import AnalysisException
@@ -27,6 +28,7 @@ from pyspark.sql.functions import (
     expr,
     from_json,
     get,
+    length,
     lit,
     map_values,
     raise_error,
@@ -37,7 +39,6 @@ from pyspark.sql.functions import (
     to_json,
     transform,
     transform_values,
-    unix_seconds,
     when,
 )
 from pyspark.sql.functions import filter as filter_
@@ -48,9 +49,7 @@ from sqlstream.project.formats.formats import format_of
 from sqlstream.project.on_corrupt import CORRUPT_OPTION, captures_corrupt, event_column, option_of
 from sqlstream.project.values import SourceTable
 from sqlstream.state.runs.progress import DROPPED_STATIC
-
-CORRUPT = "_sqlstream_corrupt"
-"""The column with the text of a corrupt record; models do not see it."""
+from sqlstream.state.signature.source_checks import CORRUPT, DECLARED, GOOD
 
 DEFAULT_NAME = "spark.sql.columnNameOfCorruptRecord"
 """The setting with the default name of the column of corrupt records."""
@@ -98,27 +97,32 @@ def with_corrupt(schema: StructType) -> StructType:
 
 
 def good_rows(
-    frame: DataFrame, columns: Sequence[str], wrong: Column | None, metric: str | Observation | None
+    frame: DataFrame, columns: Sequence[str], reason: Column | None, metric: str | Observation | None
 ) -> DataFrame:
-    """Returns the parsed rows of `frame`, still with the column for corrupt records. `wrong` is whether a row that
-    Spark can parse is corrupt.
+    """Returns the parsed rows of `frame`, still with the column for corrupt records. `reason` is why a row that Spark
+    can parse is corrupt, null for the others.
 
     With a `metric`, Spark counts the corrupt rows as `rows` under that name.
     """
     unread = col(CORRUPT).isNotNull()
     if metric is not None:
-        frame = frame.observe(metric, count_if(unread if wrong is None else unread | wrong).alias("rows"))
+        frame = frame.observe(metric, count_if(unread if reason is None else unread | reason.isNotNull()).alias("rows"))
     rows = frame.filter(_condition(columns, "isnull"))
-    return rows if wrong is None else rows.filter(~wrong)
+    return rows if reason is None else rows.filter(is_good(reason))
 
 
-def corrupt_rows(frame: DataFrame, columns: Sequence[str], wrong: Column | None) -> DataFrame:
-    """Returns the corrupt rows of `frame`, with the columns of a table of corrupt records. A row that is `wrong` has no
-    text of its own, so it becomes one of JSON.
+def is_good(reason: Column) -> Column:
+    """Returns whether there is no reason why a row is corrupt, in a form that signatures of state leave out."""
+    return coalesce(reason, lit(GOOD)) == lit(GOOD)
+
+
+def corrupt_rows(frame: DataFrame, columns: Sequence[str], reason: Column | None) -> DataFrame:
+    """Returns the corrupt rows of `frame`, with the columns of a table of corrupt records. A row that Spark can parse
+    has no text of its own, so it becomes one of JSON.
     """
     is_corrupt, text = expr(_condition(columns, "isnotnull")), col(CORRUPT)
-    if wrong is not None:
-        is_corrupt |= wrong
+    if reason is not None:
+        is_corrupt |= reason.isNotNull()
         text = coalesce(text, to_json(struct(*map(quote_identifier, columns))))
     return frame.filter(is_corrupt).select(
         text.alias("record"),
@@ -179,6 +183,8 @@ FIRST_SECOND, LAST_SECOND = -62_135_769_600, 253_402_473_599
 
 _NUMBER = r"^[+-]?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?$"
 
+_FORMAT_OPTIONS = frozenset({"timestampformat", "timezone", "locale", "enabledatetimeparsingfallback"})
+
 _WIDE = "decimal(38,9)"
 """A type for numbers of a unit that loses no nanoseconds."""
 
@@ -188,10 +194,13 @@ Test = Callable[[Column, str], Column]
 
 @dataclass(frozen=True)
 class Timestamps:
-    """How the timestamps of `table` are read and checked. `options` are those of the parser, with all secrets."""
+    """How the timestamps of `table` are read and checked in `session`. `options` are those of the parser, with all
+    secrets.
+    """
 
     table: SourceTable
     options: Mapping[str, str]
+    session: SparkSession
 
     @property
     def is_json(self) -> bool:
@@ -199,13 +208,27 @@ class Timestamps:
         messages = self.table.messages
         return messages.value_format == JSON if messages is not None else self.table.format == JSON
 
+    @cached_property
+    def _reads_text(self) -> bool:
+        """Whether timestamps are read as text. Options can give all corrupt records to the user; then Spark's own rules
+        hold.
+        """
+        has_policy = corrupt_policy(self.table, self.session) is not None
+        return self.is_json and (self.table.timestamp_unit is not None or has_policy)
+
     def parsed(self, schema: StructType) -> StructType:
         """Returns the types with which a parser reads columns with the types of `schema`."""
-        return schema if self.table.timestamp_unit is None else _as_text(schema)
+        if not self._reads_text:
+            return schema
+        text = _as_text(schema)
+        if self.table.timestamp_unit is None:
+            for each, declared in zip(text, schema, strict=True):
+                each.metadata = {DECLARED: declared.dataType.json()} if _has_times(declared.dataType) else {}
+        return text
 
     def typed(self, value: Column, kind: DataType) -> Column:
         """Returns a parsed column with its declared type."""
-        if self.table.timestamp_unit is None or not _has_times(kind):
+        if not self._reads_text or not _has_times(kind):
             return value
         return _map_times(value, kind, self._read)
 
@@ -216,7 +239,7 @@ class Timestamps:
         found = []
         event = event_column(self.table)
         for name, value, kind in columns:
-            found += _reasons(value, kind, name, self._outside) if self.is_json and _has_times(kind) else []
+            found += _reasons(value, kind, name, self._wrong) if self._reads_text and _has_times(kind) else []
             if event is not None and name.lower() == event.lower() and isinstance(kind, TimestampType):
                 found.append(self._ahead(self.typed(value, kind), name, frame))
         return found
@@ -239,28 +262,47 @@ class Timestamps:
         return found
 
     def _read(self, text: Column) -> Column:
-        """Returns the time that a text or number is; null if it is none in the calendar."""
+        """Returns the time that a text, or a number of the declared unit, is; null if it is none in the calendar."""
+        if self.table.timestamp_unit is None:
+            return self._of_text(text)
+        unit = MICROSECONDS[self.table.timestamp_unit]
         number = when(text.rlike(_NUMBER), text.try_cast(_WIDE))
-        unit = MICROSECONDS[self.table.timestamp_unit or "seconds"]
         first, last = (lit(second * (1_000_000 // unit)) for second in (FIRST_SECOND, LAST_SECOND))
         inside = number.between(first, last)
         micros = when(inside, number) * lit(unit)  # the product of a larger number has too many digits
         of_number = when(inside, timestamp_micros(micros.cast("bigint")))
+        return when(text.rlike(_NUMBER), of_number).otherwise(self._of_text(text))
+
+    def _of_text(self, text: Column) -> Column:
+        """Returns the time that Spark's parser of JSON finds in a text, null for none. Without options it is that of a
+        cast, which is faster than the parser.
+        """
+        if self.table.timestamp_unit is None and not self._has_own_format:
+            return text.try_cast(TimestampType())
         alone = StructType([StructField("time", TimestampType())])
         options = {**self.options, "mode": "PERMISSIVE"}
-        of_text = from_json(to_json(struct(text.alias("time"))), alone, options).getField("time")
-        return when(text.rlike(_NUMBER), of_number).otherwise(of_text)
+        return from_json(to_json(struct(text.alias("time"))), alone, options).getField("time")
 
-    def _outside(self, value: Column, name: str) -> Column:
-        unit = self.table.timestamp_unit
+    @cached_property
+    def _has_own_format(self) -> bool:
+        """Whether an option or a setting changes how Spark's parser of JSON reads a text as a time."""
+        names = {name.lower() for name in self.options}
+        is_legacy = str(self.session.conf.get("spark.sql.legacy.timeParserPolicy")).upper() != "CORRECTED"
+        return is_legacy or not names.isdisjoint(_FORMAT_OPTIONS)
+
+    def _wrong(self, value: Column, name: str) -> Column:
+        """Returns why the text of a timestamp is wrong, null for a time."""
+        unit, time, shown = self.table.timestamp_unit, self._read(value), substring(value, 1, _LONGEST)
         if unit is not None:
-            shown = substring(value, 1, _LONGEST)
             why = concat(lit(f"`{name}` is '"), shown, lit(f"', neither a time nor a number of {unit} in the calendar"))
-            return when(value.isNotNull() & self._read(value).isNull(), why)
+            return when(value.isNotNull() & time.isNull(), why)
         first, last = timestamp_seconds(lit(FIRST_SECOND)), timestamp_seconds(lit(LAST_SECOND))
-        seconds = unix_seconds(value).cast("string")
-        what = f", which is outside the calendar as seconds since 1970: set timestamp_unit of {self.table.full_name}"
-        return when((value < first) | (value > last), concat(lit(f"`{name}` is the number "), seconds, lit(what)))
+        is_year = length(value) == 4
+        is_wrong = value.isNotNull() & (time.isNull() | (time < first) | (time > last) | is_year)
+        what = f", a number of an unknown unit: set timestamp_unit of {self.table.full_name}"
+        of_number = concat(lit(f"`{name}` is "), shown, lit(what))
+        of_text = concat(lit(f"`{name}` is '"), shown, lit("', which is not a time in the calendar"))
+        return when(is_wrong, when(value.rlike(_NUMBER), of_number).otherwise(of_text))
 
     def _ahead(self, time: Column, name: str, frame: DataFrame) -> Column:
         """Returns why an event time is wrong: two queries at different times have to find the same, so the clock is

@@ -35,7 +35,7 @@ from sqlstream.project.messages.message_format import (
 )
 from sqlstream.project.on_corrupt import CORRUPT_MESSAGE_COLUMNS
 from sqlstream.project.values import SourceTable
-from sqlstream.spark.reading.corrupt import Timestamps
+from sqlstream.spark.reading.corrupt import Timestamps, is_good
 from sqlstream.spark.reading.corrupt_errors import CORRUPT_MESSAGE
 from sqlstream.spark.reading.message_formats.parsers import Parser, RawParser, struct_of
 from sqlstream.spark.reading.message_formats.table import key_parser, value_parser
@@ -61,7 +61,7 @@ def read_messages(
     """
     if messages.value_format == DEBEZIUM:  # a null value follows each deletion, so that compaction removes the key
         frame = frame.filter(col("value").isNotNull())
-    times = Timestamps(table.corrupt_of or table, options)
+    times = Timestamps(table.corrupt_of or table, options, frame.sparkSession)
     value, key = value_parser(messages, options, times), key_parser(messages)
     kinds: Iterable[StructField] = () if messages.value_format in PLAIN else struct_of(messages.columns)
     columns = [(each.name, value.field(col(VALUE), each.name), each.dataType) for each in kinds]
@@ -70,7 +70,7 @@ def read_messages(
         return _corrupt(parsed)
     if table.on_corrupt == "drop" and metric is not None:
         parsed = parsed.observe(metric, count_if(col(REASON).isNotNull()).alias("rows"))
-    good = col(REASON).isNull()
+    good = is_good(col(REASON))
     if table.on_corrupt in (None, "fail"):
         good = when(good, lit(True)).otherwise(_failure(table))
     metadata = [col(name).alias(field.name) for name, field in METADATA.items()]

@@ -120,11 +120,11 @@ class Readers:
         """Returns `table` with the columns that it or its format declares. `metric` counts dropped corrupt records."""
         if table.messages is not None:
             return self.parse_messages(reader.format(table.format).load(), table, metric)
-        times = Timestamps(table, self.secrets.resolve_all(table.options))
+        times = Timestamps(table.corrupt_of or table, self.secrets.resolve_all(table.options), self.session)
         if table.corrupt_of is not None:
             declared = _struct(_schema_of(table.corrupt_of))
             frame = self._load_permissive(reader, table.corrupt_of, times.parsed(declared))
-            return corrupt_rows(frame, declared.names, _wrong_times(times, declared, frame))
+            return corrupt_rows(frame, declared.names, _reason(times, declared, frame))
         schema = _schema_of(table)
         if has_own_columns(table):
             return _declared(_check_types(self._open_own(reader, table), schema, table), schema)
@@ -133,7 +133,7 @@ class Readers:
             declared = _struct(schema)
             frame = self._load_permissive(reader, table, times.parsed(declared))
             counted = metric if policy == "drop" else None
-            rows = good_rows(frame, declared.names, _wrong_times(times, declared, frame), counted)
+            rows = good_rows(frame, declared.names, _reason(times, declared, frame), counted)
             return _typed(rows, times, schema)
         reader = reader.format(self._format(table)).options(**(FAILING if policy == "fail" else {}))
         declared = _struct(schema)
@@ -320,10 +320,10 @@ def _typed(frame: DataFrame, times: Timestamps, schema: StructType | str | None)
     return frame.select(*(times.typed(value, kind).alias(name) for name, value, kind in _columns(declared)))
 
 
-def _wrong_times(times: Timestamps, schema: StructType, frame: DataFrame) -> Column | None:
-    """Returns whether a record of `frame` has a wrong time, None if no record can have one."""
+def _reason(times: Timestamps, schema: StructType, frame: DataFrame) -> Column | None:
+    """Returns why a record of `frame` has a wrong time, None if no record can have one."""
     reasons = times.problems(_columns(schema), frame)
-    return coalesce(*reasons).isNotNull() if reasons else None
+    return coalesce(*reasons) if reasons else None
 
 
 def _check_types(frame: DataFrame, schema: StructType | str | None, table: SourceTable) -> DataFrame:

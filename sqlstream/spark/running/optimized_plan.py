@@ -32,6 +32,7 @@ from sqlstream.state.signature.expressions import RESULT_ONLY
 from sqlstream.state.signature.harmless import OPERAND_FIELDS, RESULT_OPERANDS, UNREAD_FIELDS
 from sqlstream.state.signature.operators import SOURCE, subquery_text
 from sqlstream.state.signature.signature import FORMAT
+from sqlstream.state.signature.source_checks import DECLARED, declare_types
 from sqlstream.state.signature.trees import (
     JsonNode,
     Tree,
@@ -89,13 +90,21 @@ def _json_size(text: str) -> int:
     return size + len(text) - start
 
 
-def _source_numbers(plan: Any) -> dict[frozenset[int], int]:
-    """Returns the position of each streaming source in the plan, by the numbers of its columns. Before Spark 4.3, a
-    checkpoint identifies sources by it.
+def _sources(plan: Any) -> tuple[dict[frozenset[int], int], dict[int, JsonNode]]:
+    """Returns the position of each streaming source in the plan, by the numbers of its columns, and the metadata of
+    columns that have a declared type, by their numbers. Before Spark 4.3, a checkpoint identifies sources by position.
     """
     leaves = [node for node in plan_nodes(plan) if node.isStreaming() and not node.children().size()]
-    numbers = (frozenset(int(each.exprId().id()) for each in seq_items(leaf.output())) for leaf in leaves)
-    return {found: index for index, found in enumerate(numbers, start=1)}
+    positions: dict[frozenset[int], int] = {}
+    declared: dict[int, JsonNode] = {}
+    for index, leaf in enumerate(leaves, start=1):
+        numbers = [int(each.exprId().id()) for each in seq_items(leaf.output())]
+        positions[frozenset(numbers)] = index
+        schema = str(leaf.schema().json())
+        if DECLARED in schema:
+            fields = zip(numbers, json.loads(schema)["fields"], strict=True)
+            declared |= {number: each["metadata"] for number, each in fields if DECLARED in each["metadata"]}
+    return positions, declared
 
 
 class _PlanReader:
@@ -104,6 +113,7 @@ class _PlanReader:
     def __init__(self, frame: DataFrame, ignored: frozenset[str], *, is_exact: bool) -> None:
         self._frame, self._modes, self._is_exact = frame, ignored, is_exact
         self._sources: Mapping[frozenset[int], int] = {}
+        self._declared: Mapping[int, JsonNode] = {}
 
     @property
     def _session(self) -> SparkSession:
@@ -114,7 +124,7 @@ class _PlanReader:
         if has_current_time(self._frame):
             return None  # the optimizer writes the time itself into the plan
         plan = optimized(self._frame)
-        self._sources = _source_numbers(analyzed(self._frame))
+        self._sources, self._declared = _sources(analyzed(self._frame))
         with suppress(RecursionError, ValueError, StopIteration):
             return self._tree(plan)
         return None
@@ -132,6 +142,8 @@ class _PlanReader:
     def _fill(self, node: Any, text: Any) -> None:
         """Adds the values that the JSON `text` of the plan `node` lacks."""
         roots = list(_roots(list(text.values())))
+        for each in (part for items in roots for part in items):
+            declare_types(each, self._declared)
         for items in roots if self._is_exact else ():
             _drop_free_zones(items)
         for each in [text, *(part for items in roots for part in items)] if self._is_exact else ():

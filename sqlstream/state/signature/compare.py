@@ -11,6 +11,7 @@ from sqlstream.compiler.flow.functions.known import FUNCTIONS
 from sqlstream.state.signature.key_filters import conditions_of, filters_keys, only_filters_keys
 from sqlstream.state.signature.operators import CONDITION, WATERMARK, WHERE
 from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature
+from sqlstream.state.signature.source_checks import CORRUPT
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def state_differences(
 
     `known_sources` are the sources that the old query has read, as the signature names them.
     """
-    old = _without(old, METRICS)
+    old, new = _without_checks(_without(old, METRICS)), _without_checks(new)
     if old.output_mode == new.output_mode == "complete":
         old, new = _without_limits(old), _without_limits(new)
     if old.watermarks != new.watermarks and not (_uses_time(old) or _uses_time(new)):
@@ -160,6 +161,29 @@ def _below(rows: InputRows, start: str) -> InputRows:
         return _below(rows.inputs[0], start)
     return replace(rows, inputs=tuple(_below(each, start) for each in rows.inputs))
 
+
+def _without_checks(signature: StateSignature) -> StateSignature:
+    """Returns a signature without the checks of records at its sources, which earlier ones have."""
+    operators = (replace(each, inputs=tuple(map(_unchecked, each.inputs))) for each in signature.operators)
+    return replace(signature, operators=tuple(operators))
+
+
+def _unchecked(rows: InputRows) -> InputRows:
+    if not rows.inputs:
+        return replace(rows, text=rows.text.replace(f"{CORRUPT} string, ", "").replace(f"{CORRUPT} string", ""))
+    inputs = tuple(map(_unchecked, rows.inputs))
+    conditions = conditions_of(rows)
+    kept = [each for each in conditions if not _CHECK.search(each)]
+    if conditions and not kept:
+        return inputs[0]
+    return InputRows(WHERE + " and ".join(kept) if conditions else rows.text, inputs)
+
+
+_CHECK = re.compile(
+    rf"^arrayexists\(createarray\(struct\(.*\.{CORRUPT}\)|^isnull\((?:coalesce\()?casewhen\(.*, (?:concat\()?"
+    r"'(?:the (?:key|value) |`[^']*` is (?:the number |'')?'|, more than )"
+)
+"""A condition that keeps the records without a reason to be corrupt."""
 
 METRICS = "collectmetrics "
 """The start of the text of a counter of rows, which early signatures have."""

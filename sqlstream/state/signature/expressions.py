@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sqlstream.state.signature.harmless import IGNORED_FIELDS
+from sqlstream.state.signature.source_checks import TIMES, TRANSPARENT, is_check, value_read
 from sqlstream.state.signature.trees import Tree, is_tree, read_tree, simple_name
 
 Scope = Mapping[int, str]
@@ -33,9 +34,6 @@ _COMPARISONS = {"LessThan": "<", "LessThanOrEqual": "<=", "GreaterThan": ">", "G
 _REVERSED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _GROUPED = frozenset({*_BINARY, *_COMPARISONS, "And", "Or"})
 """Expressions that need parentheses within others."""
-
-_TRANSPARENT = frozenset({"Alias", "KnownNullable", "KnownNotNull", "KnownFloatingPointNormalized"})
-"""Expressions with the value of their only child."""
 
 _ZONELESS = frozenset({"boolean", "byte", "short", "integer", "long", "float", "double", "binary"})
 """Types to which a cast is the same in all time zones."""
@@ -63,7 +61,7 @@ def shown(text: str) -> str:
 
 
 def _text(tree: Tree, scope: Scope) -> str:
-    tree = _unless_failed(tree)
+    tree = value_read(tree)
     kind = tree.kind
     if kind in ("AttributeReference", "NamedLambdaVariable"):
         return scope.get(expression_id(tree), f"{UNRESOLVED}{tree.fields.get('name')}")
@@ -71,7 +69,7 @@ def _text(tree: Tree, scope: Scope) -> str:
         return _lambda(tree, scope)
     if kind == "Literal":
         return _literal(tree)
-    if kind in _TRANSPARENT:
+    if kind in TRANSPARENT:
         return text_of(tree.children[0], scope)
     if kind in ("And", "Or"):
         return f" {kind.lower()} ".join(sorted({text_of(part, scope) for part in flattened(tree, kind)}))
@@ -79,24 +77,9 @@ def _text(tree: Tree, scope: Scope) -> str:
     return window or _operation(tree, [text_of(child, scope) for child in tree.children], scope)
 
 
-def _unless_failed(tree: Tree) -> Tree:
-    """Returns the value of an expression that otherwise fails the query, as sources check the times of their rows."""
-    parts = tree.children
-    if tree.kind == "CaseWhen":
-        while len(parts) > 2 and _fails(parts[1]):
-            parts = parts[2:]
-    elif tree.kind == "If" and _fails(parts[1]):
-        parts = parts[2:]
-    return _unless_failed(parts[0]) if len(parts) == 1 and parts is not tree.children else tree
-
-
-def _fails(tree: Tree) -> bool:
-    return tree.kind == "RaiseError" or (tree.kind in ("Cast", *_TRANSPARENT) and _fails(tree.children[0]))
-
-
 def kinds_of(tree: Tree) -> Iterator[str]:
     """Yields the kinds of the expressions that compute a value, in lower case; a time window is `timewindow`."""
-    tree = _unless_failed(tree)
+    tree = value_read(tree)
     if tree.kind == "CreateNamedStruct" and _window(tree, {}) is not None:
         yield "timewindow"
         tree = next(each for each in tree.walk() if each.fields.get("toType") == "long").children[0]
@@ -160,9 +143,14 @@ _NAMED_FUNCTIONS = frozenset({"PythonUDF", "PythonUDAF", "PythonUDTF"})
 _NAMES = {"Average": "avg", "CreateNamedStruct": "struct"}
 
 
+def conditions_in(tree: Tree) -> list[Tree]:
+    """Returns the conditions that AND combines, without checks of records."""
+    return [part for part in flattened(tree, "And") if not is_check(part)]
+
+
 def conjuncts(tree: Tree, scope: Scope) -> tuple[str, ...]:
-    """Returns the texts of the conditions that AND combines, sorted."""
-    return tuple(sorted({shown(text_of(part, scope)) for part in flattened(tree, "And")}))
+    """Returns the texts of the conditions that AND combines, sorted, without checks of records."""
+    return tuple(sorted({shown(text_of(part, scope)) for part in conditions_in(tree)}))
 
 
 def flattened(tree: Tree, kind: str) -> list[Tree]:
@@ -220,7 +208,7 @@ def type_text(type_: object) -> str:
 
 def _details(tree: Tree, scope: Scope, ignored: tuple[str, ...]) -> str:
     """Returns the other fields of an expression, such as the time zone of a cast."""
-    names = [name for name in tree.fields if name not in {*IGNORED_FIELDS, *ignored, RESULT_ONLY}]
+    names = [name for name in tree.fields if name not in {*IGNORED_FIELDS, *ignored, RESULT_ONLY, TIMES}]
     texts = ((name, value_text(tree.fields[name], scope)) for name in names)
     return "".join(f", {name} {text}" for name, text in texts if text)
 

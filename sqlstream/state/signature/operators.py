@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from sqlstream.state.signature.expressions import (
     UNRESOLVED,
+    conditions_in,
     conjuncts,
     expression_id,
     flattened,
@@ -256,7 +257,8 @@ def _kinds(values: Iterable[object]) -> Iterator[str]:
     """Yields the kinds of all expressions in the fields of an operator, in lower case."""
     for value in values:
         if is_tree(value):
-            yield from kinds_of(read_tree(value))
+            for part in conditions_in(read_tree(value)):
+                yield from kinds_of(part)
         elif isinstance(value, list):
             yield from _kinds(value)
 
@@ -284,6 +286,8 @@ def _filter(node: Tree, inputs: tuple[Rows, ...]) -> Rows:
     (rows,) = inputs
     condition = node.part("condition")
     texts = conjuncts(condition, rows.columns) if condition else ()
+    if not texts:
+        return rows
     return Rows(InputRows(WHERE + " and ".join(texts), (rows.origin,)), rows.columns, rows.streaming)
 
 

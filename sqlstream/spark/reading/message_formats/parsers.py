@@ -38,7 +38,8 @@ from sqlstream.project.messages.pinned import AvroSchemas
 from sqlstream.project.on_corrupt import CORRUPT_OPTION
 from sqlstream.project.types.ddl import columns_ddl
 from sqlstream.project.types.types import Field, Struct
-from sqlstream.spark.reading.corrupt import CORRUPT, with_corrupt
+from sqlstream.spark.reading.corrupt import with_corrupt
+from sqlstream.state.signature.source_checks import CORRUPT
 
 HEADER_BYTES = 5
 """The length of the header of a message in the wire format of a schema registry."""

@@ -1,0 +1,108 @@
+"""What sqlstream's readers of sources add to a plan, and a signature leaves out: they check each record, and read the
+timestamps of JSON as text. What decides their results are the keys of the source, which the ledger has.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sqlstream.state.signature.trees import JsonNode, Tree, simple_name
+
+CORRUPT = "_sqlstream_corrupt"
+"""The column with the text of a corrupt record; models do not see it."""
+
+GOOD = "_sqlstream_good"
+"""A text in each condition that keeps the records without a reason to be corrupt."""
+
+DECLARED = "sqlstream.type"
+"""The metadata of a column that is read as text: its declared type, in Spark's JSON."""
+
+TIMES = "times"
+"""A field of a parser of JSON with the positions of such columns."""
+
+TRANSPARENT = frozenset({"Alias", "KnownNullable", "KnownNotNull", "KnownFloatingPointNormalized"})
+"""Expressions with the value of their only child."""
+
+
+def declare_types(node: dict[str, Any], metadata: Mapping[int, JsonNode]) -> None:
+    """Gives the columns that a node of a plan in JSON reads as text their declared types. `metadata` is that of columns
+    of sources by their number; the JSON of plans lacks it.
+    """
+    number = node.get("exprId")
+    if simple_name(node["class"]) == "AttributeReference" and isinstance(number, dict) and number["id"] in metadata:
+        node["metadata"] = metadata[number["id"]]
+        node["dataType"] = json.loads(node["metadata"][DECLARED])
+    schema = node.get("schema")
+    if simple_name(node["class"]) == "JsonToStructs" and isinstance(schema, dict):
+        marks = [each["metadata"].pop(DECLARED, None) for each in schema["fields"]]
+        node[TIMES] = [position for position, mark in enumerate(marks) if mark]
+        for position in node[TIMES]:
+            schema["fields"][position]["type"] = json.loads(marks[position])
+
+
+def is_check(condition: Tree) -> bool:
+    """Returns whether a condition of a filter keeps the records that are not corrupt."""
+    return any(
+        node.fields.get("name") == CORRUPT if node.kind == "AttributeReference" else node.fields.get("value") == GOOD
+        for node in condition.walk()
+        if node.kind in ("AttributeReference", "Literal")
+    )
+
+
+def value_read(tree: Tree) -> Tree:
+    """Returns what an expression reads, without the checks and conversions around it."""
+    tree = _unless_failed(tree)
+    source = _text_of_times(tree)
+    return source if source is not None and _is_marked(source) else tree
+
+
+def _unless_failed(tree: Tree) -> Tree:
+    """Returns the value of an expression that otherwise fails the query, as sources check the times of their rows."""
+    parts = tree.children
+    if tree.kind == "CaseWhen":
+        while len(parts) > 2 and _fails(parts[1]):
+            parts = parts[2:]
+    elif tree.kind == "If" and _fails(parts[1]):
+        parts = parts[2:]
+    return _unless_failed(parts[0]) if len(parts) == 1 and parts is not tree.children else tree
+
+
+def _fails(tree: Tree) -> bool:
+    return tree.kind == "RaiseError" or (tree.kind in ("Cast", *TRANSPARENT) and _fails(tree.children[0]))
+
+
+def _text_of_times(tree: Tree) -> Tree | None:
+    """Returns the value that an expression reads times from, and otherwise returns as it is; None for any other one."""
+    tree = _unless_failed(tree)
+    kind, children = tree.kind, tree.children
+    if kind == "Cast" and tree.fields.get("dataType") == "timestamp":
+        return children[0]
+    if kind == "GetStructField" and [each.kind for each in children[0].walk()][:3] == _PARSED:
+        return children[0].children[0].children[0].children[1]
+    if kind in ("If", "CaseWhen") and children[0].kind == "IsNotNull" and children[1].kind == "CreateNamedStruct":
+        whole, values = children[0].children[0], children[1].children[1::2]
+        sources = [_text_of_times(value) or value for value in values]
+        is_whole = all(each.kind == "GetStructField" and each.children == (whole,) for each in sources)
+        reads_times = any(source is not value for source, value in zip(sources, values, strict=True))
+        return whole if is_whole and reads_times else None
+    if kind in ("ArrayTransform", "TransformValues"):
+        body, *variables = children[1].children
+        return children[0] if _text_of_times(body) == variables[-1] else None
+    return None
+
+
+_PARSED = ["JsonToStructs", "StructsToJson", "CreateNamedStruct"]
+"""A time that Spark's parser of JSON reads from a text."""
+
+
+def _is_marked(tree: Tree) -> bool:
+    """Returns whether a value is that of a column that is read as text."""
+    position = None
+    while tree.kind in ("GetStructField", "If", "CaseWhen"):  # the parser of a message is within a condition
+        position = tree.fields.get("ordinal", position)
+        tree = tree.children[0 if tree.kind == "GetStructField" else 1]
+    if tree.kind == "JsonToStructs":
+        return position in (tree.fields.get(TIMES) or ())
+    return tree.kind == "AttributeReference" and DECLARED in (tree.fields.get("metadata") or {})
