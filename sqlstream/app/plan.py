@@ -37,12 +37,13 @@ def plan_project(request: PlanRequest) -> ProjectPlan:
     storage = local_storage(loaded)
     if storage is None:
         raise FindingsError([remote_storage(loaded, "plan")])
-    removed = removed_queries(loaded, files_of, storage) if request.selection == EVERYTHING else ()
+    removed = removed_queries(loaded, files_of, storage)
     parallel = ParallelQueries(loaded.compiled, named, files_of, storage)
-    queries = tuple(plan_without_spark(loaded, storage, model, parallel) for model in models)
+    queries = tuple(plan_without_spark(loaded, storage, model, parallel, removed) for model in models)
     queries = with_breaks(loaded.compiled, queries, stored_differences(loaded.compiled, files_of, storage))
     warnings = tuple(finding for finding in loaded.findings if finding.code == "rules-off")
-    return ProjectPlan(loaded.compiled.project.target.name, (*queries, *removed), warnings=warnings)
+    queries = (*queries, *(removed if request.selection == EVERYTHING else ()))
+    return ProjectPlan(loaded.compiled.project.target.name, queries, warnings=warnings)
 
 
 def _ask_spark(request: PlanRequest, loaded: Loaded, models: tuple[CompiledModel, ...]) -> ProjectPlan:

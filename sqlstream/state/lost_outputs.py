@@ -88,8 +88,13 @@ def _lost_folder(files: ReadableFiles, folder: str, use: QueryIdentity, last: in
     if use.writes_snapshots:
         exists = files.read_text(f"{folder}/{SNAPSHOT_NAME}") is not None
         return None if exists else f"{folder} does not exist, or is no output of this query"
-    log = _TABLE_FOLDERS.get(use.sink_format)
-    return None if log is None or files.names(f"{folder}/{log}") else f"the table {folder} does not exist"
+    is_lost = use.sink_format in _TABLE_FOLDERS and not is_table_folder(files, folder, use.sink_format)
+    return f"the table {folder} does not exist" if is_lost else None
+
+
+def is_table_folder(files: ReadableFiles, folder: str, format_name: str) -> bool:
+    """Returns whether a folder is a table of Delta Lake or Iceberg. Raises: OSError."""
+    return bool(files.names(f"{folder}/{_TABLE_FOLDERS[format_name]}"))
 
 
 def lost_in_log(names: Mapping[int, str], folder: str, last: int) -> str | None:

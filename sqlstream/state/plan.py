@@ -125,8 +125,7 @@ def plan_query(
         return _plan_batch_model(identity, state, place_of)
     if not restartable:
         return QueryPlan(Action.FRESH_EACH_RUN, state.next_version, writes_ledger=True)
-    was_batch = state.ledger is not None and state.ledger.identity.batch
-    if was_batch and format_of(identity.sink_format).writes_files:
+    if state.ledger is not None and _shares_output_with_batch(state.ledger.identity, identity):
         return _refused(refusals.kind_changed(identity, state.ledger_path, place_of(None, None)))
     if not state.has_batches:
         return QueryPlan(Action.START, state.version or state.next_version, writes_ledger=True)
@@ -162,6 +161,17 @@ def _with_inputs(
         changes=(*plan.changes, *(each.text for each in replaced)),
         accepted=plan.accepted or bool(replaced),
     )
+
+
+def _shares_output_with_batch(old: QueryIdentity, new: QueryIdentity) -> bool:
+    """Returns whether a stream follows a batch model, and would write files beside those of the batch, or add its rows
+    to those in the same table.
+    """
+    if not old.batch:
+        return False
+    facts, adds_rows = format_of(new.sink_format), new.output_mode != "complete" and not new.unique_key
+    is_table = facts.keeps_output or facts.keeps_columns
+    return facts.writes_files or (is_table and adds_rows and is_same_sink(old, new))
 
 
 _Judge = Callable[[Ledger, QueryIdentity, Sequence[Change]], Judgement]

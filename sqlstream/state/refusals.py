@@ -9,6 +9,7 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
 from sqlstream.project.databases.jdbc_options import last_part
 from sqlstream.project.databases.statements import BatchRecord
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.wording import quoted_list
 from sqlstream.state.changes import Change, sources_text
 from sqlstream.state.judgement import UNSAFE, Judgement
@@ -194,13 +195,16 @@ def kind_changed(identity: QueryIdentity, ledger_path: str, place: Place) -> Fin
     """Returns the refusal of a stream that writes to the output of a batch model, or the reverse.
 
     A stream keeps a log beside its files with their absolute paths. Readers use only this log, so they do not see files
-    that a batch wrote before, and do not find files that are moved.
+    that a batch wrote before, and do not find files that are moved. To a table a stream would add all rows again.
     """
     was, now = ("a batch model", "a stream") if not identity.batch else ("a stream", "a batch model")
+    problem = "readers could not read an output that both have written"
+    if not identity.batch and not format_of(identity.sink_format).writes_files:
+        problem = "the stream would add its rows to those of the batch model"
     return _finding(
         "sink-change",
         f"`{identity.model}` is now {now}, but was {was} in its last run",
-        f"according to {ledger_path}; readers could not read an output that both have written",
+        f"according to {ledger_path}; {problem}",
         refresh_text(identity.model),
         place,
     )
@@ -393,3 +397,17 @@ def table_in_use(
 
 def _finding(code: str, message: str, why: str, fix: str, place: Place) -> Finding:
     return Finding(code, message, why, fix, place.location, calls=place.calls)
+def streamed_table_in_use(model: str, table: str, query_ids: Sequence[str], location: Location) -> Finding:
+    """Returns the refusal of a table of Delta Lake or Iceberg with rows and batches of the queries `query_ids`."""
+    return Finding(
+        "output-not-empty",
+        f"the output of `{model}` contains batches of another checkpoint",
+        f"{table} has rows, and its commits name the streaming {'query' if len(query_ids) == 1 else 'queries'} "
+        f"{', '.join(query_ids)}; a new checkpoint starts at batch 0, and would write their rows again",
+        "restore the checkpoint that wrote them: `checkpoint` as it was, or `previous_name` after a rename, which also "
+        "allows `--full-refresh`; or use another table for the sink; or, if the table should keep its rows and get "
+        f"all rows of `{model}`, add `--accept-state-change {model}`",
+        location,
+    )
+
+

@@ -139,6 +139,20 @@ def test_columns_that_a_table_cannot_hold_are_refused(
     assert (code, "[output-columns]" in output, problem in output, fix in output) == (1, True, True, True), output
 
 
+@pytest.mark.slow
+def test_a_moved_checkpoint_over_a_table_is_refused(written: ProjectFolder) -> None:
+    """The folder of a catalog's table has the log of another checkpoint, whose batches Spark would skip."""
+    model = written.root / "models/all.sql"
+    before = model.read_text()
+    model.write_text(before.replace("sink='gold'", "sink='gold', checkpoint='moved'"))
+    try:
+        code, output = run(written, "-s", "all")
+    finally:
+        model.write_text(before)
+
+    assert (code, "[output-not-empty]" in output) == (1, True), output
+
+
 def test_an_in_memory_catalog_is_refused(orders: ProjectFolder) -> None:
     """An in-memory catalog is refused: a second run would find the folder, but no table."""
     orders.write(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.planning.beside import ParallelQueries
-from sqlstream.app.planning.details import describe, removed_queries
+from sqlstream.app.planning.details import describe
 from sqlstream.app.planning.identity import identity_without_spark
 from sqlstream.app.planning.local_files import files_of
 from sqlstream.app.planning.read_so_far import read_so_far
@@ -24,15 +24,19 @@ from sqlstream.spark.writing.databases.sqlite_file import sqlite_file
 from sqlstream.state.checkpoints import is_used_folder, read_checkpoint
 from sqlstream.state.layout import query_root
 from sqlstream.state.ledger import QueryIdentity
-from sqlstream.state.lost_outputs import lost_files, lost_output
+from sqlstream.state.lost_outputs import is_table_folder, lost_files, lost_output
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
 from sqlstream.state.refusals import StartRefusal, output_in_use
 from sqlstream.state.restarts import unrestartable
 from sqlstream.state.verdicts import QueryVerdict, Verdict
 
 
-def plan_without_spark(loaded: Loaded, storage: str, model: CompiledModel, parallel: ParallelQueries) -> QueryVerdict:
-    """Returns the verdict on the query of `model`, whose checkpoint is in the local folder `storage`."""
+def plan_without_spark(
+    loaded: Loaded, storage: str, model: CompiledModel, parallel: ParallelQueries, removed: Sequence[QueryVerdict]
+) -> QueryVerdict:
+    """Returns the verdict on the query of `model`, whose checkpoint is in the local folder `storage`. `removed` are the
+    queries of `storage` without a model.
+    """
     root = query_root(storage, model.query_id, model.config.checkpoint)
     if not plain_path("/", root).startswith("/"):
         reason = f"its checkpoint is in {root}, which only Spark can read: add --check"
@@ -63,10 +67,11 @@ def plan_without_spark(loaded: Loaded, storage: str, model: CompiledModel, paral
     elif isinstance(plan, QueryPlan) and plan.action not in (Action.RESUME, Action.WRITE):
         try:
             used = tuple(_used_outputs(loaded, model, identity, plan.version, state))
-            is_moved = not used and not state.version and _may_have_moved(loaded, model, storage)
+            may_have_moved = not state.version and bool(model.config.checkpoint or removed)
+            is_unknown = not used and _has_unknown_output(loaded, model, plan.version, state, may_have_moved)
         except (OSError, DatabaseError) as error:
             return QueryVerdict(model.name, Verdict.UNDECIDED, f"its output cannot be read: {error}")
-        if is_moved:
+        if is_unknown:
             return QueryVerdict(model.name, Verdict.UNDECIDED, _ONLY_OUTPUT)
         plan = StartRefusal(used) if used else plan
     return describe(compiled, model, identity, state, plan, has_spark=False, is_parallel=is_parallel)
@@ -92,18 +97,22 @@ def _used_outputs(
             yield output_in_use(model.name, path, model.file.location)
 
 
-def _may_have_moved(loaded: Loaded, model: CompiledModel, storage: str) -> bool:
-    """Returns whether a query without a checkpoint may have had one under another name, and writes to an output that
-    only Spark can read. Raises: OSError.
+def _has_unknown_output(
+    loaded: Loaded, model: CompiledModel, version: int, state: CheckpointState, may_have_moved: bool
+) -> bool:
+    """Returns whether only Spark can tell that an output of a new version has no batches of another checkpoint: that of
+    an existing table of Delta Lake or Iceberg, or, if the query may have had another checkpoint, that of an output
+    which is not local. Raises: OSError.
     """
-    checked = [
-        output
-        for output in model.outputs
-        if format_of(output.format).is_database or format_of(output.format).writes_files
-    ]
-    if all(_local_path(loaded, output, 1, ()) for output in checked):
-        return False
-    return model.config.checkpoint is not None or bool(removed_queries(loaded, files_of, storage))
+    for output in model.outputs:
+        facts, path = format_of(output.format), _local_path(loaded, output, version, state.published)
+        if model.config.output_mode == "complete" and not facts.writes_files:
+            continue  # it replaces all rows
+        if path is None and may_have_moved and (facts.keeps_output or output.table is not None):
+            return True
+        if path is not None and facts.is_table and is_table_folder(*files_of(path), output.format):
+            return True
+    return False
 
 
 def _local_path(loaded: Loaded, output: Output, version: int, published: Container[str]) -> str | None:

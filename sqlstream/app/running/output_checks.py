@@ -12,15 +12,17 @@ from sqlstream.spark.running.prepare import PreparedQuery
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.checkpoints import StorageOf
 from sqlstream.spark.storage.storage import storage_problems, use_fast_checkpoint_files
+from sqlstream.spark.table_formats.commits import queries_in
+from sqlstream.spark.table_formats.table import FormatTable
 from sqlstream.spark.table_formats.writers import table_of
 from sqlstream.spark.writing.micro_batches import SinkTarget
-from sqlstream.spark.writing.tables import table_columns
+from sqlstream.spark.writing.tables import table_columns, table_folder, table_provider
 from sqlstream.spark.writing.writers import database_writer
 from sqlstream.state.checkpoints import is_used_folder
 from sqlstream.state.ledger import QueryIdentity
 from sqlstream.state.lost_outputs import CommittedBatches, lost_files, lost_output
 from sqlstream.state.output_columns import ColumnChange, table_problems
-from sqlstream.state.refusals import output_in_use, unfit_format_table, unfit_table
+from sqlstream.state.refusals import output_in_use, streamed_table_in_use, unfit_format_table, unfit_table
 from sqlstream.state.table_columns import table_column_problems
 from sqlstream.state.versions.parallel import parallel_problem
 
@@ -125,15 +127,46 @@ class OutputCheck:
         if writer is not None:
             writer.check_unused(query_id)
 
-    def check_unused_folder(self, storage_of: StorageOf) -> None:
-        """Checks that the folder of a new checkpoint has no batches of another one. Raises: FindingsError."""
-        model, output = self.query.model, self.place
-        if output is None or not format_of(self.output.format).writes_files:
+    def check_unused_output(self, storage_of: StorageOf, *, accepts_rows: bool) -> None:
+        """Checks that the folder or table of a new checkpoint has no batches of another one. With `accepts_rows`, a
+        table keeps the rows of other queries. Raises: FindingsError.
+        """
+        model, place = self.query.model, self.place
+        if place is None:
             return
-        with storage_problems(output, model.file.location, self.secrets):
-            is_used = is_used_folder(*storage_of(output), has_snapshots=self.identity.writes_snapshots)
-        if is_used:
-            raise FindingsError([output_in_use(model.name, output, model.file.location)])
+        with storage_problems(place, model.file.location, self.secrets):
+            table, folder = self._streamed_place(place)
+            is_used = folder is not None and is_used_folder(
+                *storage_of(folder), has_snapshots=self.identity.writes_snapshots
+            )
+            others = [] if table is None or accepts_rows else _other_queries(table)
+        if folder is not None and is_used:
+            raise FindingsError([output_in_use(model.name, folder, model.file.location)])
+        if others:
+            raise FindingsError([streamed_table_in_use(model.name, place, others, model.file.location)])
+
+    def _streamed_place(self, place: str) -> tuple[FormatTable | None, str | None]:
+        """Returns the existing table whose commits name the queries that have added rows to it, or the folder whose log
+        lists their batches. Neither if each batch replaces all rows of a table. Raises: Spark's errors.
+        """
+        facts, session, model = format_of(self.output.format), self.query.frame.sparkSession, self.query.model
+        if facts.writes_files:
+            return None, place
+        if not model.streaming or model.config.output_mode == "complete":
+            return None, None
+        table = table_of(self._target)
+        if table is None and self.output.table is not None:
+            provider = (table_provider(session, place) or "").lower()
+            if not format_of(provider).is_table:
+                return None, table_folder(session, place)
+            table = FormatTable(session, provider, place)
+        return (table if table is not None and table.exists() else None), None
 
     def _place_of(self, problem: ColumnChange) -> Place:
         return self.query.compiled.locate_in(self.query.model.name, problem.offset)
+
+
+def _other_queries(table: FormatTable) -> list[str]:
+    """Returns the ids of the streaming queries that have written to a table, none if the table has no rows."""
+    queries = queries_in(table)
+    return queries if queries and not table.session.table(table.name).isEmpty() else []

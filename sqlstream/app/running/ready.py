@@ -137,6 +137,7 @@ class CheckedQuery:
         unanswered = None
         resumes, is_new = self.plan.action is Action.RESUME, self.plan.action not in (Action.RESUME, Action.WRITE)
         committed = self.committed(checks) if resumes else None
+        accepts_rows = self.query.model.name in checks.request.accept_state_change
         for check in self._output_checks(checks):
             check.use_fast_files(self.root)
             try:
@@ -148,7 +149,7 @@ class CheckedQuery:
                     raise FindingsError([database_finding(self.query, error, check.output)]) from error
                 unanswered = error
             if is_new:
-                check.check_unused_folder(checks.storage_of)
+                check.check_unused_output(checks.storage_of, accepts_rows=accepts_rows)
         if resumes:
             self.check_whole(checks)
         if unanswered is not None:

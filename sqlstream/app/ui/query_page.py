@@ -10,6 +10,7 @@ from typing import Any
 from sqlstream.app.explain_model import Explanation
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.planning.beside import ParallelQueries
+from sqlstream.app.planning.details import removed_queries
 from sqlstream.app.planning.local_files import files_of, local_storage
 from sqlstream.app.planning.pure import plan_without_spark
 from sqlstream.app.request import ProjectRequest
@@ -97,7 +98,9 @@ def _stored_parts(loaded: Loaded, model: CompiledModel) -> dict[str, Callable[[]
     return {
         "versions": lambda: asdict(stored_versions(files_of, root, model.name))["versions"],
         "checkpoint": lambda: progress_json(progress_without_spark(loaded, storage, [model]), datetime.now(UTC))[0],
-        "plan": lambda: verdict_json(plan_without_spark(loaded, storage, model, beside)),
+        "plan": lambda: verdict_json(
+            plan_without_spark(loaded, storage, model, beside, removed_queries(loaded, files_of, storage))
+        ),
     }
 
 

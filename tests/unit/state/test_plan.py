@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from identities import ORDERS, STATEFUL, ZONE, ledger_of
@@ -598,3 +599,29 @@ def test_a_replaced_input_is_refused() -> None:
     refreshed = planned(REFRESH)
     assert isinstance(refreshed, QueryPlan)
     assert (refreshed.action, refreshed.version) == (Action.REFRESH, 2)
+
+
+@pytest.mark.parametrize(
+    ("sink_format", "change", "is_refused"),
+    [
+        ("parquet", {}, True),
+        ("delta", {}, True),
+        ("table", {}, True),
+        ("jdbc", {}, True),
+        ("kafka", {}, False),
+        ("delta", {"unique_key": ("id",)}, False),
+        ("delta", {"output_mode": "complete"}, False),
+        ("delta", {"sink_path": "elsewhere"}, False),
+    ],
+)
+def test_a_stream_does_not_add_rows_to_those_of_a_batch_model(
+    sink_format: str, change: dict[str, Any], *, is_refused: bool
+) -> None:
+    """A batch model that becomes a stream would write all rows again, unless it replaces rows or writes elsewhere."""
+    before = replace(STATEFUL, batch=True, sink_format=sink_format, output_mode="append")
+    state = CheckpointState(1, ledger_of(before), has_batches=False, ledger_path=LEDGER_PATH)
+    now = replace(before, batch=False, **change)
+    if is_refused:
+        assert refusal(now, state).code == "sink-change"
+    else:
+        assert plan(now, state).action is Action.START
