@@ -7,11 +7,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from sqlstream.compiler.cache.digest import digest
-from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.rewrite.deduplicate import key_columns
 from sqlstream.compiler.sql.sql_text import fingerprint, python_fingerprint
 from sqlstream.project.files.python_code import NO_CODE, ModuleCode, ReachedCode, installed_versions, reach, read_code
 from sqlstream.project.files.python_files import PythonFunction, PythonModule
+from sqlstream.project.formats.file_options import layout_options
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.targets import Target
 from sqlstream.state.contents import contents_of, read_seed_columns, schemas_of, seeds_of, static_paths
 from sqlstream.state.ledger import FUNCTION, SINK, SOURCE, OutputColumn, QueryIdentity, SinkUse, SourceUse
@@ -55,7 +57,12 @@ def identity_of(
         partition_by=model.output.partition_by if model.output else (),
         also=tuple(
             SinkUse(
-                output.sink, output.format, output.place or output.database_table, output.partition_by, output.address
+                output.sink,
+                output.format,
+                output.place or output.database_table,
+                output.partition_by,
+                output.address,
+                _layout(output),
             )
             for output in model.also
         ),
@@ -75,7 +82,13 @@ def identity_of(
         unfollowed=python.unfollowed,
         seeds=seeds,
         seed_columns={name: read_seed_columns(content, parts) for name, content in seeds.items()},
+        layout=_layout(model.output) if model.output else {},
+        is_stored=model.config.is_stored,
     )
+
+
+def _layout(output: Output) -> dict[str, str]:
+    return layout_options(format_of(output.format).options, output.options)
 
 
 def _java_packages(target: Target) -> Iterator[tuple[str, str]]:

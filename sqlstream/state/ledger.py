@@ -68,6 +68,7 @@ class SinkUse:
     sink_path: str | None
     partition_by: tuple[str, ...] = ()
     sink_address: str | None = None
+    layout: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,8 @@ class QueryIdentity:
     columns that the query can read of it.
     `static_paths` are the paths of static tables: as written, and in their normal form. `added_contents` is the end of
     the `contents` of some inputs, which the ledger of an earlier sqlstream does not have; None in such a ledger.
+    `layout` are the options with which the files of a text format must be read as they were written, without defaults;
+    None in a ledger of an earlier sqlstream. `is_stored`: other queries can read the output as a stored model.
     """
 
     query: str
@@ -134,11 +137,13 @@ class QueryIdentity:
     unfollowed: tuple[str, ...] = ()
     seeds: Mapping[str, SeedContent] = field(default_factory=dict)
     seed_columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    layout: Mapping[str, str] | None = None
+    is_stored: bool = False
 
     @property
     def by_sink(self) -> tuple[QueryIdentity, ...]:
         """The identity for each sink of the query, as if it were the only one."""
-        names = ("sink_format", "sink_path", "partition_by", "sink_address")
+        names = ("sink_format", "sink_path", "partition_by", "sink_address", "layout")
         further = (replace(self, **{name: getattr(use, name) for name in names}, also=()) for use in self.also)
         return (replace(self, also=()) if self.also else self, *further)
 

@@ -6,11 +6,13 @@ with Spark.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlstream.compiler.sql.names import quote_identifier
 from sqlstream.compiler.sql.tokens import SqlTokenError, tokenize
+from sqlstream.project.formats.file_options import LAYOUT
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.types.cursor import TypeSyntaxError
 from sqlstream.project.types.parser import parse_type
@@ -25,7 +27,8 @@ class ColumnChange:
     `undo` is the fix if the format cannot store the change, None if it can. `offset` is the offset of the change in the
     compiled SQL of the query's model, None if unknown. `is_added` marks a new column, and `is_key` another key of rows.
     `covers` are the columns that `text` describes, with their names before, or the new name of a new column. With
-    `is_up_to_table`, only the table in the sink shows whether it can store the change, and `undo` is None.
+    `is_up_to_table`, only the table in the sink shows whether it can store the change, and `undo` is None. `is_layout`
+    marks other options of text files.
     """
 
     text: str
@@ -36,6 +39,7 @@ class ColumnChange:
     is_key: bool = False
     covers: tuple[str, ...] = ()
     is_up_to_table: bool = False
+    is_layout: bool = False
 
 
 def stores_columns(query: QueryIdentity) -> bool:
@@ -66,6 +70,32 @@ def column_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[ColumnChange
     else:
         found = tuple(_by_name(old.columns, new.columns, folders, new.sink_format))
     return tuple(replace(change, offset=_offset(change, old, new)) for change in found)
+
+
+def layout_changes(old: QueryIdentity, new: QueryIdentity) -> Iterator[ColumnChange]:
+    """Yields the change of the options with which text files must be read as they were written. Readers of a stored
+    model read all files with the new ones, so it cannot have both kinds.
+    """
+    if not new.adds_files or old.layout is None or new.layout is None:
+        return
+    types = " ".join(column.type for side in (old, new) for column in side.columns or ())
+    words = set(re.findall(r"\w+", types)) if old.columns and new.columns else None
+    before, after = list[str](), list[str]()
+    for name in sorted({*old.layout, *new.layout}):
+        default, concerned = LAYOUT[name]
+        values = [side.get(name, default) for side in (old.layout, new.layout)]
+        if values[0] != values[1] and (not concerned or words is None or words.intersection(concerned)):
+            for texts, value in zip((before, after), values, strict=True):
+                texts.append(f"{name} {value!r}" if value else f"no {name}")
+    if not after:
+        return
+    was, now = ", ".join(before), ", ".join(after)
+    text = f"the {new.sink_format} files had {was}, and new ones have {now}; "
+    if new.is_stored:
+        text += f"readers of `{new.model}` would misread the earlier ones"
+        yield ColumnChange(text, undo=f"set the options of the sink back to {was}", is_layout=True)
+    else:
+        yield ColumnChange(f"{text}no reader can read both with the same options", is_layout=True)
 
 
 def table_problems(

@@ -13,7 +13,7 @@ from sqlstream.state import refusals
 from sqlstream.state.changes import Change, describe_changes
 from sqlstream.state.judgement import SAFE, FindSignature, JudgeBySql, Judgement, judge_changes
 from sqlstream.state.ledger import InputIds, Ledger, QueryIdentity
-from sqlstream.state.output_columns import ColumnChange, column_changes
+from sqlstream.state.output_columns import ColumnChange, column_changes, layout_changes
 from sqlstream.state.readers import continuing, names_sources, respelled, unsure_tables
 from sqlstream.state.reading import ReadingChange, ReadSoFar, reading_changes, reading_refused
 from sqlstream.state.refusals import PlaceOf, StartRefusal, StateChange, replaced_inputs
@@ -338,7 +338,9 @@ def _column_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[ColumnChang
     """Returns the changes of the columns in all sinks, those that a sink cannot store first."""
     before = {each.sink_path: each for each in old.by_sink}
     pairs = ((before[each.sink_path], each) for each in new.by_sink if each.sink_path in before)
-    changes = dict.fromkeys(change for pair in pairs for change in (*key_change(*pair), *column_changes(*pair)))
+    changes = dict.fromkeys(
+        change for pair in pairs for change in (*key_change(*pair), *column_changes(*pair), *layout_changes(*pair))
+    )
     return tuple(sorted(changes, key=lambda change: change.undo is None))
 
 

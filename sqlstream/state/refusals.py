@@ -255,6 +255,11 @@ def columns_changed(
     if change.is_key:
         message = f"the output of `{identity.model}` has rows with another key: {change.text}"
         why = f"the query would add rows again instead of replacing the existing ones ({ledger_path} has their key)"
+    if change.is_layout:
+        message = f"the output of `{identity.model}` has files with other options: {change.text}"
+        why = (
+            f"readers read all files of the folder in the same way ({ledger_path} has the options of the earlier ones)"
+        )
     return _finding(
         "output-columns",
         message,
@@ -395,8 +400,6 @@ def table_in_use(
     )
 
 
-def _finding(code: str, message: str, why: str, fix: str, place: Place) -> Finding:
-    return Finding(code, message, why, fix, place.location, calls=place.calls)
 def streamed_table_in_use(model: str, table: str, query_ids: Sequence[str], location: Location) -> Finding:
     """Returns the refusal of a table of Delta Lake or Iceberg with rows and batches of the queries `query_ids`."""
     return Finding(
@@ -411,3 +414,5 @@ def streamed_table_in_use(model: str, table: str, query_ids: Sequence[str], loca
     )
 
 
+def _finding(code: str, message: str, why: str, fix: str, place: Place) -> Finding:
+    return Finding(code, message, why, fix, place.location, calls=place.calls)

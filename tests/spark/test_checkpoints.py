@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,12 @@ import pytest
 from conftest import ProjectFolder, order_rows
 
 from sqlstream import ProjectRequest, RunRequest, run_models
+from sqlstream.app.plan import plan_project
+from sqlstream.app.request import PlanRequest
 from sqlstream.errors import FindingsError
 from sqlstream.state.runs.events import Notice, QueryStarted, RunEvent, Status, TableShown
 from sqlstream.state.settings import SOURCE_EVOLUTION
+from sqlstream.state.verdicts import Verdict
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 
@@ -272,6 +276,29 @@ def test_changed_partitions_are_refused(orders: ProjectFolder) -> None:
         orders.run()
 
     assert [finding.code for finding in caught.value.findings] == ["output-columns"]
+
+
+def test_other_options_of_text_files_are_said(orders: ProjectFolder) -> None:
+    """The query resumes and says it, without Spark too. A stored model is refused, because its readers would misread
+    the earlier files, until the options are as before.
+    """
+    sink = "sinks: [{{name: text, format: csv, path: '{{{{ model.name }}}}', options: {}}}]\n"
+    model = "{{{{ config(sink='text'{}) }}}} select id, amount from {{{{ source('shop', 'orders') }}}}"
+    orders.write({"sinks.yml": sink.format("{header: true}"), "models/all.sql": model.format("")})
+    orders.write({"models/kept.sql": model.format(", materialized='stored'")})
+    assert orders.run().succeeded
+    orders.write({"sinks.yml": sink.format("{header: true, sep: ';', compression: gzip}")})
+
+    planned = plan_project(PlanRequest(ProjectRequest(orders.root, env=os.environ))).queries
+    assert [query.verdict for query in planned] == [Verdict.RESUME, Verdict.REBUILD]
+    assert "sep ','" in planned[0].columns[0]
+    assert refused(orders) == ("output-columns", "models/kept.sql:1:1")
+    orders.rows("in/orders/2.json", order_rows(2), modified=2)
+    assert orders.run("all").succeeded
+    notices = [event.text for event in orders.events if isinstance(event, Notice) and "sep ','" in event.text]
+    assert len(notices) == 1
+    assert orders.run("all").succeeded
+    assert not [event for event in orders.events if isinstance(event, Notice) and "sep ','" in event.text]
 
 
 def test_an_output_of_another_checkpoint_is_refused(orders: ProjectFolder) -> None:

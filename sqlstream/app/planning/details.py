@@ -15,7 +15,7 @@ from sqlstream.state.changes import Change, describe_changes
 from sqlstream.state.checkpoints import FilesOf
 from sqlstream.state.downstream.columns import ColumnDifference, identity_differences
 from sqlstream.state.ledger import Ledger, QueryIdentity
-from sqlstream.state.output_columns import column_changes
+from sqlstream.state.output_columns import column_changes, layout_changes
 from sqlstream.state.plan import CheckpointState, QueryPlan
 from sqlstream.state.progress.source_files import FileChoice
 from sqlstream.state.readers import source_uses
@@ -87,7 +87,7 @@ def _columns(old: QueryIdentity, new: QueryIdentity, differences: Sequence[Colum
     """Yields what each sink makes of the changed columns, and the differences about which its format says nothing."""
     before = {} if new.batch else {each.sink_path: each for each in old.by_sink}  # a batch replaces all rows
     pairs = [(before[each.sink_path], each) for each in new.by_sink if each.sink_path in before]
-    changes = [change for was, now in pairs for change in column_changes(was, now)]
+    changes = [change for was, now in pairs for change in (*column_changes(was, now), *layout_changes(was, now))]
     yield from dict.fromkeys(change.text for change in changes)
     covered = {name.lower() for change in changes for name in change.covers}
     yield from (each.text for each in differences if each.name.lower() not in covered)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from sqlstream.project.formats import option_types as takes
 from sqlstream.project.formats.format import Option, Use
 from sqlstream.project.formats.option_types import OptionType
@@ -126,3 +128,57 @@ XML = {
     **options("valueTag", takes.NON_EMPTY_TEXT),
     **options("rowTag", takes.ROW_TAG),
 }
+
+_TIMES, _NUMBERS = ("timestamp",), ("float", "double")
+
+LAYOUT: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "arrayelementname": ("item", ("array",)),
+    "attributeprefix": ("_", ()),
+    "chartoescapequoteescaping": ("", ()),
+    "comment": ("", ()),
+    "dateformat": ("yyyy-MM-dd", ("date",)),
+    "emptyvalue": ('""', ("string", "char", "varchar", "binary")),
+    "encoding": ("utf-8", ()),
+    "escape": ("\\", ()),
+    "header": ("false", ()),
+    "linesep": ("\n", ()),
+    "locale": ("en-us", ("date", "time", "timestamp", "timestamp_ntz")),
+    "nanvalue": ("NaN", _NUMBERS),
+    "negativeinf": ("-Inf", _NUMBERS),
+    "nullvalue": ("", ()),
+    "positiveinf": ("Inf", _NUMBERS),
+    "pretty": ("false", ()),
+    "quote": ('"', ()),
+    "rowtag": ("ROW", ()),
+    "sep": (",", ()),
+    "timeformat": ("", ("time",)),
+    "timestampformat": (ALL_DIGITS["timestampFormat"], _TIMES),
+    "timestampntzformat": (ALL_DIGITS["timestampNTZFormat"], ("timestamp_ntz",)),
+    "timezone": ("", _TIMES),
+    "valuetag": ("_VALUE", ()),
+}
+"""The options with which text must be read as it was written: their names in lower case, what sqlstream or Spark takes
+without them, and words in the types of the columns that they concern (default: all).
+"""
+
+_SAME = {"delimiter": "sep", "charset": "encoding"}
+"""Other names, which do not count beside the first ones."""
+
+_IGNORES_CASE = ("encoding", "header", "locale", "pretty")
+
+
+def layout_options(known: Mapping[str, Option], given: Mapping[str, object]) -> dict[str, str]:
+    """Returns the options of a sink among `LAYOUT` that differ from the defaults. `known` are those of its format."""
+    written = {name.lower() for name, option in known.items() if option.use == "anywhere"}
+    named = {name.lower(): str(value) for name, value in given.items() if name.lower() in written}
+    found = {_SAME[name]: value for name, value in named.items() if name in _SAME} | named
+    return dict(sorted(_differing(found)))
+
+
+def _differing(found: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name, value in found.items():
+        if name in LAYOUT:
+            plain = value.lower() if name in _IGNORES_CASE else value.replace("\\t", "\t")
+            plain = "utf-8" if name == "encoding" and plain == "utf8" else plain
+            if plain != LAYOUT[name][0]:
+                yield name, plain

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 from identities import STATEFUL
 
+from sqlstream.project.formats.file_options import CSV, layout_options
 from sqlstream.state.ledger import OutputColumn, QueryIdentity
-from sqlstream.state.output_columns import column_changes
+from sqlstream.state.output_columns import column_changes, layout_changes
 
 
 def query(columns: str, sink_format: str = "parquet", partition_by: tuple[str, ...] = ()) -> QueryIdentity:
@@ -117,3 +118,33 @@ def test_a_renamed_column_is_distinguished_from_a_removed_one() -> None:
     assert [change.column for change in pairs if change.undo] == ["y", "x", "z"]
     retyped = column_changes(query("id int, qty int"), query("id int, quantity string"))
     assert retyped[0].column == "quantity"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_changed"),
+    [
+        ({}, {"sep": ","}, False),
+        ({}, {"delimiter": ";"}, True),
+        ({"delimiter": ";"}, {"sep": ";", "delimiter": "|"}, False),
+        ({"sep": "\\t"}, {"SEP": "\t"}, False),
+        ({}, {"header": "TRUE"}, True),
+        ({"compression": "gzip"}, {"quoteAll": "true"}, False),
+        ({"encoding": "UTF-8"}, {"charset": "utf8"}, False),
+        ({}, {"dateFormat": "dd.MM.yyyy"}, True),
+        ({}, {"timestampFormat": "yyyy"}, False),
+        ({}, {"nullValue": "-", "lineSep": "\r\n"}, True),
+    ],
+)
+def test_files_of_text_with_other_options(before: dict[str, str], after: dict[str, str], *, is_changed: bool) -> None:
+    """Options without which text is misread are a change; a stored model refuses it. A default is none, and neither is
+    an option of a type that no column has, or one that a reader finds out.
+    """
+    columns = (OutputColumn("id", "int"), OutputColumn("day", "struct<a:date>"))
+    old, new = (
+        replace(STATEFUL, sink_format="csv", columns=columns, layout=layout_options(CSV, options))
+        for options in (before, after)
+    )
+    note, stored = [*layout_changes(old, new)], [*layout_changes(old, replace(new, is_stored=True))]
+    assert ([change.undo for change in note], bool(stored and stored[0].undo)) == ([None] * is_changed, is_changed)
+    assert not [*layout_changes(replace(old, layout=None), new)]
+    assert not [*layout_changes(old, replace(new, output_mode="complete"))]
