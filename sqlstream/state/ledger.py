@@ -88,9 +88,9 @@ class QueryIdentity:
     sink, or the name of a function's sink and a digest of its options; `unique_key` identifies the rows of the
     output. Both are None if they are unknown. `declared` are the target's settings of Spark that can change results,
     without those that have Spark's default; None in a ledger of an early sqlstream. `inherited` are those from
-    elsewhere, such as a spark-defaults.conf; None in a ledger of an earlier sqlstream. `defaults` are the target's
-    settings that do have Spark's default. `substituted` are the values that Spark puts into the SQL, by the texts that
-    they replace, such as `${env:FACTOR}`; None in a ledger of an earlier sqlstream, which also lacks the settings that
+    elsewhere, such as a spark-defaults.conf; None in a ledger of an earlier sqlstream. `defaults` are the settings of
+    both that do have Spark's default. `substituted` are the values that Spark puts into the SQL, by the texts that they
+    replace, such as `${env:FACTOR}`; None in a ledger of an earlier sqlstream, which also lacks the settings that
     only Python code can read. `code` has a digest of each
     Python model of the query by its name, and of each function, source and sink of python/ (`function NAME` and so
     on): of its module, all that it imports from python/, and the files of the project that these name. It is None in

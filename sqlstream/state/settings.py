@@ -49,8 +49,14 @@ HADOOP = "spark.hadoop."
 SUBSTITUTE = "spark.sql.variable.substitute"
 """With this setting, Spark replaces `${...}` in SQL by settings, environment variables and properties of Java."""
 
-OWN_DEFAULTS = {SUBSTITUTE: "false"}
-"""What sqlstream's sessions have instead of Spark's default."""
+OWN_DEFAULTS = {
+    # run the compiled text as it is: Spark would replace ${...} by its variables and the environment
+    SUBSTITUTE: "false",
+    # a filter in the parser hides rows from the count of rows read
+    "spark.sql.json.filterPushdown.enabled": "false",
+    "spark.sql.csv.filterPushdown.enabled": "false",
+}
+"""What sqlstream's sessions have instead of Spark's default, unless the target sets it."""
 
 ONLY_SPARK = "a value that only Spark knows"
 """What `plan` has instead of a value of `${...}` that is neither in the target nor in the environment."""

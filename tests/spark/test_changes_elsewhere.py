@@ -12,7 +12,7 @@ from kafka_topics import Message, Topic
 from sqlstream.app.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.errors import FindingsError
-from sqlstream.state.verdicts import Verdict
+from sqlstream.state.verdicts import QueryVerdict, Verdict
 
 NULLS = "spark.sql.jsonGenerator.ignoreNullFields"
 
@@ -22,15 +22,26 @@ from {{ source('shop', 'orders') }} group by 1"""
 
 
 @pytest.mark.slow
-def test_settings_of_a_spark_defaults_file_count(orders: ProjectFolder) -> None:
-    """They reach each session, so a setting that is added there changes keys of the state as one of the target does."""
+def test_settings_of_a_spark_defaults_file_count(orders: ProjectFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They reach each session, so a setting that is added there changes keys of the state as one of the target does. A
+    plan without Spark reads the file, too.
+    """
     orders.write({"models/shown.sql": SHOWN, "conf/spark-defaults.conf": "spark.executor.memory 1g\n"})
     run, conf = ("run", "--available-now"), {"SPARK_CONF_DIR": str(orders.root / "conf")}
+    monkeypatch.setenv(*next(iter(conf.items())))
+
+    def planned() -> QueryVerdict:
+        (query,) = plan_project(PlanRequest(ProjectRequest(orders.root, env={}))).queries
+        return query
+
     with orders.command(*run, env=conf) as first:
         printed, _ = first.communicate(timeout=300)
     assert first.returncode == 0, printed
+    assert planned().verdict is Verdict.UNCHANGED
 
     orders.write({"conf/spark-defaults.conf": f"{NULLS} false\n"})
+    assert planned().verdict is not Verdict.UNCHANGED
+    assert NULLS in str(planned().changes)
     orders.rows("in/orders/2.json", order_rows(2), modified=2)
     with orders.command(*run, env=conf) as second:
         printed, _ = second.communicate(timeout=300)
@@ -41,8 +52,7 @@ def test_settings_of_a_spark_defaults_file_count(orders: ProjectFolder) -> None:
     with orders.command(*run, "--accept-state-change", "shown", env=conf) as third:
         printed, _ = third.communicate(timeout=300)
     assert third.returncode == 0, printed
-    (query,) = plan_project(PlanRequest(ProjectRequest(orders.root, env={}))).queries
-    assert query.verdict is Verdict.UNCHANGED  # without Spark the settings from elsewhere are those of the ledger
+    assert planned().verdict is Verdict.UNCHANGED
 
 
 TIMES = """{{ config(sink='nowhere', output_mode='update') }}

@@ -26,6 +26,7 @@ from sqlstream.spark.jvm.quiet import quiet_pyspark
 from sqlstream.spark.jvm.slow_classes import initialize_classes
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import read_error
+from sqlstream.state.settings import OWN_DEFAULTS
 
 TIME_ZONE = "spark.sql.session.timeZone"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -107,11 +108,7 @@ def spark_settings(
         "spark.sql.warehouse.dir": warehouse,
         "spark.sql.streaming.stopTimeout": "60s",
         "spark.sql.streaming.stopActiveRunOnRestart": "false",
-        # run the compiled text as it is: Spark would replace ${...} by its variables and the environment
-        "spark.sql.variable.substitute": "false",
-        # a filter in the parser hides rows from the count of rows read
-        "spark.sql.json.filterPushdown.enabled": "false",
-        "spark.sql.csv.filterPushdown.enabled": "false",
+        **OWN_DEFAULTS,
         TIME_ZONE: "UTC",
     }
     settings |= _local_settings(target.master, connectors.per_core) if target.is_local else {PROVIDER: ROCKSDB}

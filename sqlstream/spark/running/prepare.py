@@ -136,13 +136,11 @@ def prepare_query(
         compiled, model, uses, columns, stateful=is_stateful(frame), settings=settings, find_value=find_value
     )
     given, always = found.declared or {}, (*FROZEN_SETTINGS, TIME_ZONE, SOURCE_EVOLUTION)
-    declared = _without_defaults(session, given)
-    identity = replace(
-        found,
-        declared=declared,
-        defaults={name: value for name, value in given.items() if name not in declared},
-        inherited=_without_defaults(session, declared_settings(runtime.inherited, always)),
-    )
+    elsewhere = declared_settings(runtime.inherited, always)
+    declared, inherited = _without_defaults(session, given), _without_defaults(session, elsewhere)
+    kept = {**declared, **inherited}
+    defaults = {name: value for name, value in {**elsewhere, **given}.items() if name not in kept}
+    identity = replace(found, declared=declared, defaults=defaults, inherited=inherited)
     return PreparedQuery(
         compiled,
         model,

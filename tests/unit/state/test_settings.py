@@ -472,12 +472,16 @@ def without_spark(root: Path, spark: str, old: QueryIdentity, model: Mapping[str
 def test_a_variable_of_the_environment_turns_off_ansi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without Spark as with it: only the text `false`, and not if the target or a spark-defaults.conf sets the mode."""
     plain = replace(STATEFUL, settings={ANSI: "true"})
-    elsewhere = replace(plain, inherited={ANSI: "true"})
+    elsewhere = replace(plain, inherited={}, defaults={ANSI: "true"})
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     found = []
     for value in ("false", "FALSE", "true"):
         monkeypatch.setenv("SPARK_ANSI_SQL_MODE", value)
-        given = (("", plain), ("spark.sql.ansi.enabled: true", plain), ("", elsewhere))
+        given = (("", plain), ("spark.sql.ansi.enabled: true", plain))
         found.append([without_spark(tmp_path, *each).settings[ANSI] for each in given])
+        (tmp_path / "spark-defaults.conf").write_text(f"{ANSI} true\n")
+        found[-1].append(without_spark(tmp_path, "", elsewhere).settings[ANSI])
+        (tmp_path / "spark-defaults.conf").unlink()
 
     assert found == [["false", "true", "true"], ["true"] * 3, ["true"] * 3]
 
@@ -488,6 +492,32 @@ def test_a_setting_with_the_default_of_spark_is_none_without_spark(tmp_path: Pat
 
     assert without_spark(tmp_path, f"{NOVEL}: 1", old).declared == {}
     assert without_spark(tmp_path, f"{NOVEL}: 2", old).declared == {NOVEL: "2"}
+
+
+def test_a_plan_reads_the_settings_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Java reads it, where Spark does, except for what the target sets. A setting that is not of SQL is as in the
+    ledger if it is not in the file: Spark has some of its own. Options in the environment may have others.
+    """
+    for name in ("PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "spark"))
+    conf = tmp_path / "spark/conf/spark-defaults.conf"
+    conf.parent.mkdir(parents=True)
+    conf.write_text(
+        "# a comment\n! another\nspark.executor.memory 1g\nspark.sql.default 1\nother.key x\n"
+        f"  {NOVEL}:  a\\tb \\\n   c\\u0021  \nspark.sql.given=file\nspark.hadoop.textinputformat.record.delimiter = |\n"
+    )
+    inherited = {"spark.sql.removed": "1", "spark.hadoop.fs.s3a.vectored.read.max.merged.size": "2M"}
+    old = replace(STATEFUL, declared={}, inherited=inherited, defaults={"spark.sql.default": "1"})
+
+    assert without_spark(tmp_path, "spark.sql.given: '2'", old).inherited == {
+        NOVEL: "a\tb c!",
+        "spark.hadoop.fs.s3a.vectored.read.max.merged.size": "2M",
+        "spark.hadoop.textinputformat.record.delimiter": "|",
+    }
+    assert without_spark(tmp_path, "", replace(old, inherited=None)).inherited is None
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf spark.sql.removed=1 pyspark-shell")
+    assert without_spark(tmp_path, "", old).inherited == inherited
 
 
 def test_the_environment_in_sql_is_compared_without_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
