@@ -16,7 +16,7 @@ SHORT = "try_to_timestamp(concat('2024-1-', v), 'yyyy-MM-dd')"
 SEED = "k,name\na,alpha\nb,beta\nc,gamma\n"
 OTHER_NAME = SEED.replace("beta", "second")
 LONGER = SEED + "d,delta\ne,epsilon\n"
-NAMES, ZONES = "{{ ref('names') }}", "{{ ref('zones') }}"
+NAMES, LABELS, ZONES = "{{ ref('names') }}", "{{ ref('labels') }}", "{{ ref('zones') }}"
 ZONE_FILE = {"seeds/zones.csv": SEED}
 
 
@@ -39,11 +39,10 @@ def aggregated(name: str, text: str, before: str, after: str, expected: str, kin
     return Edit(name, kind, text, old, new, expected)
 
 
-def with_seed(name: str, text: str, query: str, seed: str = LONGER) -> Edit:
-    """Returns a change of the seed that a query reads."""
-    return Edit(
-        name, "subquery", text, query, query, REFUSE, files=({"seeds/names.csv": SEED}, {"seeds/names.csv": seed})
-    )
+def with_seed(name: str, text: str, query: str) -> Edit:
+    """Returns a change of the seed that a query reads: more rows of `names`, or another name in `labels`."""
+    path, changed = ("seeds/names.csv", LONGER) if NAMES in query else ("seeds/labels.csv", OTHER_NAME)
+    return Edit(name, "subquery", text, query, query, REFUSE, files=({path: SEED}, {path: changed}))
 
 
 def hinted(name: str, text: str, before: str, after: str) -> Edit:
@@ -95,16 +94,16 @@ CLOSED_EDITS = (
     filtered("array_nested", "items of nested arrays", "array_contains(flatten(array(array('a'), array('b,c'))), k)", "array_contains(flatten(array(array('a'), array('b', 'c'))), k)"),
     filtered("map_comma", "a comma within a value of a map", "map('a', 'x,b', 'c', 'y')[k] is not null", "map('a', 'x', 'b', 'c,y')[k] is not null"),
     keyed("map_value", "another value in a map", "map('a', '1', 'b', '2')[k]", "map('a', '1', 'b', '3')[k]", kind="literal"),
-    filtered("in_comma", "a comma within a text of a long IN", f"k in ('a', {TWELVE}, 'k, l')", f"k in ({TWELVE}, 'a, k', 'l')"),
+    filtered("in_comma", "a comma within a text of a long IN", f"v > if(k in ('a', {TWELVE}, 'k, l'), 0, 2)", f"v > if(k in ({TWELVE}, 'a, k', 'l'), 0, 2)"),
     filtered("in_order", "the order of a long IN", f"k in ('a', {TWELVE}, 'l')", f"k in ('l', {TWELVE}, 'a')", RESUME),
     filtered("in_keys_long", "a long list of keys, in update mode", "k is not null", f"k is not null and k not in ({TWELVE}, 'k', 'n, o')", RESUME),
     Edit("free_filter_key_in", "literal", "a list of keys of a join without a watermark", FREE, FREE + " where o.k in ('a', 'c')", RESUME, mode="append"),
     Edit("binary_alias", "literal", "another alias beside a binary literal", aggregation("k, count(*) as n", "where cast(k as binary) <> x'79'"), aggregation("k, count(*) as number", "where cast(k as binary) <> x'79'"), RESUME, compared=()),
     filtered("binary_other", "another binary literal", "cast(k as binary) <> x'61'", "cast(k as binary) <> x'62'"),
-    filtered("time_other", "another time", "ts > timestamp'2024-01-01 00:05:00'", f"ts > {SAME}"),
+    filtered("time_other", "another time", "ts > timestamp'2024-01-01 12:17:30'", f"ts > {SAME}"),
     filtered("time_zone", "the same time in another notation", f"ts > {SAME}", "ts > timestamp'2024-01-01 01:06:00+01:00'", RESUME),
     filtered("number_digits", "more digits of the same number", "d > 1.5", "d > 1.50", RESUME),
-    filtered("text_quote", "a quote within a text", "k <> 'a''b'", "k <> 'a'", REFUSE),
+    filtered("text_quote", "a quote within a text", "k <> 'a'", "k <> 'a''b'", REFUSE),
     filtered("struct_comma", "a comma within a field of a struct", "named_struct('p', k, 'q', g) <> named_struct('p', 'a', 'q', 'x,y')", "named_struct('p', k, 'q', g) <> named_struct('p', 'a', 'q', 'x')"),
     Edit("values_comma", "literal", "a comma within a text of VALUES", f"select k, count(*) as n from {ORDERS} join (values ('a,b', 'c'), ('b', 'd')) t(p, q) on k = p group by k", f"select k, count(*) as n from {ORDERS} join (values ('a', 'b,c'), ('b', 'd')) t(p, q) on k = p group by k", REFUSE),
     Edit("values_alias", "literal", "another alias of VALUES", f"select k, count(*) as n from {ORDERS} join (values ('a'), ('b')) t(p) on k = p group by k", f"select k, count(*) as n from {ORDERS} join (values ('a'), ('b')) u(w) on k = w group by k", RESUME),
@@ -123,13 +122,13 @@ CLOSED_EDITS = (
     with_seed("nested_seed", "a seed within a subquery of a subquery", aggregation("k, count(*) as n", f"where v > (select max(length(name)) - 5 from {NAMES} where length(name) > (select min(length(name)) from {NAMES}))")),
     with_seed("aggregate_seed", "a seed within an aggregate", aggregation(f"k, sum(v * (select count(*) from {NAMES})) as s")),
     with_seed("key_seed", "a seed within a key", f"select g2, count(*) as n from (select v + (select count(*) from {NAMES}) as g2 from {ORDERS}) group by g2"),
-    with_seed("alias_columns_seed", "a seed whose alias names its columns", f"select o.k, min(length(y)) as n from {ORDERS} o join {NAMES} as s(x, y) on o.k = x group by o.k", OTHER_NAME),
-    with_seed("exists_columns_seed", "a seed whose alias names its columns, within EXISTS", aggregation("k, count(*) as n", f"where exists (select 1 from ({NAMES} tablesample (100 percent)) s(x, y) where y = 'second')"), OTHER_NAME),
-    with_seed("from_seed", "a seed that is read without SELECT", f"with s(x, y) as (from {NAMES}) select o.k, min(length(y)) as n from {ORDERS} o join s on o.k = x group by o.k", OTHER_NAME),
+    with_seed("alias_columns_seed", "a seed whose alias names its columns", f"select o.k, min(length(y)) as n from {ORDERS} o join {LABELS} as s(x, y) on o.k = x group by o.k"),
+    with_seed("exists_columns_seed", "a seed whose alias names its columns, within EXISTS", aggregation("k, count(*) as n", f"where exists (select 1 from ({LABELS} tablesample (100 percent)) s(x, y) where y = 'second')")),
+    with_seed("from_seed", "a seed that is read without SELECT", f"with s(x, y) as (from {LABELS}) select o.k, min(length(y)) as n from {ORDERS} o join s on o.k = x group by o.k"),
     filtered("subquery_function", "another function in a subquery", f"v > (select min(length(name)) - 3 from {ZONES})", f"v > (select max(length(name)) - 3 from {ZONES})", kind="subquery"),
     filtered("subquery_filter", "another filter in a subquery", f"v > (select count(*) from {ZONES} where k > 'a')", f"v > (select count(*) from {ZONES} where k > 'b')", kind="subquery"),
     filtered("subquery_alias", "an alias in a subquery", f"v > (select count(*) as n from {ZONES})", f"v > (select count(*) as m from {ZONES} as o)", RESUME, kind="subquery"),
-    filtered("subquery_values", "another value in a subquery", "v > (select max(x) from values (1), (2) as t(x))", "v > (select max(x) from values (1), (3) as t(x))", kind="subquery"),
+    filtered("subquery_values", "another value in a subquery", "v > (select max(x) from values (1), (2) as t(x))", "v > (select max(x) from values (1), (4) as t(x))", kind="subquery"),
     # hints
     hinted("repartition_added", "a REPARTITION hint", "", "/*+ REPARTITION(3) */"),
     hinted("repartition_number", "another number in a REPARTITION hint", "/*+ REPARTITION(2) */", "/*+ REPARTITION(3) */"),
@@ -140,7 +139,6 @@ CLOSED_EDITS = (
     aggregated("percentile_fraction", "the fraction of a percentile", "percentile(v, 0.5)", "percentile(v, 0.9)", RESUME),
     aggregated("percentile_array", "several fractions of a percentile", "element_at(percentile(v, array(0.5)), 1)", "element_at(percentile(v, array(0.9)), 1)", RESUME),
     aggregated("approx_fraction", "the fraction of an approximate percentile", "percentile_approx(v, 0.5)", "percentile_approx(v, 0.9)", RESUME),
-    aggregated("approx_accuracy", "the accuracy of an approximate percentile", "percentile_approx(v, 0.5, 100)", "percentile_approx(v, 0.5, 2)", REFUSE),
     aggregated("percentile_second", "a second percentile", "percentile(v, 0.5)", "percentile(v, 0.5) + percentile(v, 0.9)", REFUSE),
     aggregated("percentile_input", "the input of a percentile", "percentile(v, 0.5)", "percentile(id, 0.5)", REFUSE),
     Edit("sets_order", "order", "the order of grouping sets", f"select k, g, count(*) as n from {ORDERS} group by grouping sets ((k, g), (k), ())", f"select k, g, count(*) as n from {ORDERS} group by grouping sets ((k, g), (), (k))", RESUME),
@@ -169,7 +167,7 @@ CLOSED_EDITS = (
     settled("json_nulls", "whether JSON has nulls, below a key", aggregation("to_json(named_struct('v', nullif(v, 3), 'k', k)) as a, count(*) as n", keys="to_json(named_struct('v', nullif(v, 3), 'k', k))"), REFUSE),
     settled("json_nulls_behind", "whether JSON has nulls, and no JSON", aggregation("k, count(*) as n"), RESUME),
     settled("cast_text", "how a struct becomes text", aggregation("cast(named_struct('v', v, 'k', k) as string) as a, count(*) as n", keys="cast(named_struct('v', v, 'k', k) as string)"), REFUSE),
-    settled("escaped_text", "how a backslash in SQL is read", aggregation("k, count(*) as n", r"where concat(k, '\\n') = 'a\\n'"), REFUSE),
+    settled("escaped_text", "how a backslash in SQL is read", aggregation("k, count(*) as n", r"where v > length(concat(substring(k, 1, 0), '\\n')) - 2"), REFUSE),
     settled("escaped_nothing", "how a backslash in SQL is read, without one", aggregation("upper(k) as u, count(*) as n", keys="upper(k)"), RESUME),
     Edit("zone_literal", "setting", "the time zone of a literal", aggregation("k, count(*) as n", f"where ts > {SAME}"), aggregation("k, count(*) as n", f"where ts > {SAME}"), REFUSE, group="zone"),
     Edit("zone_of_texts", "setting", "the time zone of times in files, which may have one", aggregation("ts, count(*) as n", keys="ts"), aggregation("ts, count(*) as n", keys="ts"), ASK, group="zone"),

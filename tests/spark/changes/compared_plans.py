@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from planned_edits import TABLES, ledger_of, model_of, plan_of, written_project
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.running.jars import session_connectors
 from sqlstream.app.running.session import brief_session
+from sqlstream.errors import FindingsError
 from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.running.prepare import prepare_query
 from sqlstream.spark.secrets import Secrets
@@ -25,30 +26,35 @@ from sqlstream.state.verdicts import QueryVerdict, Verdict
 UNCHANGED = frozenset({Verdict.RESUME, Verdict.UNCHANGED})
 
 
-def contradictions(edits: Sequence[Edit], verdicts: Sequence[tuple[QueryVerdict, QueryVerdict]]) -> list[str]:
+Verdicts = Mapping[str, tuple[QueryVerdict, QueryVerdict]]
+"""The verdicts on edits by name, with Spark and without."""
+
+
+def contradictions(edits: Sequence[Edit], verdicts: Verdicts) -> list[str]:
     """Returns the edits that `plan` decides without Spark, but not as with Spark. See `planned_twice`."""
-    found = zip(edits, verdicts, strict=True)
-    decided = [(edit, *both) for edit, both in found if both[1].verdict is not Verdict.UNDECIDED]
+    found = [(edit, *verdicts[edit.name]) for edit in edits if edit.name in verdicts]
+    decided = [each for each in found if each[2].verdict is not Verdict.UNDECIDED]
     return [_described(*each) for each in decided if (each[1].verdict in UNCHANGED) != (each[2].verdict in UNCHANGED)]
 
 
-def planned_twice(
-    edits: Sequence[Edit], root: Path, group: str = "queries", *, form: int = FORMAT
-) -> list[tuple[QueryVerdict, QueryVerdict]]:
-    """Returns the verdicts on each edit with and without Spark. `group` decides Spark's settings, and `form` is the
-    format of the signatures in the ledgers.
+def planned_twice(edits: Sequence[Edit], root: Path, group: str = "queries", *, form: int = FORMAT) -> Verdicts:
+    """Returns the verdicts on each edit with and without Spark, but for queries that Spark cannot stream. `group`
+    decides Spark's settings, and `form` is the format of the signatures in the ledgers.
     """
     for table in TABLES:
         (root / "in" / table).mkdir(parents=True, exist_ok=True)
     before, after = map(settings_text, SETTINGS[group])
     loaded = written_project(root, edits, changed=False, setting=before, env=dict(os.environ))
     with _session(loaded) as (runtime, secrets):
-        ledgers = {edit.name: _ledger(loaded, edit.name, runtime, secrets, form) for edit in edits}
+        ledgers = {}
+        for edit in edits:
+            with suppress(FindingsError):
+                ledgers[edit.name] = _ledger(loaded, edit.name, runtime, secrets, form)
         changed = written_project(root, edits, changed=True, setting=after, env=dict(os.environ))
         if before == after:
-            return list(_verdicts(changed, ledgers, runtime, secrets))
+            return dict(_verdicts(changed, ledgers, runtime, secrets))
     with _session(changed) as (runtime, secrets):
-        return list(_verdicts(changed, ledgers, runtime, secrets))
+        return dict(_verdicts(changed, ledgers, runtime, secrets))
 
 
 @contextmanager
@@ -70,14 +76,17 @@ def _ledger(loaded: Loaded, name: str, runtime: SparkRuntime, secrets: Secrets, 
 
 def _verdicts(
     loaded: Loaded, ledgers: Mapping[str, Ledger], runtime: SparkRuntime, secrets: Secrets
-) -> Iterator[tuple[QueryVerdict, QueryVerdict]]:
+) -> Iterator[tuple[str, tuple[QueryVerdict, QueryVerdict]]]:
     compiled = loaded.compiled
     for name, ledger in ledgers.items():
         model = model_of(compiled, name)
-        query = prepare_query(compiled, model, runtime, secrets, ledger)
+        try:
+            query = prepare_query(compiled, model, runtime, secrets, ledger)
+        except FindingsError:
+            continue
         try:
             found = plan_of(compiled, model, ledger, query.identity, query.comparable_signature)
-            yield found, plan_of(compiled, model, ledger)
+            yield name, (found, plan_of(compiled, model, ledger))
         finally:
             query.release()
 

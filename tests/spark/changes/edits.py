@@ -252,7 +252,7 @@ EDITS: tuple[Edit, ...] = (
     Edit("join_filter_nulls", "join", "a comparison of both sides that keeps nulls until the join", JOIN_ALL, joined("o.id, o.k, r.v, o.v as w", where="where coalesce(r.v, 0) > coalesce(o.v, 0)"), RESUME, mode="append"),
     Edit("join_filter_key", "join", "a filter on the key of a join", joined("o.id, r.v", on="o.k = r.k"), joined("o.id, r.v", on="o.k = r.k", where="where o.k <> 'a'"), REFUSE, mode="append"),
     Edit("free_filter", "join", "a filter on one side of a join without a watermark", FREE, FREE + " where o.v > 1", REFUSE, mode="append"),
-    Edit("free_filter_both", "join", "a comparison of both sides of a join without a watermark", FREE, FREE + " where r.v > o.v", REFUSE, mode="append"),
+    Edit("free_filter_both", "join", "a comparison of both sides of a join without a watermark", FREE + " where r.v > o.v", FREE, REFUSE, mode="append"),
     Edit("free_filter_key", "join", "a filter on the key of a join without a watermark", FREE, FREE + " where o.k <> 'a'", RESUME, mode="append"),
     Edit("join_key", "join", "another key of a join", JOIN, joined("o.id, o.k, r.v", on="o.k = r.k"), REFUSE, mode="append"),
     Edit("join_swap", "join", "the sides of a join swapped", JOIN, f"select /*+ WATERMARK(o.ts, '10 minutes'), WATERMARK(r.ts, '10 minutes') */ o.id, o.k, r.v from {REFUNDS} r join {ORDERS} o on o.id = r.id and r.ts between o.ts - interval 30 minutes and o.ts + interval 30 minutes", REFUSE, mode="append"),

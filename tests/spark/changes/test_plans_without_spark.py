@@ -47,7 +47,7 @@ def test_no_random_filter_has_another_verdict_without_spark(tmp_path: Path) -> N
 
     verdicts = planned_twice(edits, tmp_path)
 
-    decided = [both for both in verdicts if both[1].verdict is not Verdict.UNDECIDED]
+    decided = [both for both in verdicts.values() if both[1].verdict is not Verdict.UNDECIDED]
     assert contradictions(edits, verdicts) == []
     assert len(decided) >= MOST_DECIDED * len(verdicts)
 
@@ -63,7 +63,7 @@ def test_what_a_signature_can_miss(group: str, tmp_path: Path) -> None:
 
     verdicts = planned_twice(edits, tmp_path, group)
 
-    found = {edit.name: _expected(with_spark) for edit, (with_spark, _) in zip(edits, verdicts, strict=True)}
+    found = {name: _expected(with_spark) for name, (with_spark, _) in verdicts.items()}
     assert found == {edit.name: edit.expected for edit in edits}
     assert contradictions(edits, verdicts) == []
 
@@ -83,7 +83,7 @@ def test_an_early_signature_is_compared_as_it_was(tmp_path: Path) -> None:
 
     verdicts = planned_twice(edits, tmp_path, form=1)
 
-    found = {edit.name: _expected(with_spark) for edit, (with_spark, _) in zip(edits, verdicts, strict=True)}
+    found = {name: _expected(with_spark) for name, (with_spark, _) in verdicts.items()}
     assert len(found) == len(names)
     assert found == {edit.name: edit.expected for edit in edits}
 
@@ -102,6 +102,6 @@ def test_a_query_with_the_current_time_resumes_by_its_sql(tmp_path: Path) -> Non
         Edit("changed", "", "", before, before.replace("count(*)", "count(v)"), ""),
     ]
 
-    (renamed, _), (changed, _) = planned_twice(edits, tmp_path)
+    (renamed, _), (changed, _) = planned_twice(edits, tmp_path).values()
 
     assert (renamed.verdict, changed.verdict) == (Verdict.RESUME, Verdict.UNKNOWN)
