@@ -71,6 +71,12 @@ EVERYTHING = Selection()
 UI_HOST, UI_PORT = "127.0.0.1", 8321
 """Where the page of `sqlstream ui` is by default."""
 
+SHOWN_ROWS = 5
+"""The default number of rows of `show` for each node, as in dbt."""
+
+SAMPLED_FILES = 20
+"""The default number of files that `source schema` reads."""
+
 MEMORY_ROWS = 20
 """The rows of a memory sink's table to show at the end of a run, as in Spark's show()."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlstream.app.loading.load import LoadAttempt, Loaded, try_load
 from sqlstream.app.loading.selected_findings import unselected_errors_line
 from sqlstream.app.loading.selecting import select
-from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection, silent
+from sqlstream.app.request import EVERYTHING, SHOWN_ROWS, ProjectRequest, Selection, silent
 from sqlstream.app.running.live_tables import live_rows
 from sqlstream.app.running.signals import StopSignals, interruptible
 from sqlstream.compiler.node_ids import model_id
@@ -21,9 +21,6 @@ from sqlstream.state.results.rows import ShownRows
 
 INLINE = "inline"
 """The path of an inline query in locations: `inline:1:8`."""
-
-SHOWN_ROWS = 5
-"""The default number of rows for each node, as in dbt."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sqlstream.app.loading.load import Loaded, load_for_reading
 from sqlstream.app.loading.pin_schemas import pin_schemas
-from sqlstream.app.request import ProjectRequest
+from sqlstream.app.request import SAMPLED_FILES, ProjectRequest
 from sqlstream.app.running.signals import StopSignals, interruptible
 from sqlstream.compiler.node_ids import source_id
 from sqlstream.errors import UsageError
@@ -15,9 +15,6 @@ from sqlstream.project.on_corrupt import declared_sources
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.results.source_columns import SourceColumns
-
-SAMPLED_FILES = 20
-"""The default number of files to read."""
 
 
 def source_schema(

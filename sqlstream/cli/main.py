@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
 from sqlstream.app.loading.garbage import limit_garbage_collection
 from sqlstream.cli.dbt_commands import HintingGroup
@@ -20,33 +21,35 @@ from sqlstream.errors import FindingsError, UsageError
 from sqlstream.report.findings import findings_text
 from sqlstream.version import __version__
 
-COMMANDS = (
-    "init",
-    "debug",
-    "deps",
-    "compile",
-    "explain",
-    "ls",
-    "lineage",
-    "show",
-    "dev",
-    "source",
-    "test",
-    "plan",
-    "run",
-    "build",
-    "retry",
-    "status",
-    "ui",
-    "replay",
-    "backfill",
-    "promote",
-    "rollback",
-    "docs",
-    "state",
-    "clean",
-)
-"""In the order in which a newcomer needs them. Each is the only command in the module with its name."""
+COMMANDS = {
+    "init": "Create a project that runs without changes.",
+    "debug": "Check Java, Spark, the target and write access.",
+    "deps": "Download the jars of connectors, and pin them.",
+    "compile": "Check the project and write the compiled SQL.",
+    "explain": "Explain the code of a finding.",
+    "ls": "List models, seeds, sources, exposures and unit tests.",
+    "lineage": "Show the columns of a model and where they come from.",
+    "show": "Show the first rows of models; starts no query.",
+    "dev": "Show the first rows of models after each save.",
+    "source": "Inspect sources.",
+    "test": "Run the unit tests of models.",
+    "plan": "Say what the next run does with each checkpoint.",
+    "run": "Start models with a sink as streaming queries.",
+    "build": "Test models, and run the queries that end by themselves.",
+    "retry": "Repeat what failed in the last command.",
+    "status": "Show the state of queries and their checkpoints.",
+    "ui": "Show the runs and queries of the project on a page.",
+    "replay": "Show what a past batch read and returned.",
+    "backfill": "Write history that a stream has left out.",
+    "promote": "Make the parallel version of a query the current one.",
+    "rollback": "Go back to the previous version of a query.",
+    "docs": "Generate and serve the documentation site.",
+    "state": "Inspect and repair a query's checkpoint and output.",
+    "clean": "Remove target/, but not outputs and checkpoints.",
+}
+"""The commands, each with its line in the help of `sqlstream`, in the order in which a newcomer needs them. Each is the
+only command in the module with its name.
+"""
 
 OF_ONE_QUERY = frozenset({"replay", "backfill", "promote", "rollback", "state"})
 """The commands in the folder `queries/`."""
@@ -59,7 +62,7 @@ OFF = ("", "0", "false", "f", "no", "n", "off")
 
 
 class _Commands(HintingGroup):
-    """A group that imports a command only when it is used, and lists the commands in the order of `COMMANDS`."""
+    """A group that imports a command only when it is used, and not to list it in the help or in a completion."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Returns the names of the commands."""
@@ -75,6 +78,17 @@ class _Commands(HintingGroup):
         folder = "commands.queries" if name in OF_ONE_QUERY else "commands"
         module = import_module(f"sqlstream.cli.{folder}.{name}")
         return next(value for value in vars(module).values() if isinstance(value, click.Command))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the commands into the help."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Returns the commands and options that begin with `incomplete`."""
+        commands = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
 @click.group(

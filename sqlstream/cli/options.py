@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from sqlstream.app.request import ProjectRequest, Selection, silent
-from sqlstream.app.show import SHOWN_ROWS
+from sqlstream.app.request import SHOWN_ROWS, ProjectRequest, Selection, silent
 from sqlstream.cli.output import echo_progress
 from sqlstream.cli.variables import EXAMPLE, read_variables
 from sqlstream.errors import UsageError

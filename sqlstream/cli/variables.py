@@ -7,9 +7,7 @@ import re
 import click
 
 from sqlstream.errors import Finding, FindingsError, UsageError
-from sqlstream.project.configuration.validate import boolean_words
 from sqlstream.project.wording import quoted
-from sqlstream.project.yaml import parse_yaml, plain
 
 EXAMPLE = "{min_fare: 3}"
 
@@ -26,6 +24,9 @@ def read_variables(text: str | None) -> dict[str, object]:
     """
     if not text:
         return {}
+    from sqlstream.project.configuration.validate import boolean_words  # only --vars needs PyYAML here
+    from sqlstream.project.yaml import parse_yaml, plain
+
     try:
         node = parse_yaml(text, "--vars")
     except FindingsError as error:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from importlib import metadata
 
 from sqlstream.errors import Finding, Severity
 from sqlstream.project.targets import Target
@@ -87,6 +86,8 @@ def rules_off(target: Target) -> Finding | None:
 
 def installed_spark() -> str:
     """Returns the version of the installed PySpark without loading it, or an empty text if there is none."""
+    from importlib import metadata  # loads email and zipfile; this module only names the function in requests
+
     try:
         return metadata.version("pyspark")
     except metadata.PackageNotFoundError:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import click
 
 from sqlstream.app.request import RunRequest
-from sqlstream.app.runs.build import build_models
 from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import project_options, selection_options, type_options
 from sqlstream.cli.run_options import start_options
-from sqlstream.cli.run_output import RunPrinter
 
 
-@click.command("build", short_help="Test models, and run the queries that end by themselves.")
+@click.command("build")
 @project_options
 @selection_options
 @type_options
@@ -24,6 +22,9 @@ def build(request: RunRequest, log_format: str, output: str) -> int:
     If a unit test does not pass, the query of its model and all queries downstream are skipped. Queries that never end
     do not run; with --available-now, all streams end.
     """
+    from sqlstream.app.runs.build import build_models
+    from sqlstream.cli.run_output import RunPrinter
+
     require_spark_system("build")
     printer = RunPrinter("build", log_format, output, request.debug)
     return printer(lambda notify: build_models(request, notify))

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from sqlstream.app.check import check_models
-from sqlstream.app.compile import CompileOutput, compile_models
-from sqlstream.app.explain_model import explain_model
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import project_options, selection_options
 from sqlstream.cli.output import echo_warnings, output_option, refusals_printed
 from sqlstream.errors import FindingsError, UsageError
-from sqlstream.report.compiled import compiled_json, compiled_text
-from sqlstream.report.emission import emission_json, emission_text, refused_text
+
+if TYPE_CHECKING:
+    from sqlstream.app.compile import CompileOutput
 
 
-@click.command("compile", short_help="Check the project and write the compiled SQL.")
+@click.command("compile")
 @project_options
 @selection_options
 @output_option("Text, or one JSON object with warnings and errors.")
@@ -48,6 +48,8 @@ def compile_(
 
     Writes the SQL of the selected models, and prints it if there is only one.
     """
+    from sqlstream.app.compile import compile_models
+
     if check:
         require_spark_system("compile --check")
     if explained is not None:
@@ -56,11 +58,18 @@ def compile_(
         _explain(project, explained, output, debug)
         return
     with refusals_printed(output, debug):
-        compiled, spark = check_models(project, selection) if check else (compile_models(project, selection), None)
+        if check:
+            from sqlstream.app.check import check_models
+
+            compiled, spark = check_models(project, selection)
+        else:
+            compiled, spark = compile_models(project, selection), None
     _show(compiled, spark, output, quiet)
 
 
 def _show(compiled: CompileOutput, spark: str | None, output: str, quiet: bool) -> None:
+    from sqlstream.report.compiled import compiled_json, compiled_text
+
     project, models, findings = compiled.loaded.compiled, compiled.models, compiled.findings
     if output == "json":
         click.echo(compiled_json(project, models, findings, spark))
@@ -70,6 +79,9 @@ def _show(compiled: CompileOutput, spark: str | None, output: str, quiet: bool) 
 
 
 def _explain(request: ProjectRequest, name: str, output: str, debug: bool) -> None:
+    from sqlstream.app.explain_model import explain_model
+    from sqlstream.report.emission import emission_json, emission_text, refused_text
+
     with refusals_printed(output, debug):
         found = explain_model(request, name)
         if found.emission is None and output == "text":

@@ -9,17 +9,14 @@ from dataclasses import asdict
 
 import click
 
-from sqlstream.app.debug import debug as debug_project
-from sqlstream.app.debug import try_alerts
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import project_options
 from sqlstream.cli.output import DONE, FAILED, output_option
 from sqlstream.errors import UsageError
-from sqlstream.report.checks import check_text, checks_json
 
 
-@click.command("debug", short_help="Check Java, Spark, the target and write access.")
+@click.command("debug")
 @project_options
 @output_option("One line per check, or one JSON object.")
 @click.option(
@@ -39,6 +36,10 @@ def debug(
 
     Each line shows OK, or what is missing and how to fix it.
     """
+    from sqlstream.app.debug import debug as debug_project
+    from sqlstream.app.debug import try_alerts
+    from sqlstream.report.checks import check_text, checks_json
+
     require_spark_system("debug")
     del debug  # the traceback of an error is printed by main
     if alerts and class_archive is not None:

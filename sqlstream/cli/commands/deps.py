@@ -7,15 +7,12 @@ from dataclasses import asdict
 
 import click
 
-from sqlstream.app.deps import NoProgress, fetch_connectors
 from sqlstream.app.request import ProjectRequest
 from sqlstream.cli.options import project_options
 from sqlstream.cli.output import output_option, refusals_printed
-from sqlstream.report.downloads import DownloadBars, connector_line
-from sqlstream.report.written import jars_json
 
 
-@click.command("deps", short_help="Download the jars of connectors, and pin them.")
+@click.command("deps")
 @project_options
 @click.option(
     "--upgrade",
@@ -31,6 +28,10 @@ def deps(project: ProjectRequest, debug: bool, upgrade: bool, output: str) -> No
 
     Other commands download missing jars too. They use exactly the jars in connectors.lock, also without a network.
     """
+    from sqlstream.app.deps import NoProgress, fetch_connectors
+    from sqlstream.report.downloads import DownloadBars, connector_line
+    from sqlstream.report.written import jars_json
+
     progress = DownloadBars(sys.stderr) if sys.stderr.isatty() else NoProgress()
     with refusals_printed(output, debug):
         fetched = fetch_connectors(project, progress, upgrade=upgrade)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
 
-from sqlstream.app.dev import RefreshResult, watch_rows
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
-from sqlstream.app.show import ShowRequest
 from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import project_options, selection_options, show_limit_option
 from sqlstream.cli.output import echo_progress
 from sqlstream.cli.terminal import terminal_width
 from sqlstream.errors import UsageError
-from sqlstream.report.dev import refreshed_text
+
+if TYPE_CHECKING:
+    from sqlstream.app.dev import RefreshResult
 
 
-@click.command("dev", short_help="Show the first rows of models after each save.")
+@click.command("dev")
 @project_options
 @selection_options
 @show_limit_option
@@ -32,6 +33,9 @@ def dev(
     The rows are those of `sqlstream show`. Spark starts only once, so an answer takes about a second. Ctrl-C ends
     it.
     """
+    from sqlstream.app.dev import watch_rows
+    from sqlstream.app.show import ShowRequest
+
     require_spark_system("dev")
     del debug  # the traceback of an error is printed by main
     if selection == EVERYTHING:
@@ -41,6 +45,8 @@ def dev(
 
 
 def _show(refreshed: RefreshResult) -> None:
+    from sqlstream.report.dev import refreshed_text
+
     now = datetime.now().astimezone()
     each = (refreshed.changed, refreshed.nodes, refreshed.findings, refreshed.seconds)
     click.echo(refreshed_text(now, *each, terminal_width()))

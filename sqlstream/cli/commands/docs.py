@@ -10,10 +10,9 @@ import click
 from sqlstream.app.request import ProjectRequest, Selection
 from sqlstream.cli.options import project_dir_option, project_options, selection_options
 from sqlstream.cli.output import echo_warnings, output_option, refusals_printed
-from sqlstream.report.written import site_json
 
 
-@click.group("docs", short_help="Generate and serve the documentation site.")
+@click.group("docs")
 def docs() -> None:
     """Generate and serve the documentation site of the project. Needs no Java."""
 
@@ -40,6 +39,7 @@ def generate(
     """
     from sqlstream.app.docs.generate import generate_docs
     from sqlstream.report.numbers import bytes_text
+    from sqlstream.report.written import site_json
 
     with refusals_printed(output, debug):
         made = generate_docs(project, selection, static=static, compile_=compile_)

@@ -6,13 +6,10 @@ from pathlib import Path
 
 import click
 
-from sqlstream.app.init import init_project
 from sqlstream.cli.output import output_option
-from sqlstream.report.init import next_steps_text
-from sqlstream.report.written import created_json
 
 
-@click.command("init", short_help="Create a project that runs without changes.")
+@click.command("init")
 @click.argument("name")
 @click.option(
     "--project-dir",
@@ -23,6 +20,10 @@ from sqlstream.report.written import created_json
 @output_option("The next steps, or one JSON object.")
 def init(name: str, project_dir: Path, output: str) -> None:
     """Create a small project in the new folder NAME. It compiles and runs without changes."""
+    from sqlstream.app.init import init_project
+    from sqlstream.report.init import next_steps_text
+    from sqlstream.report.written import created_json
+
     made = init_project(name, project_dir.resolve())
     if output == "json":
         click.echo(created_json(made.root, made.files))

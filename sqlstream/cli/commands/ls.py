@@ -6,13 +6,12 @@ import json
 
 import click
 
-from sqlstream.app.ls import list_nodes
 from sqlstream.app.request import ProjectRequest, Selection
 from sqlstream.cli.options import project_options, selection_options, type_options
 from sqlstream.cli.output import echo_warnings, output_option, refusals_printed
 
 
-@click.command("ls", short_help="List models, seeds, sources, exposures and unit tests.")
+@click.command("ls")
 @project_options
 @selection_options
 @type_options
@@ -26,6 +25,8 @@ def ls(
     """List the models, seeds, sources and exposures of a selection, one per line; with --resource-type unit_test its
     unit tests, with --resource-type sink the sinks that its models write to. Needs no Java.
     """
+    from sqlstream.app.ls import list_nodes
+
     with refusals_printed(output, debug):
         listing = list_nodes(project, selection)
     echo_warnings(listing.warnings)

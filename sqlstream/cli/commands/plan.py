@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import click
 
-from sqlstream.app.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest, Selection
 from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import project_options, selection_options
 from sqlstream.cli.output import DONE, FAILED, refusals_printed
-from sqlstream.report.plan import plan_json, plan_markdown, plan_text
 
 
-@click.command("plan", short_help="Say what the next run does with each checkpoint.")
+@click.command("plan")
 @project_options
 @selection_options
 @click.option(
@@ -51,6 +49,9 @@ def plan(
 
     Exits with 1 if a run would refuse a query, or if it is undecided whether it would.
     """
+    from sqlstream.app.plan import plan_project
+    from sqlstream.report.plan import plan_json, plan_markdown, plan_text
+
     if check:
         require_spark_system("plan --check")
     with refusals_printed(output, debug):

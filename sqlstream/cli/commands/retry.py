@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
-from sqlstream.app.backfilling.request import BackfillRequest
 from sqlstream.app.request import ProjectRequest, RunRequest, UnitTestRequest
-from sqlstream.app.runs.retry import Retry, RetryRequest, plan_retry
 from sqlstream.app.systems import require_spark_system
-from sqlstream.app.test import run_tests
 from sqlstream.cli.options import project_options
 from sqlstream.cli.output import DONE, FAILED, echo_progress, output_option, refusals_printed
 from sqlstream.cli.run_options import full_refresh_option, log_format_option, threads_option
-from sqlstream.cli.run_output import RunPrinter
-from sqlstream.cli.test_output import print_outcome, result_printer
-from sqlstream.report.backfill import backfilled_json, backfilled_text
-from sqlstream.report.runs.as_json import outcome_json
+
+if TYPE_CHECKING:
+    from sqlstream.app.runs.retry import Retry
 
 
-@click.command("retry", short_help="Repeat what failed in the last command.")
+@click.command("retry")
 @project_options
 @threads_option
 @full_refresh_option
@@ -49,6 +46,10 @@ def retry(
     target/run_results.json says what these are. A query whose new version a --full-refresh has started continues that
     version.
     """
+    from sqlstream.app.runs.retry import RetryRequest, plan_retry
+    from sqlstream.cli.run_output import RunPrinter
+    from sqlstream.report.runs.as_json import outcome_json
+
     require_spark_system("retry")
     is_json = "json" in (log_format, output)
     request = RetryRequest(
@@ -82,6 +83,10 @@ def _is_given(name: str) -> bool:
 def _repeat(planned: Retry, output: str, debug: bool) -> int:
     """Repeats a command that starts no query."""
     from sqlstream.app.backfilling.backfill_query import backfill_query  # loads pyspark
+    from sqlstream.app.backfilling.request import BackfillRequest
+    from sqlstream.app.test import run_tests
+    from sqlstream.cli.test_output import print_outcome, result_printer
+    from sqlstream.report.backfill import backfilled_json, backfilled_text
 
     request = planned.request
     with refusals_printed(output, debug):

@@ -6,15 +6,11 @@ import re
 from dataclasses import replace
 
 import click
-from pydantic_core import PydanticCustomError
 
 from sqlstream.app.request import UI_HOST, UI_PORT, RunRequest, UiRequest
-from sqlstream.app.run import run_models
 from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import project_options, selection_options
 from sqlstream.cli.run_options import start_options
-from sqlstream.cli.run_output import RunPrinter
-from sqlstream.project.configuration.trigger import interval_seconds, parse_interval
 
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 LONGEST_SECONDS = 100 * 365 * SECONDS["d"]
@@ -38,6 +34,10 @@ class Duration(click.ParamType[float]):
 
 def _seconds(text: str) -> float:
     """Returns the length of a duration, 0 if it is none."""
+    from pydantic_core import PydanticCustomError
+
+    from sqlstream.project.configuration.trigger import interval_seconds, parse_interval
+
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", text)
     if match:
         return float(match.group(1)) * SECONDS[match.group(2) or "s"]
@@ -47,7 +47,7 @@ def _seconds(text: str) -> float:
         return 0.0
 
 
-@click.command("run", short_help="Start models with a sink as streaming queries.")
+@click.command("run")
 @project_options
 @selection_options
 @start_options
@@ -113,6 +113,9 @@ def run(
     each query then stops after its running batch, and the next run continues there. A run restarts a failed query
     as its `retries` define.
     """
+    from sqlstream.app.run import run_models
+    from sqlstream.cli.run_output import RunPrinter
+
     require_spark_system("run")
     request = replace(
         request,

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
-from sqlstream.app.show import ShowRequest, ShowResult, show_rows
 from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import project_options, selection_options, show_limit_option
 from sqlstream.cli.output import echo_warnings, refusals_printed
 from sqlstream.cli.terminal import terminal_width
 from sqlstream.errors import UsageError
-from sqlstream.report.rows import rows_csv, rows_json, rows_text
+
+if TYPE_CHECKING:
+    from sqlstream.app.show import ShowResult
 
 
-@click.command("show", short_help="Show the first rows of models; starts no query.")
+@click.command("show")
 @project_options
 @selection_options
 @click.option("--inline", metavar="SQL", help="Query to show instead; can use ref() and source().")
@@ -41,6 +44,8 @@ def show(
     that can only stream, reads a sample for a few seconds first. If the query of a model is running and writes to
     a memory sink, shows the current table of that query.
     """
+    from sqlstream.app.show import ShowRequest, show_rows
+
     require_spark_system("show")
     del quiet  # `project` holds it
     if inline is None and selection == EVERYTHING:
@@ -55,6 +60,8 @@ def show(
 
 
 def _text(shown: ShowResult, output: str) -> str:
+    from sqlstream.report.rows import rows_csv, rows_json, rows_text
+
     if output == "json":
         return rows_json(shown.nodes)
     if output == "csv":

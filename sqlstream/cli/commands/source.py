@@ -7,19 +7,14 @@ from pathlib import Path
 
 import click
 
-from sqlstream.app.freshness.check import FreshnessObserver, FreshnessRequest, check_freshness
-from sqlstream.app.request import ProjectRequest, Selection
-from sqlstream.app.source_schema import SAMPLED_FILES, source_schema
+from sqlstream.app.request import SAMPLED_FILES, ProjectRequest, Selection
 from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.dbt_commands import HintingGroup
 from sqlstream.cli.options import project_options, selection_options
 from sqlstream.cli.output import FAILED, echo_progress, echo_warnings, output_option, refusals_printed
-from sqlstream.report.rows import json_text
-from sqlstream.report.source_columns import columns_json, columns_yaml
-from sqlstream.report.source_freshness import FreshnessReporter, sources_artifact
 
 
-@click.group("source", cls=HintingGroup, short_help="Inspect sources.")
+@click.group("source", cls=HintingGroup)
 def source() -> None:
     """Inspect the declared sources."""
 
@@ -43,6 +38,9 @@ def schema(project: ProjectRequest, debug: bool, name: str, sample: int, output:
     Declared columns remain; comments show how many files were read and where the data differ. Changes no files, except
     that it writes the schemas of a schema registry to registry/.
     """
+    from sqlstream.app.source_schema import source_schema
+    from sqlstream.report.source_columns import columns_json, columns_yaml
+
     require_spark_system("source schema")
     with refusals_printed(output, debug):
         found = source_schema(project, name, sample, echo_progress)
@@ -78,6 +76,10 @@ def freshness(
     Checks the selected sources that have `freshness`. Starts Java only if the time is in a column, in Kafka or in
     remote files.
     """
+    from sqlstream.app.freshness.check import FreshnessObserver, FreshnessRequest, check_freshness
+    from sqlstream.report.rows import json_text
+    from sqlstream.report.source_freshness import FreshnessReporter, sources_artifact
+
     reporter = FreshnessReporter(click.echo)
     is_text = output == "text"
     observer = FreshnessObserver(reporter.started, reporter.ended, echo_warnings) if is_text else FreshnessObserver()

@@ -7,15 +7,13 @@ from datetime import UTC, datetime
 import click
 
 from sqlstream.app.request import ProjectRequest, Selection
-from sqlstream.app.status import read_status
 from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import project_options, selection_options
 from sqlstream.cli.output import DONE, FAILED, output_option, refusals_printed
 from sqlstream.cli.terminal import terminal_width
-from sqlstream.report.runs.status import status_json, status_text
 
 
-@click.command("status", short_help="Show the state of queries and their checkpoints.")
+@click.command("status")
 @project_options
 @selection_options
 @click.option(
@@ -33,6 +31,9 @@ def status(project: ProjectRequest, debug: bool, selection: Selection, check: bo
     Works in another terminal during a run, afterwards, and on another machine with the same storage. Starts no query,
     and needs no Java without --check. Exit code 1 if a query failed or was killed.
     """
+    from sqlstream.app.status import read_status
+    from sqlstream.report.runs.status import status_json, status_text
+
     if check:
         require_spark_system("status --check")
     with refusals_printed(output, debug):

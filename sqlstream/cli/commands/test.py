@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from sqlstream.app.request import ProjectRequest, Selection, UnitTestRequest
 from sqlstream.app.systems import require_spark_system
-from sqlstream.app.test import UnitTestOutcome, run_tests
-from sqlstream.app.unit_tests.coverage import find_coverage
-from sqlstream.app.unit_tests.update import update_expectations
 from sqlstream.cli.options import project_options, selection_options
 from sqlstream.cli.output import DONE, FAILED, echo_progress, output_option, refusals_printed
 from sqlstream.cli.terminal import terminal_width
-from sqlstream.cli.test_output import ResultLines, print_outcome, result_printer
 from sqlstream.errors import UsageError
 from sqlstream.report.findings import findings_text
-from sqlstream.report.unit_tests.as_json import results_xml
-from sqlstream.report.unit_tests.coverage import coverage_json, coverage_text
-from sqlstream.report.unit_tests.text import done_line
-from sqlstream.state.results.unit_tests import Coverage
+
+if TYPE_CHECKING:
+    from sqlstream.app.test import UnitTestOutcome
+    from sqlstream.state.results.unit_tests import Coverage
 
 RECORDED_ROWS = 20
 """Default number of rows to record of each input."""
@@ -35,7 +32,7 @@ record_limit_option = click.option(
 )
 
 
-@click.command("test", short_help="Run the unit tests of models.")
+@click.command("test")
 @project_options
 @selection_options
 @click.option(
@@ -99,6 +96,11 @@ def test(
     A test gives rows to a model, batch by batch, and states the rows that it emits. It needs no source and no
     network.
     """
+    from sqlstream.app.test import run_tests
+    from sqlstream.app.unit_tests.coverage import find_coverage
+    from sqlstream.app.unit_tests.update import update_expectations
+    from sqlstream.cli.test_output import print_outcome, result_printer
+
     require_spark_system("test")
     modes = {"--coverage": coverage, "--watch": watch, "--record": record is not None, "--update": update}
     _check_modes([flag for flag, is_given in modes.items() if is_given], junit_xml)
@@ -129,11 +131,15 @@ def _check_modes(given: Sequence[str], junit_xml: Path | None) -> None:
 
 
 def _write_xml(outcome: UnitTestOutcome, path: Path) -> None:
+    from sqlstream.report.unit_tests.as_json import results_xml
+
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(results_xml(outcome.results, outcome.project), encoding="utf-8")
 
 
 def _covers_enough(request: UnitTestRequest, least: float | None) -> bool:
+    from sqlstream.app.unit_tests.coverage import find_coverage
+
     if least is None or (percent := find_coverage(request).percent) >= least:
         return True
     echo_progress(f"tests cover {percent:.0f} % of the columns, less than the {least:g} % that --coverage-min requires")
@@ -141,12 +147,15 @@ def _covers_enough(request: UnitTestRequest, least: float | None) -> bool:
 
 
 def _cover(found: Coverage, least: float | None, output: str) -> int:
+    from sqlstream.report.unit_tests.coverage import coverage_json, coverage_text
+
     click.echo(coverage_json(found) if output == "json" else coverage_text(found, terminal_width()))
     return DONE if least is None or found.percent >= least else FAILED
 
 
 def _record(request: UnitTestRequest, model: str, limit: int, output: str) -> int:
     from sqlstream.app.unit_tests.record import record_case  # pyspark is loaded here and not before
+    from sqlstream.cli.test_output import ResultLines, print_outcome
 
     outcome = record_case(request, model, limit, echo_progress)
     if output == "text":
@@ -159,6 +168,8 @@ def _record(request: UnitTestRequest, model: str, limit: int, output: str) -> in
 
 def _watch(request: UnitTestRequest, output: str) -> int:
     from sqlstream.app.unit_tests.watch import Rerun, watch_tests  # pyspark is loaded here and not before
+    from sqlstream.cli.test_output import ResultLines
+    from sqlstream.report.unit_tests.text import done_line
 
     if output == "json":
         raise UsageError("--watch prints text only; remove --output")

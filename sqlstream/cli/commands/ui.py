@@ -5,11 +5,10 @@ from __future__ import annotations
 import click
 
 from sqlstream.app.request import UI_HOST, UI_PORT, ProjectRequest, UiRequest
-from sqlstream.app.ui.serve import serve_page
 from sqlstream.cli.options import project_options
 
 
-@click.command("ui", short_help="Show the runs and queries of the project on a page.")
+@click.command("ui")
 @project_options
 @click.option(
     "--host",
@@ -39,5 +38,7 @@ def ui(project: ProjectRequest, debug: bool, host: str, port: int | None, token:
     Reads the events of runs, ledgers, checkpoints and artifacts. Works during a run, afterwards, and for several runs
     and targets. Starts no query and no Java. Ctrl-C ends it.
     """
+    from sqlstream.app.ui.serve import serve_page
+
     del debug  # the traceback of an error is printed by main
     serve_page(UiRequest(host, port, token), project, lambda url: click.echo(f"The page is at {url} (Ctrl-C ends it)"))

@@ -11,7 +11,6 @@ from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import project_options
 from sqlstream.cli.output import output_option, refusals_printed
 from sqlstream.errors import UsageError
-from sqlstream.report.backfill import backfilled_json, backfilled_text
 
 
 class _Moment(click.ParamType[datetime]):
@@ -30,7 +29,7 @@ class _Moment(click.ParamType[datetime]):
         return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
-@click.command("backfill", short_help="Write history that a stream has left out.")
+@click.command("backfill")
 @project_options
 @click.option("--from", "since", type=_Moment(), metavar="TIME", help="First time to include, for example 2024-01-31.")
 @click.option("--to", "until", type=_Moment(), metavar="TIME", help="First time to exclude.")
@@ -61,6 +60,7 @@ def backfill(
         raise UsageError("--from must be before --to")
     from sqlstream.app.backfilling.backfill_query import backfill_query
     from sqlstream.app.backfilling.request import BackfillRequest
+    from sqlstream.report.backfill import backfilled_json, backfilled_text
 
     with refusals_printed(output, debug):
         has_range = full_range or since is not None or until is not None

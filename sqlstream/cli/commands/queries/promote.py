@@ -8,10 +8,9 @@ from sqlstream.app.request import ProjectRequest
 from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import project_options
 from sqlstream.cli.output import output_option, refusals_printed
-from sqlstream.report.state.switched import switched_json, switched_text
 
 
-@click.command("promote", short_help="Make the parallel version of a query the current one.")
+@click.command("promote")
 @project_options
 @output_option("Lines, or one JSON object.")
 @click.argument("model", metavar="MODEL")
@@ -21,6 +20,7 @@ def promote(project: ProjectRequest, debug: bool, output: str, model: str) -> No
     """
     require_spark_system("promote")
     from sqlstream.app.state.switch import promote
+    from sqlstream.report.state.switched import switched_json, switched_text
 
     with refusals_printed(output, debug):
         done = promote(project, model)

@@ -10,13 +10,12 @@ from sqlstream.cli.options import limit_option, project_options
 from sqlstream.cli.output import DONE, FAILED, output_option, refusals_printed
 from sqlstream.cli.terminal import terminal_width
 from sqlstream.report.findings import findings_text
-from sqlstream.report.replay import replayed_json, replayed_text
 
 SHOWN_ROWS = 20
 """The default number of rows to show of each source, view and model."""
 
 
-@click.command("replay", short_help="Show what a past batch read and returned.")
+@click.command("replay")
 @project_options
 @click.option(
     "--batch",
@@ -59,6 +58,7 @@ def replay(
     """
     require_spark_system("replay")
     from sqlstream.app.replaying.replay_batch import ReplayRequest, replay_batch
+    from sqlstream.report.replay import replayed_json, replayed_text
 
     with refusals_printed(output, debug):
         shown = replay_batch(ReplayRequest(project, model, batch, version, limit, test))

@@ -8,10 +8,9 @@ from sqlstream.app.request import ProjectRequest
 from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import project_options
 from sqlstream.cli.output import output_option, refusals_printed
-from sqlstream.report.state.switched import switched_json, switched_text
 
 
-@click.command("rollback", short_help="Go back to the previous version of a query.")
+@click.command("rollback")
 @project_options
 @output_option("Lines, or one JSON object.")
 @click.argument("model", metavar="MODEL")
@@ -21,6 +20,7 @@ def rollback(project: ProjectRequest, debug: bool, output: str, model: str) -> N
     """
     require_spark_system("rollback")
     from sqlstream.app.state.switch import roll_back
+    from sqlstream.report.state.switched import switched_json, switched_text
 
     with refusals_printed(output, debug):
         done = roll_back(project, model)

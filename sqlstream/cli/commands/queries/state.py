@@ -4,22 +4,11 @@ from __future__ import annotations
 
 import click
 
-from sqlstream.app.request import ProjectRequest
-from sqlstream.app.show import SHOWN_ROWS
+from sqlstream.app.request import SHOWN_ROWS, ProjectRequest
 from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import limit_option, project_options
 from sqlstream.cli.output import echo_progress, output_option, refusals_printed
 from sqlstream.cli.terminal import terminal_width
-from sqlstream.report.state.history import history_json, history_text
-from sqlstream.report.state.output_files import files_json, files_notes, files_text, repaired_json, repaired_text
-from sqlstream.report.state.rows import (
-    repartitioned_json,
-    repartitioned_text,
-    size_json,
-    size_text,
-    state_json,
-    state_text,
-)
 
 version_option = click.option(
     "--version",
@@ -29,7 +18,7 @@ version_option = click.option(
 )
 
 
-@click.group("state", short_help="Inspect and repair a query's checkpoint and output.")
+@click.group("state")
 def state() -> None:
     """Inspect and repair checkpoints and outputs of queries. These commands delete nothing."""
 
@@ -55,6 +44,7 @@ def files(
     """
     require_spark_system("state files")
     from sqlstream.app.state.files import state_files
+    from sqlstream.report.state.output_files import files_json, files_notes, files_text
 
     with refusals_printed(output, debug):
         found = state_files(project, model, version, sink)
@@ -75,6 +65,7 @@ def history(project: ProjectRequest, debug: bool, output: str, model: str) -> No
     """Show the stored versions of MODEL's query, the newest first: when each began, and how its query changed since."""
     require_spark_system("state history")
     from sqlstream.app.state.history import query_history
+    from sqlstream.report.state.history import history_json, history_text
 
     with refusals_printed(output, debug):
         found = query_history(project, model)
@@ -96,6 +87,7 @@ def show(
     """
     require_spark_system("state show")
     from sqlstream.app.state.rows import show_state
+    from sqlstream.report.state.rows import state_json, state_text
 
     with refusals_printed(output, debug):
         shown = show_state(project, model, version=version, key=key, limit=limit)
@@ -111,6 +103,7 @@ def size(project: ProjectRequest, debug: bool, version: int | None, output: str,
     """Show how many rows each operator of MODEL's query remembers, by partition, and the size of their files."""
     require_spark_system("state size")
     from sqlstream.app.state.rows import state_size
+    from sqlstream.report.state.rows import size_json, size_text
 
     with refusals_printed(output, debug):
         found = state_size(project, model, version=version)
@@ -132,6 +125,7 @@ def repartition(
     """
     require_spark_system("state repartition")
     from sqlstream.app.state.repartition import repartition_query
+    from sqlstream.report.state.rows import repartitioned_json, repartitioned_text
 
     with refusals_printed(output, debug):
         done = repartition_query(project, model, partitions, version=version)
@@ -151,6 +145,7 @@ def repair(project: ProjectRequest, debug: bool, version: int | None, output: st
     """
     require_spark_system("state repair")
     from sqlstream.app.state.repair import repair_checkpoint
+    from sqlstream.report.state.output_files import repaired_json, repaired_text
 
     with refusals_printed(output, debug):
         done = repair_checkpoint(project, model, version)

@@ -1,0 +1,86 @@
+"""A command loads only what it needs, because a user waits for its start each time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from sqlstream.cli import commands
+from sqlstream.cli.main import COMMANDS, cli
+
+LIBRARIES = frozenset(
+    {"asyncio", "email", "importlib.metadata", "jinja2", "pydantic", "pydantic_core", "pyspark", "rich", "sqlglot"}
+    | {"sqlite3", "ssl", "subprocess", "yaml"}
+)
+"""Libraries that take long to load."""
+
+USE_CASES = "sqlstream.app."
+DECLARED = {"sqlstream.app.loading", "sqlstream.app.loading.garbage", "sqlstream.app.request", "sqlstream.app.systems"}
+"""What declares a command needs of `app/`: requests, no use case."""
+
+LOADED = """
+import sys
+from sqlstream.cli.main import cli, main
+{}
+print(*sys.modules, file=sys.stderr)
+"""
+RUN = """
+try:
+    main({!r})
+except SystemExit as ended:
+    assert not ended.code, ended.code
+"""
+EVERY_COMMAND = "for name in cli.list_commands(None): cli.get_command(None, name)"
+
+
+def loaded_by(code: str, **variables: str) -> set[str]:
+    """Returns the modules that a new process has loaded after `code`."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED.format(code)],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stderr.split())
+
+
+def test_the_help_loads_no_command() -> None:
+    """`sqlstream --help` lists the commands without loading them, and needs only click."""
+    modules = loaded_by(RUN.format(["--help"]))
+
+    assert not modules & LIBRARIES
+    assert not {name for name in modules if name.startswith(commands.__name__)}
+
+
+@pytest.mark.parametrize("words", ["sqlstream ", "sqlstream comp"])
+def test_the_completion_of_a_command_loads_no_command(words: str) -> None:
+    """A shell that completes the name of a command loads no command."""
+    position = str(len(words.split(" ")) - 1)
+    variables = {"_SQLSTREAM_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": position}
+    modules = loaded_by(RUN.format([]), **variables)
+
+    assert "click.shell_completion" in modules
+    assert not modules & LIBRARIES
+    assert not {name for name in modules if name.startswith(commands.__name__)}
+
+
+def test_the_help_and_completion_of_a_command_load_nothing_that_runs_it() -> None:
+    """Loading a command, as its help and the completion of its options do, loads only its declaration."""
+    modules = loaded_by(EVERY_COMMAND)
+
+    assert not modules & LIBRARIES
+    assert {name for name in modules if name.startswith(USE_CASES)} == DECLARED
+
+
+def test_every_command_is_in_the_help() -> None:
+    """The table of commands has each module of a command, so that its help shows it."""
+    modules = {path.stem for path in Path(commands.__path__[0]).rglob("*.py") if path.stem != "__init__"}
+
+    assert modules == COMMANDS.keys()
+    assert all(isinstance(cli.get_command(click.Context(cli), name), click.Command) for name in COMMANDS)
