@@ -10,10 +10,9 @@ from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.loading.selected_findings import findings_of_selection
 from sqlstream.app.loading.selecting import SelectableTest, select
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
-from sqlstream.app.test import UNIT_TEST, open_tests
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.manifest.manifest import build_manifest
-from sqlstream.compiler.node_ids import EXPOSURE, SEED, SINK, SOURCE, kind_of, sink_id
+from sqlstream.compiler.node_ids import EXPOSURE, SEED, SINK, SOURCE, UNIT_TEST, kind_of, sink_id
 from sqlstream.compiler.rules.rule import terminal_models
 from sqlstream.errors import Finding
 from sqlstream.project.formats.guarantees import guarantee_of, modes_of
@@ -37,11 +36,14 @@ def list_nodes(request: ProjectRequest, selection: Selection = EVERYTHING) -> No
 
     Raises: FindingsError, also for unit test files that cannot be read, if tests are included.
     """
-    tested = open_tests(request) if UNIT_TEST in selection.resource_types else None
-    if tested is not None:
+    if UNIT_TEST in selection.resource_types:
+        from sqlstream.app.test import open_tests  # loads all that runs and prints tests
+
+        tested = open_tests(request)
         tested.check_readable()
-    loaded = load_for_reading(request) if tested is None else tested.loaded
-    tests = tested.nodes if tested is not None else ()
+        loaded, tests = tested.loaded, tested.nodes
+    else:
+        loaded, tests = load_for_reading(request), ()
     chosen, unmatched = _choose(loaded.compiled, selection, tests)
     warnings = findings_of_selection(loaded.compiled, loaded.warnings, chosen)
     manifest = build_manifest(loaded.compiled, generated_at="", invocation_id="")

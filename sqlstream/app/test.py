@@ -14,7 +14,7 @@ from sqlstream.app.loading.selected_findings import findings_of_selection, selec
 from sqlstream.app.loading.selecting import SelectableTest, select
 from sqlstream.app.request import ProjectRequest, Selection, UnitTestRequest
 from sqlstream.app.unit_tests.results import record_results
-from sqlstream.compiler.node_ids import model_id
+from sqlstream.compiler.node_ids import UNIT_TEST, model_id
 from sqlstream.compiler.refusals import is_about
 from sqlstream.compiler.render.yaml import make_yaml_renderer
 from sqlstream.compiler.selection.select import SelectableNode
@@ -29,8 +29,6 @@ from sqlstream.project.yaml import parse_yaml
 from sqlstream.state.results.unit_tests import CaseResult, Outcome
 from sqlstream.state.runs.events import SelectedTest
 from sqlstream.testing.cases import Case, build_case
-
-UNIT_TEST = "unit_test"
 
 
 @dataclass(frozen=True)

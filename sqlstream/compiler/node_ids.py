@@ -11,6 +11,10 @@ instead of its model.
 """
 
 
+UNIT_TEST = "unit_test"
+"""The kind of unit tests, which can be selected, and are no nodes of the graph."""
+
+
 def source_id(project: str, table: SourceTable) -> str:
     """Returns `source.<project>.<source>.<table>`. `project` is the name of the project."""
     return f"{SOURCE}.{project}.{table.full_name}"

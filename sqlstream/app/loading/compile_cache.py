@@ -167,6 +167,10 @@ def _is_ours(connection: sqlite3.Connection) -> bool:
 def _versions() -> str:
     """Returns all versions that affect the result, including sqlstream's source files, which developers change."""
     installed = [f"{name} {metadata.version(name)}" for name in LIBRARIES]
-    files = sorted(Path(__file__).parents[2].rglob("*.py"))
-    sources = [f"{file.name} {(status := file.stat()).st_size} {status.st_mtime_ns}" for file in files]
-    return "\n".join([__version__, sys.version, *installed, *sources])
+    sources = [
+        f"{name} {(status := os.stat(os.path.join(folder, name))).st_size} {status.st_mtime_ns}"  # noqa: PTH116, PTH118
+        for folder, _, names in os.walk(Path(__file__).parents[2])  # several times as fast as pathlib
+        for name in names
+        if name.endswith(".py")
+    ]
+    return "\n".join([__version__, sys.version, *installed, *sorted(sources)])

@@ -27,13 +27,14 @@ def json_schemas() -> Mapping[str, dict[str, Any]]:
     """Returns the schemas of project.yml, of selectors.yml, of the files below tests/models/ and of all other YAML
     files, by file name.
     """
+    tests = _with_batch_words(_schema(UnitTestsDocument, "sqlstream: unit tests"))
     return {
         "project.schema.json": _with_folders(_schema(ProjectDocument, "sqlstream: project.yml")),
-        "resources.schema.json": _with_batch_words(
-            _schema(ResourceDocument, "sqlstream: sources, sinks, models and seeds")
+        "resources.schema.json": _with_tests(
+            _schema(ResourceDocument, "sqlstream: sources, sinks, models and seeds"), tests
         ),
         "selectors.schema.json": _schema(SelectorsDocument, "sqlstream: selectors.yml"),
-        "unit_tests.schema.json": _with_batch_words(_schema(UnitTestsDocument, "sqlstream: unit tests")),
+        "unit_tests.schema.json": tests,
     }
 
 
@@ -50,6 +51,13 @@ def _with_batch_words(schema: dict[str, Any]) -> dict[str, Any]:
     batches["items"] = {"anyOf": [batches["items"], {"type": "string", "enum": [str(mark) for mark in BetweenBatches]}]}
     given["properties"] = {**given["properties"], "batches": batches}
     return {**schema, "definitions": {**schema["definitions"], "GivenDocument": given}}
+
+
+def _with_tests(schema: dict[str, Any], tests: dict[str, Any]) -> dict[str, Any]:
+    """Returns the schema of a file whose unit tests, which loading a project skips, are as in the schema `tests`."""
+    unit_tests = {**schema["properties"]["unit_tests"], "items": tests["properties"]["unit_tests"]["items"]}
+    properties = {**schema["properties"], "unit_tests": unit_tests}
+    return {**schema, "properties": properties, "definitions": {**schema["definitions"], **tests["definitions"]}}
 
 
 def _with_folders(schema: dict[str, Any]) -> dict[str, Any]:

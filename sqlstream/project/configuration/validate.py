@@ -22,8 +22,7 @@ from sqlstream.project.types.cursor import TypeSyntaxError
 from sqlstream.project.types.parser import parse_type
 from sqlstream.project.wording import alternatives, given, quoted, quoted_list
 from sqlstream.project.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence, entries_at, follow, locate, plain
-from sqlstream.project.yaml.scalars import BOOLEAN_WORDS
-from sqlstream.project.yaml.writing import JINJA_MARKS
+from sqlstream.project.yaml.scalars import BOOLEAN_WORDS, JINJA_MARKS
 
 D = TypeVar("D", bound=Document)
 

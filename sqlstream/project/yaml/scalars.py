@@ -19,6 +19,9 @@ LONGEST_NUMBER = 100
 NOT_MEANT = re.compile(r"[-+]?0[0-7_]+|.*:.*")
 """Numbers of YAML 1.1 that nobody means, so they are text: 01234 would be octal, 668, and 12:30 to the base 60, 750."""
 
+JINJA_MARKS = ("{{", "{%", "{#")
+"""What begins an expression, a statement and a comment of Jinja."""
+
 BOOLEAN_WORDS = frozenset({"yes", "no", "on", "off"})
 """Words that YAML 1.1 reads as booleans, in any letter case."""
 

@@ -14,10 +14,9 @@ from typing import Any
 
 import yaml
 
-BOM = "\ufeff"
+from sqlstream.project.yaml.scalars import JINJA_MARKS
 
-JINJA_MARKS = ("{{", "{%", "{#")
-"""What begins an expression, a statement and a comment of Jinja."""
+BOM = "\ufeff"
 
 Edit = tuple[int, int, str]
 """The start and end of a part of a text, and its replacement."""
