@@ -8,7 +8,6 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlstream.app.loading.garbage import restore_garbage_collection
 from sqlstream.app.loading.watching import changed_paths, take_snapshot, wait_for_change
 from sqlstream.app.running.signals import interruptible
 from sqlstream.app.show import NodesToShow, ShowRequest, choose
@@ -36,7 +35,6 @@ def watch_rows(request: ShowRequest, notify: Callable[[str], None], show: Callab
     Spark starts once, and restarts only if the target changes. `notify` gets progress messages.
     Raises: FindingsError if there is no project or no Java; UsageError.
     """
-    restore_garbage_collection()
     from sqlstream.app.running.session import check_java  # loads pyspark
     from sqlstream.app.running.show import Previews
 

@@ -25,7 +25,6 @@ from sqlstream.project.unit_tests.declared import TESTS_FOLDER, load_unit_tests
 from sqlstream.project.unit_tests.documents import OverridesDocument
 from sqlstream.project.unit_tests.values import BrokenTest, UnitTest, UnitTests
 from sqlstream.project.wording import quoted
-from sqlstream.project.yaml import parse_yaml
 from sqlstream.state.results.unit_tests import CaseResult, Outcome
 from sqlstream.state.runs.events import SelectedTest
 from sqlstream.testing.cases import Case, build_case
@@ -164,7 +163,7 @@ def unit_tests_of(loaded: Loaded, request: ProjectRequest) -> UnitTests:
     """Returns the unit tests of a compiled project."""
     project = loaded.compiled.project
     render = make_yaml_renderer(request.env)(project.vars, project.target.name).with_docs(project.docs)
-    return load_unit_tests(ProjectFiles(project.root), project.tests, render, parse_yaml)
+    return load_unit_tests(ProjectFiles(project.root), project.tests, render)
 
 
 def run_tests(

@@ -13,7 +13,6 @@ from typing import NoReturn
 import click
 from click.shell_completion import CompletionItem
 
-from sqlstream.app.loading.garbage import limit_garbage_collection
 from sqlstream.cli.dbt_commands import HintingGroup
 from sqlstream.cli.output import DONE, FAILED, UNUSABLE, echo_trace, redacted
 from sqlstream.cli.words import join_selectors
@@ -103,31 +102,17 @@ def cli() -> None:
 
 
 def program() -> NoReturn:
-    """Runs `main` and ends the process.
-
-    Ends without freeing objects: Python would take half a second to free those of a thousand models. If Spark was
-    used, waits for Python's normal exit, which stops Spark.
-    """
+    """Runs `main`, which ends the process."""
     logging.getLogger().addHandler(logging.NullHandler())  # py4j would log that the JVM is gone, even after the end
-    try:
-        main()
-    except SystemExit as ended:
-        if "pyspark" in sys.modules or not isinstance(ended.code, int):
-            gc.freeze()  # skips the last garbage collection, which is slow with pandas loaded
-            raise
-        logging.shutdown()
-        try:
-            sys.stdout.flush()
-            sys.stderr.flush()
-        except (OSError, ValueError):  # stdout is closed
-            raise ended from None
-        os._exit(ended.code)
+    # A compilation keeps most of the objects that it creates. With Python's default of 700, looking for garbage among
+    # them takes a tenth of the time of a large project.
+    gc.set_threshold(100_000)
+    main()
     raise AssertionError("main() ends by SystemExit")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parses and runs the command line, and exits with 0, 1 or 2."""
-    limit_garbage_collection()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = cli.main(join_selectors(given), prog_name="sqlstream", standalone_mode=False)

@@ -11,12 +11,11 @@ from sqlstream.compiler.checked import check_project
 from sqlstream.compiler.compiled import CompileResult
 from sqlstream.compiler.configured import configure_models
 from sqlstream.compiler.flow.analyse import analyse_models
-from sqlstream.compiler.linked import LinkedProject, link_models
+from sqlstream.compiler.linked import link_models
 from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.compiler.rules import check_use
 from sqlstream.compiler.spark_parser import SparkParser
 from sqlstream.compiler.spark_versions import rules_apply
-from sqlstream.compiler.work_ahead import WorkAhead
 from sqlstream.errors import Finding
 from sqlstream.project.values import Project
 
@@ -27,7 +26,6 @@ def compile_project(
     project: Project,
     options: RenderOptions,
     memory: Memory | None = None,
-    ahead: WorkAhead | None = None,
     parser: SparkParser | None = None,
     lower: Lower = tuple,
 ) -> CompileResult:
@@ -38,11 +36,13 @@ def compile_project(
     """
     memory = memory or Memory()
     renderer = CachedRenderer(project, options, memory)
-    linked, findings = _configure_and_link(project, options, renderer, ahead)
+    configured, findings = configure_models(project, renderer)
+    if _has_errors(findings):
+        return CompileResult(None, tuple(findings))
+    linked, problems = link_models(project, configured, options.env)
+    findings += problems
     if linked is None:
         return CompileResult(None, tuple(findings))
-    if ahead is not None:
-        ahead.analyse(linked)
     assembled = assemble_models(linked, options, renderer, memory)
     analyses = analyse_models(project, assembled.unbroken, memory)
     compiled, problems = check_project(assembled, analyses, options, memory, parser)
@@ -52,18 +52,6 @@ def compile_project(
         return CompileResult(None, tuple(findings), compiled)
     complete = rules_apply(project.target) and not assembled.broken
     return CompileResult(compiled, (*findings, *check_use(compiled)), compiled, complete)
-
-
-def _configure_and_link(
-    project: Project, options: RenderOptions, renderer: CachedRenderer, ahead: WorkAhead | None
-) -> tuple[LinkedProject | None, list[Finding]]:
-    if ahead is not None:
-        ahead.render(renderer)
-    configured, findings = configure_models(project, renderer)
-    if _has_errors(findings):
-        return None, findings
-    linked, problems = link_models(project, configured, options.env)
-    return linked, findings + problems
 
 
 def _has_errors(findings: Sequence[Finding]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from sqlstream.compiler.configured import ConfiguredModel
 from sqlstream.compiler.graph import (
@@ -35,11 +35,6 @@ class LinkedProject:
     names: NodeNames
     inputs: ReadableNodes
     stored: Mapping[str, str] = field(default_factory=dict)
-
-    def only(self, nodes: Collection[str]) -> LinkedProject:
-        """Returns the project with only the models whose ids are in `nodes`."""
-        enabled = {name: model for name, model in self.enabled.items() if model_id(self.project.name, name) in nodes}
-        return replace(self, enabled=enabled)
 
     def inputs_of(self, nodes: Sequence[str]) -> list[str]:
         """Returns what a query reads for references to `nodes`: the stored output of a model that has one."""

@@ -54,7 +54,6 @@ from sqlstream.project.values import (
     SourceTable,
     WrittenTests,
 )
-from sqlstream.project.yaml import ParseYaml, parse_yaml
 
 
 @dataclass(frozen=True)
@@ -97,20 +96,19 @@ def load_project(
     target: str | None,
     cli_vars: Mapping[str, object],
     target_named_by: str = "--target",
-    parse: ParseYaml = parse_yaml,
 ) -> LoadResult:
     """Returns the project in the folder `root`, or the findings that prevent it.
 
     `target` is the name of the target, None for the project's default, and `target_named_by` is the origin of the name.
-    `cli_vars` override all variables of the files. `parse` reads the YAML files other than project.yml. If project.yml
-    is invalid, the other files are still checked as far as possible without its variables.
+    `cli_vars` override all variables of the files. If project.yml is invalid, the other files are still checked as far
+    as possible without its variables.
     """
     findings: list[Finding] = []
     files = ProjectFiles(root.resolve())
     settings = load_settings(files, make_render, RequestedTarget(target, target_named_by), cli_vars, findings)
     if settings is None and any(finding.code == "project-not-found" for finding in findings):
         return LoadResult(None, tuple(findings))
-    parts = _load_parts(files, settings, parse, findings)
+    parts = _load_parts(files, settings, findings)
     ordered = tuple(sorted(findings, key=_by_place))
     if settings is None:
         return LoadResult(None, ordered, _project_without_settings(files.root, cli_vars, parts))
@@ -140,10 +138,10 @@ def _build_project(root: Path, settings: Settings, parts: _Parts) -> Project:
     )
 
 
-def _load_parts(files: ProjectFiles, settings: Settings | None, parse: ParseYaml, findings: list[Finding]) -> _Parts:
+def _load_parts(files: ProjectFiles, settings: Settings | None, findings: list[Finding]) -> _Parts:
     docs = load_docs_blocks(files, findings)
     described = settings and replace(settings, render=settings.render.with_docs(docs))
-    resources = load_resources(files, described, parse, findings)
+    resources = load_resources(files, described, findings)
     model_paths = tuple(path for ending in (".sql", ".py") for path in find_files(files, MODELS, ending, findings))
     seed_paths = find_files(files, SEEDS, ".csv", findings)
     check_suffixes(files, findings)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic_core import to_json
 
-from sqlstream.app.loading.atomic_writes import write_file, write_files
+from sqlstream.app.loading.atomic_writes import write_file
 from sqlstream.app.loading.load import Invocation, Loaded
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.manifest.manifest import build_manifest
@@ -48,14 +48,10 @@ def write_compiled(loaded: Loaded, models: Sequence[CompiledModel]) -> None:
     Raises: UsageError if target/ cannot be written.
     """
     folder = str(loaded.target_folder)
-    contents = [(f"{folder}/{model.compiled_path}", model.sql.encode()) for model in models]
-
-    def manifest() -> tuple[str, bytes]:
-        """Returns the manifest's path and content. Runs while other processes write the models."""
-        content = build_manifest(loaded.compiled, generated_at=utc_now(), invocation_id=loaded.invocation.id)
-        return f"{folder}/{MANIFEST}", _json(content)  # on one line, like dbt's manifest
-
-    write_files(sorted(contents), manifest)  # sorted, so that files of one folder are written together
+    for model in sorted(models, key=lambda model: model.compiled_path):  # files of one folder together
+        write_file(f"{folder}/{model.compiled_path}", model.sql.encode())
+    manifest = build_manifest(loaded.compiled, generated_at=utc_now(), invocation_id=loaded.invocation.id)
+    write_file(f"{folder}/{MANIFEST}", _json(manifest))  # on one line, like dbt's manifest
 
 
 def write_run_results(folder: Path, record: RunRecord) -> None:

@@ -16,9 +16,7 @@ from contextlib import closing, suppress
 from importlib import metadata
 from pathlib import Path
 
-from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.cache.memory import Memory
-from sqlstream.project.yaml import YamlMapping, pack, parse_yaml, unpack
 from sqlstream.version import __version__
 
 CACHE_FILE = "cache.sqlite"
@@ -26,37 +24,14 @@ CACHE_FILE = "cache.sqlite"
 WAIT_SECONDS = 1.0
 """How long to wait while another command writes the file. After that, this command does without the cache."""
 
-LIBRARIES = ("jinja2", "sqlglot", "PyYAML", "pydantic")
+LIBRARIES = ("jinja2", "sqlglot", "pydantic")
 """Libraries whose versions affect the result of compiling."""
-
-YAML_KIND = "yaml"
-"""The kind of the entries for parsed YAML files."""
 
 _SCHEMA = "CREATE TABLE entries (kind TEXT, name TEXT, key TEXT, seal BLOB, text TEXT, PRIMARY KEY (kind, name))"
 _LARGEST_TEXT = 50_000_000
 """Characters of one entry, far more than any model needs."""
 
 _Row = tuple[str, str, str, bytes, str]
-
-
-class CachedYaml:
-    """Parses YAML files, or takes unchanged ones from the cache. `paths` are the files seen so far."""
-
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
-        self.paths: set[str] = set()
-
-    def parse(self, text: str, path: str) -> YamlMapping:
-        """Returns the same as `parse_yaml`. Raises: FindingsError; nothing is cached then."""
-        self.paths.add(path)
-        key = digest(text)
-        cached = self._memory.recall_text(YAML_KIND, path, key)
-        known = None if cached is None else unpack(cached, path)
-        if known is not None:
-            return known
-        node = parse_yaml(text, path)
-        self._memory.note_text(YAML_KIND, path, key, pack(node))
-        return node
 
 
 class CompileCache:

@@ -10,10 +10,8 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from sqlstream.app.loading.compile_cache import CachedYaml, CompileCache
+from sqlstream.app.loading.compile_cache import CompileCache
 from sqlstream.app.loading.logs import TEMPLATE_LOGGER, open_log
-from sqlstream.app.loading.prefetch import prefetch_files
-from sqlstream.app.loading.processes import Processes, processes
 from sqlstream.app.loading.spark_parser import InstalledParser
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.allowances import lower_findings
@@ -23,12 +21,10 @@ from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.configured import template_findings
 from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.compiler.render.yaml import make_yaml_renderer
-from sqlstream.compiler.work_ahead import WorkAhead
 from sqlstream.errors import Finding, FindingsError, Severity
 from sqlstream.project.files.files import ARTIFACTS_FOLDER, find_project_root
 from sqlstream.project.loading import LoadResult, load_project
 from sqlstream.project.values import ModelFile, Project
-from sqlstream.project.yaml import parse_yaml
 
 logger = logging.getLogger(TEMPLATE_LOGGER)
 
@@ -121,27 +117,23 @@ def try_load(
     root = find_project_root(request.folder)
     open_log(root, request.env)
     invocation = invocation or Invocation()
-    workers = processes()
     cache = CompileCache(root.resolve() / ARTIFACTS_FOLDER) if request.partial_parse else None
     memory = Memory(cache.entries if cache else None)
-    yaml = CachedYaml(memory)
-    with prefetch_files(root, workers):
-        read = load_project(
-            root,
-            make_render=make_yaml_renderer(request.env),
-            target=request.target,
-            cli_vars=request.variables,
-            target_named_by=request.target_named_by,
-            parse=yaml.parse if cache else parse_yaml,
-        )
+    read = load_project(
+        root,
+        make_render=make_yaml_renderer(request.env),
+        target=request.target,
+        cli_vars=request.variables,
+        target_named_by=request.target_named_by,
+    )
     if read.project is None:
         return _refused(read, request, invocation)
     project = _with_model(read.project, inline)
-    attempt = _compile(project, read.findings, request, invocation, memory, workers)
+    attempt = _compile(project, read.findings, request, invocation, memory)
     if cache and not inline:  # inline models run only once
         made = attempt.loaded.compiled.models.values() if attempt.loaded is not None else ()  # also of further sinks
         names = (*(model.path for model in project.models), *(model.file.path for model in made))
-        cache.save(memory, {"", *names, *yaml.paths})
+        cache.save(memory, {"", *names})
     return attempt
 
 
@@ -151,14 +143,12 @@ def _compile(
     request: ProjectRequest,
     invocation: Invocation,
     memory: Memory,
-    workers: Processes | None,
 ) -> LoadAttempt:
     """Returns the compiled project, with the `findings` of its files and those of the compiler."""
     options = _render_options(project, request, invocation)
     parser = InstalledParser(project.target, request.env, request.notify, starts_java=request.starts_java)
-    ahead = WorkAhead(project, options, memory, workers) if workers else None
     lower = partial(lower_findings, project, spark=options.spark)
-    result = compile_project(project, options, memory, ahead, parser, partial(lower, complete=False))
+    result = compile_project(project, options, memory, parser, partial(lower, complete=False))
     every = lower((*findings, *result.findings), complete=result.complete)
     if result.attempted is None:
         return LoadAttempt(None, every)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from sqlstream.app.loading.garbage import restore_garbage_collection
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.loading.named_queries import named_queries
 from sqlstream.app.loading.selected_findings import findings_of_selection
@@ -49,7 +48,6 @@ def run_selected(
         signals.check()
         from sqlstream.app.running.queries import run_queries  # loads pyspark
 
-        restore_garbage_collection()
         return run_queries(loaded, models, request, notify, signals, followers)
     except StopRequestedError:
         notify(Notice("stopped before any query started"))

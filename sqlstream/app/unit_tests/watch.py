@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
-from sqlstream.app.loading.garbage import restore_garbage_collection
 from sqlstream.app.loading.watching import changed_paths, take_snapshot, wait_for_change
 from sqlstream.app.request import UnitTestRequest
 from sqlstream.app.running.signals import StopSignals, interruptible
@@ -44,7 +43,6 @@ def watch_tests(
     Spark starts once, and restarts only if the target or python/ changes. Raises: FindingsError if there is no project
     or no Java; UsageError.
     """
-    restore_garbage_collection()
     with suppress(KeyboardInterrupt), interruptible() as signals, ExitStack() as running:
         _Watcher(request, notify, show, signals, running).run()
 

@@ -20,7 +20,7 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from sqlstream.compiler.compiled import Output, ViewReference
-from sqlstream.compiler.flow import columns, nodes, summary
+from sqlstream.compiler.flow import columns, summary
 from sqlstream.compiler.render.values import MacroIndex, Reference, TemplateReads
 from sqlstream.compiler.rewrite.values import Rewriting
 from sqlstream.compiler.rules.query import QueryProblem
@@ -31,9 +31,6 @@ from sqlstream.location import Location, Place
 from sqlstream.project.secrets import SecretName, SecretText
 from sqlstream.project.types import types
 from sqlstream.project.values import Located, RecordFormat
-
-ELSEWHERE = "@"
-"""The kind of a row that refers to a value stored elsewhere."""
 
 
 class CodecError(ValueError):
@@ -47,7 +44,7 @@ def _dataclasses(*modules: ModuleType) -> list[type]:
 
 
 _CACHED = (
-    *_dataclasses(columns, summary, nodes, types),
+    *_dataclasses(columns, summary, types),
     *(
         Location,
         Place,
@@ -110,12 +107,9 @@ _SPLITTERS: Mapping[type, tuple[str, Callable[[Any], Iterable[Any]]]] = {
 """The kind of the row for a type, and the function that splits a value into its parts."""
 
 
-def encode(value: object, elsewhere: Mapping[int, str] | None = None) -> str:
-    """Returns `value` as text. Objects whose `id()` is in `elsewhere` are written as the name they have there.
-
-    Raises: CodecError for types that are not listed above.
-    """
-    writer = _Writer(elsewhere or {})
+def encode(value: object) -> str:
+    """Returns `value` as text. Raises: CodecError for types that are not listed above."""
+    writer = _Writer()
     try:
         last = writer.part(value)
         return to_json([*writer.rows, ["last", last]]).decode()
@@ -123,16 +117,12 @@ def encode(value: object, elsewhere: Mapping[int, str] | None = None) -> str:
         raise CodecError(str(error)) from error
 
 
-def decode(text: str, find: Callable[[str], object] | None = None) -> Any:
-    """Returns the value that `encode` was given. `find` returns the value that is stored elsewhere under a name.
-
-    Raises: CodecError for texts that `encode` cannot have written.
-    """
-    makers = _MAKERS if find is None else {**_MAKERS, ELSEWHERE: lambda parts: find(parts[0])}
+def decode(text: str) -> Any:
+    """Returns the value that `encode` was given. Raises: CodecError for texts that `encode` cannot have written."""
     done: list[Any] = []
     try:
         for kind, *row in from_json(text):
-            done.append(makers[kind]([done[i] if type(i) is int else i[0] if type(i) is list else i for i in row]))
+            done.append(_MAKERS[kind]([done[i] if type(i) is int else i[0] if type(i) is list else i for i in row]))
         return done[-1]
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise CodecError(str(error)) from error
@@ -141,9 +131,8 @@ def decode(text: str, find: Callable[[str], object] | None = None) -> Any:
 class _Writer:
     """The rows so far, and the index of the row of each object."""
 
-    def __init__(self, elsewhere: Mapping[int, str]) -> None:
+    def __init__(self) -> None:
         self.rows: list[list[Any]] = []
-        self._elsewhere = elsewhere
         self._written: dict[int, int] = {}
         self._alive: list[object] = []
 
@@ -157,8 +146,7 @@ class _Writer:
         written = self._written
         index = written.get(id(value))
         if index is None:
-            elsewhere = self._elsewhere.get(id(value))
-            name, split = _SPLITTERS[kind] if elsewhere is None else (ELSEWHERE, lambda _: (elsewhere,))
+            name, split = _SPLITTERS[kind]
             row: list[Any] = [name]
             for item in split(value):  # most are plain, or have a row
                 known = item if type(item) in _PLAIN else written.get(id(item))

@@ -46,7 +46,6 @@ class CachedRenderer:
         self._options = options
         self._memory = memory
         self._files = {file.path: file for file in project.macros}
-        self._ready: dict[str, KeyedModel] = {}
         self._places: dict[str, dict[int, Place]] = {}
         self._unsaved: dict[str, str] = {}
 
@@ -62,21 +61,12 @@ class CachedRenderer:
         """The errors in the macro files."""
         return () if self._remembered_index is not None else self._renderer.macro_findings
 
-    def missing(self, files: Sequence[ModelFile]) -> list[ModelFile]:
-        """Returns the SQL models among `files` that are not in the cache, and keeps the others for `render`."""
-        models = [file for file in files if not file.is_python]
-        for file in models:
-            found = self._recall(file, self._key(file))
-            if found is not None:
-                self._ready[file.path] = found
-        return [file for file in models if file.path not in self._ready]
-
     def render(self, file: ModelFile) -> KeyedModel:
         """Returns the rendered model. Raises: FindingsError with the first failure."""
         key = self._key(file)
         if file.is_python:  # parsing it costs less than the cache
             return KeyedModel(read_python_model(file, self._options.variables), digest(key))
-        found = self._ready.pop(file.path, None) or self._recall(file, key)
+        found = self._recall(file, key)
         if found is not None:
             self._log(found.model.logged)
             return found

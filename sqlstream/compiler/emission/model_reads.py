@@ -23,10 +23,9 @@ class ModelRead:
 
 def reads_of(compiled: CompiledProject, model: CompiledModel) -> dict[str, bool]:
     """Returns the models that the SQL of `model` reads, and whether it reads each as a stored output."""
-    names = {node: item.name for node, item in compiled.models.items()}
-    stored = {node: table.name for node, table in compiled.stored.items()}
     nodes = [read.node_id for read in model.reads]
-    return {(stored | names)[node]: node in stored for node in nodes if node in stored or node in names}
+    read = [(node, compiled.stored.get(node) or compiled.models.get(node)) for node in nodes]
+    return {found.name: node in compiled.stored for node, found in read if found is not None}
 
 
 def explain_reads(compiled: CompiledProject, model: CompiledModel, tree: Node) -> tuple[ModelRead, ...]:

@@ -26,7 +26,7 @@ from sqlstream.project.values import Project
 class Analysis:
     """The analysis of one model. `key` is a digest of its SQL and of all that it reads, directly or indirectly.
 
-    `tree` builds the operators, or reads them from the cache, on the first call.
+    `tree` builds the operators on the first call.
     """
 
     found: ModelSummary
@@ -60,10 +60,9 @@ def analyse_models(
     """Returns the analysis of each model by unique id. `models` must be in the order of the graph."""
     memory = memory or Memory()
     forest = _Forest(project, models, memory)
-    remembered = {unique_id: forest.remembered(unique_id) for unique_id in models}
     return {
-        unique_id: Analysis(found or forest.found(unique_id), forest.keys[unique_id], partial(forest.tree, unique_id))
-        for unique_id, found in remembered.items()
+        unique_id: Analysis(forest.found(unique_id), forest.keys[unique_id], partial(forest.tree, unique_id))
+        for unique_id in models
     }
 
 
@@ -74,7 +73,9 @@ def _knows_functions(target: Target) -> bool:
 
 
 class _Forest:
-    """The trees of a project. Each is read from the cache or built when it is first needed."""
+    """The trees and the summaries of the models of a project. The cache has the summaries, so it builds only the trees
+    that a new or changed model needs.
+    """
 
     def __init__(self, project: Project, models: Mapping[str, CompiledModel], memory: Memory) -> None:
         self._models = models
@@ -89,6 +90,7 @@ class _Forest:
             **{node: partial(seed_node, project.name, seed) for node, seed in seeds.items()},
         }
         self._views: dict[str, Node] = {}
+        self._found: dict[str, ModelSummary] = {}
         self._order = {node: position for position, node in enumerate(models)}
         self.keys = {node: digest(node, declared(leaf)) for node, leaf in (*tables.items(), *seeds.items())}
         for unique_id, model in models.items():
@@ -108,13 +110,13 @@ class _Forest:
 
     def found(self, unique_id: str) -> ModelSummary:
         """Returns the summary of a model."""
-        return self.remembered(unique_id) or self._build(unique_id)[1]
-
-    def remembered(self, unique_id: str) -> ModelSummary | None:
-        """Returns the summary of a model in the cache; None if there is none."""
-        path, key = self._models[unique_id].file.path, self.keys[unique_id]
-        known: ModelSummary | None = self._memory.recall("flow", path, key)
-        return known
+        if unique_id not in self._found:
+            known = self._memory.recall("flow", self._models[unique_id].file.path, self.keys[unique_id])
+            if known is None:
+                self._build(unique_id)
+            else:
+                self._found[unique_id] = known
+        return self._found[unique_id]
 
     def tree(self, unique_id: str) -> Node:
         """Returns the operators of a model."""
@@ -126,7 +128,7 @@ class _Forest:
         if node_id in self._leaves and node_id not in self._views:
             self._views[node_id] = self._leaves[node_id]()
         for unique_id in self._missing(node_id):
-            self._views[unique_id] = _view(self._remembered_tree(unique_id) or self._build(unique_id)[0])
+            self._build(unique_id)
         return self._views[node_id]
 
     def _missing(self, node_id: str) -> list[str]:
@@ -140,16 +142,12 @@ class _Forest:
                 waiting += [read.node_id for read in self._models[node].reads]
         return sorted(needed, key=self._order.__getitem__)
 
-    def _remembered_tree(self, unique_id: str) -> Node | None:
-        path, key = self._models[unique_id].file.path, self.keys[unique_id]
-        tree: Node | None = self._memory.recall("tree", path, key, self._find)
-        return tree
-
-    def _build(self, unique_id: str) -> tuple[Node, ModelSummary]:
-        """Builds the tree and the summary of a model from its SQL, and caches them."""
+    def _build(self, unique_id: str) -> None:
+        """Builds the tree and the summary of a model from its SQL, and caches the summary."""
         model, key = self._models[unique_id], self.keys[unique_id]
         if model.file.is_python:
-            return self._build_python(model)
+            self._build_python(model)
+            return
         read = {item.view.lower(): self.view(item.node_id) for item in model.reads if item.node_id in self.keys}
         # loads sqlglot only if there is something to parse
         from sqlstream.compiler.flow.operators.build import Builder
@@ -170,35 +168,18 @@ class _Forest:
         parsed = builder.parsed
         is_read, is_doubtful = parsed.tree is not None, parsed.is_doubtful
         found = ModelSummary(tree.columns, tuple(problems), is_read, parsed.unread_at, is_doubtful)
-        self._views[unique_id] = _view(tree)
+        self._views[unique_id], self._found[unique_id] = _view(tree), found
         self._memory.note("flow", model.file.path, key, found)
-        self._memory.note("tree", model.file.path, key, tree, _names_of(model, self._views))
         text.release()
-        return tree, found
 
-    def _build_python(self, model: CompiledModel) -> tuple[Node, ModelSummary]:
+    def _build_python(self, model: CompiledModel) -> None:
         """Builds the tree of a Python model: unknown rows that depend on all its inputs."""
         inputs = tuple(self.view(node) for node in dict.fromkeys(read.node_id for read in model.reads))
         rows = Opaque(where=Where(model.unique_id, 0), columns=None, children=inputs)
         tree, wrong = with_deduplication(model, rows)
         self._views[model.unique_id] = _view(tree)
-        return tree, ModelSummary(None, wrong, is_read=True)
-
-    def _find(self, name: str) -> Node:
-        """Returns the node with this name from `_names_of`."""
-        level, node_id = name.split(" ", 1)
-        view = self.view(node_id)
-        return view if level == "0" else view.children[0]
+        self._found[model.unique_id] = ModelSummary(None, wrong, is_read=True)
 
 
 def _view(tree: Node) -> Node:
     return View(where=tree.where, columns=tree.columns, children=(tree,))
-
-
-def _names_of(model: CompiledModel, views: Mapping[str, Node]) -> dict[int, str]:
-    """Returns names by `id()` for the views that a model reads and their children, which are in other models' trees."""
-    names: dict[int, str] = {}
-    for node_id in {read.node_id: None for read in model.reads if read.node_id in views}:
-        names[id(views[node_id])] = f"0 {node_id}"
-        names |= {id(child): f"1 {node_id}" for child in views[node_id].children}
-    return names

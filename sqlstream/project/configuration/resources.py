@@ -15,7 +15,7 @@ from sqlstream.project.configuration.validate import Path, boolean_words, is_tem
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.values import CommentedFile, WrittenTests, may_have_comments
 from sqlstream.project.wording import quoted
-from sqlstream.project.yaml import ParseYaml, YamlMapping, entries_at, locate
+from sqlstream.project.yaml import YamlMapping, entries_at, locate, parse_yaml
 
 YAML_SUFFIXES = (".yml", ".yaml")
 
@@ -40,9 +40,7 @@ class Resources:
     commented: tuple[CommentedFile, ...] = ()
 
 
-def load_resources(
-    files: ProjectFiles, settings: Settings | None, parse: ParseYaml, findings: list[Finding]
-) -> Resources:
+def load_resources(files: ProjectFiles, settings: Settings | None, findings: list[Finding]) -> Resources:
     """Returns all valid files, and adds the errors in the others to `findings`.
 
     Without settings, Jinja stays unrendered, and values with Jinja are not validated.
@@ -53,7 +51,7 @@ def load_resources(
     commented: list[CommentedFile] = []
     paths = _resource_paths(files, findings)
     for path in paths:
-        loaded = _load(files, path, settings, parse, findings, tests, commented)
+        loaded = _load(files, path, settings, findings, tests, commented)
         if loaded is not None:
             document, node, written[path] = loaded
             documents[path] = (document, node)
@@ -118,7 +116,6 @@ def _load(
     files: ProjectFiles,
     path: str,
     settings: Settings | None,
-    parse: ParseYaml,
     findings: list[Finding],
     tests: list[WrittenTests],
     commented: list[CommentedFile],
@@ -126,7 +123,7 @@ def _load(
     """The document, its node, and the node as written. Its unit tests are stored separately."""
     try:
         text = files.read_text(path)
-        parsed = _without_tests(parse(text, path), tests)
+        parsed = _without_tests(parse_yaml(text, path), tests)
     except FindingsError as error:
         findings.extend(error.findings)
         return None

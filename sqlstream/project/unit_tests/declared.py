@@ -24,7 +24,7 @@ from sqlstream.project.unit_tests.fixtures import FixtureReader, Rows
 from sqlstream.project.unit_tests.values import Batch, BetweenBatches, BrokenTest, Expected, Given, UnitTest, UnitTests
 from sqlstream.project.values import Located, RenderYaml, WrittenTests
 from sqlstream.project.wording import given, quoted
-from sqlstream.project.yaml import ParseYaml, YamlMapping, YamlNode, YamlScalar, YamlSequence, follow, locate, plain
+from sqlstream.project.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence, follow, locate, parse_yaml, plain
 
 TESTS_FOLDER = "tests/models"
 """The folder whose YAML files, at any depth, contain unit tests, besides those of models/."""
@@ -38,16 +38,14 @@ _UNIT_TESTS = re.compile(r"(?m)^unit_tests[ \t]*:")
 _BRACED = re.compile(r"\{\{-?\s*(.+?)\s*-?\}\}")
 
 
-def load_unit_tests(
-    files: ProjectFiles, written: Sequence[WrittenTests], render: RenderYaml | None, parse: ParseYaml
-) -> UnitTests:
+def load_unit_tests(files: ProjectFiles, written: Sequence[WrittenTests], render: RenderYaml | None) -> UnitTests:
     """Returns the cases of the files of models/, which are `written`, and of those below tests/models/."""
     findings: list[Finding] = []
     cases: list[UnitTest] = []
     broken: list[BrokenTest] = []
     names: dict[tuple[str, str], Location] = {}
     findings += _misplaced_files(files)
-    all_tests = (*written, *_load_test_files(files, parse, findings))
+    all_tests = (*written, *_load_test_files(files, findings))
     for node in [node for tests in all_tests for node in _test_nodes(tests, findings)]:
         problems: list[Finding] = []
         case = _read(node, render, files, problems)
@@ -60,13 +58,13 @@ def load_unit_tests(
     return UnitTests(tuple(cases), tuple(broken), tuple(findings))
 
 
-def _load_test_files(files: ProjectFiles, parse: ParseYaml, findings: list[Finding]) -> list[WrittenTests]:
+def _load_test_files(files: ProjectFiles, findings: list[Finding]) -> list[WrittenTests]:
     found: list[WrittenTests] = []
     listing = files.list_files(TESTS_FOLDER, *YAML_SUFFIXES)
     findings.extend(listing.findings)
     for path in listing.paths:
         try:
-            node = parse(files.read_text(path), path)
+            node = parse_yaml(files.read_text(path), path)
         except FindingsError as error:
             findings.extend(error.findings)
             continue

@@ -15,12 +15,10 @@ from sqlstream.project.yaml.nodes import (
     merge_nodes,
     plain,
 )
-from sqlstream.project.yaml.packed import pack, unpack
-from sqlstream.project.yaml.parse import ParseYaml, parse_yaml
+from sqlstream.project.yaml.parse import parse_yaml
 from sqlstream.project.yaml.spans import locate_in_scalar
 
 __all__ = [
-    "ParseYaml",
     "YamlEntry",
     "YamlMapping",
     "YamlNode",
@@ -32,8 +30,6 @@ __all__ = [
     "locate",
     "locate_in_scalar",
     "merge_nodes",
-    "pack",
     "parse_yaml",
     "plain",
-    "unpack",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -33,9 +33,6 @@ DEEPEST_NESTING = 100
 
 MOST_NODES = 100_000
 """The most values of one file with its aliases expanded: nine levels of ten aliases each are a billion."""
-
-ParseYaml = Callable[[str, str], "YamlMapping"]
-"""`parse_yaml`, or a function with the same results."""
 
 
 def parse_yaml(text: str, path: str) -> YamlMapping:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.app.loading.atomic_writes import FILES_WORTH_A_PROCESS, write_file, write_files
+from sqlstream.app.loading.atomic_writes import write_file
 from sqlstream.errors import UsageError
 
 
@@ -49,26 +49,3 @@ def test_an_unwritable_path_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(UsageError, match="target/manifest"):
         write_file(str(tmp_path / "target" / "manifest.json"), b"{}")
-
-
-@pytest.mark.parametrize("count", [0, 1, 8, FILES_WORTH_A_PROCESS])
-def test_many_files_are_all_written(tmp_path: Path, count: int) -> None:
-    """Many files are all written, also by several processes."""
-    contents = [(f"{tmp_path}/{number % 7}/{number}.sql", b"%d" % number) for number in range(count)]
-
-    write_files(contents, lambda: (f"{tmp_path}/manifest.json", b"{}"))
-
-    assert all(Path(path).read_bytes() == content for path, content in contents)
-    assert (tmp_path / "manifest.json").read_bytes() == b"{}"
-    assert len(list(tmp_path.rglob("*"))) == count + min(count, 7) + 1
-
-
-@pytest.mark.parametrize("bad", [0, -1], ids=["in this process", "in another one"])
-def test_one_unwritable_file_of_many_is_named(tmp_path: Path, bad: int) -> None:
-    """If one of many files cannot be written, it is named, whichever process wrote it."""
-    contents = [(f"{tmp_path}/{number:04}.sql", b"x") for number in range(FILES_WORTH_A_PROCESS)]
-    path = Path(contents[bad][0])
-    path.mkdir()
-
-    with pytest.raises(UsageError, match=path.name):
-        write_files(contents, lambda: (f"{tmp_path}/manifest.json", b"{}"))

@@ -15,10 +15,8 @@ from pathlib import Path
 import pytest
 from compiling import FILES, outcome, write_files
 
-from sqlstream.app.loading import compile_cache
 from sqlstream.app.loading.compile_cache import CACHE_FILE
 from sqlstream.app.request import ProjectRequest
-from sqlstream.project.yaml import YamlMapping, parse_yaml
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = """
@@ -75,29 +73,6 @@ def test_a_changed_model_and_its_readers_are_compiled_again(request_: ProjectReq
     assert changed(flow, keys(request_, "flow")) == {"m3", "m4", "m5"}
 
 
-def test_a_yaml_file_is_parsed_once(request_: ProjectRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only changed YAML files are parsed again; a deleted file leaves the cache."""
-    parsed: list[str] = []
-
-    def parse(text: str, path: str) -> YamlMapping:
-        parsed.append(path)
-        return parse_yaml(text, path)
-
-    monkeypatch.setattr(compile_cache, "parse_yaml", parse)
-    before = outcome(request_, partial=True)
-    assert parsed == []
-
-    path = request_.folder / "sources.yml"
-    path.write_text(path.read_text() + "\n# the same\n")
-    (request_.folder / "models" / "more.yml").write_text("version: 2\n")
-    assert outcome(request_, partial=True) == before
-    assert sorted(parsed) == ["models/more.yml", "sources.yml"]
-
-    (request_.folder / "models" / "more.yml").unlink()
-    outcome(request_, partial=True)
-    assert "models/more.yml" not in keys(request_, "yaml")
-
-
 def test_a_changed_comment_causes_no_parsing(request_: ProjectRequest) -> None:
     """A changed comment in a template causes one rendering and no parsing."""
     rendered, flow = keys(request_, "render"), keys(request_, "flow")
@@ -112,7 +87,7 @@ def test_deleted_models_leave_the_cache(request_: ProjectRequest) -> None:
     """A deleted model has no cache entry of any kind."""
     (request_.folder / "models" / "late" / "m5.sql").unlink()
     outcome(request_, partial=True)
-    assert all("models/late/m5.sql" not in keys(request_, kind) for kind in ("render", "rewrite", "flow", "tree"))
+    assert all("models/late/m5.sql" not in keys(request_, kind) for kind in ("render", "rewrite", "flow"))
 
 
 def text_of(name: str, old: str, new: str) -> Callable[[ProjectRequest], ProjectRequest]:

@@ -5,6 +5,7 @@ Each rule is a function of one query, and reports nothing if the operators are n
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -46,15 +47,19 @@ def streaming_rules(
         for problem in analysis.problems
     ]
     of_queries: dict[Finding, list[str]] = {}
-    for problem in _problems_of_queries(compiled, analyses, memory):
+    problems = tuple(_problems_of_queries(compiled, analyses, memory))
+    copies = Counter(problem.where for problem in problems if problem.code == state.REPEATED)
+    for problem in problems:
+        if problem.code == state.REPEATED and copies[problem.where] == 1:
+            continue  # locating it would render the model again
         lines = [_line_of_select(compiled, places, where) for where in problem.origins]
         finding = problem.at(place_in(compiled, places, problem.where, problem.key), lines)
         of_queries.setdefault(replace(finding, message=""), []).append(finding.message)
-    found += filter(None, (_of_all(finding, messages) for finding, messages in of_queries.items()))
+    found += [_of_all(finding, messages) for finding, messages in of_queries.items()]
     return list(dict.fromkeys(found))
 
 
-def _of_all(finding: Finding, messages: list[str]) -> Finding | None:
+def _of_all(finding: Finding, messages: list[str]) -> Finding:
     """Returns one finding for all queries that have it at the same location, in a model that they share."""
     if finding.code == state.REPEATED:
         return state.repeated_finding(finding, messages)

@@ -101,13 +101,13 @@ def repeated_state(query: Query) -> Problems:
         )
 
 
-def repeated_finding(finding: Finding, queries: Sequence[str]) -> Finding | None:
-    """Returns the finding about a model whose state several queries keep, None for one query. The rule above reports
-    the name of each query as its message.
+def repeated_finding(finding: Finding, queries: Sequence[str]) -> Finding:
+    """Returns the finding about a model whose state several queries keep. The rule above reports the name of each query
+    as its message.
     """
     names = list(dict.fromkeys(queries))
     message = f"{len(names)} queries keep the state of this operator: {quoted_list(names)}"
-    return replace(finding, message=message) if names[1:] else None
+    return replace(finding, message=message)
 
 
 @operator_rule("unbounded-state", Deduplicate, severity=Severity.WARNING)
