@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel
 
 from sqlstream.compiler.render.model_functions import model_names, names_of_model
-from sqlstream.compiler.render.sandbox.budget import RenderLimits
+from sqlstream.compiler.render.sandbox.bounds import RenderLimits
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
 from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.compiler.selection.methods import METHODS

@@ -1,17 +1,18 @@
-"""The functions that models and YAML share: var, env_var, fromjson, tojson, and Jinja's own safe ones."""
+"""The functions that models and YAML share: var, env_var, fromjson, tojson, Jinja's own safe ones; doc of YAML."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jinja2.utils import Cycler, Joiner, Namespace
 
+from sqlstream.compiler.render.sandbox.allowed import TemplateFunction, from_json, to_json
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
 from sqlstream.compiler.render.sandbox.problems import TemplateProblem
-from sqlstream.compiler.render.sandbox.template_values import TemplateFunction, from_json, to_json
+from sqlstream.project.docs import FOLDERS, DocsBlock
 from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.secrets import SECRET_PREFIX
 from sqlstream.project.wording import quoted
@@ -108,8 +109,6 @@ class CommonFunctions:
 
     def dict_(self, *mappings: Any, **named: Any) -> dict[Any, Any]:
         """Returns a new mapping."""
-        for mapping in mappings:
-            self._environment.budget.weigh(mapping)
         return dict(*mappings, **named)
 
     def namespace(self, *mappings: Any, **named: Any) -> Namespace:
@@ -146,4 +145,28 @@ def refuse_secret(name: str, _default: object = None) -> object:
         f"the secret {quoted(name)} cannot be read here",
         "the values that a template reads become SQL or configuration, which is written to target/, ledgers and logs",
         "read it in options: of a source or sink, or in spark: of a target, where it stays a reference",
+    )
+
+
+def docs_function(blocks: Sequence[DocsBlock]) -> TemplateFunction:
+    """Returns doc(name), which also accepts doc(project, name) as dbt does. It returns a block's text unrendered."""
+    texts = {block.name: block.text for block in blocks}
+
+    def doc(name: object, second: object = None) -> str:
+        wanted = text_argument("doc", name if second is None else second)
+        if wanted not in texts:
+            raise _unknown_doc(wanted, [known for known in texts if known.isidentifier()])
+        return texts[wanted]
+
+    return TemplateFunction("doc", doc)
+
+
+def _unknown_doc(name: str, known: Sequence[str]) -> TemplateProblem:
+    *folders, last = (f"{folder}/" for folder in FOLDERS)
+    example = f"add `{{% docs {name} %}} ... {{% enddocs %}}` to such a file"
+    return TemplateProblem(
+        "unknown-doc",
+        f"there is no docs block {quoted(name)}",
+        f"no Markdown file in {', '.join(folders)} or {last} has a block with that name",
+        did_you_mean(name, known) if known else example,
     )

@@ -8,8 +8,7 @@ from sqlstream.compiler.render.model_functions import model_names, names_of_mode
 from sqlstream.compiler.render.places.source import TemplateSource
 from sqlstream.compiler.render.places.source_mapper import SourceMapper
 from sqlstream.compiler.render.plain_templates import read_plain, run_plain
-from sqlstream.compiler.render.sandbox.bounded import RenderState
-from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
+from sqlstream.compiler.render.sandbox.environment import RenderState, TemplateEnvironment
 from sqlstream.compiler.render.sandbox.running import load_macros, override_macros, render_file
 from sqlstream.compiler.render.values import MacroIndex, RenderedModel, RenderOptions
 from sqlstream.errors import Finding

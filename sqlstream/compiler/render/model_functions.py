@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlstream.compiler.render.functions import common_functions, refuse_secret, text_argument
+from sqlstream.compiler.render.sandbox.allowed import Relation, TemplateFunction, plain_value
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
 from sqlstream.compiler.render.sandbox.problems import MacroReturn, TemplateProblem
-from sqlstream.compiler.render.sandbox.template_values import Relation, TemplateFunction, plain_value
 from sqlstream.compiler.render.values import Reference, RenderOptions
 from sqlstream.compiler.sql.names import view_name
 from sqlstream.errors import Finding, Severity
@@ -18,7 +18,7 @@ from sqlstream.project.values import Located, ModelFile
 from sqlstream.project.wording import quoted
 
 EFFECT_STEPS = 10
-"""Steps that it costs to record a reference or a configured value with its location."""
+"""The steps that it costs to record a reference or a configured value with its location."""
 
 
 @dataclass(frozen=True)
@@ -150,20 +150,24 @@ class ModelFunctions:
     def config_get(self, name: object, default: object = None) -> object:
         """Returns a configured value: the latest one from config(), or else the one from YAML."""
         found = self._configured(text_argument("config.get", name))
-        return default if found is None else plain_value(found.value)
+        return default if found is None else self._copied(found)
 
     def config_require(self, name: object) -> object:
         """Returns a required configured value."""
         name = text_argument("config.require", name)
         found = self._configured(name)
         if found is not None:
-            return plain_value(found.value)
+            return self._copied(found)
         raise TemplateProblem(
             "missing-key",
             f"the required configuration {quoted(name)} is not set",
             "the template requires it with config.require()",
             "set it with config() above this line, or in the properties of the model",
         )
+
+    def _copied(self, found: Located) -> object:
+        self._environment.budget.weigh(found.value)
+        return plain_value(found.value)
 
     def _configured(self, name: str) -> Located | None:
         patches = [self._environment.state.config, *reversed(self._model().configs)]
@@ -172,7 +176,7 @@ class ModelFunctions:
     def log(self, message: object, info: bool = False) -> str:
         """Logs a message, and shows it to the user at once with `info`. Returns an empty text."""
         text = self._environment.text(message)
-        self._environment.budget.spend_text(len(text))
+        self._environment.budget.check(text)
         if not self._environment.state.quiet:
             self._environment.state.logged.append((text, bool(info)))
             self._options.log(text, bool(info))
@@ -188,7 +192,9 @@ class ModelFunctions:
 
     def warn(self, message: object, _node: object = None) -> str:
         """Records a warning with the project's own message. Returns an empty text."""
-        text, why, fix = _project_message(self._environment.text(message))
+        message = self._environment.text(message)
+        self._environment.budget.check(message)
+        text, why, fix = _project_message(message)
         location, calls = self._here()
         finding = Finding("compiler-warning", text, why, fix, location, Severity.WARNING, calls)
         self._environment.state.findings.append(finding)

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from jinja2.runtime import Macro, new_context
 
 from sqlstream.compiler.render.places.source import TemplateSource
+from sqlstream.compiler.render.sandbox.allowed import TemplateFunction
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
-from sqlstream.compiler.render.sandbox.template_values import TemplateFunction
 
 MOST_CALLS = 1_000
 """Jinja renders templates with more calls, because its limits count the words of all tags."""
@@ -39,7 +39,7 @@ class NotPlainError(Exception):
 @dataclass(frozen=True)
 class PlainCall:
     """`{{ name(*args, **named) }}` after `text`. Offsets are 0-based in the template. `keys` are the keys of
-    config() with their offsets. `steps` is the cost of the literals.
+    config() with their offsets.
     """
 
     text: str
@@ -48,7 +48,6 @@ class PlainCall:
     args: tuple[object, ...]
     named: dict[str, object]
     keys: tuple[tuple[str, int], ...]
-    steps: int
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,6 @@ def _read_call(text: str, start: int, found: re.Match[str]) -> PlainCall:
         tuple(reader.value(item) for item in call.args),
         named,
         tuple(reader.keys(call, text)) if found["name"] == "config" else (),
-        arguments.count(",") + 1,
     )
 
 
@@ -154,7 +152,6 @@ def run_plain(environment: TemplateEnvironment, template: PlainTemplate) -> str:
         environment.state.names_read.add(call.name)
         if call.keys:
             environment.record_keys((path, call.offset), call.keys)
-        environment.budget.spend(call.steps)
         value = environment.call_at(context, call.offset, function, *call.args, **call.named)
         parts += [call.text, environment.output(value)]
     parts.append(template.rest)

@@ -13,16 +13,14 @@ from typing import Any
 from jinja2 import nodes
 from jinja2.environment import Template
 
-from sqlstream.compiler.render.docs_function import docs_function
-from sqlstream.compiler.render.functions import UNSET, common_functions, refuse_secret
+from sqlstream.compiler.render.functions import UNSET, common_functions, docs_function, refuse_secret
 from sqlstream.compiler.render.model_functions import TargetName
 from sqlstream.compiler.render.places.marking import BEGIN, MARK, number_of, numbered
 from sqlstream.compiler.render.places.source import TemplateSource
-from sqlstream.compiler.render.sandbox.bounded import RenderState
-from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
+from sqlstream.compiler.render.sandbox.allowed import plain_value
+from sqlstream.compiler.render.sandbox.environment import RenderState, TemplateEnvironment
 from sqlstream.compiler.render.sandbox.failures import reading_finding, running_finding
 from sqlstream.compiler.render.sandbox.problems import TemplateProblem
-from sqlstream.compiler.render.sandbox.template_values import plain_value
 from sqlstream.compiler.render.values import TemplateReads, merge_reads
 from sqlstream.errors import FindingsError
 from sqlstream.location import Location
@@ -57,7 +55,7 @@ class YamlEnvironment(TemplateEnvironment):
         self._captured: list[object] | None = None
         self.names.update(common_functions(self, variables, env, self._read_secret))
         if docs is not None:
-            self.names["doc"] = docs_function(self, docs)
+            self.names["doc"] = docs_function(docs)
         self.names.update(names if target is None else {**names, "target": TargetName(target)})
 
     def render(self, text: str, location: Location, *, secrets: bool) -> object:

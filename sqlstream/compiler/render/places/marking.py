@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import nodes
 
-from sqlstream.compiler.render.sandbox.budget import RenderLimits
-from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
-from sqlstream.compiler.render.sandbox.generator import BoundedGenerator, start_of
+from sqlstream.compiler.render.sandbox.bounds import RenderLimits
+from sqlstream.compiler.render.sandbox.environment import BoundedGenerator, TemplateEnvironment, start_of
 from sqlstream.location import Location, Place, Segment
 
 TEXT, BEGIN, END = "\U0010f800", "\U0010f801", "\U0010f802"

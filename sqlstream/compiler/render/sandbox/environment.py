@@ -1,36 +1,42 @@
-"""Jinja's sandbox for sqlstream: exact locations, a budget for all work, and no access to Python."""
+# ruff: noqa: ARG002 - the signatures are Jinja's
+"""Jinja's sandbox for sqlstream: exact locations, bounded work, and no access to Python.
+
+The generated Python code calls the environment at everything that takes work: each run of a loop's or a macro's body,
+calls, outputs, operators and comparisons.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
+from typing import Any, NoReturn
 
 from jinja2 import nodes
+from jinja2.compiler import CodeGenerator, Frame, MacroRef
 from jinja2.environment import Template
 from jinja2.lexer import TokenStream
 from jinja2.runtime import Context, LoopContext, Macro, Undefined, new_context
+from jinja2.sandbox import SandboxedEnvironment
 from jinja2.utils import Cycler, Joiner
 
 from sqlstream.compiler.render.places.source import TemplateSource, offset_tokens
-from sqlstream.compiler.render.sandbox.bounded import BoundedEnvironment
-from sqlstream.compiler.render.sandbox.budget import CHARACTERS_PER_STEP, RenderLimits
-from sqlstream.compiler.render.sandbox.filters import bounded_filters, bounded_tests
-from sqlstream.compiler.render.sandbox.generator import BoundedGenerator
-from sqlstream.compiler.render.sandbox.methods import call_method
-from sqlstream.compiler.render.sandbox.operators import OPERATIONS, apply_operator, brace_format
-from sqlstream.compiler.render.sandbox.problems import MacroReturn, TemplateProblem, unsafe_use
-from sqlstream.compiler.render.sandbox.template_values import TemplateFunction
-from sqlstream.compiler.render.values import MacroIndex
+from sqlstream.compiler.render.sandbox.allowed import TemplateFunction, bounded_filters, bounded_tests, call_method
+from sqlstream.compiler.render.sandbox.bounds import OPERATIONS, Budget, RenderLimits, apply_operator, brace_format
+from sqlstream.compiler.render.sandbox.problems import LocatedUndefined, MacroReturn, TemplateProblem, unsafe_use
+from sqlstream.compiler.render.values import MacroIndex, Reference, TemplateReads
+from sqlstream.errors import Finding
 from sqlstream.location import Location
-
-MACRO_STEPS = 15
-"""The steps of a macro call, which takes about as long as that many steps of a loop."""
-
-CALL_STEPS = 6
-"""The steps of any other call."""
+from sqlstream.project.values import Located, ModelFile
+from sqlstream.project.wording import quoted
 
 NO_CODE = ("data", "whitespace", "comment")
 """Kinds of tokens that produce no Python code."""
+
+NODES_PER_STEP = 2
+"""Nodes of a template whose code takes a step: an expression of one takes some hundred nanoseconds."""
+
+CALL_STEPS = 5
+"""The steps of a call, besides those of its code and its arguments."""
 
 PASSING = frozenset({"dict", "namespace", "return", "format", "format_map"})
 """Functions that only pass their arguments on, so marked text stays marked."""
@@ -38,18 +44,254 @@ PASSING = frozenset({"dict", "namespace", "return", "format", "format_map"})
 JINJA_HELPERS = (LoopContext, Cycler)
 """Jinja's objects with safe and small public methods."""
 
+OPAQUE = (Macro, LoopContext, TemplateFunction, Cycler, Context, Template)
+"""Values without a text: printing one is a mistake, such as missing parentheses."""
 
-class TemplateEnvironment(BoundedEnvironment):
+
+class RenderState:
+    """The effects of one rendering so far. `calls` are the running calls as (path, offset), the outermost first. They
+    stay after a failed call, to locate the error. `quiet`: log() does nothing.
+    """
+
+    def __init__(self, limits: RenderLimits, model: ModelFile | None = None, *, quiet: bool = False) -> None:
+        self.budget = Budget(limits)
+        self.model = model
+        self.quiet = quiet
+        self.calls: list[tuple[str, int]] = []
+        self.references: list[Reference] = []
+        self.config: dict[str, Located] = {}
+        self.findings: list[Finding] = []
+        self.macros_used: dict[str, None] = {}
+        self.names_read: set[str] = set()
+        self.variables_read: set[str] = set()
+        self.environment_read: set[str] = set()
+        self.secrets_read: set[str] = set()
+        self.logged: list[tuple[str, bool]] = []
+
+    @property
+    def reads(self) -> TemplateReads:
+        """The names, variables, environment variables and secrets that the rendering has read."""
+        read = (self.names_read, self.variables_read, self.environment_read, self.secrets_read)
+        return TemplateReads(*(tuple(sorted(names)) for names in read))
+
+
+def start_of(node: nodes.Node) -> int:
+    """Returns the 1-based offset of the first character of an expression (`lineno` of a call is its parenthesis)."""
+    while True:
+        inner = getattr(node, "left", None) or getattr(node, "expr", None) or getattr(node, "node", None)
+        if isinstance(node, nodes.UnaryExpr | nodes.Const) or not isinstance(inner, nodes.Expr):
+            return node.lineno
+        node = inner
+
+
+def _refusal(tag: str) -> Any:
+    """A visitor that refuses the statement `tag`."""
+
+    def visit(_generator: CodeGenerator, node: nodes.Node, _frame: Frame) -> NoReturn:
+        raise TemplateProblem(
+            "jinja-syntax",
+            f"`{{% {tag} %}}` is not available",
+            "a macro in macros/ is available everywhere by its name, and a model is one file",
+            "call the macro by its name; move text that several models share to a macro",
+            node.lineno - 1,
+        )
+
+    return visit
+
+
+class BoundedGenerator(CodeGenerator):
+    """Jinja's code generator with hooks. It computes nothing at compile time, where errors have no location."""
+
+    environment: TemplateEnvironment
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._wrapped: dict[int, str] = {}
+        self._counts: dict[int, int] = {}
+
+    # outputs
+
+    def output_call(self, node: nodes.Node | None) -> str:
+        """Returns the start of the call that converts an expression's value to text."""
+        return "environment.output("
+
+    def _output_child_to_const(self, node: nodes.Expr, frame: Frame, finalize: CodeGenerator._FinalizeInfo) -> str:
+        if not isinstance(node, nodes.TemplateData):
+            raise nodes.Impossible
+        return self.data_text(node)
+
+    def data_text(self, node: nodes.TemplateData) -> str:
+        """Returns the output for the template text of `node`."""
+        return node.data
+
+    def _output_child_pre(self, node: nodes.Expr, frame: Frame, finalize: CodeGenerator._FinalizeInfo) -> None:
+        self.write(self.output_call(node))
+
+    def _output_child_post(self, node: nodes.Expr, frame: Frame, finalize: CodeGenerator._FinalizeInfo) -> None:
+        self.write(")")
+
+    def visit_Output(self, node: nodes.Output, frame: Frame) -> None:  # noqa: N802 - Jinja's name
+        """Writes text and expressions. The location of an expression is its first character."""
+        for child in node.nodes:
+            if not isinstance(child, nodes.TemplateData):
+                child.lineno = start_of(child)
+        super().visit_Output(node, frame)
+
+    def start_write(self, frame: Frame, node: nodes.Node | None = None) -> None:
+        """Begins the output of a call block, a filter block or a recursive loop."""
+        super().start_write(frame, node)
+        self.write(self.output_call(node))
+
+    def end_write(self, frame: Frame) -> None:
+        """Ends what start_write() began."""
+        self.write(")")
+        super().end_write(frame)
+
+    # what runs more than once
+
+    def visit_For(self, node: nodes.For, frame: Frame) -> None:  # noqa: N802
+        """Writes a loop whose items and filter cost steps each time."""
+        self._charge(node)
+        if node.test is not None:
+            self._wrapped[id(node.test)] = f"tested({self._steps(node.test)}, "
+        super().visit_For(node, frame)
+
+    def macro_body(self, node: nodes.Macro | nodes.CallBlock, frame: Frame) -> tuple[Frame, MacroRef]:
+        """Writes the body of a macro, which costs steps each time."""
+        self._charge(node)
+        return super().macro_body(node, frame)
+
+    def _charge(self, node: nodes.For | nodes.Macro | nodes.CallBlock) -> None:
+        """Lets each run of the node's body spend the steps of its code."""
+        if isinstance(node, nodes.For):
+            defaults, lineno = [], start_of(node.iter)
+        else:
+            defaults, lineno = node.defaults, node.lineno
+        steps = nodes.Const(1 + sum(map(self._steps, [*node.body, *defaults])), lineno=lineno)
+        self._wrapped[id(steps)] = "budget.spend("
+        node.body.insert(0, nodes.ExprStmt(steps, lineno=lineno))
+
+    def _steps(self, node: nodes.Node) -> int:
+        """The steps of running the code of `node` once."""
+        return self._count(node) // NODES_PER_STEP
+
+    def _count(self, node: nodes.Node) -> int:
+        known = self._counts.get(id(node))
+        if known is None:
+            known = self._counts[id(node)] = 1 + sum(map(self._count, node.iter_child_nodes()))
+        return known
+
+    def visit(self, node: nodes.Node, *args: Any, **named: Any) -> Any:
+        """Writes a node, inside a call of the environment if a visitor has requested one."""
+        hook = self._wrapped.pop(id(node), None)
+        if hook is None:
+            return super().visit(node, *args, **named)
+        self.write(f"environment.{hook}")
+        super().visit(node, *args, **named)
+        self.write(")")
+        return None
+
+    # calls
+
+    def visit_Call(self, node: nodes.Call, frame: Frame, forward_caller: bool = False) -> None:  # noqa: N802
+        """Writes a call that passes its location to the environment."""
+        offset = start_of(node) - 1
+        if isinstance(node.node, nodes.Name) and node.node.name == "config":
+            path = self.name or ""
+            self.environment.record_keys((path, offset), _key_offsets(node, self.environment.sources[path].text))
+        self.write(f"environment.call_at(context, {offset}, ")
+        self.visit(node.node, frame)
+        self.signature(node, frame, {"caller": "caller"} if forward_caller else None)
+        self.write(")")
+
+    def signature(
+        self, node: nodes.Call | nodes.Filter | nodes.Test, frame: Frame, extra_kwargs: Mapping[str, Any] | None = None
+    ) -> None:
+        """Writes the arguments of a call, and measures unpacked ones."""
+        for unpacked in (node.dyn_args, node.dyn_kwargs):
+            if unpacked is not None:
+                self._wrapped[id(unpacked)] = "operand("
+        super().signature(node, frame, extra_kwargs)
+
+    # operations that look into values
+
+    def visit_Compare(self, node: nodes.Compare, frame: Frame) -> None:  # noqa: N802
+        """Writes a comparison of measured values."""
+        self._wrapped[id(node.expr)] = "operand("
+        super().visit_Compare(node, frame)
+
+    def visit_Operand(self, node: nodes.Operand, frame: Frame) -> None:  # noqa: N802
+        """Writes an operator and its measured right side."""
+        self._wrapped[id(node.expr)] = "operand("
+        super().visit_Operand(node, frame)
+
+    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:  # noqa: N802
+        """Writes `a ~ b`."""
+        self._write_call("concatenate", node.nodes, frame)
+
+    def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:  # noqa: N802
+        """Writes a subscript. Slices call the environment too."""
+        if not isinstance(node.arg, nodes.Slice):
+            super().visit_Getitem(node, frame)
+            return
+        bounds = [bound or nodes.Const(None) for bound in (node.arg.start, node.arg.stop, node.arg.step)]
+        self._write_call("slice_of", [node.node, *bounds], frame)
+
+    def _write_call(self, method: str, arguments: Iterable[nodes.Expr], frame: Frame) -> None:
+        """Writes a call of a method of the environment."""
+        self.write(f"environment.{method}(")
+        for argument in arguments:
+            self.visit(argument, frame)
+            self.write(", ")
+        self.write(")")
+
+    def visit_Dict(self, node: nodes.Dict, frame: Frame) -> None:  # noqa: N802
+        """Writes a mapping. Its keys are measured, because Python hashes them."""
+        self._wrapped |= dict.fromkeys((id(pair.key) for pair in node.items), "operand(")
+        super().visit_Dict(node, frame)
+
+    # statements that need other templates, or are for HTML
+
+    visit_Import = visit_FromImport = _refusal("import")  # noqa: N815
+    visit_Include = _refusal("include")  # noqa: N815
+    visit_Extends = _refusal("extends")  # noqa: N815
+    visit_Block = _refusal("block")  # noqa: N815
+    visit_ScopedEvalContextModifier = _refusal("autoescape")  # noqa: N815
+
+
+def _key_offsets(node: nodes.Call, text: str) -> Iterator[tuple[str, int]]:
+    """The 0-based offset of each key in config(key=value) and config({'key': value})."""
+    for pair in node.kwargs:
+        if isinstance(pair, nodes.Keyword):
+            yield pair.key, text.rfind(pair.key, 0, start_of(pair.value) - 1)
+    keys = (item.key for argument in node.args if isinstance(argument, nodes.Dict) for item in argument.items)
+    for key in keys:
+        if isinstance(key, nodes.Const) and isinstance(key.value, str):
+            yield key.value, key.lineno - 1
+
+
+class TemplateEnvironment(SandboxedEnvironment):
     """Compiles and runs templates for one rendering at a time, whose effects go to `state`. Not thread-safe.
 
-    `names` are known to every template: functions, values and the macros of the project.
+    `names` are known to every template: functions, values and the macros of the project. `key_offsets` has the 0-based
+    offset of each key in a call of config(), by the call's path and offset.
     """
 
     code_generator_class = BoundedGenerator
     intercepted_binops = frozenset(OPERATIONS)
 
     def __init__(self, limits: RenderLimits | None = None) -> None:
-        super().__init__(limits or RenderLimits())
+        super().__init__(
+            undefined=LocatedUndefined,
+            keep_trailing_newline=True,
+            optimized=False,
+            extensions=["jinja2.ext.do"],
+            cache_size=0,
+        )
+        self.limits = limits or RenderLimits()
+        self.state = RenderState(self.limits)
+        self.sources: dict[str, TemplateSource] = {}
+        self.key_offsets: dict[tuple[str, int], dict[str, int]] = {}
         self.names: dict[str, Any] = _Names(self)
         self.macro_index = MacroIndex({}, {})
         self.read_until = 0
@@ -76,7 +318,7 @@ class TemplateEnvironment(BoundedEnvironment):
         source: str,
         name: str | None,
         filename: str | None = None,
-        state: str | None = None,  # noqa: ARG002 - Jinja's signature
+        state: str | None = None,
     ) -> TokenStream:
         return TokenStream(self.lexer.wrap(self._watched_tokens(source, name), name, filename), name, filename)
 
@@ -124,26 +366,55 @@ class TemplateEnvironment(BoundedEnvironment):
     def join_output(self, parts: Iterable[str]) -> str:
         """Returns the output of a macro or a block as one text."""
         pieces = list(parts)
-        size = sum(map(len, pieces))
-        self.budget.require_size(size)
-        self.budget.spend_text(size)
-        return "".join(pieces)
+        self.budget.require_size(sum(map(len, pieces)))
+        result = "".join(pieces)
+        self.budget.check(result)
+        return result
+
+    # values
+
+    @property
+    def budget(self) -> Budget:
+        """The budget of the current rendering."""
+        return self.state.budget
+
+    def text(self, value: object) -> str:
+        """Returns `value` as text of limited size. Raises: TemplateProblem for a value without a text."""
+        if type(value) is str:
+            return value
+        if isinstance(value, OPAQUE) or (callable(value) and not isinstance(value, Undefined)):
+            name = getattr(value, "name", None) or getattr(value, "__name__", None)
+            raise TemplateProblem(
+                "jinja-failed",
+                f"{f'`{name}`' if isinstance(name, str) else 'this value'} is used without a call",
+                "a function or macro returns its text only when it is called",
+                "add parentheses with its arguments",
+            )
+        self.budget.weigh(value)
+        result = str(value)
+        self.budget.require_size(len(result))
+        return result
+
+    def operand(self, value: Any, operation: str = "") -> Any:
+        """Returns the value for an operation that looks into it, and measures it."""
+        self.budget.weigh(value)
+        return self.plain(value, operation)
+
+    def plain(self, value: Any, operation: str = "") -> Any:
+        """Returns the value for `operation`. Environments that add marks to text override it."""
+        return value
 
     # called by the generated code
 
     def output(self, value: object) -> str:
         """Returns the output of `{{ value }}`."""
         text = self.text(value)
-        self.budget.spend_text(len(text) + CHARACTERS_PER_STEP)
+        self.budget.check(text)
         return text
 
-    def iterate(self, value: Any) -> Iterator[object]:
-        """Returns the items of a loop, each of which costs a step."""
-        return self.budget.count(value)
-
-    def literal(self, size: int, value: object) -> object:
-        """Returns a literal list, tuple or mapping of the template."""
-        self.budget.spend(1 + size)
+    def tested(self, steps: int, value: object) -> object:
+        """Returns the result of a loop's filter for one item, which costs steps."""
+        self.budget.spend(1 + steps)
         return value
 
     def concatenate(self, *values: object) -> str:
@@ -154,16 +425,11 @@ class TemplateEnvironment(BoundedEnvironment):
         """Returns `value[start:stop:step]`."""
         if isinstance(value, Undefined):
             return value[slice(*bounds)]
-        return self.budget.check(self.operand(value, "[:]")[slice(*bounds)])
+        return self.budget.check(self.plain(value, "[:]")[slice(*bounds)])
 
-    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:  # noqa: ARG002 - Jinja's signature
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Returns the result of a binary operator."""
         return apply_operator(self.budget, operator, left, right)
-
-    def getattr(self, obj: Any, attribute: str) -> Any:
-        """Returns `obj.attribute` if the sandbox allows it."""
-        self.state.budget.spend(1)
-        return super().getattr(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         """Returns `obj[argument]` if the sandbox allows it."""
@@ -187,19 +453,17 @@ class TemplateEnvironment(BoundedEnvironment):
         return result
 
     def _call(self, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> object:
+        self.budget.spend(CALL_STEPS)
         if isinstance(function, Macro):
-            self.budget.spend(MACRO_STEPS)
             if function.name in self.macro_index.files:
                 self.state.macros_used[function.name] = None
             return function(*args, **named)
-        self.budget.spend(CALL_STEPS)
-        if isinstance(function, TemplateFunction):
-            if function.name not in PASSING:
+        is_function = isinstance(function, TemplateFunction)
+        if is_function or isinstance(getattr(function, "__self__", function), (*JINJA_HELPERS, Undefined, Joiner)):
+            if is_function and function.name not in PASSING:
                 args = tuple(self.plain(argument, function.name) for argument in args)
-            return function(*args, **named)
-        if isinstance(function, LoopContext):
-            return function(*(self.iterate(argument) for argument in args))
-        if isinstance(function, Undefined | Joiner) or isinstance(getattr(function, "__self__", None), JINJA_HELPERS):
+            for argument in (*args, *named.values()):
+                self.budget.weigh(argument)
             return function(*args, **named)
         function, args = self.plain_call(function, args)
         return call_method(self.budget, function, args, named)
@@ -208,24 +472,38 @@ class TemplateEnvironment(BoundedEnvironment):
         """Returns a method and its arguments for a call. Environments that add marks to text override it."""
         return method, args
 
-    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+    def wrap_str_format(self, value: Any) -> Any:
         """Returns a bounded replacement for str.format and str.format_map, None for other functions."""
         owner, name = getattr(value, "__self__", None), getattr(value, "__name__", "")
         if not isinstance(owner, str) or name not in ("format", "format_map"):
             return None
 
-        def call(*args: Any, **named: Any) -> str:
+        def call(*args: Any, **named: Any) -> object:
             if name == "format_map":
                 return brace_format(self, self.budget, owner, (), args[0])
             return brace_format(self, self.budget, owner, args, named)
 
         return TemplateFunction(name, call)
 
-    def unsafe_undefined(self, obj: Any, attribute: str) -> Undefined:  # noqa: ARG002 - Jinja's signature
+    def unsafe_undefined(self, obj: Any, attribute: str) -> Undefined:
         """Raises: TemplateProblem for an attribute that templates cannot use, as soon as it is named."""
         raise unsafe_use(f"`{attribute}`")
 
     # locations
+
+    def record_keys(self, call: tuple[str, int], keys: Iterable[tuple[str, int]]) -> None:
+        """Records the offset of each key in a call of config(). Raises: TemplateProblem for a key that is set twice."""
+        offsets = self.key_offsets[call] = {}
+        for key, offset in sorted(keys, key=itemgetter(1)):
+            if key in offsets:
+                raise TemplateProblem(
+                    "jinja-syntax",
+                    f"config() sets the key {quoted(key)} twice",
+                    "only one of the values can apply",
+                    "remove one of them, or merge their values",
+                    offset,
+                )
+            offsets[key] = offset
 
     def location(self, path: str, offset: int) -> Location:
         """Returns the location of an offset (0-based) of a template."""

@@ -1,20 +1,23 @@
-"""Errors of templates as findings with exact locations."""
+"""Errors of templates as findings with exact locations, and suggestions for undefined names."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from traceback import walk_tb
 
+from jinja2 import nodes
 from jinja2.exceptions import SecurityError, TemplateSyntaxError
 from jinja2.lexer import Lexer
 
+from sqlstream.compiler.render.model_functions import ConfigFunction
 from sqlstream.compiler.render.places.source import TemplateSource, offset_tokens
+from sqlstream.compiler.render.sandbox.allowed import METHODS
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
 from sqlstream.compiler.render.sandbox.problems import MacroReturn, TemplateProblem, UndefinedUse, unsafe_use
-from sqlstream.compiler.render.sandbox.undefined import one_line, type_in_words, undefined_finding
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.dbt_words import TEMPLATE_TAGS
+from sqlstream.project.dbt_words import TEMPLATE_NAMES, TEMPLATE_TAGS
 from sqlstream.project.nearest import did_you_mean
 
 MOST_CALLS = 8
@@ -35,6 +38,12 @@ OPERANDS = re.compile(
 )
 """Python's two messages for operators whose operands do not fit together."""
 
+LONGEST_MESSAGE = 300
+"""The most characters of a Python error's message that are shown."""
+
+_UNQUOTED = re.compile(r"\b(?:ref|source|var|env_var)\(\s*(?:[^(){}]*,\s*)?$")
+"""The text before an argument of a function that takes names as text."""
+
 
 def template_finding(error: Exception, environment: TemplateEnvironment, source: TemplateSource) -> Finding:
     """Returns the finding for an error of reading or running the template of `source`."""
@@ -51,7 +60,7 @@ def reading_finding(error: Exception, environment: TemplateEnvironment, source: 
     offset = 0 if isinstance(error, SyntaxError) else environment.read_until
     return Finding(
         "jinja-limit",
-        f"the template cannot be compiled: {re.sub(r' .<template>, line .*', '', one_line(error))}",
+        f"the template cannot be compiled: {re.sub(r' .<template>, line .*', '', _one_line(error))}",
         "Jinja limits the nesting of expressions, loops and blocks, and the length of literals",
         "split the expression here with {% set %}, or nest fewer blocks",
         source.location(min(offset, len(source.text))),
@@ -144,7 +153,7 @@ def running_finding(error: Exception, environment: TemplateEnvironment, source: 
     if isinstance(error, UndefinedUse) and error.owner is not None and str(error.name).startswith("_"):
         error = unsafe_use(f"`{error.name}`")
     if isinstance(error, UndefinedUse):
-        return undefined_finding(error, environment, path, offset, calls)
+        return _undefined_finding(error, environment, path, offset, calls)
     return _finding(_problem(error), environment.location(path, offset), calls)
 
 
@@ -164,7 +173,7 @@ def _problem(error: Exception) -> TemplateProblem:
 
 
 def _failed_expression(error: Exception) -> TemplateProblem:
-    message = one_line(error) or "the expression failed"
+    message = _one_line(error) or "the expression failed"
     why = f"the expression raised {type(error).__name__} for these values"
     fix = "fix the expression, or convert its values first (|int, |string, |list)"
     if isinstance(error, MacroReturn):
@@ -174,7 +183,7 @@ def _failed_expression(error: Exception) -> TemplateProblem:
         message, why = _in_words(message), "the definition of the macro has other parameters"
         fix = "pass the arguments that the macro defines"
     elif isinstance(error, TypeError) and (operands := OPERANDS.match(message)):
-        left, right = (type_in_words(name) for name in operands.groups()[1:] if name)
+        left, right = (_type_in_words(name) for name in operands.groups()[1:] if name)
         message = f"`{operands[1] or '+'}` cannot be applied to {left} and {right}"
         why = "the types of both sides must fit, such as two numbers"
         fix = "convert one side (|int, |float, |string), or join texts with ~"
@@ -200,3 +209,83 @@ def _place(
     if in_call and calls:
         path, offset = calls.pop()
     return path, offset, tuple(environment.location(*call) for call in calls[:MOST_CALLS])
+
+
+def _undefined_finding(
+    error: UndefinedUse, environment: TemplateEnvironment, path: str, offset: int, calls: tuple[Location, ...]
+) -> Finding:
+    """Returns the finding for an undefined name or attribute, located in the template of `path`."""
+    name = str(error.name) if error.name is not None else ""
+    source = environment.sources[path]
+    location = source.location(source.find_word(name, offset) if name else offset)
+    if not name or "was not provided" in str(error) or "No caller" in str(error):
+        message, why = _one_line(error).replace("'", "`"), "the template uses a value that its caller does not pass"
+        fix = "pass the argument in the call, or give the parameter of the macro a default"
+    elif error.owner is None:
+        message = f"`{name}` is not defined"
+        why = "a template can use the functions of sqlstream, the macros in macros/ and the variables that it sets"
+        fix = _fix_of_name(name, source.text[: source.find_word(name, offset)], _known_names(environment, path))
+    else:
+        message = f"this {_kind(error.owner)} has no `{name}`"
+        why = f"the template uses it here, but the value has {_contents(error.owner)}"
+        fix = _fix_of_attribute(name, error.owner)
+    return Finding("jinja-undefined", message, why, fix, location, calls=calls)
+
+
+def _fix_of_name(name: str, before: str, known: Iterable[str]) -> str:
+    """The fix for an unknown name after the text `before`. The name may be a text without quotes."""
+    function = _UNQUOTED.search(before)
+    if function is not None:
+        ending = ", '...')" if function.group().startswith("source") and "," not in function.group() else ")"
+        return f"put the name in quotes: {' '.join(function.group().split())}'{name}'{ending}".replace(",'", ", '")
+    return TEMPLATE_NAMES.get(name) or did_you_mean(name, known)
+
+
+def _fix_of_attribute(name: str, owner: object) -> str:
+    if isinstance(owner, ConfigFunction):
+        return f"use config.get('{name}')"
+    names = _attributes(owner)
+    return did_you_mean(name, names) if names else f"remove `.{name}`"
+
+
+def _known_names(environment: TemplateEnvironment, path: str) -> Iterable[str]:
+    """All names that the template can use: those of the environment, and those that it assigns."""
+    tree = environment.parse_source(environment.sources[path])
+    assigned = [name.name for name in tree.find_all(nodes.Name) if name.ctx != "load"]
+    return [*environment.names, *assigned, *(macro.name for macro in tree.find_all(nodes.Macro))]
+
+
+KINDS = {"dict": "mapping", "tuple": "list", "str": "text", "int": "number", "float": "number", "Relation": "relation"}
+KINDS |= {"TemplateFunction": "function", "ConfigFunction": "function", "TargetName": "target", "Macro": "macro"}
+
+
+def _kind(owner: object) -> str:
+    """The user's word for a value of this type."""
+    name = type(owner).__name__
+    return KINDS.get(name, name.lower())
+
+
+def _type_in_words(type_name: str) -> str:
+    """Returns the user's word for a Python type."""
+    known = {"str": "text", "NoneType": "nothing"}.get(type_name)
+    return known or f"a {KINDS.get(type_name, type_name)}"
+
+
+def _attributes(owner: object) -> list[str]:
+    if isinstance(owner, dict):
+        return [key for key in owner if isinstance(key, str)]
+    if type(owner) in METHODS:
+        return list(METHODS[type(owner)])
+    return [name for name in dir(owner) if not name.startswith("_") and not (callable(owner) and name == "name")]
+
+
+def _contents(owner: object) -> str:
+    if isinstance(owner, list | tuple | dict):
+        return f"{len(owner)} entries"
+    return "none with that name"
+
+
+def _one_line(error: Exception) -> str:
+    """Returns the message of a Python error on one line, shortened."""
+    text = re.sub(r"[\w.<>]*<locals>\.(\w+)\(\)", r"\1()", " ".join(str(error).split())).rstrip(".")
+    return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + "…"
