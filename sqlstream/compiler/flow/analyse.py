@@ -110,7 +110,9 @@ class _Forest:
 
     def found(self, unique_id: str) -> ModelSummary:
         """Returns the summary of a model."""
-        if unique_id not in self._found:
+        if unique_id not in self._found and self._models[unique_id].file.is_python:
+            self._found[unique_id] = ModelSummary(None, (), is_read=True)  # without building its inputs
+        elif unique_id not in self._found:
             known = self._memory.recall("flow", self._models[unique_id].file.path, self.keys[unique_id])
             if known is None:
                 self._build(unique_id)
@@ -176,9 +178,8 @@ class _Forest:
         """Builds the tree of a Python model: unknown rows that depend on all its inputs."""
         inputs = tuple(self.view(node) for node in dict.fromkeys(read.node_id for read in model.reads))
         rows = Opaque(where=Where(model.unique_id, 0), columns=None, children=inputs)
-        tree, wrong = with_deduplication(model, rows)
+        tree, _ = with_deduplication(model, rows)  # finds no problem in unknown columns
         self._views[model.unique_id] = _view(tree)
-        self._found[model.unique_id] = ModelSummary(None, wrong, is_read=True)
 
 
 def _view(tree: Node) -> Node:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,12 @@ from pathlib import Path
 import click
 import pytest
 
+from sqlstream.app.compile import compile_models
+from sqlstream.app.request import ProjectRequest
 from sqlstream.cli import commands
 from sqlstream.cli.main import COMMANDS, cli
+
+ROOT = Path(__file__).parents[3]
 
 LIBRARIES = frozenset(
     {"asyncio", "email", "importlib.metadata", "jinja2", "pydantic", "pydantic_core", "pyspark", "rich", "sqlglot"}
@@ -20,7 +25,7 @@ LIBRARIES = frozenset(
 """Libraries that take long to load."""
 
 USE_CASES = "sqlstream.app."
-DECLARED = {"sqlstream.app.loading", "sqlstream.app.loading.garbage", "sqlstream.app.request", "sqlstream.app.systems"}
+DECLARED = {"sqlstream.app.request", "sqlstream.app.systems"}
 """What declares a command needs of `app/`: requests, no use case."""
 
 LOADED = """
@@ -84,3 +89,34 @@ def test_every_command_is_in_the_help() -> None:
 
     assert modules == COMMANDS.keys()
     assert all(isinstance(cli.get_command(click.Context(cli), name), click.Command) for name in COMMANDS)
+
+
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The examples, which have SQL and Python models and templates in YAML, after they have been compiled."""
+    folder = tmp_path_factory.mktemp("unchanged")
+    for name in ("models", "macros", "seeds"):
+        shutil.copytree(ROOT / name, folder / name)
+    for name in ("project.yml", "sources.yml", "sinks.yml"):
+        shutil.copy(ROOT / name, folder)
+    compile_models(ProjectRequest(folder))
+    return folder
+
+
+@pytest.mark.parametrize("command", ["compile", "ls"])
+def test_an_unchanged_project_loads_nothing_that_compiles_prints_tables_or_runs(unchanged: Path, command: str) -> None:
+    """`compile` and `ls` of an unchanged project load no parser of SQL, no tables for a terminal and no other command.
+
+    Jinja renders the templates in its YAML, as in each command.
+    """
+    modules = loaded_by(RUN.format([command, "--project-dir", str(unchanged)]))
+
+    assert modules & LIBRARIES <= {
+        *("email", "importlib.metadata", "jinja2", "pydantic", "pydantic_core", "sqlite3", "subprocess", "yaml")
+    }
+    assert not {name for name in modules if name.startswith(("sqlstream.testing", "sqlstream.state.signature"))}
+    assert {name for name in modules if name.startswith(USE_CASES) and name.count(".") == 2} == {
+        *DECLARED,
+        "sqlstream.app.loading",
+        f"sqlstream.app.{command}",
+    }

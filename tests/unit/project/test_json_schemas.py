@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from sqlstream.project.configuration.documents import ProjectDocument, ResourceDocument, SelectorsDocument
 from sqlstream.project.configuration.jsonschema import json_schemas
+from sqlstream.project.unit_tests.documents import UnitTestsDocument
 
 
 def _documents(model: type[BaseModel], seen: set[type[BaseModel]]) -> set[type[BaseModel]]:
@@ -28,10 +29,9 @@ def _parts(annotation: object) -> list[type[BaseModel]]:
 def test_every_key_is_described() -> None:
     """Every key has a description, from which the documentation and the editors' hints are made."""
     seen: set[type[BaseModel]] = set()
-    documents = (
-        _documents(ProjectDocument, seen) | _documents(ResourceDocument, seen) | _documents(SelectorsDocument, seen)
-    )
-    assert len(documents) == 34
+    for root in (ProjectDocument, ResourceDocument, SelectorsDocument, UnitTestsDocument):
+        documents = _documents(root, seen)
+    assert len(documents) == 35
     missing = [
         (model, name) for model in documents for name, field in model.model_fields.items() if not field.description
     ]
