@@ -64,7 +64,7 @@ def debug(request: ProjectRequest) -> Iterator[Check]:
 
 
 def _class_archive(env: Mapping[str, str]) -> str:
-    from sqlstream.app.running.class_archive import describe  # loads pyspark
+    from sqlstream.spark.jvm.class_archive import describe  # loads pyspark
 
     return describe(env)
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
-
-import click
 
 from sqlstream.app.runs.outcome import RunOutcome
 from sqlstream.cli.output import DONE, FAILED, RunLines, RunScreen, echo_trace, is_screen, refusals_printed
@@ -35,12 +32,6 @@ class RunPrinter:
 
     def __call__(self, execute: Execute) -> int:
         """Executes and prints; returns the exit code."""
-        code = self._print(execute)
-        if code == DONE:
-            _build_class_archive()
-        return code
-
-    def _print(self, execute: Execute) -> int:
         if self.output == "json":
             return self._as_object(execute)
         if self.log_format == "json":
@@ -104,12 +95,3 @@ def _code(outcome: RunOutcome) -> int:
 
 def _counts(outcome: RunOutcome) -> Counts:
     return Counts(len(outcome.warnings), outcome.tests, len(outcome.not_run))
-
-
-def _build_class_archive() -> None:
-    """Builds the archive with which Spark starts faster from the next run on."""
-    from sqlstream.app.running.class_archive import build_later  # pyspark is loaded by now, and not for --help
-
-    line = build_later(os.environ)
-    if line is not None:
-        click.echo(line, err=True)

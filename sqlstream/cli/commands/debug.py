@@ -59,7 +59,7 @@ def debug(
 
 
 def _build_archive() -> int:
-    from sqlstream.app.running.class_archive import build  # pyspark is loaded here and not before
+    from sqlstream.spark.jvm.class_archive import build  # pyspark is loaded here and not before
 
     with _file_problems():
         built = build(os.environ)
@@ -71,7 +71,7 @@ def _build_archive() -> int:
 
 
 def _remove_archives() -> int:
-    from sqlstream.app.running.class_archive import remove
+    from sqlstream.spark.jvm.class_archive import remove
 
     with _file_problems():
         removed = remove(os.environ)

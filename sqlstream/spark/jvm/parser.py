@@ -76,7 +76,7 @@ def _command(java: str, env: Mapping[str, str]) -> list[str]:
     home = Path(_find_spark_home())
     first = [str(jar) for jar in (home / "jars").glob("slf4j-api-*.jar")]
     class_path = os.pathsep.join([str(home / "conf"), *first, str(home / "jars" / "*")])
-    return [java, *SHORT_LIVED_JVM.split(), *use_options(env).split(), "-cp", class_path, GATEWAY]
+    return [java, *SHORT_LIVED_JVM.split(), *use_options(env, keep=False).split(), "-cp", class_path, GATEWAY]
 
 
 def _gateway(process: subprocess.Popen[bytes], ready: Path) -> Any:
