@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.cache.rendering import CachedRenderer, KeyedModel
-from sqlstream.compiler.fan_out import model_of_sink
 from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
@@ -67,6 +67,40 @@ def _further_queries(
     made = [model_of_sink(file, place, config, sink) for sink in config.separate_sinks]
     name = config.previous_name or file.name
     return [ConfiguredModel(renderer.render(each), own, merged.places, name) for each, own in made]
+
+
+def model_of_sink(file: ModelFile, place: Location, config: ModelConfig, sink: str) -> tuple[ModelFile, ModelConfig]:
+    """Returns the model that writes the rows of `file` to `sink`, one of its further sinks, and its configuration.
+
+    `place` is the location of the sinks. The query has its own checkpoint, and the same trigger, mode and keys.
+    """
+    name = query_of_sink(file.name, sink)
+    source = ModelFile(
+        name=name,
+        path=str(PurePosixPath(file.path).with_name(f"{name}.sql")),
+        text=f"select *\nfrom {{{{ ref('{file.name}') }}}}\n",
+        folders=file.folders,
+        description=file.description,
+        columns=(),
+        configs=(),
+        properties_location=file.properties_location,
+        written=file.written,
+        declared_at=place,
+        rows_of=file.name,
+    )
+    changed = {
+        "sink": sink,
+        "materialized": "view",
+        "deduplicate": (),
+        "checkpoint": config.checkpoint and query_of_sink(config.checkpoint, sink),
+        "previous_name": config.previous_name and query_of_sink(config.previous_name, sink),
+    }
+    return source, config.model_copy(update=changed)
+
+
+def query_of_sink(model: str, sink: str) -> str:
+    """Returns the name of the query that writes `model` to a further sink."""
+    return f"{model}__{sink}"
 
 
 def _taken_names(configured: Sequence[ConfiguredModel]) -> list[Finding]:

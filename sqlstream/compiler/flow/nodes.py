@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sqlstream.compiler.flow.columns import Column, EventTime, Where
+from sqlstream.compiler.sql.problem import SqlProblem
 
 
 @dataclass(frozen=True)
@@ -285,3 +286,18 @@ def open_source(node: Node) -> str | None:
 def _passes_all(node: Node) -> bool:
     kinds = (View, CteReference, Filter, EventTimeWatermark, Sort, Limit, TableSample, Deduplicate)
     return isinstance(node, kinds) or (isinstance(node, Projection) and node.passes)
+
+
+@dataclass(frozen=True)
+class ModelSummary:
+    """The columns of a model, the problems in its SQL, and whether sqlglot could parse it (`is_read`).
+
+    If not, `unread_at` is the offset at which sqlglot stopped; None if it is unknown. If `is_doubtful`, sqlglot could
+    parse it, but Spark may not.
+    """
+
+    columns: tuple[Column, ...] | None
+    problems: tuple[SqlProblem, ...]
+    is_read: bool
+    unread_at: int | None = None
+    is_doubtful: bool = False

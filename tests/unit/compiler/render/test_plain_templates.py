@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rendering import model, renderer
 
 from sqlstream.compiler.render import model as rendering_of_models
+from sqlstream.compiler.render.model import MOST_CALLS, read_plain
 from sqlstream.compiler.render.places.source import TemplateSource
-from sqlstream.compiler.render.plain_templates import MOST_CALLS, read_plain
 from sqlstream.errors import FindingsError
 
 MACROS = (
