@@ -107,7 +107,10 @@ def program() -> NoReturn:
     # A compilation keeps most of the objects that it creates. With Python's default of 700, looking for garbage among
     # them takes a tenth of the time of a large project.
     gc.set_threshold(100_000)
-    main()
+    try:
+        main()
+    finally:
+        gc.freeze()  # otherwise Python looks for garbage once more at the end: a tenth of an unchanged compilation
     raise AssertionError("main() ends by SystemExit")
 
 

@@ -15,7 +15,6 @@ from sqlstream.compiler.spark_parser import ParserUnavailableError, ParseWithSpa
 from sqlstream.errors import Finding
 from sqlstream.project.targets import Target
 from sqlstream.project.wording import counted
-from sqlstream.spark.jvm.java import find_java
 
 logger = logging.getLogger("sqlstream.parser")
 
@@ -49,6 +48,8 @@ class InstalledParser:
             raise ParserUnavailableError("sqlstream starts Java on Linux and macOS only")
         if self._other_parser is not None:
             raise ParserUnavailableError(self._other_parser)
+        from sqlstream.spark.jvm.java import find_java  # only for SQL that is not in the cache
+
         java = find_java(self.env, start=False)
         if isinstance(java, Finding):
             raise ParserUnavailableError(java.why)

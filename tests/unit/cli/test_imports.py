@@ -112,7 +112,7 @@ def test_an_unchanged_project_loads_nothing_that_compiles_prints_tables_or_runs(
     modules = loaded_by(RUN.format([command, "--project-dir", str(unchanged)]))
 
     assert modules & LIBRARIES <= {
-        *("email", "importlib.metadata", "jinja2", "pydantic", "pydantic_core", "sqlite3", "subprocess", "yaml")
+        *("email", "importlib.metadata", "jinja2", "pydantic", "pydantic_core", "sqlite3", "yaml")
     }
     assert not {name for name in modules if name.startswith(("sqlstream.testing", "sqlstream.state.signature"))}
     assert {name for name in modules if name.startswith(USE_CASES) and name.count(".") == 2} == {
