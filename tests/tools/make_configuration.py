@@ -36,6 +36,7 @@ from sqlstream.project.configuration.documents import (
 from sqlstream.project.configuration.exposures import ExposureConfig, ExposureProperties, OwnerDocument
 from sqlstream.project.configuration.fields import Document
 from sqlstream.project.configuration.freshness import FreshnessDocument, SourceConfigDocument, ThresholdDocument
+from sqlstream.project.configuration.jsonschema import json_schemas
 from sqlstream.project.unit_tests.documents import (
     BatchDocument,
     ExpectDocument,
@@ -99,7 +100,8 @@ def fill_tables(page: str) -> str:
 
 
 def _table(model: type[Document]) -> str:
-    properties = model.model_json_schema()["properties"]
+    schema = json_schemas()["resources.schema.json"] if model is ResourceDocument else model.model_json_schema()
+    properties = schema["properties"]
     fields = {field.alias or name: field for name, field in model.model_fields.items()}
     rows = [
         f"| `{key}` | {_type(properties[key])} | {_default(field)} | {(field.description or '').removesuffix('.')} |"
