@@ -190,15 +190,11 @@ def test_internals_are_used_if_available(spark: SparkSession) -> None:
     assert call_internal(session, "thing", lambda: "internal", lambda: "public") == "public"
 
 
-def test_unit_tests_run_on_a_later_spark_with_internals(spark: SparkSession) -> None:
-    """Unit tests run on a later Spark if it still has the internals that they need."""
-    check_supported(spark, "4.9.0")
-
-
 def test_unit_tests_are_refused_on_a_spark_without_internals(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without them, one finding lists the Spark versions on which unit tests run."""
+    """Unit tests run on a later Spark with the internals that they need. Without, a finding lists the versions."""
+    check_supported(spark, "4.9.0")
     monkeypatch.setattr(memory_streams, "_SQL", "org.apache.spark.moved")
 
     with pytest.raises(FindingsError) as raised:

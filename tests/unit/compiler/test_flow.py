@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -205,17 +204,23 @@ def test_unknown_columns_give_no_errors(tmp_path: Path, sql: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "sql",
+    ("sql", "code"),
     [
-        f"select * except (id (select 1), paid) from {PAYMENTS}",
-        f"select * except (p id, id) from {PAYMENTS} p",
-        f"from {PAYMENTS} |> drop |> where id > 1",
+        (f"select * except (id (select 1), paid) from {PAYMENTS}", "unknown-function"),
+        (f"select * except (p id, id) from {PAYMENTS} p", "unknown-column"),
     ],
 )
-def test_incomplete_queries_do_not_crash(tmp_path: Path, sql: str) -> None:
-    """Analysis of an incomplete query, which Spark refuses, does not crash."""
-    with suppress(FindingsError):
+def test_incomplete_queries_are_refused(tmp_path: Path, sql: str, code: str) -> None:
+    """An incomplete query, which Spark refuses, gives one finding."""
+    with pytest.raises(FindingsError) as caught:
         analysis_of(tmp_path, sql)
+    assert [finding.code for finding in caught.value.findings] == [code]
+
+
+def test_an_incomplete_stage_is_left_to_spark(tmp_path: Path) -> None:
+    """A stage of pipe syntax without its columns gives no column; Spark's parser refuses it."""
+    analysis = analysis_of(tmp_path, f"from {PAYMENTS} |> drop |> where id > 1")
+    assert (analysis.problems, analysis.columns) == ((), None)
 
 
 @pytest.mark.parametrize(

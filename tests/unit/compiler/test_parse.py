@@ -141,10 +141,10 @@ def test_valid_sql_is_not_doubtful(sql: str) -> None:
     assert not parsed.is_doubtful
 
 
-def test_a_watermark_without_delay_is_no_crash() -> None:
-    """A watermark clause that the text ends in the middle of gives no exception."""
-    parse_sql("select a from t watermark a delay of interval")
-    parse_sql("select a from t watermark a delay of")
+def test_a_watermark_without_delay_is_read_as_far_as_it_goes() -> None:
+    """A text that ends after `delay of` has no tree; one that ends after `interval` has a clause, which Spark refuses."""
+    assert parse_sql("select a from t watermark a delay of").tree is None
+    assert len(parse_sql("select a from t watermark a delay of interval").watermarks) == 1
 
 
 def test_a_name_in_an_identifier_clause_keeps_its_place() -> None:

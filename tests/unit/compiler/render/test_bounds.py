@@ -13,9 +13,6 @@ import pytest
 from measure_attacks import read_attacks
 from rendering import finding_of, place_of, render
 
-SECONDS = 30.0
-"""Seconds of processor time after which an attack counts as not stopped. Each takes less than one; no test depends on it."""
-
 MEGABYTES = 300.0
 
 ISSUE = ("power", "repeat_text", "nested_loops")
@@ -28,7 +25,6 @@ class Outcome(NamedTuple):
     name: str
     code: str | None
     line: int
-    seconds: float
     peak_megabytes: float
 
 
@@ -49,20 +45,18 @@ def all_outcomes() -> dict[str, Outcome]:
 
 @pytest.mark.parametrize("name", ISSUE)
 def test_attacks_from_the_issue_are_stopped(name: str) -> None:
-    """Each of the three attacks from the issue is stopped with a finding, within 300 MB."""
+    """Each of the three attacks from the issue is stopped with a finding, with at most 300 MB."""
     outcome = measured(name)[name]
     assert (outcome.code, outcome.line) == ("jinja-limit", 1)
-    assert outcome.seconds < SECONDS
     assert outcome.peak_megabytes < MEGABYTES
 
 
 @pytest.mark.parametrize("name", read_attacks())
 def test_each_attack_is_stopped(name: str, all_outcomes: dict[str, Outcome]) -> None:
-    """Each attack is stopped with a finding at a line of its template, within 300 MB."""
+    """Each attack is stopped with a finding at a line of its template, with at most 300 MB."""
     outcome = all_outcomes[name]
     assert outcome.code == "jinja-limit"
     assert outcome.line > 0
-    assert outcome.seconds < SECONDS
     assert outcome.peak_megabytes < MEGABYTES
 
 
