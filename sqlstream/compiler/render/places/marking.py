@@ -143,7 +143,7 @@ class MarkingEnvironment(TemplateEnvironment):
 
     def _trim(self, value: Any, chars: str | None = None) -> object:
         if chars is not None or not isinstance(value, str):
-            return self._plain_trim(self.plain(value), chars)
+            return self._plain_trim(self, self.plain(value), chars)
         content = CONTENT.search(value)
         if content is None:
             return ""

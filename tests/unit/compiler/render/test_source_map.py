@@ -47,6 +47,8 @@ def short_place(place: Place) -> str:
         ("{% set x %}\n  amout\n{% endset %}\nselect {{ x }}", "amout", ["4:11 > 2:3"]),
         ("{% set x %}\n  amout\n{% endset %}\nselect {{ x|trim }}.", "amout", ["4:11 > 2:3"]),
         ("{% set x %} amout {% endset %}{{ x|trim }},{{ x|upper|lower }}", "amout", ["1:34 > 1:13", "1:47 > 1:13"]),
+        ("{{ 'xamoutx'|trim('x') }}", "amout", ["1:4"]),
+        ("{{ 7|trim }} amout", "amout", ["1:14"]),
         ("{% set x = ['amout'] %}\n{{ x|join(', ') }}", "amout", ["2:4"]),
         ("{% if true %}\n amout{% else %} amout{% endif %}", "amout", ["2:2"]),
         ("{% raw %} amout{% endraw %}", "amout", ["1:11"]),
