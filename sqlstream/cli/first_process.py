@@ -20,4 +20,5 @@ def end_on_signals() -> None:
         return
     for number in (getattr(signal, name) for name in ENDING):
         if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP
+            # SystemExit could be caught by the code that the signal interrupts, and would change the exit code
             signal.signal(number, lambda ended_by, _frame: os._exit(128 + ended_by))
