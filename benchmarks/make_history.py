@@ -23,9 +23,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlstream.history.database import HISTORY, open_database
 from sqlstream.history.ingest import transaction, write_runs
 from sqlstream.history.lines import EventRow, RunLines, batch_row
+from sqlstream.history.store import HISTORY, open_database
 from sqlstream.spark.storage.process_start import process_start
 
 DOMAINS = ("orders", "payments", "shipping", "clicks", "security")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.request import ProjectRequest
 from sqlstream.errors import UsageError
-from sqlstream.project.connectors.connector import Jar
 from sqlstream.project.connectors.lock import LOCK_FILE, ConnectorsLock, lock_text
+from sqlstream.project.connectors.table import Jar
 
 if TYPE_CHECKING:  # loads pyspark
     from sqlstream.app.running.jars import JarStore, ResolvedJars

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sqlstream.codes import CODES
 from sqlstream.errors import UsageError
-from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.wording import did_you_mean
 
 PACKAGE = Path(__file__).parents[1]
 PAGES = (PACKAGE / "errors.md", PACKAGE.parent / "docs" / "errors.md")

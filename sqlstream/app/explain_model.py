@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from sqlstream.app.loading.load import try_load
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.emission.examples import Emission
-from sqlstream.compiler.emission.model_reads import ModelRead
+from sqlstream.compiler.emission.examples import Emission, ModelRead
 from sqlstream.compiler.emission.query import emission_of_query, reads_of_query
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.refusals import is_about
@@ -16,7 +15,7 @@ from sqlstream.compiler.rules.streams.modes import place_in
 from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.errors import Finding, UsageError
 from sqlstream.location import Location
-from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.wording import did_you_mean
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.operators.inputs import source_node
 from sqlstream.errors import Finding, UsageError
-from sqlstream.project.nearest import did_you_mean
-from sqlstream.project.wording import quoted_list
+from sqlstream.project.wording import did_you_mean, quoted_list
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from sqlstream.app.loading.selected_findings import findings_of_selection
 from sqlstream.app.loading.selecting import SelectableTest, select
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.graph import EXPOSURE, SEED, SINK, SOURCE, UNIT_TEST, kind_of, sink_id
 from sqlstream.compiler.manifest.manifest import build_manifest
-from sqlstream.compiler.node_ids import EXPOSURE, SEED, SINK, SOURCE, UNIT_TEST, kind_of, sink_id
 from sqlstream.compiler.rules.rule import terminal_models
 from sqlstream.errors import Finding
 from sqlstream.project.formats.guarantees import guarantee_of, modes_of

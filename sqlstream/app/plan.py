@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqlstream.app.loading.load import Loaded, try_load
-from sqlstream.app.loading.named_queries import named_queries
 from sqlstream.app.loading.selected_findings import adding_project_errors, check_selected
-from sqlstream.app.loading.selecting import select, terminal_models
+from sqlstream.app.loading.selecting import named_queries, select, terminal_models
 from sqlstream.app.planning.beside import ParallelQueries
 from sqlstream.app.planning.breaks import stored_differences, with_breaks
 from sqlstream.app.planning.details import removed_queries

@@ -13,8 +13,7 @@ from sqlstream.app.loading.selecting import select, terminal_models
 from sqlstream.app.request import RunRequest
 from sqlstream.app.running.observers.of_run import following
 from sqlstream.app.running.quarantines import add_further_sinks, add_quarantines, keep_quarantines
-from sqlstream.app.runs.outcome import RunOutcome
-from sqlstream.app.runs.recorded import RecordedRun, record_run
+from sqlstream.app.runs.recorded import RecordedRun, RunOutcome, record_run
 from sqlstream.app.runs.selected import check_count, run_selected, selected_query, with_named, with_trigger
 from sqlstream.state.runs.events import Notice, QueriesSelected, RunEvent, WarningEmitted
 

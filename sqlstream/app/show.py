@@ -12,7 +12,7 @@ from sqlstream.app.loading.selecting import select
 from sqlstream.app.request import EVERYTHING, SHOWN_ROWS, ProjectRequest, Selection, silent
 from sqlstream.app.running.live_tables import live_rows
 from sqlstream.app.running.signals import StopSignals, interruptible
-from sqlstream.compiler.node_ids import model_id
+from sqlstream.compiler.graph import model_id
 from sqlstream.compiler.refusals import is_about
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.project.files.files import find_project_root

@@ -15,16 +15,15 @@ from sqlstream.app.loading.logs import LOGS_FOLDER
 from sqlstream.app.loading.selecting import select, terminal_models
 from sqlstream.app.planning.local_files import local_storage, remote_storage
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
-from sqlstream.app.running.journal import journal_files
 from sqlstream.app.running.quarantines import add_further_sinks, add_quarantines
+from sqlstream.app.running.record import journal_files
 from sqlstream.app.state.progress import progress_without_spark
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.project.files.files import ARTIFACTS_FOLDER, find_project_root
 from sqlstream.spark.storage.process_start import machine_id, process_start
-from sqlstream.state.progress.progress import QueryProgress
-from sqlstream.state.runs.history import PastRun, past_runs
-from sqlstream.state.runs.status import ProjectStatus, RunStatus, RunWithStatus, project_status
+from sqlstream.state.progress.lag import QueryProgress
+from sqlstream.state.runs.history import PastRun, ProjectStatus, RunStatus, RunWithStatus, past_runs, project_status
 
 
 def read_status(request: ProjectRequest, selection: Selection = EVERYTHING, *, check: bool = False) -> ProjectStatus:

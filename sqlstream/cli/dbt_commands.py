@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sqlstream.project.nearest import nearest
-from sqlstream.project.wording import alternatives
+from sqlstream.project.wording import alternatives, nearest
 
 OF_DBT = {
     "clone": "a target with its own `storage` in project.yml has separate outputs and checkpoints",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
-from sqlstream.app.runs.outcome import RunOutcome
+from sqlstream.app.runs.recorded import RunOutcome
 from sqlstream.cli.output import DONE, FAILED, RunLines, RunScreen, echo_trace, is_screen, refusals_printed
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.report.runs.as_json import JsonReporter, outcome_json

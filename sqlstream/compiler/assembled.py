@@ -10,9 +10,8 @@ from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.cache.rendering import CachedRenderer
 from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.compiler.configured import ConfiguredModel
-from sqlstream.compiler.graph import closure_of, resolve_reference
+from sqlstream.compiler.graph import closure_of, model_id, resolve_reference
 from sqlstream.compiler.linked import LinkedProject
-from sqlstream.compiler.node_ids import model_id
 from sqlstream.compiler.outputs import resolve_outputs
 from sqlstream.compiler.render.values import RenderOptions, inputs_of
 from sqlstream.compiler.rewrite.deduplicate import with_note

@@ -11,14 +11,12 @@ from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.configured import quiet
 from sqlstream.compiler.flow.analyse import Analysis
 from sqlstream.compiler.metrics.model import alerts_model, metrics_model, own_columns
-from sqlstream.compiler.outputs import resolve_unused
+from sqlstream.compiler.outputs import resolve_unused, stored_tables
 from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.compiler.rules import check_columns, check_models
 from sqlstream.compiler.rules.streams.modes import streaming_rules
 from sqlstream.compiler.rules.streams.unfit_alerts import unfit_alerts
-from sqlstream.compiler.spark_parser import SparkParser
-from sqlstream.compiler.spark_versions import rules_apply, rules_off
-from sqlstream.compiler.stored import stored_tables
+from sqlstream.compiler.spark_versions import SparkParser, rules_apply, rules_off
 from sqlstream.compiler.unread import unread_findings
 from sqlstream.errors import Finding
 

@@ -14,8 +14,7 @@ from sqlstream.compiler.flow.analyse import analyse_models
 from sqlstream.compiler.linked import link_models
 from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.compiler.rules import check_use
-from sqlstream.compiler.spark_parser import SparkParser
-from sqlstream.compiler.spark_versions import rules_apply
+from sqlstream.compiler.spark_versions import SparkParser, rules_apply
 from sqlstream.errors import Finding
 from sqlstream.project.values import Project
 

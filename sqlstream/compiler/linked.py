@@ -12,10 +12,12 @@ from sqlstream.compiler.graph import (
     build_graph,
     closure_of,
     exposure_inputs,
+    model_id,
     project_names,
     resolve_reference,
+    source_id,
+    stored_id,
 )
-from sqlstream.compiler.node_ids import model_id, source_id, stored_id
 from sqlstream.compiler.rewrite.sql import ReadableNodes
 from sqlstream.compiler.sql.bare_names import spellings_in
 from sqlstream.errors import Finding

@@ -14,8 +14,8 @@ from typing import Literal
 from sqlstream.compiler.render.values import Reference, RenderedModel, TemplateReads
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
-from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.values import Located, ModelFile
+from sqlstream.project.wording import did_you_mean
 
 FUNCTION = "model"
 FORM = "def model(sqlstream, spark): ... return a DataFrame"

@@ -7,11 +7,13 @@ each, so unknown names are only warnings there. Some settings change what Spark 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from sqlstream.errors import Finding, Severity
-from sqlstream.project.targets import Target
+from sqlstream.project.values import Target
 from sqlstream.project.wording import quoted_list
 
 TESTED = ("4.1", "4.2", "4.3")
@@ -128,3 +130,31 @@ def on_spark(findings: Sequence[Finding], version: str) -> Iterator[Finding]:
         "have Spark check the project with `sqlstream compile --check`",
         severity=Severity.WARNING,
     )
+
+
+@dataclass(frozen=True)
+class SyntaxRefusal:
+    """An error of Spark's parser: its words, its error condition if any, and the offset at which it stops if known."""
+
+    words: str
+    condition: str | None
+    offset: int | None
+
+
+ParseWithSpark = Callable[[str], SyntaxRefusal | None]
+"""Parses a text with Spark. Returns None if Spark accepts it."""
+
+
+class ParserUnavailableError(Exception):
+    """Spark's parser is not available. The message says why."""
+
+
+class SparkParser(Protocol):
+    """Spark's parser, started on demand."""
+
+    @property
+    def identity(self) -> str:
+        """The version and settings of Spark, on which its results depend."""
+
+    def open(self, count: int) -> AbstractContextManager[ParseWithSpark]:
+        """Starts the parser for `count` models. Raises: ParserUnavailableError, here or while it parses."""

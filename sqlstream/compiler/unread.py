@@ -9,12 +9,17 @@ from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Places
 from sqlstream.compiler.flow.analyse import Analysis
-from sqlstream.compiler.spark_parser import ParserUnavailableError, ParseWithSpark, SparkParser, SyntaxRefusal
-from sqlstream.compiler.spark_versions import rules_apply
+from sqlstream.compiler.spark_versions import (
+    ParserUnavailableError,
+    ParseWithSpark,
+    SparkParser,
+    SyntaxRefusal,
+    rules_apply,
+)
 from sqlstream.compiler.sql.clauses import at
-from sqlstream.compiler.sql.problem import SqlProblem
+from sqlstream.compiler.sql.edits import SqlProblem
+from sqlstream.compiler.sql.grammar import find_typos, misspelt
 from sqlstream.compiler.sql.sql_text import SqlText, read_sql
-from sqlstream.compiler.sql.typos import find_typos, misspelt
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place
 from sqlstream.project.wording import quoted, quoted_list
@@ -100,7 +105,7 @@ def _answers(
 def _ask(
     models: Sequence[CompiledModel], parser: SparkParser
 ) -> Iterator[tuple[CompiledModel, tuple[SqlProblem, ...]]]:
-    from sqlstream.compiler.sql.parse_limits import is_bounded  # it loads sqlglot
+    from sqlstream.compiler.sql.spark_reading import is_bounded  # it loads sqlglot
 
     with parser.open(len(models)) as parse:
         # deep nesting comes last, because it can end the parser's process

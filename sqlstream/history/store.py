@@ -7,12 +7,13 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
-from sqlstream.history.database import HISTORY, is_damage, open_database, open_in_memory, read_connection, set_aside
-from sqlstream.history.ingest import Ingested, NewRun, ingest, target_unknown
-from sqlstream.history.journal import JournalReader
-from sqlstream.history.retention import Bound, apply_bound
+from sqlstream.history.ingest import Ingested, NewRun, fact, ingest, set_fact, target_unknown, transaction
+from sqlstream.history.lines import JournalReader
+from sqlstream.history.schema import APPLICATION_ID, HOURS_2, MINUTES_5, SCHEMA_VERSION, TABLES
 
 BOUND_SECONDS = 600.0
 """How often the bound is applied."""
@@ -111,3 +112,210 @@ class History:
         for connection in (self._reader, self._writer):
             with suppress(sqlite3.Error):
                 connection.close()
+
+
+HISTORY = "history.sqlite"
+"""The name of the file, beside events.jsonl."""
+
+LOCKED_SECONDS = 5.0
+"""How long a statement waits for another process that writes. A transaction takes a fraction of a second."""
+
+CACHE_KILOBYTES = 8_000
+"""The memory that a connection uses for pages."""
+
+SIDE_FILES = ("-wal", "-shm")
+
+
+class UnusableFileError(Exception):
+    """The file cannot be used; the message says why, as the end of a sentence."""
+
+
+def open_database(path: Path) -> tuple[sqlite3.Connection, str | None]:
+    """Returns a connection to the history at `path`, which is created if it does not exist, and a sentence if an
+    unusable file had to be set aside.
+
+    Raises: OSError, sqlite3.Error if the file can be neither opened nor created.
+    """
+    try:
+        return _connected(path), None
+    except UnusableFileError:
+        return _replaced(path)
+
+
+def open_in_memory() -> sqlite3.Connection:
+    """Returns an empty history that ends with the process."""
+    found = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    _create(found)
+    return found
+
+
+def read_connection(path: Path) -> sqlite3.Connection:
+    """Returns a further connection to an existing history, for reading beside a writer."""
+    connection = _connect(path)
+    _tune(connection)
+    connection.execute("PRAGMA query_only = 1")
+    return connection
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=LOCKED_SECONDS, isolation_level=None, check_same_thread=False)
+
+
+def _tune(connection: sqlite3.Connection) -> None:
+    """Bounds the memory of a connection. Raises: UnusableFileError."""
+    with _damage_reported():
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KILOBYTES}")
+        connection.execute("PRAGMA temp_store = MEMORY")
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    """Returns a connection to a usable history. Raises: UnusableFileError, OSError, sqlite3.Error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = _connect(path)
+    try:
+        _tune(connection)
+        _check(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    with _damage_reported():
+        if _number(connection, "SELECT count(*) FROM sqlite_master") == 0:
+            connection.execute("PRAGMA journal_mode = WAL")  # readers do not wait for a writer
+            connection.execute("PRAGMA synchronous = NORMAL")
+            _create(connection)
+        connection.execute("PRAGMA synchronous = NORMAL")  # a power cut may lose the last lines: they are read again
+        if _number(connection, "PRAGMA application_id") != APPLICATION_ID:
+            raise UnusableFileError("is not a history of sqlstream")
+        version = _number(connection, "PRAGMA user_version")
+        if version != SCHEMA_VERSION:
+            raise UnusableFileError(f"has the tables of another version of sqlstream ({version})")
+        connection.execute("SELECT max(id) FROM runs").fetchone()
+
+
+@contextmanager
+def _damage_reported() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if is_damage(error):
+            raise UnusableFileError(f"is damaged ({error})") from error
+        raise
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Returns whether an error means that the file is no SQLite database, or a damaged one."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_ERROR)
+
+
+def _number(connection: sqlite3.Connection, statement: str) -> int:
+    return int(connection.execute(statement).fetchone()[0])
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    """Creates the tables, unless another process has done so."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if _number(connection, "SELECT count(*) FROM sqlite_master") == 0:
+            for statement in TABLES:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _replaced(path: Path) -> tuple[sqlite3.Connection, str | None]:
+    """Renames an unusable file and returns a new one. Of several processes, one does so."""
+    from filelock import FileLock  # slow to import and rarely needed
+
+    with FileLock(path.with_name(f".{path.name}.lock")):
+        try:
+            return _connected(path), None  # another process has replaced it
+        except UnusableFileError as error:
+            aside = set_aside(path)
+            what = f"{path.name} {error}; it was renamed to {aside.name}, and the history starts again from the journal"
+            return _connected(path), what
+
+
+def set_aside(path: Path) -> Path:
+    """Renames a history with its side files, and returns the new path."""
+    moment = f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%S.%fZ}"
+    aside = path.with_name(f"{path.name}.{moment}")
+    for ending in ("", *SIDE_FILES):
+        with suppress(FileNotFoundError):
+            path.with_name(path.name + ending).rename(aside.with_name(aside.name + ending))
+    return aside
+
+
+DAY_MS = 86_400_000
+KEPT_AFTER_CUT = 0.95
+"""The part of the maximum that stays when there are too many batches, so that a cut is rare."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """How much of the history to keep. Rollups of two hours stay: 12 rows per query and day."""
+
+    batches: int = 1_000_000
+    batch_days: int = 30
+    rollup_days: int = 90
+    event_days: int = 365
+
+
+def apply_bound(connection: sqlite3.Connection, bound: Bound, now_ms: int) -> int:
+    """Removes what is beyond `bound`; returns the number of removed batches.
+
+    Batches go by the start of a whole rollup, so that raw batches and rollups never show parts of the same span.
+    """
+    with transaction(connection):
+        start = max(fact(connection, "raw_since_ms"), _start_of(now_ms - bound.batch_days * DAY_MS))
+        kept = fact(connection, "batches")
+        if kept > bound.batches:
+            start = max(start, _start_for(connection, start, kept - int(bound.batches * KEPT_AFTER_CUT)))
+        removed = 0
+        if start > fact(connection, "raw_since_ms"):
+            removed = _remove_batches(connection, start)
+            set_fact(connection, "batches", kept - removed)
+            set_fact(connection, "raw_since_ms", start)
+            _remove_older(connection, bound, now_ms)
+    return removed
+
+
+def _start_of(at_ms: int) -> int:
+    return at_ms // 1000 // HOURS_2 * HOURS_2 * 1000
+
+
+def _start_for(connection: sqlite3.Connection, start: int, surplus: int) -> int:
+    """Returns the start of the first rollup to keep, if `surplus` batches from `start` on must go."""
+    statement = "SELECT at, sum(batches) FROM rollups WHERE size = ? AND at >= ? GROUP BY at ORDER BY at"
+    for at, count in connection.execute(statement, [HOURS_2, start // 1000]):
+        if surplus <= 0:
+            return int(at) * 1000
+        surplus -= count
+    return start
+
+
+def _remove_batches(connection: sqlite3.Connection, start: int) -> int:
+    removed = 0
+    for (query,) in connection.execute("SELECT id FROM queries").fetchall():
+        statement = "DELETE FROM batches WHERE query = ? AND at_ms < ?"
+        removed += connection.execute(statement, [query, start]).rowcount
+    return removed
+
+
+def _remove_older(connection: sqlite3.Connection, bound: Bound, now_ms: int) -> None:
+    """Removes small rollups, whose large ones remain, and old events."""
+    oldest = now_ms // 1000 - bound.rollup_days * DAY_MS // 1000
+    for (query,) in connection.execute("SELECT id FROM queries").fetchall():
+        values = [query, MINUTES_5, oldest]
+        connection.execute("DELETE FROM rollups WHERE query = ? AND size = ? AND at < ?", values)
+        values = [query, now_ms - bound.event_days * DAY_MS]
+        connection.execute("DELETE FROM events WHERE query = ? AND at_ms < ?", values)

@@ -17,9 +17,6 @@ from sqlstream.project.configuration.resources import Resources, load_resources,
 from sqlstream.project.configuration.selectors import load_selectors
 from sqlstream.project.configuration.settings import Settings, load_settings, written_section
 from sqlstream.project.configuration.target import DEFAULT_MASTER, DEFAULT_TARGET, RequestedTarget
-from sqlstream.project.docs import DocsBlock
-from sqlstream.project.exposures import Exposure
-from sqlstream.project.files.dbt_files import unread_files
 from sqlstream.project.files.docs_blocks import load_docs_blocks
 from sqlstream.project.files.files import PROJECT_FILE, ProjectFiles, is_inside
 from sqlstream.project.files.folders import FolderConfig, Folders, Section, read_folder_config, unused_folders
@@ -33,6 +30,7 @@ from sqlstream.project.files.models import (
     folders_of,
     load_macros,
     load_models,
+    unread_files,
 )
 from sqlstream.project.files.paths import folder_of_pattern, is_absolute, join
 from sqlstream.project.files.python_files import PythonFunction, PythonModule, load_python
@@ -41,9 +39,10 @@ from sqlstream.project.functions import build_functions
 from sqlstream.project.on_corrupt import quarantine_models, quarantine_names
 from sqlstream.project.sinks import build_sinks
 from sqlstream.project.sources import build_sources
-from sqlstream.project.targets import Target
 from sqlstream.project.values import (
     CommentedFile,
+    DocsBlock,
+    Exposure,
     MacroFile,
     MakeRenderYaml,
     ModelFile,
@@ -52,6 +51,7 @@ from sqlstream.project.values import (
     Selector,
     Sink,
     SourceTable,
+    Target,
     WrittenTests,
 )
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from sqlstream.errors import Finding
 from sqlstream.project.configuration.documents import SinkDocument
-from sqlstream.project.configuration.resources import Resources, SeenNames, places_of
+from sqlstream.project.configuration.resources import Resources, SeenNames, places_of, written_keys
 from sqlstream.project.configuration.validate import Path
-from sqlstream.project.configuration.written import written_keys
 from sqlstream.project.values import Located, RecordFormat, Sink
 from sqlstream.project.yaml import YamlMapping, locate
 

@@ -9,9 +9,8 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.configuration.documents import SourceDocument, TableDocument
 from sqlstream.project.configuration.freshness import build_freshness
-from sqlstream.project.configuration.resources import Resources, SeenNames, places_of
+from sqlstream.project.configuration.resources import Resources, SeenNames, places_of, written_table
 from sqlstream.project.configuration.validate import Path
-from sqlstream.project.configuration.written import written_table
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.messages.build import TableNode, build_table_schema, pinned_ids

@@ -2,23 +2,187 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from sqlstream.location import Location
-from sqlstream.project.freshness import Freshness
+from sqlstream.project.alerts import NO_ALERTS, Alerts
 from sqlstream.project.messages.message_format import MessageFormat
+from sqlstream.project.metrics import MetricsSink
 from sqlstream.project.secrets import OptionValue
-from sqlstream.project.stored import StoredOutput
-from sqlstream.project.targets import Target
 
 if TYPE_CHECKING:  # the readers of YAML and of files import this module
-    from sqlstream.project.docs import DocsBlock
-    from sqlstream.project.exposures import Exposure
     from sqlstream.project.files.python_files import PythonFunction, PythonModule
     from sqlstream.project.yaml import YamlNode
+
+
+@dataclass(frozen=True)
+class RepositoryAddress:
+    """A Maven repository of a target: an http(s) URL or a folder, and the user and password for it."""
+
+    url: OptionValue
+    username: OptionValue = ""
+    password: OptionValue = ""
+
+    def values(self) -> tuple[OptionValue, ...]:
+        """Returns all parts, any of which can name secrets."""
+        return (self.url, self.username, self.password)
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where Spark runs, and where data and checkpoints are stored. `threads` is the number of queries that run at once
+    if they end by themselves. `max_streams` is the greatest number of other queries that can start together.
+    `metrics` is the sink for the metrics of runs, `alerts` are the alerts of the project.
+    """
+
+    name: str
+    master: str
+    storage: str
+    spark: Mapping[str, OptionValue]
+    packages: tuple[str, ...]
+    location: Location
+    remote: str | None = None
+    threads: int = 4
+    max_streams: int = 100
+    repositories: tuple[RepositoryAddress, ...] = ()
+    metrics: MetricsSink | None = None
+    alerts: Alerts = NO_ALERTS
+
+    @property
+    def resolves_in_spark(self) -> bool:
+        """Whether Spark itself resolves `packages`, because `spark` configures its Ivy."""
+        return any(name.startswith(("spark.jars.ivy", "spark.jars.repo", "spark.jars.excl")) for name in self.spark)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether all of Spark runs on this machine: `local`, `local[4]`, or the workers of `local-cluster[2,1,1024]`.
+        Only for targets without `remote`.
+        """
+        return re.match(r"local($|\[|-cluster\[)", self.master) is not None
+
+
+PERIOD_SECONDS = {"minute": 60, "hour": 3600, "day": 86_400}
+"""dbt's periods, in seconds."""
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """An age of the newest data, such as 12 hours. `period` is a key of `PERIOD_SECONDS`."""
+
+    count: int
+    period: str
+
+    @property
+    def seconds(self) -> int:
+        """The age in seconds."""
+        return self.count * PERIOD_SECONDS[self.period]
+
+    @property
+    def text(self) -> str:
+        """The age in words: `12 hours`."""
+        return f"{self.count} {self.period}{'' if self.count == 1 else 's'}"
+
+
+@dataclass(frozen=True)
+class Expression:
+    """SQL over the columns of a source, with its location."""
+
+    sql: str
+    location: Location
+
+
+@dataclass(frozen=True)
+class Freshness:
+    """How old the newest data of a table can be, with at least one threshold.
+
+    `loaded_at_field` is the time of a row, None for the time that the source itself records: of files, commits or
+    records. `filter` selects the rows that count. `location` is that of the nearest `freshness:`.
+    """
+
+    warn_after: Threshold | None
+    error_after: Threshold | None
+    location: Location
+    loaded_at_field: Expression | None = None
+    filter: Expression | None = None
+
+    @property
+    def criteria(self) -> dict[str, object]:
+        """The thresholds and the filter in the form of dbt's artifacts."""
+        return {
+            "warn_after": _criterion(self.warn_after),
+            "error_after": _criterion(self.error_after),
+            "filter": None if self.filter is None else self.filter.sql,
+        }
+
+
+def _criterion(threshold: Threshold | None) -> dict[str, object]:
+    return {
+        "count": None if threshold is None else threshold.count,
+        "period": None if threshold is None else threshold.period,
+    }
+
+
+@dataclass(frozen=True)
+class StoredOutput:
+    """The output of the model `model` as a table. `exists`: it is known to exist. Without that, it reads no rows."""
+
+    model: str
+    exists: bool = False
+
+
+@dataclass(frozen=True)
+class ExposureInput:
+    """One item of `depends_on`: a call of ref() or source() with its names, and its location."""
+
+    kind: Literal["ref", "source"]
+    parts: tuple[str, ...]
+    location: Location
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """A declared use of the project's outputs. `owner` has the keys of YAML. `folders` are the folders of its file
+    below models/ (or the other folder of its file). `written` is its configuration with Jinja unrendered.
+    """
+
+    name: str
+    type: str
+    owner: Mapping[str, object]
+    inputs: tuple[ExposureInput, ...]
+    location: Location
+    label: str | None = None
+    maturity: str | None = None
+    url: str | None = None
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    meta: Mapping[str, object] = field(default_factory=dict)
+    folders: tuple[str, ...] = ()
+    written: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def config(self) -> dict[str, object]:
+        """The configuration of an exposure that is part of the project."""
+        return {"enabled": True, "tags": list(self.tags), "meta": dict(self.meta)}
+
+
+FOLDERS = ("models", "seeds", "macros", "sources", "sinks")
+"""The folders whose Markdown files, at any depth, can contain docs blocks: as in dbt, those with resources."""
+
+OVERVIEW = "__overview__"
+"""The block that dbt shows on the first page of its documentation."""
+
+
+@dataclass(frozen=True)
+class DocsBlock:
+    """One `{% docs name %}` block: its text without the white space around it, and the location of its tag."""
+
+    name: str
+    text: str
+    location: Location
 
 
 @dataclass(frozen=True)

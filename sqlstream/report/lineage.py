@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 
 from sqlstream.compiler.flow.columns import Column
+from sqlstream.compiler.graph import kind_of
 from sqlstream.compiler.manifest.manifest import output_columns
-from sqlstream.compiler.node_ids import kind_of
 from sqlstream.report.table import table_text
 
 HEADER = ("column", "type", "watermark", "made from")

@@ -10,7 +10,7 @@ from itertools import islice
 from sqlstream.project.wording import excerpt
 from sqlstream.report.findings import finding_text, findings_json
 from sqlstream.report.numbers import plural
-from sqlstream.state.downstream.breaks import Break
+from sqlstream.state.downstream.columns import Break
 from sqlstream.state.verdicts import ProjectPlan, QueryVerdict, Verdict
 
 _QUIET = (Verdict.UNCHANGED, Verdict.NEW, Verdict.REMOVED)

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sqlstream.report.findings import finding_text
-from sqlstream.report.runs.layout import node_line
 from sqlstream.report.runs.text import TIME_LAYOUT
+from sqlstream.report.table import node_line
 from sqlstream.state.results.freshness import NEVER, FreshnessResults, FreshnessStatus, Measured, SourceFreshness
 from sqlstream.version import __version__
 

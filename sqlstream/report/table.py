@@ -83,3 +83,13 @@ def _one_line(cell: str) -> str:
 def _enough(cells: Sequence[Sequence[str]]) -> int:
     """Returns a width in which no cell is cut: the longest cell of each column, and the space between columns."""
     return sum(max(cell_len(cell) for cell in column) + PADDING for column in zip(*cells, strict=True)) + PADDING
+
+
+LINE_WIDTH = 88
+"""The position of `[RUN]`, `[SUCCESS]` and so on, so that they form a column."""
+
+
+def node_line(index: int, total: int, what: str, end: str) -> str:
+    """Returns the line of a node, in dbt's style: `1 of 3 START stream orders ..... [RUN]`."""
+    start = f"{index} of {total} {what} "
+    return f"{start.ljust(LINE_WIDTH, '.')} [{end}]" if len(start) < LINE_WIDTH else f"{start}[{end}]"

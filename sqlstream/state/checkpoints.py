@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.project.databases.dialects import dialect_of
+from sqlstream.project.formats.formats import format_of
 from sqlstream.state.batch_logs import SINK_LOG, BatchLog, entry_names
 from sqlstream.state.layout import SNAPSHOT_NAME, checkpoint_path, ledger_path, version_number, versions_path
 from sqlstream.state.ledger import Ledger, LedgerUnreadableError, read_ledger
 from sqlstream.state.plan import CheckpointState
-from sqlstream.state.versions.places import with_new_names
-from sqlstream.state.versions.versions import Versions, read_parts
+from sqlstream.state.versions.versions import Versions, read_parts, with_new_names
 
 
 class ReadableFiles(Protocol):
@@ -123,3 +125,22 @@ def read_log(
     names = entry_names(files.names(folder))
     texts = {number: files.read_text(f"{folder}/{names[number]}") for number in choose(names)}
     return BatchLog(folder, names, {number: text for number, text in texts.items() if text is not None}, lines)
+
+
+def unrestartable(compiled: CompiledProject, model: CompiledModel) -> str | None:
+    """Returns why the query of `model` cannot restart after a failure, None if it can.
+
+    Spark cannot restart some queries from a checkpoint, and some batch models would append their rows twice.
+    """
+    if not model.streaming:
+        output = model.output
+        if output is None or format_of(output.format).replaces_rows or dialect_of(output.format, output.options):
+            return None
+        return f"it adds its rows to {output.format}"
+    for output in model.outputs:
+        if not format_of(output.format).is_restartable:
+            return f"it writes to {output.format}"
+    for table in compiled.tables_of(model.unique_id):
+        if not format_of(table.format).is_restartable:
+            return f"`{table.full_name}` reads a {table.format}"
+    return None

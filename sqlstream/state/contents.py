@@ -9,14 +9,13 @@ from collections.abc import Iterator, Sequence
 
 from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.node_ids import seed_id
+from sqlstream.compiler.graph import seed_id
 from sqlstream.compiler.sql.sql_text import read_sql
 from sqlstream.compiler.sql.tokens import SqlTokenError, Token, TokenKind
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.files.seeds import SeedContent, seed_content
 from sqlstream.project.formats.formats import FORMATS
-from sqlstream.project.types.cursor import TypeSyntaxError
-from sqlstream.project.types.parser import parse_schema
+from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
 from sqlstream.project.types.types import Field, Struct
 from sqlstream.project.values import SourceTable
 from sqlstream.state.ledger import QueryIdentity, SourceUse

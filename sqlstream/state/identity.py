@@ -14,7 +14,7 @@ from sqlstream.project.files.python_code import NO_CODE, ModuleCode, ReachedCode
 from sqlstream.project.files.python_files import PythonFunction, PythonModule
 from sqlstream.project.formats.file_options import layout_options
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.targets import Target
+from sqlstream.project.values import Target
 from sqlstream.state.contents import contents_of, read_seed_columns, schemas_of, seeds_of, static_paths
 from sqlstream.state.ledger import FUNCTION, SINK, SOURCE, OutputColumn, QueryIdentity, SinkUse, SourceUse
 from sqlstream.state.settings import FindValue, declared_settings, substituted, without_credentials

@@ -19,7 +19,7 @@ from sqlstream.state.reading import ReadingChange, ReadSoFar, reading_changes, r
 from sqlstream.state.refusals import PlaceOf, StartRefusal, StateChange, replaced_inputs
 from sqlstream.state.signature.signature import FORMAT
 from sqlstream.state.sinks import UNSTORED, has_other_sink, is_same_sink, key_change, sink_text
-from sqlstream.state.versions.parallel import parallel_problem
+from sqlstream.state.versions.versions import parallel_problem
 
 FindIds = Callable[[], InputIds]
 """Returns the ids of what a query reads now, as far as they are known."""

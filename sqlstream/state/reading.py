@@ -9,8 +9,7 @@ from typing import Any
 from sqlstream.errors import Finding
 from sqlstream.location import Place
 from sqlstream.project.formats.formats import FORMATS
-from sqlstream.project.types.cursor import TypeSyntaxError
-from sqlstream.project.types.parser import parse_schema
+from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
 from sqlstream.project.types.types import Struct
 from sqlstream.project.wording import counted, quoted_list
 from sqlstream.state.ledger import Ledger, QueryIdentity, SourceUse

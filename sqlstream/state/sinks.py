@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlstream.compiler.sql.names import quote_identifier
+from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.state.ledger import QueryIdentity

@@ -8,8 +8,7 @@ from enum import StrEnum
 
 from sqlstream.errors import Finding
 from sqlstream.state.changes import Change, describe_changes
-from sqlstream.state.downstream.breaks import Break
-from sqlstream.state.downstream.columns import ColumnDifference
+from sqlstream.state.downstream.columns import Break, ColumnDifference
 from sqlstream.state.judgement import Judgement
 from sqlstream.state.ledger import QueryIdentity
 from sqlstream.state.output_columns import stores_columns

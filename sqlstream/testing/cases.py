@@ -6,17 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.node_ids import SEED, kind_of, model_id, seed_id, view_of
+from sqlstream.compiler.graph import SEED, kind_of, model_id, seed_id, view_of
 from sqlstream.compiler.refusals import is_about
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.types.types import Field, Struct, Unknown
-from sqlstream.project.unit_tests.fixtures import Rows
-from sqlstream.project.unit_tests.message_rows import FIELDS, message_rows
+from sqlstream.project.unit_tests.fixtures import FIELDS, Rows, message_rows
 from sqlstream.project.unit_tests.values import Batch, BetweenBatches, Given, UnitTest
 from sqlstream.project.values import Located
-from sqlstream.project.wording import quoted, quoted_list
+from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 from sqlstream.testing.expectation_check import expectation_problems
 from sqlstream.testing.values import ValueReader
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from sqlstream.project.types.cursor import TypeSyntaxError
-from sqlstream.project.types.parser import parse_type
+from sqlstream.project.types.parser import TypeSyntaxError, parse_type
 from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct, Unknown
 from sqlstream.state.results.unit_tests import ANY, ComparedRow, Row, RowKind, Value
 

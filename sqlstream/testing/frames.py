@@ -12,8 +12,7 @@ from pyspark.sql.types import StructField, StructType
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
-from sqlstream.project.unit_tests.fixtures import Rows
-from sqlstream.project.unit_tests.message_rows import FIELDS, message_rows
+from sqlstream.project.unit_tests.fixtures import FIELDS, Rows, message_rows
 from sqlstream.project.unit_tests.values import BetweenBatches
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted, quoted_list

@@ -7,27 +7,37 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 
+from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.unit_tests.values import BetweenBatches
 from sqlstream.project.values import Located
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, causes_of
 from sqlstream.spark.reading.corrupt_errors import corrupt_record_finding, read_corrupt_record
 from sqlstream.spark.reading.inputs import NodeReader
-from sqlstream.spark.reading.memory_streams import Clock, SystemClock
+from sqlstream.spark.reading.memory_streams import Clock, RowMaker, SystemClock
 from sqlstream.spark.reading.python_code import import_name, is_data_source, is_foreach
 from sqlstream.spark.reading.rows import all_rows
 from sqlstream.spark.running.plans import is_stateful
+from sqlstream.spark.running.prepare import columns_of
+from sqlstream.spark.running.state_signature import state_signature
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import error_finding, fragment_of
-from sqlstream.spark.writing.micro_batches import SinkTarget
+from sqlstream.spark.table_formats.writers import DELETES
+from sqlstream.spark.writing.micro_batches import RefusedRowsError, SinkTarget, count_keys, last_rows
 from sqlstream.spark.writing.writers import batch_writer
-from sqlstream.state.results.unit_tests import Observed, Row
+from sqlstream.state.identity import identity_of
+from sqlstream.state.ledger import Ledger, QueryIdentity
+from sqlstream.state.plan import Action, CheckpointState, StartOptions, plan_query
+from sqlstream.state.readers import source_uses
+from sqlstream.state.refusals import StartRefusal, refusal_findings
+from sqlstream.state.results.unit_tests import Observed, Row, Value
+from sqlstream.state.signature.signature import StateSignature
 from sqlstream.testing.cases import Case, GivenBatch
 from sqlstream.testing.expectation_check import table_output
 from sqlstream.testing.expected import moment
 from sqlstream.testing.frames import CaseFrames
-from sqlstream.testing.sink_table import SinkTable
 from sqlstream.testing.stream import (
     CaseStream,
     IndexedBatch,
@@ -38,7 +48,7 @@ from sqlstream.testing.stream import (
     checkpoint_folder,
     write_each,
 )
-from sqlstream.testing.upgrade import check_upgrade
+from sqlstream.version import __version__
 
 TEST_QUERY = "test"
 """The query id in the batches of unit tests."""
@@ -187,3 +197,77 @@ def conditions_of(error: BaseException) -> tuple[str, ...]:
     if isinstance(error, SinkError):
         return (type(error.__cause__).__name__,)
     return tuple(cause.condition for cause in causes_of(error) if cause.condition is not None)
+
+
+class SinkTable:
+    """The table to which `model` writes in the sink `output`, from empty. It has the columns of all batches so far."""
+
+    def __init__(self, model: CompiledModel, output: Output) -> None:
+        self._config, self._facts = model.config, format_of(output.format)
+        self._keys = model.config.unique_key if self._facts.takes_keys else ()
+        self._replaces = not model.streaming or model.config.output_mode == "complete"
+        self._rows: dict[object, dict[str, Value]] = {}
+
+    def write(self, rows: DataFrame, _number: int) -> None:
+        """Applies a micro-batch. Raises: RefusedRowsError if the sink would refuse its keys; Spark's errors."""
+        config, keys = self._config, self._keys
+        if keys and config.sequence_by:
+            rows = last_rows(rows, keys, config.sequence_by)
+        if keys and (self._facts.is_database or not self._replaces):
+            count_keys(rows, keys)
+        marked = rows.selectExpr("*", f"coalesce(({config.delete_when or 'false'}), false) as {DELETES}")
+        names = [name.lower() for name in marked.columns]
+        if self._replaces:
+            self._rows = {}
+        for values in RowMaker(rows.sparkSession).rows(marked):
+            row = dict(zip(names, values, strict=True))
+            is_deleted = row.pop(DELETES)
+            key = self._key(row)
+            if is_deleted:
+                self._rows.pop(key, None)
+            else:
+                self._rows[key] = {**self._rows.get(key, {}), **row}
+
+    def _key(self, row: dict[str, Value]) -> object:
+        """Returns what identifies a row: its key, or without keys a new number."""
+        if not self._keys or self._replaces:
+            return len(self._rows)
+        values = [row.get(key.lower()) for key in self._keys]
+        if self._facts.is_database and None in values:
+            raise RefusedRowsError("a row has null in the unique_key: leave such rows out, or use coalesce()")
+        return repr(values)
+
+    def rows(self, columns: Sequence[str]) -> tuple[Row, ...]:
+        """Returns all rows with these columns; null where a row was written without one."""
+        return tuple(tuple(row.get(name.lower()) for name in columns) for row in self._rows.values())
+
+
+def check_upgrade(old: Case, old_frame: DataFrame, new: Case, new_frame: DataFrame) -> None:
+    """Raises: FindingsError if `run` would refuse the new model on the checkpoint of the old one."""
+    before, after = _identity(old, old_frame), _identity(new, new_frame)
+    spark_version = old_frame.sparkSession.version
+    signature = _signature(old, old_frame, before)
+    ledger = Ledger(before, 1, "", __version__, spark_version, str(Action.START), signature=signature)
+    state = CheckpointState(1, ledger, has_batches=True, ledger_path="the ledger", last_commit=0)
+
+    def place_of(name: str | None, offset: int | None) -> Place:
+        return new.compiled.locate_in(name or new.model.name, offset)
+
+    def find_signature(_form: int) -> StateSignature | None:
+        return _signature(new, new_frame, after)
+
+    plan = plan_query(after, state, StartOptions(), restartable=True, place_of=place_of, find_signature=find_signature)
+    if isinstance(plan, StartRefusal):
+        findings = refusal_findings([plan])
+        fix = f"undo the change, or expect the refusal with `expect: {{error: {findings[0].code}}}`"
+        raise FindingsError([replace(finding, fix=fix) for finding in findings])
+
+
+def _identity(case: Case, frame: DataFrame) -> QueryIdentity:
+    uses = source_uses(case.compiled, case.model)
+    columns = columns_of(frame)
+    return identity_of(case.compiled, case.model, uses, columns, stateful=is_stateful(frame), settings={})
+
+
+def _signature(case: Case, frame: DataFrame, identity: QueryIdentity) -> StateSignature | None:
+    return state_signature(case.compiled, case.model, frame) if identity.stateful else None

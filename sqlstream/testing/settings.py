@@ -5,10 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sqlstream.project.targets import Target
+from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StructType
+
+from sqlstream.compiler.spark_versions import TESTED, is_later
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.values import Target
 from sqlstream.spark.jvm.cluster import PARTITIONS
+from sqlstream.spark.jvm.gateway import JVM_ERRORS
+from sqlstream.spark.jvm.internals import is_missing
 from sqlstream.spark.jvm.session import PROVIDER, ROCKSDB
+from sqlstream.spark.reading.memory_streams import (
+    Clock,
+    MemoryInput,
+    MemoryOutput,
+    batches_paused,
+    start_in_memory,
+    stop_idle_query,
+)
 from sqlstream.spark.storage.storage import CHECKPOINT_FILES, PLAIN_FILES
+from sqlstream.testing.stream import checkpoint_folder
 
 _MEANING = ("spark.sql.", "spark.default.parallelism")
 """Prefixes of the target's settings that may change the result of a query."""
@@ -61,3 +77,39 @@ _BARE_FILES = {"fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem", "fs.fi
 def state_settings(provider: str) -> Mapping[str, str]:
     """Returns the settings of a case with this state store provider."""
     return {PROVIDER: provider, **(_BARE_FILES if provider == IN_MEMORY else {})}
+
+
+PROBE = StructType().add("id", LongType())
+
+
+def check_supported(session: SparkSession, version: str) -> None:
+    """Runs an empty in-memory query on a Spark later than the tested versions, whose internals may have changed.
+
+    Raises: FindingsError with one finding for all unit tests if they have.
+    """
+    if not is_later(version):
+        return
+    try:
+        _run_empty_query(session)
+    except (AttributeError, TypeError, *JVM_ERRORS) as error:
+        if not is_missing(error):
+            raise
+        raise FindingsError([_unsupported(version, error)]) from error
+
+
+def _run_empty_query(session: SparkSession) -> None:
+    with checkpoint_folder() as folder:
+        stream = MemoryInput(session, PROBE)
+        query = start_in_memory(stream.frame, "append", folder, MemoryOutput(session).sink, Clock(session, 0))
+        with batches_paused(query):
+            pass
+        stop_idle_query(query)
+
+
+def _unsupported(version: str, error: Exception) -> Finding:
+    return Finding(
+        "untested-spark",
+        f"unit tests cannot run on Spark {version}",
+        f"they use parts of Spark that this version has moved or changed: {str(error).strip().splitlines()[0]}",
+        f"install a tested version ({TESTED[0]} to {TESTED[-1]}), or look for a newer sqlstream",
+    )

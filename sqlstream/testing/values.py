@@ -17,9 +17,8 @@ from decimal import Decimal as Number
 from decimal import InvalidOperation
 
 from sqlstream.errors import Finding
-from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.types.types import Array, DataType, Decimal, Field, Map, Primitive, Struct, Unknown
-from sqlstream.project.wording import given, quoted, quoted_list
+from sqlstream.project.wording import did_you_mean, given, quoted, quoted_list
 from sqlstream.project.yaml import YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence, from_plain, plain
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]

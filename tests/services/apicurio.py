@@ -8,7 +8,7 @@ from pathlib import Path
 
 from service_process import LOOPBACK, ServiceProcess, free_ports
 
-from sqlstream.project.connectors.connector import Jar
+from sqlstream.project.connectors.table import Jar
 from sqlstream.spark.connectors.repositories import Repository, fetch_jar
 from sqlstream.spark.jvm.class_archive import cache_folder
 from sqlstream.spark.jvm.java import java_path

@@ -14,7 +14,7 @@ from make_checkpoints import FOLDER, PROJECT, ROOT, with_root, write_project, wr
 
 from sqlstream.app.request import ProjectRequest, RunRequest
 from sqlstream.app.run import run_models
-from sqlstream.app.runs.outcome import RunOutcome
+from sqlstream.app.runs.recorded import RunOutcome
 from sqlstream.state.runs.events import Status
 
 Rows = Callable[[Path], list[dict[str, Any]]]

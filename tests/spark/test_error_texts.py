@@ -12,11 +12,10 @@ from pyspark.sql.functions import concat, expr, lit
 
 from sqlstream.location import Location
 from sqlstream.spark.jvm.gateway import Cause, causes_of, check_streaming, failure_of
-from sqlstream.spark.jvm.packages import package_fix
 from sqlstream.spark.reading.corrupt_errors import CORRUPT_MESSAGE, read_corrupt_record
 from sqlstream.spark.running.endpoints import host_fix
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import OTHER_RUN_MESSAGES, SparkError, fails_again, read_error
+from sqlstream.spark.spark_errors import OTHER_RUN_MESSAGES, SparkError, fails_again, package_fix, read_error
 from sqlstream.spark.storage.state_files import state_finding
 
 

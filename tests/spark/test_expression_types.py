@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
-from sqlstream.compiler.flow.types.common_type import common_type
+from sqlstream.compiler.flow.types.families import common_type
 from sqlstream.compiler.flow.types.nested import field_type
 from sqlstream.compiler.flow.types.types_of import generator_columns, type_of
 from sqlstream.compiler.sql.parse import parse_sql

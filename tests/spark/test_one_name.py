@@ -19,7 +19,7 @@ from sqlstream.app.state.files import state_files
 from sqlstream.app.state.history import query_history
 from sqlstream.app.state.switch import promote, roll_back
 from sqlstream.errors import FindingsError
-from sqlstream.report.state.switched import switched_text
+from sqlstream.report.state.output_files import switched_text
 from sqlstream.spark.publication.folders import FolderPublication
 
 IDS = """{{{{ config(sink='lake'{}) }}}} select id * {} as id, kind from {{{{ source('shop', 'orders') }}}}"""

@@ -15,10 +15,9 @@ from sqlstream.app.compile import compile_models
 from sqlstream.location import Location
 from sqlstream.project.files.csv_text import CsvText
 from sqlstream.project.values import DeclaredColumn, Located, Seed
-from sqlstream.spark.reading.inputs import NodeReader
+from sqlstream.spark.reading.inputs import NodeReader, ViewBuilder
 from sqlstream.spark.reading.seeds import open_seed
 from sqlstream.spark.reading.sources import Readers
-from sqlstream.spark.reading.views import ViewBuilder
 from sqlstream.spark.secrets import Secrets
 
 NASTY = {

@@ -21,7 +21,8 @@ from sqlstream.errors import FindingsError
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.databases.factories import jdbc_database
 from sqlstream.spark.writing.databases.jdbc_database import JdbcDatabase
-from sqlstream.spark.writing.databases.publishing import mysql, postgresql
+from sqlstream.spark.writing.databases.publishing import publish as mysql
+from sqlstream.spark.writing.databases.publishing import publish as postgresql
 from sqlstream.spark.writing.databases.publishing.publish import is_published, publish
 
 MODELS = ("postgres", "mariadb")

@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from sqlstream.compiler.flow.expressions.text_casts import cannot_be_cast
+from sqlstream.compiler.flow.expressions.checks import cannot_be_cast
 from sqlstream.project.types.parser import parse_type
 
 TEXTS = (

@@ -20,8 +20,7 @@ from sqlstream.compiler.selection.methods import METHODS
 from sqlstream.location import Location
 from sqlstream.project.configuration import documents
 from sqlstream.project.configuration.fields import Document
-from sqlstream.project.targets import Target
-from sqlstream.project.values import ModelFile
+from sqlstream.project.values import ModelFile, Target
 from sqlstream.spark.jvm.session import spark_settings
 from sqlstream.state.settings import FROZEN_SETTINGS, SOURCE_EVOLUTION
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlstream.app.docs.declared_pages import (
@@ -12,15 +12,16 @@ from sqlstream.app.docs.declared_pages import (
     seed_entry,
     sink_entry,
     source_entry,
+    test_entries,
 )
-from sqlstream.app.docs.findings import NodeFindings, finding_entry
 from sqlstream.app.docs.model_pages import ModelPages
-from sqlstream.app.docs.test_pages import test_entries
 from sqlstream.app.loading.selectable import selectable_nodes
 from sqlstream.app.test import TestedProject
-from sqlstream.compiler.node_ids import seed_id, sink_id, source_id
+from sqlstream.compiler.graph import seed_id, sink_id, source_id
 from sqlstream.compiler.selection.select import SelectableNode
-from sqlstream.project.docs import OVERVIEW
+from sqlstream.errors import Finding
+from sqlstream.location import Location
+from sqlstream.project.values import OVERVIEW
 from sqlstream.version import __version__
 from sqlstream.web.site.markdown import markdown_html
 
@@ -109,4 +110,35 @@ def _selectable(node: SelectableNode) -> dict[str, Any]:
         "sinks": list(node.sinks),
         "source_name": node.source_name,
         "properties_path": node.properties_path,
+    }
+
+
+class NodeFindings:
+    """Finds the findings of a node by their locations."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self._by_file: dict[str, list[Finding]] = {}
+        for finding in findings:
+            for path in {place.path for place in (finding.location, *finding.calls) if place is not None}:
+                self._by_file.setdefault(path, []).append(finding)
+
+    def of_file(self, path: str) -> list[dict[str, Any]]:
+        """Returns the findings in a file that declares one node."""
+        return [finding_entry(finding) for finding in self._by_file.get(path, ())]
+
+    def near(self, location: Location) -> list[dict[str, Any]]:
+        """Returns the findings at the line that declares a node."""
+        found = self._by_file.get(location.path, ())
+        return [finding_entry(item) for item in found if item.location and item.location.line == location.line]
+
+
+def finding_entry(finding: Finding) -> dict[str, Any]:
+    """Returns a finding with the texts that the site shows."""
+    return {
+        "code": finding.code,
+        "severity": str(finding.severity),
+        "message": finding.message,
+        "why": finding.why,
+        "fix": finding.fix,
+        "location": str(finding.location) if finding.location else None,
     }

@@ -7,13 +7,15 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from sqlstream.app.docs.model_pages import declared_columns, described
+from sqlstream.app.test import TestedProject, unit_test_id
 from sqlstream.compiler.compiled import CompiledProject
-from sqlstream.compiler.node_ids import seed_id, source_id
+from sqlstream.compiler.graph import model_id, seed_id, source_id
 from sqlstream.compiler.rules.rule import terminal_models
+from sqlstream.location import Location
+from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.files.python_files import PythonFunction
 from sqlstream.project.formats.guarantees import guarantee_of, modes_of
-from sqlstream.project.freshness import Freshness
-from sqlstream.project.values import Project, Seed, Sink, SourceTable
+from sqlstream.project.values import Freshness, Project, Seed, Sink, SourceTable
 
 _MACRO = re.compile(r"\{%-?\s*macro\s+(\w+)\s*\((.*?)\)\s*-?%\}.*?\{%-?\s*endmacro\s*-?%\}", re.DOTALL)
 
@@ -197,3 +199,43 @@ def _comment_before(text: str) -> str:
 
 def _set(settings: Mapping[str, object]) -> dict[str, object]:
     return {key: value for key, value in settings.items() if value not in (None, [], {}, "")}
+
+
+def test_entries(tested: TestedProject, chosen: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the id and the entry of each unit test of the models `chosen`."""
+    project = tested.loaded.compiled.project
+    files = ProjectFiles(project.root)
+    texts: dict[str, list[str]] = {}
+    for test in tested.tests.cases:
+        model = model_id(project.name, test.model)
+        if model not in chosen:
+            continue
+        place = test.location
+        if place.path not in texts:
+            texts[place.path] = (files.try_read(place.path, []) or "").splitlines()
+        entry = {
+            "kind": "test",
+            "name": test.name,
+            "model": model,
+            "path": place.path,
+            "line": place.line,
+            **described(test.document.description),
+            "tags": sorted(test.tags),
+            "language": "text",
+            "raw": _as_written(texts[place.path], place),
+            "given": [given.text for given in test.given],
+            "tested_in": model,
+        }
+        yield unit_test_id(project.name, test.model, test.name), entry
+
+
+def _as_written(lines: list[str], place: Location) -> str:
+    """Returns the item of a YAML list that contains `place`: its lines, without their indentation."""
+    start = place.line - 1
+    while start > 0 and not lines[start].lstrip().startswith("- "):
+        start -= 1
+    indent = len(lines[start]) - len(lines[start].lstrip())
+    end = start + 1
+    while end < len(lines) and (not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip()) > indent):
+        end += 1
+    return "\n".join(line[indent:] for line in lines[start:end]).rstrip() + "\n"

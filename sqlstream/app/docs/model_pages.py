@@ -8,12 +8,11 @@ from typing import Any
 
 from sqlstream.app.loading.load import LoadAttempt
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.emission.examples import explain_emission
-from sqlstream.compiler.emission.model_reads import explain_reads
+from sqlstream.compiler.emission.examples import explain_emission, explain_reads
 from sqlstream.compiler.flow.analyse import Analysis, analyse_models
 from sqlstream.compiler.flow.columns import Column, Where
 from sqlstream.compiler.flow.direct import direct_origins
-from sqlstream.compiler.node_ids import sink_id
+from sqlstream.compiler.graph import sink_id
 from sqlstream.compiler.refusals import is_about
 from sqlstream.compiler.rules.streams.modes import place_in
 from sqlstream.compiler.spark_versions import rules_apply

@@ -11,9 +11,8 @@ from sqlstream.app.running.jars import session_connectors
 from sqlstream.app.running.session import brief_session, check_java, check_target
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.errors import FindingsError
-from sqlstream.project.freshness import Freshness
 from sqlstream.project.unknown_freshness import unknown
-from sqlstream.project.values import SourceTable
+from sqlstream.project.values import Freshness, SourceTable
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.newest import NewestData
 from sqlstream.spark.reading.sources import Readers

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.node_ids import EXPOSURE, exposure_id, seed_id, source_id
+from sqlstream.compiler.graph import EXPOSURE, exposure_id, seed_id, source_id
 from sqlstream.compiler.selection.select import SelectableNode
-from sqlstream.project.exposures import Exposure
-from sqlstream.project.values import Seed, SourceTable
+from sqlstream.project.values import Exposure, Seed, SourceTable
 
 
 def selectable_nodes(compiled: CompiledProject) -> Mapping[str, SelectableNode]:

@@ -12,7 +12,7 @@ from sqlstream.app.loading.load import LoadAttempt, Loaded
 from sqlstream.app.request import EVERYTHING, Selection
 from sqlstream.codes import BRIEF
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.node_ids import model_id, seed_id
+from sqlstream.compiler.graph import model_id, seed_id
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.values import Sink

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlstream.app.loading.artifacts import MANIFEST
-from sqlstream.app.loading.saved_state import fresher_sources, read_state
+from sqlstream.app.loading.artifacts import MANIFEST, SOURCES
+from sqlstream.app.loading.load import Loaded
 from sqlstream.app.loading.selectable import selectable_nodes
-from sqlstream.app.loading.unselected import empty_selection, unknown_name, unmatched_finding
 from sqlstream.app.request import Selection
 from sqlstream.compiler.allowances import lowered_by_rules
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.manifest.manifest import build_manifest
-from sqlstream.compiler.node_ids import EXPOSURE, kind_of
+from sqlstream.compiler.graph import EXPOSURE, kind_of
+from sqlstream.compiler.manifest.manifest import MANIFEST_VERSION, build_manifest
 from sqlstream.compiler.selection.criteria import Selection as Definition
 from sqlstream.compiler.selection.criteria import parse_selectors
 from sqlstream.compiler.selection.definitions import criterion_finding, read_definitions
-from sqlstream.compiler.selection.methods import COMPARING, NoStateError
+from sqlstream.compiler.selection.methods import COMPARING, SOURCE_STATUS, NoStateError
 from sqlstream.compiler.selection.select import (
     SelectableNode,
     SelectionGraph,
@@ -33,8 +34,9 @@ from sqlstream.compiler.selection.select import (
     used_criteria,
 )
 from sqlstream.errors import Finding, FindingsError, Severity, UsageError
+from sqlstream.project.files.files import ARTIFACTS_FOLDER
 from sqlstream.project.values import Project
-from sqlstream.project.wording import quoted, quoted_list
+from sqlstream.project.wording import alternatives, did_you_mean, quoted, quoted_list
 
 
 class SelectableTest(NamedTuple):
@@ -229,3 +231,141 @@ def _views_only(compiled: CompiledProject, chosen: tuple[str, ...]) -> Finding:
 
 def _name(node: str) -> str:
     return node.rsplit(".", 1)[-1]
+
+
+def empty_selection(selection: Selection, unmatched: Sequence[Unmatched]) -> list[Finding]:
+    """Returns a finding for each criterion that matches nothing, or one for the whole selection if each matches."""
+    if unmatched:
+        return [unmatched_finding(each, Severity.ERROR) for each in unmatched]
+    if given := _as_flags(selection):
+        message = f"the selection `{given}` matches nothing"
+        why = "each part matches some nodes, but no node matches the combination"
+        fix = "run `sqlstream ls --select` to see what each part matches"
+    else:
+        message = "the project has no nodes to select"
+        why = "it has no enabled models, seeds or sources"
+        fix = "add a model: a SELECT in a file such as models/first.sql"
+    return [Finding("empty-selection", message, why, fix)]
+
+
+def unmatched_finding(unmatched: Unmatched, severity: Severity) -> Finding:
+    """Returns the finding for a criterion that matches nothing."""
+    why, fix = (
+        "it matches no enabled model, seed, source or exposure of this project",
+        "run `sqlstream ls` to list them",
+    )
+    if unmatched.text.startswith(("unit_test:", "test_name:")):
+        why = "it matches no unit test of this project"
+        fix = "run `sqlstream ls --resource-type unit_test` to list them"
+    if unmatched.compares:
+        what = "data newer" if unmatched.text.lstrip("@+0123456789").startswith(f"{SOURCE_STATUS}:") else "a change"
+        why = "no node in this project differs in this way from the saved state"
+        fix = f"nothing to do; if you expected {what} than before, check the files in --state"
+    elif unmatched.nearest:
+        fix = f"did you mean {alternatives(unmatched.nearest)}?"
+    message = f"the selector `{unmatched.text}` matches nothing"
+    return Finding("empty-selection", message, why, fix, unmatched.location, severity)
+
+
+def unknown_name(name: str, selectors: Collection[str]) -> Finding:
+    """Returns the finding for a --selector that selectors.yml does not define."""
+    return Finding(
+        "unknown-selector",
+        f"there is no selector {quoted(name)}",
+        "--selector needs the name of a selector in selectors.yml",
+        did_you_mean(name, selectors) if selectors else "define it in selectors.yml, or use --select",
+    )
+
+
+def _as_flags(selection: Selection) -> str:
+    types = (f"--resource-type {kind}" for kind in selection.resource_types)
+    excluded = (f"--exclude-resource-type {kind}" for kind in selection.excluded_types)
+    named = [f"--selector {selection.selector}"] if selection.selector is not None else []
+    return " ".join(
+        [*named, *selection.select, *(f"--exclude {text}" for text in selection.exclude), *types, *excluded]
+    )
+
+
+_MAPPINGS = ("metadata", "nodes", "sources", "sinks", "macro_files", "vars")
+_ENTRIES = ("nodes", "sources", "sinks")
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """Returns the manifest at `path`, a manifest.json or its folder.
+
+    Raises: UsageError if there is none, or another version of sqlstream has written it.
+    """
+    file = path / MANIFEST if path.is_dir() else path
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UsageError(f"--state: there is no {file}; use one that `sqlstream compile` has written") from error
+    except OSError as error:
+        raise UsageError(f"--state: {file} cannot be read: {(error.strerror or str(error)).lower()}") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--state: {file} is not valid JSON; use a manifest.json of `sqlstream compile`") from error
+    metadata = content.get("metadata") if isinstance(content, dict) else None
+    version = metadata.get("manifest_version") if isinstance(metadata, dict) else None
+    if version != MANIFEST_VERSION:
+        found = "not a manifest of sqlstream" if version is None else f"a manifest of version {version}"
+        needed = f"version {MANIFEST_VERSION} is needed: compile that project again"
+        raise UsageError(f"--state: {file} is {found}; {needed}")
+    if not _is_manifest(content):
+        raise UsageError(f"--state: {file} is damaged; compile that project again")
+    return dict(content)
+
+
+def _is_manifest(content: dict[str, Any]) -> bool:
+    if not all(isinstance(content.get(key), dict) for key in _MAPPINGS):
+        return False
+    entries = [entry for key in _ENTRIES for entry in content[key].values()]
+    texts = content["macro_files"].values()
+    return all(isinstance(entry, dict) for entry in entries) and all(isinstance(text, str) for text in texts)
+
+
+def fresher_sources(folder: Path, root: Path) -> frozenset[str] | None:
+    """Returns the ids of the sources with newer data in target/sources.json of the project at `root` than in the
+    sources.json of `folder`. Sources without a result there are new. None if `folder` has no such file.
+
+    Raises: UsageError if one of the files cannot be read, or the project has none.
+    """
+    if not (folder / SOURCES).is_file():
+        return None
+    current, before = root / ARTIFACTS_FOLDER / SOURCES, _loaded_at(folder / SOURCES)
+    if not current.is_file():
+        raise UsageError(f"--state: there is no {current} to compare; run `sqlstream source freshness` first")
+    return frozenset(node for node, at in _loaded_at(current).items() if node not in before or at > before[node])
+
+
+def _loaded_at(file: Path) -> dict[str, datetime]:
+    """Returns the times of the newest data in the results of `source freshness`, without failed checks."""
+    try:
+        results = json.loads(file.read_text(encoding="utf-8"))["results"]
+        times = [(each["unique_id"], each["max_loaded_at"]) for each in results if "max_loaded_at" in each]
+        return {str(node): datetime.fromisoformat(time) for node, time in times}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"--state: {file} is not a result of `sqlstream source freshness`") from error
+
+
+def named_queries(
+    loaded: Loaded,
+    models: Sequence[CompiledModel],
+    selection: Selection,
+    option: str,
+    selectors: Sequence[str],
+    command: str = "run",
+) -> tuple[str, ...]:
+    """Returns the names of those `models` of a command that the `selectors` of an option select.
+
+    Raises: FindingsError for a selector that is invalid or matches nothing; UsageError if it selects none of `models`,
+    unless these are nodes to retry, which may be only some of those that the option was meant for.
+    """
+    named: list[str] = []
+    for selector in selectors:
+        chosen, _ = select(loaded.compiled, Selection((selector,), state=selection.state))
+        found = [model.name for model in models if model.unique_id in chosen]
+        if not found and selection.nodes is None:
+            problem = f"{option} {selector} selects no query of this {command}"
+            raise UsageError(f"{problem}; {did_you_mean(selector, [model.name for model in models])}")
+        named += found
+    return tuple(named)

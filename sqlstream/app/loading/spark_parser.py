@@ -11,9 +11,9 @@ from importlib import metadata
 
 from sqlstream.app.systems import is_windows
 from sqlstream.compiler.cache.digest import digest
-from sqlstream.compiler.spark_parser import ParserUnavailableError, ParseWithSpark
+from sqlstream.compiler.spark_versions import ParserUnavailableError, ParseWithSpark
 from sqlstream.errors import Finding
-from sqlstream.project.targets import Target
+from sqlstream.project.values import Target
 from sqlstream.project.wording import counted
 
 logger = logging.getLogger("sqlstream.parser")

@@ -8,12 +8,11 @@ from functools import cached_property
 
 from sqlstream.app.planning.identity import columns_without_spark
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
-from sqlstream.compiler.node_ids import stored_id
-from sqlstream.project.exposures import Exposure
+from sqlstream.compiler.graph import stored_id
 from sqlstream.project.formats.formats import format_of
+from sqlstream.project.values import Exposure
 from sqlstream.state.checkpoints import FilesOf, read_checkpoint
-from sqlstream.state.downstream.breaks import Break, BreakKind
-from sqlstream.state.downstream.columns import ColumnDifference, column_differences
+from sqlstream.state.downstream.columns import Break, BreakKind, ColumnDifference, column_differences
 from sqlstream.state.layout import query_root
 from sqlstream.state.verdicts import QueryVerdict, Verdict
 

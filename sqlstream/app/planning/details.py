@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.planning.read_so_far import static_files
-from sqlstream.app.state.source_files import files_at
+from sqlstream.app.state.backlogs import files_at
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import format_of

@@ -12,10 +12,9 @@ from pathlib import Path
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.emission.query import keeps_state
 from sqlstream.project.connectors.table import CONNECTORS
-from sqlstream.project.targets import Target
-from sqlstream.project.types.cursor import TypeSyntaxError
-from sqlstream.project.types.parser import parse_type
+from sqlstream.project.types.parser import TypeSyntaxError, parse_type
 from sqlstream.project.types.types import Field, Primitive, type_name
+from sqlstream.project.values import Target
 from sqlstream.state.identity import identity_of
 from sqlstream.state.ledger import OutputColumn, QueryIdentity
 from sqlstream.state.plan import CheckpointState

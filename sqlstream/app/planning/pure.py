@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
+from functools import partial
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.planning.beside import ParallelQueries
@@ -10,24 +11,25 @@ from sqlstream.app.planning.details import describe
 from sqlstream.app.planning.identity import identity_without_spark
 from sqlstream.app.planning.local_files import files_of
 from sqlstream.app.planning.read_so_far import read_so_far
-from sqlstream.app.planning.sql_judge import sql_judge
 from sqlstream.app.planning.stored_tables import with_stored_tables
 from sqlstream.app.running.local_files import header_findings
 from sqlstream.app.running.places import place_of_output
-from sqlstream.compiler.compiled import CompiledModel, Output
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.errors import Finding
 from sqlstream.project.databases.sqlite import SQLITE
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.writing.databases.database import DatabaseError, used_by_another
 from sqlstream.spark.writing.databases.sqlite_file import sqlite_file
-from sqlstream.state.checkpoints import is_used_folder, read_checkpoint
+from sqlstream.state.changes import Change
+from sqlstream.state.checkpoints import is_used_folder, read_checkpoint, unrestartable
+from sqlstream.state.judgement import JudgeBySql, Judgement
 from sqlstream.state.layout import query_root
-from sqlstream.state.ledger import QueryIdentity
+from sqlstream.state.ledger import Ledger, QueryIdentity
 from sqlstream.state.lost_outputs import is_table_folder, lost_files, lost_output
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
 from sqlstream.state.refusals import StartRefusal, output_in_use
-from sqlstream.state.restarts import unrestartable
 from sqlstream.state.verdicts import QueryVerdict, Verdict
 
 
@@ -133,3 +135,19 @@ def _lost_outputs(
         problem = None if path is None else lost_files(files_of, use, path, state.last_commit)
         if problem is not None:
             yield lost_output(model.name, output.sink, problem, state.last_commit, model.place_of("sink"))
+
+
+def sql_judge(compiled: CompiledProject, model: CompiledModel) -> JudgeBySql:
+    """Returns what judges changes of the query of `model`. It loads sqlglot when it is called."""
+    return partial(_judge, compiled, model)
+
+
+def _judge(
+    compiled: CompiledProject, model: CompiledModel, ledger: Ledger, new: QueryIdentity, changes: Sequence[Change]
+) -> Judgement | None:
+    if not rules_apply(compiled.project.target):
+        return None  # names and values mean something else there
+    from sqlstream.state.comparison.inputs import input_columns
+    from sqlstream.state.comparison.judgement import judge_by_sql
+
+    return judge_by_sql(ledger, new, changes, input_columns(compiled, model))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.sql.names import quote_identifier
+from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.project.values import Schema, SourceTable
 from sqlstream.state.checkpoints import FilesOf, read_checkpoint
 from sqlstream.state.layout import output_path, query_root

@@ -13,7 +13,7 @@ from sqlstream.app.request import EVERYTHING, PlanRequest, RunRequest
 from sqlstream.app.running.places import storage_base
 from sqlstream.app.running.ready import CheckContext, CheckedQuery, plan_on_checkpoint
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.compiler.stored import stages
+from sqlstream.compiler.outputs import stages
 from sqlstream.errors import FindingsError
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.query_locks import NoLocks

@@ -19,17 +19,15 @@ from sqlstream.location import Place
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.reading.corrupt_errors import corrupt_record_finding, read_corrupt_record, tables_with_records
-from sqlstream.spark.replaying.copies import StoredCheckpoint, temporary_folder
-from sqlstream.spark.replaying.rerun import BatchRows, rerun_batch
+from sqlstream.spark.replaying.copies import BatchRows, StoredCheckpoint, rerun_batch, temporary_folder
 from sqlstream.spark.replaying.taps import Tap
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import error_finding
-from sqlstream.spark.storage.storage import storage_for
-from sqlstream.spark.storage.storages import SessionStorages
+from sqlstream.spark.storage.storage import SessionStorages, storage_for
 from sqlstream.state.batch_logs import DELTA, FILES, KAFKA, from_compact
 from sqlstream.state.checkpoints import read_log
 from sqlstream.state.ledger import Ledger
-from sqlstream.state.replay import findings
+from sqlstream.state.replay import entries as findings
 from sqlstream.state.replay.entries import BatchEntries, BatchSource, files_between
 from sqlstream.state.results.replay import ReplayedNode
 from sqlstream.state.results.rows import ShownRows

@@ -10,20 +10,22 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from sqlstream.app.planning.read_so_far import static_files
+from sqlstream.app.request import CAUGHT_UP
 from sqlstream.app.running.ready import CheckContext, CheckedQuery
-from sqlstream.app.running.versions import record_version
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.storage.checkpoints import archive_start, remove_finished, write_ledger
 from sqlstream.spark.storage.held_lock import LockLostError
-from sqlstream.state.checkpoints import last_commit
-from sqlstream.state.layout import completion_path, ledger_path
+from sqlstream.spark.storage.query_locks import versions_lock
+from sqlstream.spark.storage.storage import Storage
+from sqlstream.state.checkpoints import last_commit, read_versions_file
+from sqlstream.state.layout import completion_path, ledger_path, versions_path
 from sqlstream.state.ledger import FileSummary, HistoryEntry, InputIds, Ledger, PendingLedger, SourceUse
 from sqlstream.state.plan import Action
 from sqlstream.state.readers import place_of, topics_of
 from sqlstream.state.runs.events import Notice, QueryResult, RunEvent
 from sqlstream.state.runs.progress import BatchProgress
-from sqlstream.state.versions.completion import completion_text
+from sqlstream.state.versions.versions import Versions, completion_text
 from sqlstream.version import __version__
 
 
@@ -190,3 +192,38 @@ def _retired(ready: CheckedQuery) -> tuple[str, ...]:
     abandoned = ready.state.abandoned.identity.sources if ready.state.abandoned else ()
     names = {*old.retired, *(use.name for use in (*old.identity.sources, *abandoned))}
     return tuple(sorted(names - {use.name for use in ready.query.identity.sources}))
+
+
+def record_version(ready: CheckedQuery, checks: CheckContext) -> None:
+    """Records that the version that is about to start is the current one, or runs beside it.
+
+    Raises: FindingsError if another command is changing this; OSError, Spark's errors.
+    """
+    version, model = ready.plan.version, ready.query.model
+    if version == ready.state.version:
+        return
+    if not _needs_file(ready, read_versions_file(checks.storage_of, ready.root)):
+        return
+    with versions_lock(ready.storage, ready.root, model.name, model.file.location, checks.secrets):
+        parts = read_versions_file(checks.storage_of, ready.root)
+        changed = (
+            parts.beside(version)
+            if ready.is_parallel
+            else parts.refreshed(version, is_waiting=checks.request.switch_when == CAUGHT_UP)
+        )
+        if ready.plan.action is Action.REFRESH and changed.current != parts.current:
+            at = datetime.now(UTC).isoformat(timespec="seconds")
+            changed = changed.recorded("refresh", parts, at)
+        write_versions(ready.storage, ready.root, changed)
+
+
+def _needs_file(ready: CheckedQuery, parts: Versions) -> bool:
+    """Returns whether the next run could not tell the parts from the numbers of the versions."""
+    is_default = parts.parallel is None and parts.previous is None
+    starts_alone = ready.plan.action is not Action.REFRESH and not ready.is_parallel
+    return not (is_default and starts_alone)
+
+
+def write_versions(storage: Storage, root: str, parts: Versions) -> None:
+    """Writes versions.json. Raises: OSError, Spark's errors."""
+    storage.write_text(versions_path(root), parts.to_json())

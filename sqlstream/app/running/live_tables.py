@@ -23,9 +23,8 @@ from sqlstream.errors import UsageError
 from sqlstream.project.files.files import ARTIFACTS_FOLDER
 from sqlstream.report.rows import json_text
 from sqlstream.state.results.rows import ShownColumn, ShownRows
-from sqlstream.state.runs.history import PastRun
+from sqlstream.state.runs.history import PastRun, RunStatus
 from sqlstream.state.runs.run_state import LiveStatus
-from sqlstream.state.runs.status import RunStatus
 
 LIVE_FOLDER = "live"
 POLL_SECONDS = 0.2

@@ -21,10 +21,9 @@ from sqlstream.spark.writing.writers import database_writer
 from sqlstream.state.checkpoints import is_used_folder
 from sqlstream.state.ledger import QueryIdentity
 from sqlstream.state.lost_outputs import CommittedBatches, lost_files, lost_output
-from sqlstream.state.output_columns import ColumnChange, table_problems
+from sqlstream.state.output_columns import ColumnChange, table_column_problems, table_problems
 from sqlstream.state.refusals import output_in_use, streamed_table_in_use, unfit_format_table, unfit_table
-from sqlstream.state.table_columns import table_column_problems
-from sqlstream.state.versions.parallel import parallel_problem
+from sqlstream.state.versions.versions import parallel_problem
 
 
 @dataclass(frozen=True)

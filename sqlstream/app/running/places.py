@@ -9,7 +9,7 @@ from sqlstream.compiler.compiled import Output
 from sqlstream.project.files.paths import join
 from sqlstream.project.formats.formats import format_of
 from sqlstream.state.layout import output_path, output_table
-from sqlstream.state.versions.places import place_of, sqlite_place
+from sqlstream.state.versions.versions import place_of, sqlite_place
 
 
 def storage_base(loaded: Loaded) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from sqlstream.app.loading.selecting import nodes_excluded
 from sqlstream.app.request import EVERYTHING, Selection
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.node_ids import model_id, source_id
+from sqlstream.compiler.graph import model_id, source_id
 from sqlstream.project.on_corrupt import quarantine_name
 
 

@@ -10,29 +10,33 @@ from functools import partial
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import RunRequest
 from sqlstream.app.running.jars import session_connectors
-from sqlstream.app.running.ledgers import LedgerUpdater, write_before_start
+from sqlstream.app.running.ledgers import LedgerUpdater, known_ids, write_before_start
 from sqlstream.app.running.live_tables import serving
 from sqlstream.app.running.local_files import empty_source_lines, is_small
 from sqlstream.app.running.observers.of_run import RunFollowers
 from sqlstream.app.running.observers.own_rows import ALERT_ROWS, METRICS_ROWS, write_own_rows
-from sqlstream.app.running.partitions.migration import check_migrations, migrate
+from sqlstream.app.running.partitions.repartition import check_migrations, migrate
 from sqlstream.app.running.publishing.publisher import Publisher
 from sqlstream.app.running.ready import CheckContext, CheckedQuery, check_all, storage_location
-from sqlstream.app.running.restarts import Restarts
 from sqlstream.app.running.session import check_java, check_target, start_session
 from sqlstream.app.running.signals import StopSignals
+from sqlstream.app.running.stored_outputs import is_written, reads_static_outputs
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Place
 from sqlstream.project.on_corrupt import declared_sources
 from sqlstream.spark.jvm.java import NO_UTF8, NO_UTF8_FIX, java_locale
 from sqlstream.spark.jvm.session import FINITE_RUN_JVM, LONG_RUN_JVM, SHORT_LIVED_JVM, SparkRuntime, stop_spark
+from sqlstream.spark.running.prepare import PreparedQuery
 from sqlstream.spark.running.runner import Runner
+from sqlstream.spark.running.start import StartOrder
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.query_locks import QueryLocks
 from sqlstream.spark.storage.storage import storage_problems
 from sqlstream.spark.writing.memory import MEMORY, live_table, memory_table
-from sqlstream.state.layout import archives_path
+from sqlstream.state.layout import archives_path, ledger_path
 from sqlstream.state.plan import Action
+from sqlstream.state.refusals import input_replaced, replaced_inputs
 from sqlstream.state.results.rows import ShownRows
 from sqlstream.state.runs.events import Notice, QueryResult, RunEvent, RunStarting
 from sqlstream.state.runs.limits import RunLimits
@@ -217,3 +221,61 @@ def _show_memory(
         table = memory_table(query, limit) if query.output.format == MEMORY and result.batches else None
         if table is not None:
             notify(table)
+
+
+class Restarts:
+    """Returns the orders to start and restart the queries of a run, which are `ready`."""
+
+    def __init__(self, ready: Sequence[CheckedQuery], checks: CheckContext) -> None:
+        self._checks = checks
+        self._ready = {item.query.model.name: item for item in ready}
+
+    def query(self, name: str) -> PreparedQuery:
+        """Returns the query of the model `name` as it started last."""
+        return self._ready[name].query
+
+    def following(self, order: StartOrder) -> StartOrder | None:
+        """Returns the order of a query that reads stored outputs of this run, None if they do not exist yet.
+
+        Raises: FindingsError.
+        """
+        model = order.query.model
+        compiled = self._checks.outputs.resolve([model.unique_id])
+        if not all(map(is_written, compiled.tables_of(model.unique_id))):
+            return None
+        self._ready[model.name] = ready = self._ready[model.name].prepared_over(compiled, self._checks)
+        return ready.order(self._checks)
+
+    def __call__(self, order: StartOrder) -> StartOrder:
+        """Returns the order of the next start. Raises: FindingsError if the checkpoint or an output is damaged."""
+        name = order.query.model.name
+        ready = self._ready[name]
+        if reads_static_outputs(ready.query.compiled, ready.query.model):
+            compiled = self._checks.outputs.resolve([ready.query.model.unique_id])  # files may have been replaced
+            self._ready[name] = ready = ready.prepared_over(compiled, self._checks)
+            order = ready.order(self._checks)
+        if order.is_fresh:
+            self._ready[name] = self._next_version(ready)
+            return self._ready[name].order(self._checks)
+        if not order.is_batch:
+            ready.check_again(self._checks)
+            self._check_inputs(ready)
+        return order
+
+    def _check_inputs(self, ready: CheckedQuery) -> None:
+        """Checks that no topic or table was replaced while the query did not run. Raises: FindingsError."""
+        replaced = replaced_inputs(known_ids(ready), ready.query.ask_input_ids())
+        if replaced:
+            model, path = ready.query.model, ledger_path(ready.root, ready.plan.version)
+            place = Place(model.file.location)
+            raise FindingsError([input_replaced(model.name, each, path, place) for each in replaced])
+
+    def _next_version(self, ready: CheckedQuery) -> CheckedQuery:
+        """Returns the query with a new checkpoint, and writes its ledger."""
+        fresh = replace(ready, plan=replace(ready.plan, version=ready.plan.version + 1))
+        with storage_problems(
+            ready.root, storage_location(self._checks.loaded, ready.query.model), self._checks.secrets
+        ):
+            fresh.lock_version(self._checks)
+            write_before_start(fresh, self._checks)
+        return fresh

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.planning.beside import ParallelQueries
+from sqlstream.app.planning.pure import sql_judge
 from sqlstream.app.planning.read_so_far import read_so_far
-from sqlstream.app.planning.sql_judge import sql_judge
 from sqlstream.app.request import RunRequest
 from sqlstream.app.running.local_files import header_findings
 from sqlstream.app.running.output_checks import OutputCheck
@@ -17,7 +17,7 @@ from sqlstream.app.running.places import place_of_output, storage_base
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.app.running.stored_outputs import StoredOutputs, WrittenOutput
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.stored import stages, stored_inputs
+from sqlstream.compiler.outputs import stages, stored_inputs
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.spark.jvm.session import SparkRuntime
@@ -30,17 +30,15 @@ from sqlstream.spark.storage.query_locks import QueryLocks, query_in_use
 from sqlstream.spark.storage.storage import Storage, storage_for, storage_problems
 from sqlstream.spark.writing.databases.database import DatabaseError
 from sqlstream.state.backfill.record import BackfillRecord, RecordUnreadableError, read_record, record_path
-from sqlstream.state.backfill.refusals import unfinished, unreadable_record
-from sqlstream.state.backfill.rereads import check_backfilled
-from sqlstream.state.checkpoints import read_checkpoint, read_versions_file
+from sqlstream.state.backfill.refusals import check_backfilled, unfinished, unreadable_record
+from sqlstream.state.checkpoints import read_checkpoint, read_versions_file, unrestartable
 from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import checkpoint_path, query_root, version_root
 from sqlstream.state.lost_outputs import CommittedBatches, committed_batches, find_query_id
 from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
 from sqlstream.state.refusals import StartRefusal, refusal_findings
-from sqlstream.state.repartition.ledger import migrated
-from sqlstream.state.restarts import unrestartable
-from sqlstream.state.versions.refreshed import has_begun_since
+from sqlstream.state.repartition.batches import migrated
+from sqlstream.state.versions.versions import has_begun_since
 
 POLL_SECONDS = 0.1
 """How often to check for a stop request."""

@@ -15,9 +15,9 @@ from sqlstream.app.running.places import storage_base
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files.paths import join
-from sqlstream.spark.jvm.avro_limits import AVRO_LIMITS, executor_limits
 from sqlstream.spark.jvm.class_archive import use_options
 from sqlstream.spark.jvm.java import find_java
+from sqlstream.spark.jvm.launch import AVRO_LIMITS, executor_limits
 from sqlstream.spark.jvm.session import (
     NO_CONNECTORS,
     SHORT_LIVED_JVM,

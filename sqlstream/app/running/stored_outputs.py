@@ -10,11 +10,10 @@ from pyspark.sql import SparkSession
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.running.places import place_of_output, storage_base
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.sql.names import quote_identifier
+from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.formats.format import BATCH
-from sqlstream.project.stored import StoredOutput
-from sqlstream.project.values import Schema, SourceTable
+from sqlstream.project.values import Schema, SourceTable, StoredOutput
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.storage import Storage, storage_for, storage_problems
 from sqlstream.spark.table_formats.table import DELTA_LOG

@@ -22,13 +22,18 @@ from sqlstream.app.running.signals import StopSignals, stop_signals
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.wording import did_you_mean
 from sqlstream.spark.jvm.session import NO_CONNECTORS
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.batch_logs import read_commits, read_sink_log
-from sqlstream.spark.storage.storage import Storage, storage_problems
-from sqlstream.spark.storage.storages import SessionStorages, local_path, storage_without_spark
+from sqlstream.spark.storage.storage import (
+    SessionStorages,
+    Storage,
+    local_path,
+    storage_problems,
+    storage_without_spark,
+)
 from sqlstream.spark.writing.tables import table_folder
 from sqlstream.state.checkpoints import read_checkpoint, read_version, read_versions
 from sqlstream.state.layout import checkpoint_path, output_table, query_root, version_root

@@ -14,9 +14,8 @@ from sqlstream.app.request import RunRequest, UnitTestRequest
 from sqlstream.app.running.observers.of_run import following
 from sqlstream.app.running.quarantines import add_further_sinks, add_quarantines, keep_quarantines
 from sqlstream.app.running.signals import StopRequestedError
-from sqlstream.app.runs.outcome import RunOutcome
 from sqlstream.app.runs.plan import BuildPlan, make_plan, why_skipped
-from sqlstream.app.runs.recorded import RecordedRun, record_run
+from sqlstream.app.runs.recorded import RecordedRun, RunOutcome, record_run
 from sqlstream.app.runs.selected import run_selected, selected_query, skip_all, with_named
 from sqlstream.app.test import TestedProject, run_chosen, unit_tests_of
 from sqlstream.app.unit_tests.results import record_results

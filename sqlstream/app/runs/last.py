@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqlstream.app.loading.artifacts import RUN_RESULTS
+from sqlstream.app.loading.artifacts import RUN_RESULTS, RunRecord, write_run_results
+from sqlstream.app.loading.load import Invocation
 from sqlstream.app.status import run_status
-from sqlstream.errors import UsageError
+from sqlstream.errors import Finding, UsageError
+from sqlstream.project.files.files import ARTIFACTS_FOLDER
+from sqlstream.spark.storage.process_start import process_start
 from sqlstream.state.results.unit_tests import Outcome
 from sqlstream.state.runs.events import Status
-from sqlstream.state.runs.history import PastRun
+from sqlstream.state.runs.history import PastRun, RunStatus
 from sqlstream.state.runs.run_state import LiveStatus
-from sqlstream.state.runs.status import RunStatus
 
 RETRIED = frozenset(
     {Status.ERROR, Status.SKIPPED, Status.INTERRUPTED, Outcome.FAILED, Outcome.BROKEN, Outcome.SKIPPED, *LiveStatus}
@@ -101,3 +106,45 @@ def _read(path: Path) -> LastCommand:
 def _nothing(problem: str, fix: str) -> UsageError:
     why = "`retry` repeats what failed in the last command that this file describes"
     return UsageError(f"there is no command to retry: {problem}\n  why: {why}\n  fix: {fix}")
+
+
+@dataclass
+class ShortCommand:
+    """The record of a command that starts no query, in the project at `root`, with these `arguments`.
+
+    Leaves the file alone while a run in another process updates it: `status` and its alerts need that one more. Does
+    nothing if target/ cannot be written: the results are printed.
+    """
+
+    root: Path
+    target: str | None
+    arguments: Mapping[str, Any]
+    invocation: Invocation = field(default_factory=Invocation)
+    began: float = field(default_factory=time.monotonic)
+
+    def write(
+        self, entries: Iterable[Mapping[str, object]], succeeded: bool | None, findings: Iterable[Finding] = ()
+    ) -> None:
+        """Writes the entries of the nodes; `succeeded` is None until the end."""
+        if self._is_used():
+            return
+        pid = os.getpid()
+        record = RunRecord(
+            invocation=self.invocation,
+            target=self.target,
+            succeeded=succeeded,
+            findings=tuple(findings),
+            results=tuple(entries),
+            seconds=time.monotonic() - self.began,
+            process={"pid": pid, "process_start": process_start(pid)},
+            arguments=self.arguments,
+        )
+        with suppress(UsageError):
+            write_run_results(self.root / ARTIFACTS_FOLDER, record)
+
+    def _is_used(self) -> bool:
+        try:
+            last = read_last(self.root / ARTIFACTS_FOLDER)
+        except UsageError:
+            return False
+        return last.life is RunStatus.RUNNING and last.invocation_id != self.invocation.id

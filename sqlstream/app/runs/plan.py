@@ -9,11 +9,11 @@ from functools import cached_property
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import RunRequest
 from sqlstream.app.running.quarantines import is_quarantine
-from sqlstream.app.runs.outcome import BAD
+from sqlstream.app.runs.recorded import BAD
 from sqlstream.app.runs.selected import with_trigger
 from sqlstream.app.test import TestedProject, is_enabled, ordered_tests, selected_test, unit_test_id
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.compiler.node_ids import UNIT_TEST, model_id
+from sqlstream.compiler.graph import UNIT_TEST, model_id
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.unit_tests.values import BrokenTest, UnitTest
 from sqlstream.project.wording import counted, quoted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
@@ -11,13 +11,13 @@ from sqlstream.app.request import RunRequest
 from sqlstream.app.running.record import RunRecorder
 from sqlstream.app.running.signals import StopSignals, stop_signals
 from sqlstream.app.runs.arguments import run_arguments
-from sqlstream.app.runs.outcome import RunOutcome
 from sqlstream.app.systems import require_spark_system
 from sqlstream.app.ui.history_keeper import HistoryKeeper
 from sqlstream.app.ui.of_run import PageOfRun
-from sqlstream.errors import FindingsError, UsageError
+from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.project.files.files import find_project_root
-from sqlstream.state.runs.events import RunEvent
+from sqlstream.state.results.unit_tests import CaseResult, Outcome
+from sqlstream.state.runs.events import AlertChanged, QueryNotRun, QueryResult, RunEvent, Status
 
 
 @dataclass(frozen=True)
@@ -67,3 +67,29 @@ def _recording_failure(record: RunRecorder) -> Iterator[None]:
         with suppress(UsageError):  # the first error matters more than one while recording it
             record.end(succeeded=False, findings=findings)
         raise
+
+
+BAD = (Outcome.FAILED, Outcome.BROKEN)
+"""The outcomes of unit tests that fail a command."""
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """The results of a run in the order of their start, all warnings, and the alerts that are open at its end. A build
+    also has the results of its unit tests, and the queries that it does not run because they never end. `entries` are
+    the results as in run_results.json.
+    """
+
+    results: tuple[QueryResult, ...]
+    warnings: tuple[Finding, ...]
+    tests: tuple[CaseResult, ...] = ()
+    not_run: tuple[QueryNotRun, ...] = ()
+    entries: tuple[Mapping[str, object], ...] = ()
+    invocation_id: str = ""
+    alerts: tuple[AlertChanged, ...] = ()
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether no query and no unit test failed. Queries are skipped if another node failed, or after a stop."""
+        failed = any(result.status is Status.ERROR for result in self.results)
+        return not failed and not any(test.outcome in BAD for test in self.tests)

@@ -14,12 +14,12 @@ from sqlstream.app.run import run_models
 from sqlstream.app.runs.arguments import HIDDEN, command_line, read_run_request, read_selection
 from sqlstream.app.runs.build import build_models
 from sqlstream.app.runs.last import LastCommand, read_last
-from sqlstream.app.runs.outcome import RunOutcome
+from sqlstream.app.runs.recorded import RunOutcome
 from sqlstream.errors import UsageError
 from sqlstream.project.files.files import ARTIFACTS_FOLDER, find_project_root
 from sqlstream.project.wording import counted, quoted
 from sqlstream.state.runs.events import RunEvent
-from sqlstream.state.runs.status import RunStatus
+from sqlstream.state.runs.history import RunStatus
 
 
 @dataclass(frozen=True)

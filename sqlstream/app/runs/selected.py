@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 
 from sqlstream.app.loading.load import Loaded
-from sqlstream.app.loading.named_queries import named_queries
 from sqlstream.app.loading.selected_findings import findings_of_selection
+from sqlstream.app.loading.selecting import named_queries
 from sqlstream.app.request import RunRequest
 from sqlstream.app.running.observers.of_run import RunFollowers
 from sqlstream.app.running.quarantines import is_quarantine, quarantines_to_end

@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.planning.local_files import files_of
 from sqlstream.app.running.local_files import has_local_files, is_local_path
-from sqlstream.app.state.source_files import files_at
+from sqlstream.app.state.backlogs import files_at
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import format_of
@@ -19,9 +19,17 @@ from sqlstream.state.backfill.record import BackfillRecord, readable_record, rec
 from sqlstream.state.batch_logs import DELTA, FILES, KAFKA
 from sqlstream.state.checkpoints import read_versions, read_versions_file
 from sqlstream.state.layout import lease_path, lock_path, query_root, version_root
-from sqlstream.state.progress.lag import Lag, PartitionOffsets, delta_lag, file_lag, newest_version
+from sqlstream.state.progress.lag import (
+    Lag,
+    PartitionOffsets,
+    QueryProgress,
+    SourceProgress,
+    VersionProgress,
+    delta_lag,
+    file_lag,
+    newest_version,
+)
 from sqlstream.state.progress.positions import DatedFilesOf, SourcePosition, read_position
-from sqlstream.state.progress.progress import QueryProgress, SourceProgress, VersionProgress
 from sqlstream.state.progress.source_files import file_choice, local_path, unread_files
 from sqlstream.state.runs.lease import lease_holder
 

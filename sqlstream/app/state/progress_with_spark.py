@@ -23,8 +23,7 @@ from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import read_error
 from sqlstream.spark.storage.storage import storage_for, storage_problems
 from sqlstream.state.layout import query_root
-from sqlstream.state.progress.lag import Lag, PartitionOffsets, record_lag
-from sqlstream.state.progress.progress import QueryProgress
+from sqlstream.state.progress.lag import Lag, PartitionOffsets, QueryProgress, record_lag
 
 
 def progress_with_spark(

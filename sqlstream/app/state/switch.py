@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.request import ProjectRequest
+from sqlstream.app.running.places import storage_base
 from sqlstream.app.running.publishing.publications import QueryNames, names_of
 from sqlstream.app.running.stored_query import StoredQuery, open_query
-from sqlstream.app.state.switched_progress import with_progress
+from sqlstream.app.state.progress import ProgressReader
 from sqlstream.errors import Finding, FindingsError, UsageError
-from sqlstream.report.state.switched import no_promotion_text, no_rollback_text
+from sqlstream.report.numbers import long_seconds_text
+from sqlstream.report.runs.progress import lag_text
+from sqlstream.report.state.output_files import no_promotion_text, no_rollback_text
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.query_locks import versions_lock
 from sqlstream.state.checkpoints import read_version, read_versions_file
 from sqlstream.state.layout import completion_path, ledger_path
 from sqlstream.state.plan import CheckpointState
+from sqlstream.state.progress.lag import VersionProgress, amount_of
 from sqlstream.state.refusals import parallel_command
 from sqlstream.state.results.switched import Switched
-from sqlstream.state.versions.completion import is_complete
-from sqlstream.state.versions.versions import Versions
+from sqlstream.state.versions.versions import Versions, is_complete
 
 
 def promote(request: ProjectRequest, name: str) -> Switched:
@@ -104,3 +108,25 @@ def _is_empty(query: StoredQuery, version: int, problem: str) -> Finding:
         f"run it with {parallel_command(name)} until it has read its sources",
         query.model.file.location,
     )
+
+
+def with_progress(done: Switched, query: StoredQuery) -> Switched:
+    """Returns `done` with the process that still runs the version before, and how far the current one is behind, both
+    as `sqlstream status` knows them; without what cannot be read.
+    """
+    reader = ProgressReader(query.loaded, storage_base(query.loaded), query.storages.of)
+    with suppress(OSError, *SPARK_ERRORS):  # the switch itself has succeeded
+        current, before = (reader.version(query.model, version) for version in (done.version, done.before))
+        return replace(done, holder=before.holder, behind=tuple(_behind(current, before)))
+    return done
+
+
+def _behind(current: VersionProgress, before: VersionProgress) -> Iterator[str]:
+    name = f"version {current.position.version}"
+    for source in current.sources:
+        if source.lag is not None and amount_of(source.lag):
+            yield f"{name} has not read {lag_text(source.lag)} of {source.name} yet"
+    own, other = current.position.watermark_ms, before.position.watermark_ms
+    if own is not None and other is not None and own < other:
+        behind = long_seconds_text((other - own) / 1000)
+        yield f"the watermark of {name} is {behind} behind that of version {before.position.version}"

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sqlite3
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from sqlstream.app.lineage import trace_compiled
 from sqlstream.app.loading.artifacts import RUN_RESULTS
 from sqlstream.app.loading.logs import LOGS_FOLDER
+from sqlstream.app.planning.local_files import local_storage
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.running.journal import journal_files
-from sqlstream.app.ui.lags import CheckpointLags
+from sqlstream.app.running.record import journal_files
+from sqlstream.app.state.backlogs import Backlog, Pace, source_backlogs, total
+from sqlstream.app.state.progress import progress_without_spark
+from sqlstream.app.ui.live_runs import LiveQuery
 from sqlstream.app.ui.overview import Differences, Overviews
 from sqlstream.app.ui.project_view import ProjectView, SeenProject
 from sqlstream.app.ui.query_page import query_page
-from sqlstream.app.ui.results import refusal_of_results, target_of_results
 from sqlstream.app.ui.sample import Sample, sample_of
 from sqlstream.compiler.manifest.manifest import output_columns
 from sqlstream.errors import FindingsError, UsageError
@@ -30,6 +34,9 @@ from sqlstream.history.series import NAMES, SeriesRequest, read_series
 from sqlstream.history.store import History
 from sqlstream.project.files.files import ARTIFACTS_FOLDER
 from sqlstream.report.findings import finding_text, sort_findings
+from sqlstream.report.runs.status import recorded_finding_text
+from sqlstream.state.runs.events import Status
+from sqlstream.state.runs.run_state import LiveStatus
 from sqlstream.version import __version__
 from sqlstream.web.server.protocol import Json, Span, UnknownQueryError
 
@@ -292,3 +299,62 @@ class _Follower:
     def changes(self) -> Mapping[str, Any] | None:
         """See `Follower`."""
         return self._differences.since_last(self._data.overview(self._target))
+
+
+INTERVAL_SECONDS = 20.0
+"""How often checkpoints are read."""
+
+
+class CheckpointLags:
+    """Reads checkpoints from time to time."""
+
+    def __init__(self) -> None:
+        self._paces: dict[str | None, Pace] = {}
+
+    def read(self, seen: SeenProject, live: Mapping[str, LiveQuery]) -> Iterator[tuple[str, Backlog | None]]:
+        """Yields the backlog of each running query, if it is time to read them again."""
+        pace = self._paces.setdefault(seen.target, Pace(INTERVAL_SECONDS))
+        storage = None if seen.loaded is None else local_storage(seen.loaded)
+        if seen.loaded is None or storage is None or not pace.begin():
+            return
+        models = [
+            model
+            for model in seen.loaded.compiled.models.values()
+            if model.streaming and model.name in live and live[model.name].is_running
+        ]
+        for model in models:
+            (progress,) = progress_without_spark(seen.loaded, storage, [model])
+            running = [each for each in progress.versions if each.position.version == live[model.name].version]
+            yield model.name, total(source_backlogs(running[0])) if running else None
+        pace.end()
+
+
+_NOT_STARTED = {LiveStatus.PENDING, Status.SKIPPED}
+
+
+def target_of_results(path: Path, invocation: str) -> str | None:
+    """Returns the target of the run in run_results.json if it has this id, otherwise None."""
+    metadata = _read(path).get("metadata", {})
+    target = metadata.get("target")
+    return str(target) if metadata.get("invocation_id") == invocation and target is not None else None
+
+
+def refusal_of_results(path: Path, invocation: str) -> str | None:
+    """Returns why the run with this id was refused before any query started, None if it was not, or if another run has
+    written run_results.json since.
+    """
+    results = _read(path)
+    states = {str(entry.get("status")) for entry in results.get("results", ())}
+    is_refused = results.get("status") == "error" and states <= _NOT_STARTED and results.get("findings")
+    if not is_refused or results.get("metadata", {}).get("invocation_id") != invocation:
+        return None
+    errors = [each for each in results["findings"] if each.get("severity") == "error"]
+    return "\n".join(["the last run was refused before any query started:", *map(recorded_finding_text, errors)])
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -22,7 +22,7 @@ from sqlstream.app.ui.shape import QueryShape
 from sqlstream.app.unit_tests.results import read_results
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.emission.query import emission_of_query, reads_of_query
-from sqlstream.compiler.node_ids import kind_of
+from sqlstream.compiler.graph import kind_of
 from sqlstream.compiler.refusals import is_about
 from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.errors import FindingsError, UsageError

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from sqlstream.compiler.node_ids import SINK, SOURCE, kind_of, sink_id
+from sqlstream.compiler.graph import SINK, SOURCE, kind_of, sink_id
 from sqlstream.project.on_corrupt import CORRUPT_SUFFIX
 
 Manifest = Mapping[str, Any]

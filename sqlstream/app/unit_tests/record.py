@@ -22,10 +22,10 @@ from sqlstream.app.unit_tests.written import (
 )
 from sqlstream.compiler.allowances import lowered_by_rules
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.node_ids import model_id
+from sqlstream.compiler.graph import model_id
 from sqlstream.errors import Finding, FindingsError, Severity
-from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.unit_tests.values import BrokenTest, UnitTest
+from sqlstream.project.wording import did_you_mean
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.results.rows import ShownRows
 from sqlstream.state.results.unit_tests import NOTHING, CaseResult, Outcome

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import UnitTestRequest
 from sqlstream.app.runs.arguments import arguments_of_tests
-from sqlstream.app.runs.short_commands import ShortCommand
+from sqlstream.app.runs.last import ShortCommand
 from sqlstream.errors import Finding
 from sqlstream.state.results.unit_tests import CaseResult, Outcome
 from sqlstream.state.runs.events import SelectedTest

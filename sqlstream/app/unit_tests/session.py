@@ -12,14 +12,12 @@ from sqlstream.app.request import UnitTestRequest
 from sqlstream.app.running.jars import session_connectors
 from sqlstream.app.running.session import brief_session, check_java
 from sqlstream.app.running.signals import interruptible
-from sqlstream.spark.jvm.session import NO_CONNECTORS, SessionConnectors
-from sqlstream.spark.jvm.slow_classes import slow_classes
+from sqlstream.spark.jvm.session import NO_CONNECTORS, SessionConnectors, slow_classes
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.results.unit_tests import CaseResult, Outcome
 from sqlstream.testing.cases import Case
 from sqlstream.testing.harness import Harness
-from sqlstream.testing.settings import session_settings, state_provider, target_of_tests
-from sqlstream.testing.supported import check_supported
+from sqlstream.testing.settings import check_supported, session_settings, state_provider, target_of_tests
 
 CASES_AT_ONCE = 2
 """A batch of a few rows leaves a core idle most of the time. More cases in parallel are not faster."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from sqlstream.errors import FindingsError
 from sqlstream.project.files.files import find_project_root
 from sqlstream.project.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence, follow, parse_yaml
-from sqlstream.project.yaml.spans import Spans
+from sqlstream.project.yaml.nodes import Spans
 from sqlstream.project.yaml.writing import Edit, flow_text, read_yaml_file
 from sqlstream.state.results.unit_tests import (
     ANY,

@@ -13,7 +13,7 @@ from pathlib import Path
 from sqlstream.app.request import UnitTestRequest
 from sqlstream.app.test import UnitTestOutcome, run_tests
 from sqlstream.compiler.compiled import CompiledProject
-from sqlstream.compiler.node_ids import model_id
+from sqlstream.compiler.graph import model_id
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.types.parser import parse_type
 from sqlstream.project.unit_tests.declared import TESTS_FOLDER

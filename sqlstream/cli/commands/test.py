@@ -147,7 +147,7 @@ def _covers_enough(request: UnitTestRequest, least: float | None) -> bool:
 
 
 def _cover(found: Coverage, least: float | None, output: str) -> int:
-    from sqlstream.report.unit_tests.coverage import coverage_json, coverage_text
+    from sqlstream.report.unit_tests.text import coverage_json, coverage_text
 
     click.echo(coverage_json(found) if output == "json" else coverage_text(found, terminal_width()))
     return DONE if least is None or found.percent >= least else FAILED

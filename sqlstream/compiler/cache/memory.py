@@ -25,8 +25,7 @@ from sqlstream.compiler.flow.nodes import ModelSummary
 from sqlstream.compiler.render.values import MacroIndex, Reference, TemplateReads
 from sqlstream.compiler.rewrite.values import Rewriting
 from sqlstream.compiler.rules.query import QueryProblem
-from sqlstream.compiler.sql.edits import Edit
-from sqlstream.compiler.sql.problem import SqlProblem
+from sqlstream.compiler.sql.edits import Edit, SqlProblem
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location, Place
 from sqlstream.project.secrets import SecretName, SecretText

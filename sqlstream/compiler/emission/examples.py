@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.compiler.emission.windows import TimeWindow, read_span, read_window
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.nodes import (
     Aggregate,
@@ -33,8 +32,12 @@ from sqlstream.compiler.flow.nodes import (
     SetOperation,
     View,
     With,
+    kept_state,
 )
 from sqlstream.compiler.rules.query import is_stream_join
+from sqlstream.compiler.sql.clauses import split_at_commas
+from sqlstream.compiler.sql.intervals import IntervalError, parse_interval
+from sqlstream.compiler.sql.tokens import TokenKind, Tokens, tokenize
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 """The start of the examples."""
@@ -268,3 +271,88 @@ def _bounds(call: TimeWindow | None) -> tuple[datetime, datetime]:
 def _up(moment: datetime) -> datetime:
     """Returns `moment` rounded up to milliseconds, the precision of watermarks."""
     return moment + (timedelta(microseconds=-moment.microsecond) % MILLISECOND)
+
+
+@dataclass(frozen=True)
+class ModelRead:
+    """A model that a query reads: as its stored output, or by computing it. `queries` counts the queries that read it
+    in the same way. `state` names the operators of the model that keep state: each query that computes it has its own.
+    """
+
+    model: str
+    is_stored: bool
+    queries: int
+    state: tuple[str, ...] = ()
+
+
+def reads_of(compiled: CompiledProject, model: CompiledModel) -> dict[str, bool]:
+    """Returns the models that the SQL of `model` reads, and whether it reads each as a stored output."""
+    nodes = [read.node_id for read in model.reads]
+    read = [(node, compiled.stored.get(node) or compiled.models.get(node)) for node in nodes]
+    return {found.name: node in compiled.stored for node, found in read if found is not None}
+
+
+def explain_reads(compiled: CompiledProject, model: CompiledModel, tree: Node) -> tuple[ModelRead, ...]:
+    """Returns every model that the query of `model` reads, directly or through others. `tree` are its operators."""
+    upstream = compiled.upstream(model.unique_id)
+    queries = [item for item in compiled.models.values() if item.output is not None]
+    parts = {item.unique_id: {item.unique_id, *compiled.upstream(item.unique_id)} for item in queries}
+    state: dict[str, dict[str, None]] = {}
+    for operator in tree.walk():
+        kept = kept_state(operator)
+        if kept is not None:
+            state.setdefault(operator.where.model, {})[kept] = None
+    found = []
+    for node in (node for node in (*compiled.models, *compiled.stored) if node in upstream):
+        count = sum(node in part for part in parts.values())
+        if node in compiled.stored:
+            found.append(ModelRead(compiled.stored[node].name, is_stored=True, queries=count))
+        else:
+            own = tuple(state.get(node, ()))
+            found.append(ModelRead(compiled.models[node].name, is_stored=False, queries=count, state=own))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class TimeWindow:
+    """A call of a window function. `length` is the length of a window or the gap of a session; None if it is not plain.
+
+    Windows start every `slide` (None: at the end of the previous window), counted from 1970-01-01 00:00 UTC plus
+    `offset` (org.apache.spark.sql.catalyst.expressions.TimeWindow).
+    """
+
+    is_session: bool
+    length: timedelta | None
+    slide: timedelta | None = None
+    offset: timedelta = timedelta(0)
+
+
+def read_window(text: str) -> TimeWindow | None:
+    """Returns a call of a window function; None for any other expression.
+
+    `text` is a grouping key in SQL, such as `window(event_time, '10 minutes', '5 minutes')`.
+    """
+    tokens = tokenize(text)
+    name = tokens[0].name.lower() if tokens else ""
+    if name not in ("window", "session_window") or len(tokens) < 3 or tokens[1].key != "(":
+        return None
+    spans = [_span(argument) for argument in list(split_at_commas(tokens[2:-1]))[1:]]
+    if not spans or any(span is None for span in spans):
+        return TimeWindow(name == "session_window", None)
+    slide = spans[1] if len(spans) > 1 else None
+    offset = (spans[2] if len(spans) > 2 else None) or timedelta(0)
+    return TimeWindow(name == "session_window", spans[0], slide, offset)
+
+
+def _span(argument: Tokens) -> timedelta | None:
+    """Returns the interval in a text such as `'10 minutes'`; None for other expressions, which a gap can be."""
+    is_text = len(argument) == 1 and argument[0].kind is TokenKind.STRING
+    return read_span(argument[0].text[1:-1]) if is_text else None
+
+
+def read_span(text: str) -> timedelta | None:
+    """Returns the time of an interval; None if it has none, or cannot be parsed."""
+    try:
+        return parse_interval(text).span
+    except IntervalError:
+        return None

@@ -5,11 +5,9 @@ sqlglot.
 from __future__ import annotations
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.emission.examples import Emission, explain_emission
-from sqlstream.compiler.emission.model_reads import ModelRead, explain_reads
+from sqlstream.compiler.emission.examples import Emission, ModelRead, explain_emission, explain_reads
 from sqlstream.compiler.flow.analyse import analyse_models
-from sqlstream.compiler.flow.kept_state import kept_state
-from sqlstream.compiler.flow.nodes import Node
+from sqlstream.compiler.flow.nodes import Node, kept_state
 
 
 def emission_of_query(compiled: CompiledProject, model: CompiledModel) -> Emission:

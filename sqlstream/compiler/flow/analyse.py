@@ -14,11 +14,10 @@ from sqlstream.compiler.flow.nodes import ModelSummary, Node, Opaque, View
 from sqlstream.compiler.flow.operators.deduplicating import with_deduplication
 from sqlstream.compiler.flow.operators.inputs import seed_node, source_node, stored_node
 from sqlstream.compiler.flow.types.values import read_type
-from sqlstream.compiler.node_ids import seed_id, source_id, stored_id
+from sqlstream.compiler.graph import seed_id, source_id, stored_id
+from sqlstream.compiler.sql.edits import SqlProblem
 from sqlstream.compiler.sql.grammar import grammar_problems
-from sqlstream.compiler.sql.problem import SqlProblem
-from sqlstream.project.targets import Target
-from sqlstream.project.values import Project
+from sqlstream.project.values import Project, Target
 
 
 @dataclass(frozen=True)

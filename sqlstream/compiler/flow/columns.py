@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from sqlstream.compiler.sql.names import quote_identifier
+from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.project.types.types import DataType
 
 

@@ -13,7 +13,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.columns import Column, Where
 from sqlstream.compiler.flow.nodes import Node, Scan
 from sqlstream.compiler.flow.types.values import read_type
-from sqlstream.compiler.node_ids import MODEL, STORED, kind_of, model_id
+from sqlstream.compiler.graph import MODEL, STORED, kind_of, model_id
 
 Origins = frozenset[tuple[str, str]]
 

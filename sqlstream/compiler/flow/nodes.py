@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sqlstream.compiler.flow.columns import Column, EventTime, Where
-from sqlstream.compiler.sql.problem import SqlProblem
+from sqlstream.compiler.sql.edits import SqlProblem
 
 
 @dataclass(frozen=True)
@@ -301,3 +301,14 @@ class ModelSummary:
     is_read: bool
     unread_at: int | None = None
     is_doubtful: bool = False
+
+
+def kept_state(node: Node) -> str | None:
+    """Returns what keeps state at an operator of a stream, None without state."""
+    if isinstance(node, Aggregate) and node.streaming:
+        return "aggregation"
+    if isinstance(node, Deduplicate) and node.streaming:
+        return "deduplication"
+    if isinstance(node, Join) and all(child.streaming for child in node.children):
+        return "join of streams"
+    return None

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
-from sqlstream.compiler.emission.model_reads import reads_of
+from sqlstream.compiler.emission.examples import reads_of
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.node_ids import doc_id, seed_id, sink_id, source_id
-from sqlstream.project.docs import DocsBlock
-from sqlstream.project.exposures import Exposure
+from sqlstream.compiler.graph import doc_id, seed_id, sink_id, source_id
 from sqlstream.project.files.files import checksum
-from sqlstream.project.values import DeclaredColumn, RecordFormat, Seed, Sink, SourceTable
+from sqlstream.project.values import DeclaredColumn, DocsBlock, Exposure, RecordFormat, Seed, Sink, SourceTable
 from sqlstream.version import __version__
 
 MANIFEST_VERSION = 2

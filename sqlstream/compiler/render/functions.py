@@ -12,10 +12,9 @@ from jinja2.utils import Cycler, Joiner, Namespace
 from sqlstream.compiler.render.sandbox.allowed import TemplateFunction, from_json, to_json
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
 from sqlstream.compiler.render.sandbox.problems import TemplateProblem
-from sqlstream.project.docs import FOLDERS, DocsBlock
-from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.secrets import SECRET_PREFIX
-from sqlstream.project.wording import quoted
+from sqlstream.project.values import FOLDERS, DocsBlock
+from sqlstream.project.wording import did_you_mean, quoted
 
 UNSET: Any = object()
 """Marks an argument that is missing."""

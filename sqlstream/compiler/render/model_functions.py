@@ -11,7 +11,7 @@ from sqlstream.compiler.render.sandbox.allowed import Relation, TemplateFunction
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
 from sqlstream.compiler.render.sandbox.problems import MacroReturn, TemplateProblem
 from sqlstream.compiler.render.values import Reference, RenderOptions
-from sqlstream.compiler.sql.names import view_name
+from sqlstream.compiler.sql.sql_text import view_name
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.project.values import Located, ModelFile

@@ -12,8 +12,7 @@ from typing import Literal
 from sqlstream.compiler.cache.digest import digest
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.targets import Target
-from sqlstream.project.values import ConfigPatch, ModelFile
+from sqlstream.project.values import ConfigPatch, ModelFile, Target
 
 LONGEST_VALUE = 100
 """The most characters of a variable's value that messages and ledgers quote."""

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from sqlstream.compiler.render.values import RenderOptions, TemplateReads
 from sqlstream.location import Location
 from sqlstream.project.configuration.validate import is_template
-from sqlstream.project.docs import DocsBlock
-from sqlstream.project.values import Located, MakeRenderYaml, RenderYaml
+from sqlstream.project.values import DocsBlock, Located, MakeRenderYaml, RenderYaml
 
 if TYPE_CHECKING:
     from sqlstream.compiler.render.yaml_texts import YamlEnvironment

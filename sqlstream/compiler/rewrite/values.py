@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sqlstream.compiler.compiled import ViewReference
-from sqlstream.compiler.sql.edits import Edit
-from sqlstream.compiler.sql.problem import SqlProblem
+from sqlstream.compiler.sql.edits import Edit, SqlProblem
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
 
-from sqlstream.compiler.sql.edits import Edit, spaced
+from sqlstream.compiler.sql.edits import Edit, SqlProblem, spaced
 from sqlstream.compiler.sql.hints import Hint, HintItem, read_hints, unknown_hint
 from sqlstream.compiler.sql.intervals import NEGATIVE, NO_DELAY, IntervalError, parse_interval
-from sqlstream.compiler.sql.problem import SqlProblem
 from sqlstream.compiler.sql.relations import SqlRelation
 from sqlstream.compiler.sql.sql_text import SqlText
 from sqlstream.compiler.sql.tokens import Token, TokenKind, Tokens

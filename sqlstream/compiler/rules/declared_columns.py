@@ -11,11 +11,9 @@ from sqlstream.compiler.flow.operators.inputs import as_read
 from sqlstream.compiler.rules.rule import Problem, Problems, rule
 from sqlstream.errors import Severity
 from sqlstream.location import Location
-from sqlstream.project.nearest import did_you_mean
-from sqlstream.project.types.cursor import TypeSyntaxError
-from sqlstream.project.types.parser import parse_type
+from sqlstream.project.types.parser import TypeSyntaxError, parse_type
 from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct, Unknown
-from sqlstream.project.wording import quoted, quoted_list
+from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 
 
 @rule("declared-column", severity=Severity.WARNING)

@@ -17,11 +17,9 @@ from sqlstream.project.connectors.table import SESSION_CATALOG
 from sqlstream.project.files.python_files import find_name
 from sqlstream.project.formats.format import STREAM
 from sqlstream.project.formats.formats import FORMATS, format_of
-from sqlstream.project.nearest import nearest
 from sqlstream.project.on_corrupt import declared_sources
-from sqlstream.project.targets import Target
-from sqlstream.project.values import Sink, SourceTable
-from sqlstream.project.wording import alternatives, quoted_list
+from sqlstream.project.values import Sink, SourceTable, Target
+from sqlstream.project.wording import alternatives, nearest, quoted_list
 
 NEAR = 0.75
 """The lowest similarity (1.0: equal) at which a name counts as a misspelling of a known one."""

@@ -12,12 +12,10 @@ from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.project.formats.format import BATCH, BATCHES, STREAM, STREAMS
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.messages.pinned import pinned_path
-from sqlstream.project.nearest import did_you_mean
-from sqlstream.project.types.cursor import TypeSyntaxError
-from sqlstream.project.types.parser import parse_schema
+from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
 from sqlstream.project.types.types import Struct, read_json_schema
 from sqlstream.project.values import Schema, SourceTable
-from sqlstream.project.wording import quoted, quoted_list
+from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 
 INFERENCE = "spark.sql.streaming.schemaInference"
 

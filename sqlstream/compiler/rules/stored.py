@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, rule
-from sqlstream.compiler.sql.names import quote_identifier
+from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.errors import Finding, Severity
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.formats.kept_values import FileFacts, changed_partition, changed_value

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from sqlstream.compiler.compiled import CompiledProject
-from sqlstream.compiler.node_ids import EXPOSURE, kind_of
+from sqlstream.compiler.graph import EXPOSURE, kind_of
 from sqlstream.compiler.rules.rule import Problem, Problems, rule
 from sqlstream.errors import Severity
 from sqlstream.location import Location, location_at

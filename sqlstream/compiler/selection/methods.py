@@ -12,8 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 from sqlstream.compiler.selection.criteria import Criterion, SelectorError
-from sqlstream.project.nearest import nearest
-from sqlstream.project.wording import quoted_list
+from sqlstream.project.wording import nearest, quoted_list
 
 DBT_RESOURCE_TYPES = (
     "model", "seed", "source", "exposure", "analysis", "doc", "fixture", "function", "group", "macro", "metric",

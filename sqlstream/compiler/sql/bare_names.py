@@ -11,17 +11,14 @@ from dataclasses import dataclass
 
 from sqlstream.compiler.graph import NodeNames
 from sqlstream.compiler.sql.clauses import at
-from sqlstream.compiler.sql.names import view_name
-from sqlstream.compiler.sql.problem import SqlProblem
+from sqlstream.compiler.sql.edits import SqlProblem
 from sqlstream.compiler.sql.relations import SqlRelation
-from sqlstream.compiler.sql.sql_text import SqlText
+from sqlstream.compiler.sql.sql_text import SqlText, view_name
 from sqlstream.compiler.sql.tokens import Tokens
 from sqlstream.errors import Severity
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.nearest import nearest
-from sqlstream.project.targets import Target
-from sqlstream.project.values import Project
-from sqlstream.project.wording import quoted
+from sqlstream.project.values import Project, Target
+from sqlstream.project.wording import nearest, quoted
 
 WAREHOUSE = "spark.sql.warehouse.dir"
 """The setting for the folder of tables, which can outlast a run."""

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from sqlstream.compiler.sql.clauses import at, skip_parentheses
 from sqlstream.compiler.sql.intervals import IntervalError, parse_span
-from sqlstream.compiler.sql.pipe_stages import PipeStage
+from sqlstream.compiler.sql.spark_reading import PipeStage
 from sqlstream.compiler.sql.tokens import Token, TokenKind, Tokens
 
 _INFIX_WORDS = frozenset({"AND", "BETWEEN", "LIKE", "OR", "RLIKE"})

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
 
 from sqlstream.compiler.sql.clauses import at, is_select, skip_parentheses, split_at_commas
-from sqlstream.compiler.sql.problem import SqlProblem
+from sqlstream.compiler.sql.edits import SqlProblem
 from sqlstream.compiler.sql.tokens import Token, TokenKind, Tokens, find_comments
 from sqlstream.errors import Severity
 

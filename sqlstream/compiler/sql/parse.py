@@ -16,10 +16,18 @@ from sqlglot.errors import ParseError
 
 from sqlstream.compiler.sql.clauses import at, identifier_at, skip_parentheses, step_over
 from sqlstream.compiler.sql.doubts import is_doubtful
-from sqlstream.compiler.sql.parse_limits import is_bounded
-from sqlstream.compiler.sql.pipe_stages import PipeStage, cut, parse_stages
 from sqlstream.compiler.sql.relations import SqlRelation
-from sqlstream.compiler.sql.spark_reading import PLUS, parse, plus_signs, read_as_spark, tokenize_for_sqlglot
+from sqlstream.compiler.sql.spark_reading import (
+    PLUS,
+    PipeStage,
+    cut,
+    is_bounded,
+    parse,
+    parse_stages,
+    plus_signs,
+    read_as_spark,
+    tokenize_for_sqlglot,
+)
 from sqlstream.compiler.sql.sql_text import SqlText, read_sql
 from sqlstream.compiler.sql.tokens import SqlTokenError
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from sqlstream.compiler.sql.clauses import NEVER_ALIASES, at, is_select, step_over
-from sqlstream.compiler.sql.problem import SqlProblem
+from sqlstream.compiler.sql.edits import SqlProblem
 from sqlstream.compiler.sql.relations import skip_ctes
 from sqlstream.compiler.sql.sql_text import SqlText
 from sqlstream.compiler.sql.tokens import Token, TokenKind, Tokens, find_comments

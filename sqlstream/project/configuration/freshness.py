@@ -8,7 +8,7 @@ from pydantic import Field
 
 from sqlstream.errors import Finding
 from sqlstream.project.configuration.fields import Document, Text
-from sqlstream.project.freshness import Expression, Freshness, Threshold
+from sqlstream.project.values import Expression, Freshness, Threshold
 from sqlstream.project.yaml import YamlMapping, YamlScalar, entries_at, follow, locate
 
 Path = tuple[str | int, ...]

@@ -9,8 +9,7 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.configuration.documents import SinkDocument, TableDocument
 from sqlstream.project.configuration.validate import validate_node
-from sqlstream.project.nearest import did_you_mean
-from sqlstream.project.wording import quoted
+from sqlstream.project.wording import did_you_mean, quoted
 from sqlstream.project.yaml import YamlEntry, YamlMapping, YamlNode, YamlSequence, merge_nodes, plain
 
 

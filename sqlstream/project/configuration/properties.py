@@ -12,10 +12,9 @@ from sqlstream.project.configuration.documents import ModelProperties, SeedPrope
 from sqlstream.project.configuration.fields import Document
 from sqlstream.project.configuration.resources import Resources, SeenNames
 from sqlstream.project.configuration.validate import Path, allowed_keys
-from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.types.schema import build_columns
 from sqlstream.project.values import ConfigPatch, DeclaredColumn, Located
-from sqlstream.project.wording import quoted
+from sqlstream.project.wording import did_you_mean, quoted
 from sqlstream.project.yaml import YamlMapping, entries_at, locate, plain
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from sqlstream.codes import CODES, LOWERABLE
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.configuration.documents import ProjectDocument
-from sqlstream.project.configuration.lowering import wrong_rules
 from sqlstream.project.configuration.target import RequestedTarget, build_target, choose_target, target_names
 from sqlstream.project.configuration.templates import PROJECT_RULES, TARGET_RULES, Rules, render_mapping, render_node
 from sqlstream.project.configuration.validate import boolean_words, is_template, validate_node
 from sqlstream.project.files.files import PROJECT_FILE, ProjectFiles, project_not_found
-from sqlstream.project.targets import Target
-from sqlstream.project.values import MakeRenderYaml, RenderYaml
-from sqlstream.project.version import check_version
+from sqlstream.project.values import MakeRenderYaml, RenderYaml, Target
+from sqlstream.project.wording import did_you_mean, quoted
 from sqlstream.project.yaml import YamlMapping, YamlNode, YamlSequence, entries_at, follow, locate, parse_yaml, plain
 from sqlstream.version import __version__
 
@@ -202,3 +202,72 @@ def _has_template(node: YamlNode) -> bool:
     if isinstance(node, YamlSequence):
         return any(_has_template(item) for item in node.items)
     return is_template(node.value)
+
+
+_REQUIREMENT = re.compile(r"\s*(==|!=|>=|<=|>|<)?\s*(\d{1,9}(?:\.\d{1,9})*)\s*", re.ASCII)
+_RELEASE = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
+
+
+def check_version(required: str, installed: str, location: Location) -> Finding | None:
+    """Returns the finding for an installed version that does not meet all requirements, which are separated by commas.
+
+    Only release numbers are compared, as in PEP 440; `1.0.dev1` counts as `1.0`.
+    """
+    requirements = [_REQUIREMENT.fullmatch(part) for part in required.split(",")]
+    release = _RELEASE.match(installed)
+    if any(match is None for match in requirements):
+        return _not_a_requirement(required, location)
+    if release and all(_meets(release[0], match[1] or "==", match[2]) for match in requirements if match):
+        return None
+    return Finding(
+        "unsupported-version",
+        f"the project needs sqlstream {required}",
+        f"the installed version is {installed}",
+        f"install sqlstream {required.strip()}, or change `require_sqlstream`",
+        location,
+    )
+
+
+def _meets(installed: str, operator: str, required: str) -> bool:
+    ours, theirs = [int(part) for part in installed.split(".")], [int(part) for part in required.split(".")]
+    longest = max(len(ours), len(theirs))
+    ours += [0] * (longest - len(ours))
+    theirs += [0] * (longest - len(theirs))
+    return {
+        "==": ours == theirs,
+        "!=": ours != theirs,
+        ">=": ours >= theirs,
+        "<=": ours <= theirs,
+        ">": ours > theirs,
+        "<": ours < theirs,
+    }[operator]
+
+
+def _not_a_requirement(required: str, location: Location) -> Finding:
+    return Finding(
+        "invalid-value",
+        f"`require_sqlstream` cannot be {quoted(required)}",
+        "it must list versions with ==, !=, >=, <=, > or <, separated by commas",
+        "for example, use `>=0.1,<1`",
+        location,
+    )
+
+
+def wrong_rules(project: YamlMapping) -> list[Finding]:
+    """Returns the errors in the codes that `rules:` of project.yml lowers."""
+    found = (lowering_problem(entry.key, entry.key_location) for entry in entries_at(project, ("rules",)))
+    return [finding for finding in found if finding is not None]
+
+
+def lowering_problem(code: str, location: Location) -> Finding | None:
+    """Returns why findings of `code` cannot be lowered, None if they can."""
+    if code in LOWERABLE:
+        return None
+    if code in CODES:
+        message = f"findings with the code {quoted(code)} cannot be lowered"
+        fix = "remove it here, and fix the problem"
+        why = "warnings, infos and most errors of rules can be lowered, but not errors with which no query can start"
+    else:
+        message, fix = f"there is no finding with the code {quoted(code)}", did_you_mean(code, LOWERABLE)
+        why = "the code of a finding is in brackets in its first line"
+    return Finding("invalid-allow", message, why, fix, location)

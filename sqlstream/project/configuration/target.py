@@ -11,9 +11,8 @@ from sqlstream.project.configuration.alerts.build import build_alerts
 from sqlstream.project.configuration.documents import ProjectDocument, TargetDocument
 from sqlstream.project.configuration.trigger import interval_seconds
 from sqlstream.project.metrics import MetricsSink
-from sqlstream.project.nearest import did_you_mean, quoted_list
-from sqlstream.project.targets import RepositoryAddress, Target
-from sqlstream.project.wording import quoted
+from sqlstream.project.values import RepositoryAddress, Target
+from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 from sqlstream.project.yaml import YamlMapping, entries_at, locate, plain
 
 DEFAULT_TARGET = "local"

@@ -8,8 +8,7 @@ from typing import Literal
 
 from pydantic_core import PydanticCustomError
 
-from sqlstream.project.nearest import did_you_mean
-from sqlstream.project.wording import given, quoted
+from sqlstream.project.wording import did_you_mean, given, quoted
 
 TriggerKind = Literal["default", "interval", "available_now", "once", "continuous", "real_time"]
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from sqlstream.errors import Finding
 from sqlstream.location import Location, location_at
 from sqlstream.project.configuration.resources import SeenNames
-from sqlstream.project.docs import FOLDERS, DocsBlock
 from sqlstream.project.files.files import ProjectFiles
+from sqlstream.project.values import FOLDERS, DocsBlock
 from sqlstream.project.wording import quoted
 
 _TAG = re.compile(r"\{#.*?#\}|\{%[-+]?\s*(?P<word>docs|enddocs)\b(?P<rest>.*?)[-+]?%\}", re.DOTALL)

@@ -11,9 +11,8 @@ from sqlstream.project.configuration.config import check_patch
 from sqlstream.project.configuration.fields import Document
 from sqlstream.project.configuration.templates import as_written
 from sqlstream.project.configuration.validate import allowed_keys, with_dbt_hint
-from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.values import ConfigPatch, Located
-from sqlstream.project.wording import quoted, quoted_list
+from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 from sqlstream.project.yaml import YamlEntry, YamlMapping, plain
 
 Folders = tuple[str, ...]

@@ -14,8 +14,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.files.files import ProjectFiles, checksum
 from sqlstream.project.files.python_code import ModuleCode, read_code
-from sqlstream.project.nearest import did_you_mean
-from sqlstream.project.wording import quoted, quoted_list
+from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 
 PYTHON = "python"
 """The folder of Python, which is on the driver's path and is shipped to executors."""

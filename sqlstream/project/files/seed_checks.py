@@ -11,10 +11,9 @@ from sqlstream.errors import Finding
 from sqlstream.location import location_at
 from sqlstream.project.files.csv_text import BLANK_BEFORE, TEXT_AFTER, UNCLOSED, CsvText, Fault, Row, Value
 from sqlstream.project.files.files import ProjectFiles
-from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.types.declared import type_problem
 from sqlstream.project.values import DeclaredColumn, Seed
-from sqlstream.project.wording import counted, quoted, quoted_list
+from sqlstream.project.wording import counted, did_you_mean, quoted, quoted_list
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, location_at
 from sqlstream.project.configuration.config import SeedConfig, check_patch, combine_patches
 from sqlstream.project.configuration.properties import Properties
-from sqlstream.project.configuration.written import written_config
+from sqlstream.project.configuration.resources import written_config
 from sqlstream.project.files.csv_text import CsvText, Value
 from sqlstream.project.files.files import ProjectFiles, checksum
 from sqlstream.project.files.folders import FolderConfig

@@ -26,11 +26,9 @@ from sqlstream.project.messages.message_format import (
 )
 from sqlstream.project.messages.pinned import AvroSchemas
 from sqlstream.project.secrets import OptionValue
-from sqlstream.project.types.cursor import TypeSyntaxError
-from sqlstream.project.types.ddl import columns_ddl
-from sqlstream.project.types.parser import parse_schema
+from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
 from sqlstream.project.types.schema import build_schema, schema_of_columns
-from sqlstream.project.types.types import DataType, Field, Primitive, Struct, read_json_schema
+from sqlstream.project.types.types import DataType, Field, Primitive, Struct, columns_ddl, read_json_schema
 from sqlstream.project.values import Schema
 from sqlstream.project.yaml import YamlMapping, locate
 

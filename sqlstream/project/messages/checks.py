@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from sqlstream.errors import Finding
 from sqlstream.project.configuration.overrides import MESSAGE_KEYS
 from sqlstream.project.messages.message_format import AVRO, DEBEZIUM, JSON, PLAIN, PREFIX, PROTOBUF, MessageFormat
-from sqlstream.project.nearest import nearest
 from sqlstream.project.types.types import DataType, Primitive, Struct
 from sqlstream.project.values import SourceTable
-from sqlstream.project.wording import quoted
+from sqlstream.project.wording import nearest, quoted
 
 _EXAMPLE = 'declare columns: or schema:, for example schema: "id bigint, ts timestamp"'
 

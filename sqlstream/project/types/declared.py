@@ -9,8 +9,7 @@ from sqlstream.location import Location, location_at
 from sqlstream.project.configuration.documents import ColumnDocument
 from sqlstream.project.configuration.validate import Path, is_template
 from sqlstream.project.files.files import ProjectFiles
-from sqlstream.project.types.cursor import TypeSyntaxError
-from sqlstream.project.types.parser import parse_schema, parse_type
+from sqlstream.project.types.parser import TypeSyntaxError, parse_schema, parse_type
 from sqlstream.project.yaml import YamlMapping, locate, locate_in_scalar
 
 _COLUMN = "c "

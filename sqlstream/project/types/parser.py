@@ -6,9 +6,9 @@ becomes `Unknown`, and Spark decides.
 
 from __future__ import annotations
 
-from sqlstream.project.types.cursor import OTHER_CHARACTERS, TokenCursor, TypeSyntaxError, UnsureError
-from sqlstream.project.types.names import suggest_type
-from sqlstream.project.types.tokens import TypeToken
+import re
+from dataclasses import dataclass
+
 from sqlstream.project.types.types import (
     ALIASES,
     PLAIN_NAMES,
@@ -21,7 +21,78 @@ from sqlstream.project.types.types import (
     Struct,
     Unknown,
 )
-from sqlstream.project.wording import quoted
+from sqlstream.project.wording import did_you_mean, quoted
+
+_WHY = "Spark DDL lists columns as names with types, separated by commas"
+OTHER_CHARACTERS = "put names with characters other than the letters a to z, digits and _ in `back-quotes`"
+"""The fix for a name that needs quotes."""
+
+
+class TypeSyntaxError(ValueError):
+    """The text is not a type or schema of Spark. `offset` is the offset of the first wrong character."""
+
+    def __init__(self, offset: int, message: str, why: str, fix: str) -> None:
+        super().__init__(message)
+        self.offset = offset
+        self.message = message
+        self.why = why
+        self.fix = fix
+
+
+class UnsureError(Exception):
+    """Only Spark can decide about the text."""
+
+
+class TokenCursor:
+    """The tokens of a text, and the index of the next one."""
+
+    def __init__(self, ddl: str) -> None:
+        if "/*" in ddl:
+            raise UnsureError
+        self._tokens, self._nothing = type_tokens(ddl)
+        if any(token.may_be_keyword for token in self._tokens):
+            raise UnsureError
+        self.index = 0
+
+    @property
+    def next(self) -> TypeToken:
+        """The next token; at the end, one without text."""
+        return self._tokens[self.index] if self.index < len(self._tokens) else self._nothing
+
+    def take(self, *keys: str) -> bool:
+        """Skips `keys` if all of them come next, and returns whether it did."""
+        following = self._tokens[self.index : self.index + len(keys)]
+        if tuple(token.key for token in following) != keys:
+            return False
+        self.index += len(keys)
+        return True
+
+    def step(self) -> TypeToken:
+        """Skips the next token, and returns it."""
+        token = self.next
+        self.index += 1
+        return token
+
+    def expect(self, key: str, example: str) -> None:
+        """Skips `key`. Raises: TypeSyntaxError if something else comes next."""
+        if not self.take(key):
+            raise self.unexpected(f"`{key}`", f"for example, use {example}")
+
+    def unexpected(self, expected: str, fix: str) -> TypeSyntaxError:
+        """Returns the error for the next token."""
+        found = quoted(self.next.text) if self.next.text else "the end"
+        return TypeSyntaxError(self.next.offset, f"found {found}, expected {expected}", _WHY, fix)
+
+    def identifier(self, expected: str, fix: str) -> TypeToken:
+        """Skips a name, and returns it. Raises: TypeSyntaxError, UnsureError."""
+        if self.next.text.startswith('"'):
+            raise UnsureError  # a setting of Spark makes it a name
+        if not self.next.is_name:
+            raise self.unexpected(expected, fix)
+        if self.next.needs_quotes:
+            raise self.unexpected(expected, OTHER_CHARACTERS)
+        return self.step()
+
 
 DEEPEST_NESTING = 100
 """The greatest depth of nested types. Python's stack allows some more."""
@@ -263,3 +334,100 @@ def _unknown_type(token: TypeToken) -> TypeSyntaxError:
     what = f"{quoted(token.name)} is not a Spark type"
     why = "Spark SQL does not have all of the common type names"
     return TypeSyntaxError(token.offset, what, why, suggest_type(token.name))
+
+
+_TOKENS = re.compile(
+    r"""
+    (?P<space>[ \t\n\r\f\v\xa0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000]+|--(?:\\\n|[^\r\n])*)
+    | (?P<quoted>`(?:[^`]|``)*`)
+    | (?P<string>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|[rR]'[^']*'|[rR]"[^"]*")
+    | (?P<number>[0-9]+(?:[lLsSyY]|(?:[eE][0-9]+)?(?:[fFdD]|[bB][dD])?)(?!\w))
+    | (?P<word>\w+)
+    | (?P<symbol>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""White space as in Spark's lexer, which is less than Python's. Digits are a number, also with the letters that give a
+literal its type; any other word can begin with a digit.
+"""
+
+
+@dataclass(frozen=True)
+class TypeToken:
+    """A word, a number, a name in back-quotes, a text in quotes, or one other character; `end` after the last one."""
+
+    kind: str
+    text: str
+    offset: int
+
+    @property
+    def key(self) -> str:
+        """The text for comparisons: a word in upper case, or a symbol; empty for other kinds."""
+        return self.text.upper() if self.kind in ("word", "symbol") else ""
+
+    @property
+    def is_name(self) -> bool:
+        """Whether this can be an identifier: in types, every word can."""
+        return self.kind in ("word", "quoted")
+
+    @property
+    def needs_quotes(self) -> bool:
+        """Whether Spark refuses this word outside of back-quotes because of its letters."""
+        return self.kind == "word" and not self.text.isascii()
+
+    @property
+    def may_be_keyword(self) -> bool:
+        """Whether this word has letters whose capitals are ASCII. Spark treats them as the letters of keywords."""
+        return self.needs_quotes and self.text.replace("ſ", "s").replace("ı", "i").isascii()
+
+    @property
+    def name(self) -> str:
+        """The identifier without its back-quotes."""
+        return self.text[1:-1].replace("``", "`") if self.kind == "quoted" else self.text
+
+    @property
+    def value(self) -> str:
+        """The text without its quotes. Spark interprets back-slashes in it."""
+        if self.text[:1] in "rR":
+            return self.text[2:-1]
+        return self.text[1:-1].replace(self.text[0] * 2, self.text[0])
+
+
+def type_tokens(ddl: str) -> tuple[list[TypeToken], TypeToken]:
+    """Returns the tokens without comments, and the token for the end of the text."""
+    found = [(match.lastgroup or "", match.group(), match.start()) for match in _TOKENS.finditer(ddl)]
+    tokens = [TypeToken(*piece) for piece in found if piece[0] != "space"]
+    return tokens, TypeToken("end", "", len(ddl.rstrip()))
+
+
+FOREIGN_NAMES = {
+    **dict.fromkeys(("bool", "bit"), "boolean"),
+    **dict.fromkeys(("str", "text", "uuid", "enum", "clob"), "string"),
+    **dict.fromkeys(("bytes", "bytea", "blob", "varbinary"), "binary"),
+    **dict.fromkeys(("datetime", "timestamptz", "timestamp_tz"), "timestamp"),
+    **dict.fromkeys(("int64", "serial", "bigserial"), "bigint"),
+    **dict.fromkeys(("json", "jsonb"), "variant"),
+    **dict.fromkeys(("dict", "hash"), "map"),
+    **dict.fromkeys(("object", "record", "row"), "struct"),
+    **dict.fromkeys(("nvarchar", "varchar2"), "varchar"),
+    "int32": "int",
+    "int16": "smallint",
+    "float64": "double",
+    "float32": "float",
+    "list": "array",
+    "null": "void",
+}
+"""Names of types in other systems, with Spark's types."""
+
+_FRACTIONS = frozenset({"number", "bignumeric", "money", "smallmoney"})
+"""Names of types with decimal places in other systems. Spark's `decimal` without parameters has none."""
+
+_KNOWN = (*PLAIN_NAMES, *ALIASES, "decimal", "numeric", "char", "varchar", "time", "array", "map", "struct")
+
+
+def suggest_type(name: str) -> str:
+    """Returns the fix for an unknown type."""
+    if name.lower() in _FRACTIONS:
+        return "did you mean `double` or `decimal(10,2)`?"
+    type_name = FOREIGN_NAMES.get(name.lower())
+    return f"did you mean `{type_name}`?" if type_name else did_you_mean(name, _KNOWN)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 ALIASES = {
@@ -173,3 +173,23 @@ def _named(text: str) -> DataType:
     if name in PLAIN_NAMES or _INTERVAL.fullmatch(name):
         return Primitive(name, collation=collation or None)
     return Decimal() if name == "decimal" else Primitive("void") if name == "null" else Unknown(text)
+
+
+def type_ddl(kind: DataType) -> str:
+    """Returns a type as DDL: ``struct<`a b`: array<int>>``. Spark reads all fields as nullable."""
+    if isinstance(kind, Array):
+        return f"array<{type_ddl(kind.element)}>"
+    if isinstance(kind, Map):
+        return f"map<{type_ddl(kind.key)}, {type_ddl(kind.value)}>"
+    if isinstance(kind, Struct):
+        return f"struct<{', '.join(f'{_quoted(field.name)}: {type_ddl(field.type)}' for field in kind.fields)}>"
+    return str(kind)
+
+
+def columns_ddl(fields: Sequence[Field]) -> str:
+    """Returns the columns of a schema as DDL."""
+    return ", ".join(f"{_quoted(field.name)} {type_ddl(field.type)}" for field in fields)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

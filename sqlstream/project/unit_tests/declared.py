@@ -12,7 +12,6 @@ from sqlstream.project.configuration.resources import YAML_SUFFIXES
 from sqlstream.project.configuration.templates import UNIT_TEST_RULES, render_mapping
 from sqlstream.project.configuration.validate import validate_node
 from sqlstream.project.files.files import ProjectFiles
-from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.unit_tests.documents import (
     BatchDocument,
     ExpectDocument,
@@ -23,7 +22,7 @@ from sqlstream.project.unit_tests.documents import (
 from sqlstream.project.unit_tests.fixtures import FixtureReader, Rows
 from sqlstream.project.unit_tests.values import Batch, BetweenBatches, BrokenTest, Expected, Given, UnitTest, UnitTests
 from sqlstream.project.values import Located, RenderYaml, WrittenTests
-from sqlstream.project.wording import given, quoted
+from sqlstream.project.wording import did_you_mean, given, quoted
 from sqlstream.project.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence, follow, locate, parse_yaml, plain
 
 TESTS_FOLDER = "tests/models"

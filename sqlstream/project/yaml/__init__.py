@@ -12,11 +12,11 @@ from sqlstream.project.yaml.nodes import (
     follow,
     from_plain,
     locate,
+    locate_in_scalar,
     merge_nodes,
     plain,
 )
 from sqlstream.project.yaml.parse import parse_yaml
-from sqlstream.project.yaml.spans import locate_in_scalar
 
 __all__ = [
     "YamlEntry",

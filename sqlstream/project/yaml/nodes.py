@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import yaml
 
 from sqlstream.location import Location
 
@@ -131,3 +135,129 @@ def _child(node: YamlNode, part: str | int) -> YamlNode | None:
     if isinstance(node, YamlSequence) and isinstance(part, int) and 0 <= part < len(node.items):
         return node.items[part]
     return None
+
+
+class Spans:
+    """The ranges of the values of a YAML text. Without any for a text that is not YAML."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        try:
+            self._root: yaml.Node | None = yaml.compose(text, yaml.CSafeLoader)
+        except yaml.YAMLError:
+            self._root = None
+
+    def of(self, path: Sequence[str | int]) -> tuple[int, int] | None:
+        """Returns the offsets of the value at a path of keys and indexes, without trailing white space and comments;
+        None if it does not exist. For an alias it is the referenced value.
+        """
+        node = self._root
+        for part in path:
+            node = _span_child(node, part)
+        if node is None:
+            return None
+        begin, end = node.start_mark.index, _end(node)
+        return begin, begin + len(self._text[begin:end].rstrip())
+
+
+def _end(node: yaml.Node) -> int:
+    """Returns the end of a value: that of its last part if it is written in lines, because comments can follow."""
+    end: int = node.end_mark.index
+    if not isinstance(node, yaml.CollectionNode) or node.flow_style or not node.value:
+        return end
+    parts = [part[1] if isinstance(part, tuple) else part for part in node.value]
+    starts = [node.start_mark.index - 1, *(part.start_mark.index for part in parts), end + 1]
+    has_alias = any(one >= other for one, other in pairwise(starts))
+    return end if has_alias else _end(parts[-1])
+
+
+def _span_child(node: yaml.Node | None, part: str | int) -> yaml.Node | None:
+    if isinstance(node, yaml.MappingNode):
+        return next((value for key, value in node.value if key.value == part), None)
+    if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+        item: yaml.Node = node.value[part]
+        return item
+    return None
+
+
+def locate_in_scalar(file_text: str, scalar: Location, text: str, offset: int) -> Location:
+    """Returns the location of the character at `offset` of `text`, the text of the scalar at `scalar` in the file.
+
+    It is exact for text on one line, with or without quotes, and for a literal block (`|`). For text that YAML or Jinja
+    has changed, it is the location of the scalar.
+    """
+    lines = file_text.split("\n")
+    written = lines[scalar.line - 1][scalar.column - 1 :] if scalar.line <= len(lines) else ""
+    if written.startswith("|"):
+        return _in_block(lines, scalar, text, offset)
+    quote = 1 if written[:1] in ("'", '"') else 0
+    if text and written[quote:].startswith(text):
+        return Location(scalar.path, scalar.line, scalar.column + quote + offset)
+    return scalar
+
+
+def _in_block(lines: list[str], scalar: Location, text: str, offset: int) -> Location:
+    """The location in a literal block, whose lines follow the line of the scalar with equal indentation."""
+    before = text[:offset]
+    number, column = before.count("\n"), offset - (before.rfind("\n") + 1)
+    line = text.split("\n")[number]
+    index = scalar.line + number
+    if index >= len(lines) or not lines[index].endswith(line):
+        return scalar
+    return Location(scalar.path, index + 1, len(lines[index]) - len(line) + column + 1)
+
+
+TAG_PREFIX = "tag:yaml.org,2002:"
+
+LONGEST_NUMBER = 100
+"""The most digits of a number. A longer one is text, because Python refuses to print integers of thousands of digits.
+"""
+
+NOT_MEANT = re.compile(r"[-+]?0[0-7_]+|.*:.*")
+"""Numbers of YAML 1.1 that nobody means, so they are text: 01234 would be octal, 668, and 12:30 to the base 60, 750."""
+
+JINJA_MARKS = ("{{", "{%", "{#")
+"""What begins an expression, a statement and a comment of Jinja."""
+
+BOOLEAN_WORDS = frozenset({"yes", "no", "on", "off"})
+"""Words that YAML 1.1 reads as booleans, in any letter case."""
+
+_RESOLVER: Any = yaml.resolver.Resolver()
+_CONSTRUCTOR = yaml.constructor.SafeConstructor()
+_CONSTRUCTORS: dict[str, Any] = {
+    TAG_PREFIX + "null": _CONSTRUCTOR.construct_yaml_null,
+    TAG_PREFIX + "bool": _CONSTRUCTOR.construct_yaml_bool,
+    TAG_PREFIX + "int": _CONSTRUCTOR.construct_yaml_int,
+    TAG_PREFIX + "float": _CONSTRUCTOR.construct_yaml_float,
+}
+
+
+_NUMBERS = (TAG_PREFIX + "int", TAG_PREFIX + "float")
+
+
+def resolve_scalar(text: str, tag: str | None, *, plain_style: bool, location: Location) -> YamlScalar | None:
+    """Returns the scalar, or None if its explicit tag is not supported or does not fit the text.
+
+    `plain_style`: the text has no quotes and no tag. Dates and times stay text, because the schema decides on their
+    type.
+    """
+    if plain_style:
+        if text and text[0] not in yaml.resolver.Resolver.yaml_implicit_resolvers:
+            return YamlScalar(text, text, location)
+        tag = _RESOLVER.resolve(yaml.ScalarNode, text, (True, False))
+        is_text = tag in _NUMBERS and NOT_MEANT.fullmatch(text)
+        found = None if is_text else _construct(text, tag, location)
+        return found or YamlScalar(text, text, location)
+    if tag is None or tag in ("!", TAG_PREFIX + "str"):
+        return YamlScalar(text, text, location)
+    return _construct(text, tag, location)
+
+
+def _construct(text: str, tag: str, location: Location) -> YamlScalar | None:
+    construct = _CONSTRUCTORS.get(tag)
+    if construct is None or len(text) > LONGEST_NUMBER:
+        return None
+    try:
+        return YamlScalar(construct(yaml.ScalarNode(tag, text)), text, location)
+    except (ValueError, LookupError, OverflowError):
+        return None

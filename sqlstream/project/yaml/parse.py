@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import yaml
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, location_at
-from sqlstream.project.yaml.marks import Marks
-from sqlstream.project.yaml.nodes import YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence, plain
+from sqlstream.project.yaml.nodes import (
+    TAG_PREFIX,
+    YamlEntry,
+    YamlMapping,
+    YamlNode,
+    YamlScalar,
+    YamlSequence,
+    plain,
+    resolve_scalar,
+)
 from sqlstream.project.yaml.problems import (
     UNCLOSED,
     contains_itself,
@@ -26,7 +35,6 @@ from sqlstream.project.yaml.problems import (
     undefined_alias,
     unsupported_tag,
 )
-from sqlstream.project.yaml.scalars import TAG_PREFIX, resolve_scalar
 
 DEEPEST_NESTING = 100
 """The most levels of mappings and lists, so that later stages can recurse over nodes."""
@@ -263,3 +271,44 @@ def _merged(node: YamlNode, location: Location) -> dict[str, YamlEntry]:
         for entry in mapping.entries:
             entries.setdefault(entry.key, entry)
     return entries
+
+
+_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_RARE = re.compile("[\x85\u2028\u2029]")
+"""Characters that end a line for libyaml, but not for an editor."""
+
+
+class LibyamlMark(Protocol):
+    """A position of libyaml. Both numbers count from 0."""
+
+    @property
+    def line(self) -> int:
+        """The line."""
+
+    @property
+    def column(self) -> int:
+        """The column."""
+
+
+class Marks:
+    """Finds the locations of libyaml's marks in one text."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self._path = path
+        self._text = text
+        self._end = location_at(path, text, len(text))
+        is_plain = _RARE.search(text) is None
+        self._starts = () if is_plain else (0, *(found.end() for found in _BREAK.finditer(text)))
+
+    def location(self, mark: LibyamlMark | None) -> Location:
+        """Returns the location of a mark, or the file's beginning without one.
+
+        libyaml ends each text with a line end, and reports missing text there on the next line.
+        """
+        if mark is None:
+            return Location(self._path)
+        if not self._starts:
+            is_beyond = mark.line >= self._end.line
+            return self._end if is_beyond else Location(self._path, mark.line + 1, mark.column + 1)
+        start = self._starts[min(mark.line, len(self._starts) - 1)]
+        return location_at(self._path, self._text, min(start + mark.column, len(self._text)))

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from sqlstream.project.yaml.scalars import JINJA_MARKS
+from sqlstream.project.yaml.nodes import JINJA_MARKS
 
 BOM = "\ufeff"
 

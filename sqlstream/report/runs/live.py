@@ -11,7 +11,6 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from sqlstream.report.runs.query_table import query_table
 from sqlstream.report.runs.text import (
     TIME_LAYOUT,
     Counts,
@@ -19,6 +18,7 @@ from sqlstream.report.runs.text import (
     TextReporter,
     done_line,
     open_alerts_text,
+    query_table,
     shown_path,
     silence_texts,
 )

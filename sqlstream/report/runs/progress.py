@@ -8,14 +8,12 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from sqlstream.report.numbers import bytes_text, count_text, plural
-from sqlstream.report.runs.query_table import time_text
-from sqlstream.report.runs.spans import epoch_text, long_seconds_text
+from sqlstream.report.numbers import bytes_text, count_text, epoch_text, long_seconds_text, plural
+from sqlstream.report.runs.text import time_text
 from sqlstream.report.table import fit_table
 from sqlstream.state.batch_logs import DELTA, FILES, KAFKA
-from sqlstream.state.progress.lag import FileLag, Lag, VersionLag
+from sqlstream.state.progress.lag import FileLag, Lag, QueryProgress, SourceProgress, VersionLag, VersionProgress
 from sqlstream.state.progress.positions import SourcePosition
-from sqlstream.state.progress.progress import QueryProgress, SourceProgress, VersionProgress
 
 WIDTH = 100
 """The maximal width of a table, in characters."""

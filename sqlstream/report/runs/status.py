@@ -8,13 +8,11 @@ from datetime import datetime
 from typing import Any
 
 from sqlstream.report.findings import finding_text
-from sqlstream.report.numbers import plural
+from sqlstream.report.numbers import plural, since_text
 from sqlstream.report.runs.progress import progress_json, progress_texts
-from sqlstream.report.runs.query_table import query_table
-from sqlstream.report.runs.spans import since_text
-from sqlstream.report.runs.text import Silent, silence_texts
+from sqlstream.report.runs.text import Silent, query_table, silence_texts
+from sqlstream.state.runs.history import ProjectStatus, QueryWithStatus, RunStatus, RunWithStatus
 from sqlstream.state.runs.run_state import LiveStatus
-from sqlstream.state.runs.status import ProjectStatus, QueryWithStatus, RunStatus, RunWithStatus
 
 NO_RUN = "This folder has no record of a run."
 

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from sqlstream.report.numbers import bytes_text, plural
-from sqlstream.report.rows import json_text
+import json
+from dataclasses import asdict
+
+from sqlstream.report.numbers import bytes_text, count_text, plural
+from sqlstream.report.rows import json_text, rows_json, rows_text
+from sqlstream.report.runs.text import time_text
+from sqlstream.report.table import table_text
 from sqlstream.state.output_files import ModelFiles, Repaired
+from sqlstream.state.refusals import parallel_command
+from sqlstream.state.results.history import QueryHistory, VersionHistory
+from sqlstream.state.results.state import Repartitioned, ShownState, StateSize, StoreSize
+from sqlstream.state.results.switched import Switched
+from sqlstream.state.runs.lease import holder_text
+from sqlstream.state.versions.versions import Versions
 
 
 def files_text(found: ModelFiles) -> str:
@@ -83,3 +94,154 @@ def repaired_json(done: Repaired) -> str:
         for left in done.leftovers
     ]
     return json_text({"model": done.model, "checkpoint": moved, "outputs": outputs}, indent=2)
+
+
+_SWITCHES = ("at", "command", "current version", "before")
+_HEADER = ("since", "what run did", "changes", "sqlstream", "Spark")
+
+
+def history_text(history: QueryHistory) -> str:
+    """Returns a table of changes for each version, the newest version first, and a table of switches."""
+    if not history.versions:
+        return f"{history.model} has no checkpoint yet"
+    texts = [_version(each) for each in reversed(history.versions)]
+    if history.switches:
+        rows = [(_time(each.at), each.action, str(each.version), str(each.before)) for each in history.switches]
+        texts.append(f"switches\n\n{table_text(_SWITCHES, rows)}")
+    return "\n\n".join(texts)
+
+
+def _version(version: VersionHistory) -> str:
+    part = f" ({version.part})" if version.part else ""
+    head = f"version {version.version}{part}: {plural(version.batches, 'batch', 'batches')}"
+    head += f", output {version.output}" if version.output else ""
+    rows = [
+        (
+            _time(entry.at),
+            f"{entry.action} (accepted)" if entry.accepted else entry.action,
+            "; ".join(entry.changes) or "-",
+            entry.sqlstream_version,
+            entry.spark_version,
+        )
+        for entry in version.entries
+    ]
+    if not rows:
+        rows = [(_time(version.written_at), version.reason or "-", "-", "-", "-")]
+    return f"{head}\n\n{table_text(_HEADER, rows)}"
+
+
+def _time(text: str | None) -> str:
+    return "-" if text is None else f"{time_text(text)} UTC"
+
+
+def history_json(history: QueryHistory) -> str:
+    """Returns the history as one JSON object, the oldest version first."""
+    return json.dumps(asdict(history), indent=2)
+
+
+_ROW_HEADER = ("operator", "partition", "rows", "on disk")
+
+
+def state_text(shown: ShownState, width: int | None) -> str:
+    """Returns a table for each store, at most `width` characters wide (None: no limit)."""
+    return "\n\n".join(rows_text(store, width) for store in shown.stores)
+
+
+def state_json(shown: ShownState) -> str:
+    """Returns one JSON object with an entry for each store."""
+    return rows_json(shown.stores)
+
+
+def size_text(size: StateSize) -> str:
+    """Returns a table of partitions, and a line about each store."""
+    rows = [
+        (store.store.title, str(partition), count_text(count), bytes_text(disk))
+        for store in size.stores
+        for partition, count, disk in _partitions(store)
+    ]
+    return "\n".join([table_text(_ROW_HEADER, rows, right=(1, 2, 3)), "", *(map(_line, size.stores))])
+
+
+def _line(size: StoreSize) -> str:
+    total = f"{size.store.title}: {plural(size.rows, 'row')}, {bytes_text(sum(size.bytes_on_disk.values()))} on disk"
+    if size.skew is None:
+        return total
+    return f"{total}; the largest partition has {size.skew:.1f} times the rows of an average one"
+
+
+def _partitions(size: StoreSize) -> list[tuple[int, int, int]]:
+    rows = {each.partition: each.rows for each in size.partitions}
+    return [(each, rows.get(each, 0), size.bytes_on_disk.get(each, 0)) for each in sorted({*rows, *size.bytes_on_disk})]
+
+
+def repartitioned_text(done: Repartitioned) -> str:
+    """Returns what a repartition did."""
+    archived = f"Archived what an interrupted repartition left, in {done.archived}\n" if done.archived else ""
+    if done.before == done.after:
+        return f"{archived}Nothing to do: the state of `{done.model}` has {plural(done.after, 'partition')} already."
+    text = f"Repartitioned the state of `{done.model}` from {done.before} to {plural(done.after, 'partition')}"
+    return f"{archived}{text}, as batch {done.batch} of version {done.version}."
+
+
+def size_json(size: StateSize) -> str:
+    """Returns the sizes as one JSON object."""
+    found = {
+        "model": size.model,
+        "version": size.version,
+        "stores": [
+            {
+                "operator": store.store.operator,
+                "kind": store.store.kind,
+                "store": store.store.name,
+                "rows": store.rows,
+                "skew": store.skew,
+                "partitions": [
+                    {"partition": partition, "rows": rows, "bytes": disk}
+                    for partition, rows, disk in _partitions(store)
+                ],
+            }
+            for store in size.stores
+        ],
+    }
+    return json.dumps(found, indent=2)
+
+
+def repartitioned_json(done: Repartitioned) -> str:
+    """Returns what a repartition did; `before` and `after` are equal if there was nothing to do."""
+    return json_text(asdict(done), indent=2)
+
+
+def switched_text(done: Switched) -> str:
+    """Returns a line for the version, and one for each place where readers find it."""
+    lines = [f"{done.model}: version {done.version} is the current one (was version {done.before})"]
+    lines += [f"   its rows are in {path}" for path in done.outputs]
+    lines += [f"   {text}" for text in done.problems]
+    if done.holder is not None:
+        lines.append(f"   {holder_text(done.holder)} still runs version {done.before} until you stop it")
+    lines += [f"   {text}" for text in done.behind]
+    return "\n".join(lines)
+
+
+def no_promotion_text(model: str, parts: Versions) -> str:
+    """Returns why no version of the model's query can be promoted."""
+    last = parts.history[-1] if parts.history else None
+    if last is not None and last.action == "promote" and last.version == parts.current:
+        promoted = f"promoted {time_text(last.at)} UTC"
+        return (
+            f"version {parts.current} of `{model}` is already the current one ({promoted}); there is no version to "
+            "promote"
+        )
+    return f"`{model}` has no parallel version; {parallel_command(model)} starts one"
+
+
+def no_rollback_text(model: str, parts: Versions) -> str:
+    """Returns why the model's query has no version to go back to."""
+    text, last = f"`{model}` has no earlier version to go back to", parts.history[-1] if parts.history else None
+    if last is not None and last.action == "rollback" and last.before == parts.parallel:
+        return f"{text}; `sqlstream promote {model}` makes version {last.before} current again"
+    return text
+
+
+def switched_json(done: Switched) -> str:
+    """Returns the same as one JSON object."""
+    return json.dumps(asdict(done), indent=2)

@@ -9,13 +9,14 @@ from unicodedata import normalize
 from sqlstream.errors import Finding
 from sqlstream.report.findings import finding_text
 from sqlstream.report.numbers import plural, seconds_text
-from sqlstream.report.rows import shown_text
-from sqlstream.report.runs.layout import LINE_WIDTH
-from sqlstream.report.table import fit_table
+from sqlstream.report.rows import json_text, shown_text
+from sqlstream.report.table import LINE_WIDTH, fit_table
 from sqlstream.state.results.unit_tests import (
     ANY,
     CaseResult,
     ComparedRow,
+    Coverage,
+    ModelCoverage,
     Outcome,
     RowDifference,
     RowKind,
@@ -146,3 +147,38 @@ def done_line(results: Sequence[CaseResult], findings: Sequence[Finding] = ()) -
     bad = counts[Outcome.FAILED] + counts[Outcome.BROKEN] + errors
     passed, skipped = counts[Outcome.PASSED], counts[Outcome.SKIPPED]
     return f"Done. PASS={passed} WARN={len(findings) - errors} ERROR={bad} SKIP={skipped} TOTAL={len(results)}"
+
+
+MOST_NAMED = 6
+"""The number of columns to name for each model."""
+
+
+def coverage_text(coverage: Coverage, width: int | None) -> str:
+    """Returns a table with a row for each model, and the total in percent."""
+    header = ["model", "tests", "columns", "not covered"]
+    cells = [[model.model, str(model.tests), _count(model), _left(model)] for model in coverage.models]
+    table, _ = fit_table(header, cells, [1, 2], width)
+    untested = [model for model in coverage.models if not model.tests]
+    rest = f"; {len(untested)} of {len(coverage.models)} models have no test" if untested else ""
+    return f"{table}\n\ntests cover {coverage.percent:.0f} % of the columns{rest}"
+
+
+def _count(model: ModelCoverage) -> str:
+    return f"{len(model.columns) - len(model.left)}/{len(model.columns)}" if model.columns else "?"
+
+
+def _left(model: ModelCoverage) -> str:
+    if not model.tests:
+        return "no test"
+    named = ", ".join(model.left[:MOST_NAMED])
+    more = len(model.left) - MOST_NAMED
+    return f"{named} and {more} more" if more > 0 else named
+
+
+def coverage_json(coverage: Coverage) -> str:
+    """Returns the coverage as one JSON object."""
+    models = [
+        {"name": model.model, "tests": model.tests, "columns": list(model.columns), "not_stated": list(model.left)}
+        for model in coverage.models
+    ]
+    return json_text({"percent": round(coverage.percent, 1), "models": models}, indent=2)

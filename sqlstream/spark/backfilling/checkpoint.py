@@ -12,9 +12,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.replaying.copies import write_texts
+from sqlstream.spark.storage.storage import storage_for
+from sqlstream.spark.writing.micro_batches import SinkTarget
+from sqlstream.spark.writing.writers import database_writer
 from sqlstream.state.backfill.record import Backfill, SourceHistory
-from sqlstream.state.batch_logs import FILES, source_offsets
+from sqlstream.state.batch_logs import FILES, SINK_LOG, entry_names, source_offsets
 from sqlstream.state.replay.entries import entry_of
 
 
@@ -55,3 +59,17 @@ def _log_entry(history: SourceHistory) -> str:
         {"path": file.uri, "timestamp": file.modified, "batchId": 0} for file in history.files
     ]
     return "\n".join(["v1", *(json.dumps(entry, separators=(",", ":")) for entry in entries)])
+
+
+def has_batch(target: SinkTarget, number: int, query_id: str) -> bool | None:
+    """Returns whether the sink records a batch as written. False for a sink that keeps no record, and None if only
+    Spark knows it. Raises: OSError, DatabaseError, Spark's errors.
+    """
+    facts = format_of(target.output.format)
+    if facts.writes_files and target.place is not None:
+        storage, folder = storage_for(target.place, target.frame.sparkSession)
+        return max(entry_names(storage.names(f"{folder}/{SINK_LOG}")), default=-1) >= number
+    if facts.is_table or target.output.format == "table":
+        return None
+    writer = database_writer(target)
+    return writer is not None and writer.last_batch(query_id) >= number

@@ -14,7 +14,7 @@ from xml.sax.saxutils import quoteattr
 
 import pyspark
 
-from sqlstream.project.connectors.connector import Jar
+from sqlstream.project.connectors.table import Jar
 from sqlstream.spark.connectors.repositories import Repository
 from sqlstream.spark.jvm.java import java_path
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from sqlstream.project.connectors.connector import Jar
+from sqlstream.project.connectors.table import Jar
 
 MAVEN_CENTRAL = "https://repo1.maven.org/maven2"
 """The public repository that Maven and Spark use by default (https://central.sonatype.org/)."""

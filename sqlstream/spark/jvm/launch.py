@@ -191,3 +191,21 @@ def _read_lines(descriptor: int, on_line: Callable[[str], None]) -> None:
     with os.fdopen(descriptor, encoding="utf-8", errors="replace") as stream:
         for line in stream:
             on_line(line.rstrip("\n"))
+
+
+# The JVM options with which Avro refuses damaged messages.
+#
+# Without them Avro allocates the gigabytes that a length in a damaged message claims, which ends the JVM. By default
+# a broker takes messages of 1 MB.
+
+AVRO_LIMITS = " ".join(
+    f"-Dorg.apache.avro.limits.{name}.maxLength={most}"
+    for name, most in (("string", 100_000_000), ("bytes", 100_000_000), ("collectionItems", 10_000_000))
+)
+
+_EXECUTORS = "spark.executor.extraJavaOptions"
+
+
+def executor_limits(settings: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    """Returns the setting with the limits of executors, before the options in the target's `settings`."""
+    return ((_EXECUTORS, f"{AVRO_LIMITS} {settings.get(_EXECUTORS, '')}".strip()),)

@@ -17,14 +17,13 @@ from typing import IO, Any
 
 from pyspark.find_spark_home import _find_spark_home
 
-from sqlstream.compiler.spark_parser import ParserUnavailableError, ParseWithSpark, SyntaxRefusal
+from sqlstream.compiler.spark_versions import ParserUnavailableError, ParseWithSpark, SyntaxRefusal
 from sqlstream.spark.jvm.class_archive import use_options
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, call_in_other_jvm, causes_of, is_jvm_gone
 from sqlstream.spark.jvm.internals import is_missing
 from sqlstream.spark.jvm.java import JavaRuntime
 from sqlstream.spark.jvm.launch import POLL_SECONDS, connect, start_gateway
-from sqlstream.spark.jvm.quiet import quiet_pyspark
-from sqlstream.spark.jvm.session import LOOPBACK, SHORT_LIVED_JVM, jvm_reason
+from sqlstream.spark.jvm.session import LOOPBACK, SHORT_LIVED_JVM, jvm_reason, quiet_pyspark
 from sqlstream.spark.spark_errors import read_error
 
 TIMEOUT_SECONDS = 60.0

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import re
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from sqlstream.compiler.spark_versions import minor_version
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.connectors.table import EXTENSIONS
-from sqlstream.project.targets import Target
+from sqlstream.project.values import Target
 from sqlstream.spark.jvm.cluster import PARTITIONS, ClusterDefault
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone
 from sqlstream.spark.jvm.launch import JARS, end_jvm_without, forget_jvm, launch_jvm
-from sqlstream.spark.jvm.quiet import quiet_pyspark
-from sqlstream.spark.jvm.slow_classes import initialize_classes
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import read_error
 from sqlstream.state.settings import OWN_DEFAULTS
@@ -290,3 +292,97 @@ def child_session(runtime: SparkRuntime, settings: Mapping[str, str]) -> SparkSe
     for name, value in settings.items():
         child.conf.set(name, value)
     return child
+
+
+SLOW_CLASSES = {
+    "org.apache.spark.sql.catalyst.util.CollationAwareUTF8String": re.compile(
+        r"(?i)\b(?:upper|ucase|lower|lcase|initcap)\s*\("
+    )
+}
+"""Slow classes, with the SQL that needs them. This one computes the title case of every character in one second."""
+
+
+def slow_classes(texts: Iterable[str]) -> tuple[str, ...]:
+    """Returns the names of the slow classes that the SQL `texts` need."""
+    known = tuple(texts)
+    return tuple(name for name, needs in SLOW_CLASSES.items() if any(map(needs.search, known)))
+
+
+def initialize_classes(gateway: Any, classes: Sequence[str]) -> None:
+    """Starts a thread that initializes `classes` in the JVM of `gateway`."""
+    if classes:
+        threading.Thread(target=_initialize, args=(gateway, classes), name="slow-classes", daemon=True).start()
+
+
+def _initialize(gateway: Any, classes: Sequence[str]) -> None:
+    # the JVM may end first, or not have the class
+    with suppress(*JVM_ERRORS):
+        for name in classes:
+            getattr(gateway.jvm, "java.lang.Class").forName(name)
+
+
+PYSPARK_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""They print every analysis error to stderr, with its SQL."""
+
+PY4J_LOGGERS = ("py4j", "py4j.java_gateway", "py4j.clientserver")
+"""They report each lost connection to the JVM, also at its normal end. A filter does not apply to loggers below."""
+
+
+class _OwnRecords(logging.Filter):
+    """Drops records from sqlstream's threads while a session or a parser runs.
+
+    These are the threads that start it, and all threads that start later. Threads of the program that already run
+    keep their records, and so do all levels and handlers.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+        self._users = 0
+        self._others: set[int | None] = set()
+        self._null_handler = logging.NullHandler()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Returns whether the record is from a thread of the program."""
+        return record.thread in self._others
+
+    def begin(self) -> None:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._others = {thread.ident for thread in threading.enumerate()}
+                self._attach()
+            self._others.discard(threading.get_ident())
+
+    def end(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                for logger in _loggers():
+                    logger.removeFilter(self)
+                logging.getLogger().removeHandler(self._null_handler)
+
+    def _attach(self) -> None:
+        for logger in _loggers():
+            logger.addFilter(self)
+        if not logging.getLogger().handlers:
+            # py4j reports a lost JVM to the root logger, and configures it if it has no handler
+            logging.getLogger().addHandler(self._null_handler)
+
+
+def _loggers() -> list[logging.Logger]:
+    # PySpark must create its own loggers: a standard logger does not accept its arguments
+    return [*map(PySparkLogger.getLogger, PYSPARK_LOGGERS), *map(logging.getLogger, PY4J_LOGGERS)]
+
+
+_OWN_RECORDS = _OwnRecords()
+
+
+@contextmanager
+def quiet_pyspark() -> Iterator[None]:
+    """Drops the log records of PySpark and py4j about sqlstream's calls while the body runs."""
+    _OWN_RECORDS.begin()
+    try:
+        yield
+    finally:
+        _OWN_RECORDS.end()

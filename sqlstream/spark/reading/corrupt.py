@@ -44,7 +44,7 @@ from pyspark.sql.functions import (
 from pyspark.sql.functions import filter as filter_
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType, TimestampType
 
-from sqlstream.compiler.sql.names import quote_identifier
+from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.on_corrupt import CORRUPT_OPTION, captures_corrupt, event_column, option_of
 from sqlstream.project.values import SourceTable

@@ -25,20 +25,34 @@ from pyspark.sql.functions import (
 from pyspark.sql.types import StructField
 
 from sqlstream.project.messages.message_format import (
+    AVRO,
     DEBEZIUM,
     HEADERS,
+    JSON,
     KEY,
     METADATA,
     PLAIN,
+    PROTOBUF,
+    ROW,
+    TEXT,
     MessageFormat,
     has_headers,
 )
 from sqlstream.project.on_corrupt import CORRUPT_MESSAGE_COLUMNS
+from sqlstream.project.types.types import Struct
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.reading.corrupt import Timestamps, is_good
 from sqlstream.spark.reading.corrupt_errors import CORRUPT_MESSAGE
-from sqlstream.spark.reading.message_formats.parsers import Parser, RawParser, struct_of
-from sqlstream.spark.reading.message_formats.table import key_parser, value_parser
+from sqlstream.spark.reading.message_formats.debezium import DebeziumParser
+from sqlstream.spark.reading.message_formats.parsers import (
+    AvroParser,
+    JsonParser,
+    Parser,
+    ProtobufParser,
+    RawParser,
+    TextParser,
+    struct_of,
+)
 
 VALUE, PARSED_KEY, REASON = "_sqlstream_value", "_sqlstream_key", "_sqlstream_reason"
 """Columns that models do not see: the parsed value and key, and the reason why a message is corrupt (null: good)."""
@@ -117,3 +131,28 @@ def _corrupt(parsed: DataFrame) -> DataFrame:
     found = {"reason": col(REASON), "quarantined_at": current_timestamp()}
     names = [column.name for column in CORRUPT_MESSAGE_COLUMNS]
     return parsed.filter(col(REASON).isNotNull()).select(*(found.get(name, col(name)).alias(name) for name in names))
+
+
+def value_parser(messages: MessageFormat, options: Mapping[str, str], times: Timestamps) -> Parser:
+    """Returns the parser of values; `options` are those of `messages` with all secrets. `times` reads their times."""
+    form = messages.value_format
+    if form == AVRO and messages.avro is not None:
+        return AvroParser(messages.avro, options)
+    if form == DEBEZIUM:
+        row = next(column.type for column in messages.columns if column.name == ROW)
+        return DebeziumParser(struct_of(row.fields if isinstance(row, Struct) else ()), options)
+    if form == PROTOBUF:
+        return ProtobufParser(struct_of(messages.columns), options)
+    if form == JSON:
+        return JsonParser(times.parsed(struct_of(messages.columns)), options)
+    return TextParser() if form == TEXT else RawParser()
+
+
+def key_parser(messages: MessageFormat) -> Parser:
+    """Returns the parser of keys. Kafka Connect writes the keys of change events in the same way as the events."""
+    if messages.key_avro is not None:
+        return AvroParser(messages.key_avro, {})
+    if messages.key_format == JSON and isinstance(messages.key, Struct):
+        is_wrapped = messages.value_format == DEBEZIUM
+        return JsonParser(struct_of(messages.key.fields), {}, is_wrapped=is_wrapped)
+    return TextParser() if messages.key_format == TEXT else RawParser()

@@ -14,9 +14,8 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, Place
 from sqlstream.project.files.paths import join
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.freshness import Expression, Freshness
 from sqlstream.project.unknown_freshness import only_streams, unknown, what_is_unknown
-from sqlstream.project.values import SourceTable
+from sqlstream.project.values import Expression, Freshness, SourceTable
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.infer import list_files
 from sqlstream.spark.reading.inputs import NodeReader

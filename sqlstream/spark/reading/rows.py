@@ -18,7 +18,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from sqlstream.compiler.sql.names import quote_identifier
+from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.project.types.time_zones import is_fixed_zone
 from sqlstream.spark.jvm.session import TIME_ZONE
 from sqlstream.state.results.rows import ShownColumn

@@ -24,7 +24,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from sqlstream.compiler.sql.names import quote_identifier
+from sqlstream.compiler.sql.sql_text import quote_identifier
 
 HAS_DAY = r"^[\s\x00-\x1f]*[+-]?\d{4}"
 """The beginning of a text with a day. Spark reads a text without one, such as 08:30 or T8, as a time of today."""

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from uuid import uuid4
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 
+from sqlstream.spark.jvm.fresh_files import read_fresh_files
+from sqlstream.spark.jvm.gateway import java_exceptions
+from sqlstream.spark.reading.rows import columns_of, first_rows
 from sqlstream.spark.storage.hadoop import hadoop_copy
 from sqlstream.spark.storage.storage import LocalStorage, storage_for
+from sqlstream.spark.writing.micro_batches import cached
 from sqlstream.state.batch_logs import COMMITS_LINES, OFFSETS_LINES, entry_names, is_complete
 from sqlstream.state.repartition.batches import METADATA_FILE, STATE_FILE
 from sqlstream.state.replay.entries import BatchEntries, BatchSource, state_versions
+from sqlstream.state.results.rows import ShownColumn
 
 _WHOLE = ("zip", "snapshot")
 """The kinds of files that have the whole state, not only its changes."""
@@ -147,3 +154,53 @@ def copy_files(session: SparkSession, source: str, destination: str, names: Iter
             shutil.copyfile(f"{from_path}/{name}", f"{to_path}/{name}")
         else:
             hadoop_copy(session, f"{source}/{name}", f"{destination}/{name}")
+
+
+@dataclass(frozen=True)
+class BatchRows:
+    """The rows of a batch: its columns, at most the first `rows` as JSON values, and the total number. `late` counts
+    the rows that were dropped behind the watermark, as Spark counts them.
+    """
+
+    columns: tuple[ShownColumn, ...]
+    rows: tuple[tuple[object, ...], ...]
+    count: int
+    late: int = 0
+
+
+def rerun_batch(frame: DataFrame, checkpoint: str, mode: str, limit: int) -> tuple[BatchRows, dict[str, Any]]:
+    """Returns the first `limit` rows that the streaming `frame` emits for the batch that has begun in `checkpoint`, and
+    the values that it observes. Spark reads exactly what the offsets of the batch say.
+
+    Raises: Spark's errors.
+    """
+    found: list[BatchRows] = []
+
+    def take(rows: DataFrame, _number: int) -> None:
+        with java_exceptions(), cached(rows):  # once: a second run of the batch would change its state again
+            count = rows.count()
+            found.append(BatchRows(columns_of(rows), first_rows(rows, limit), count))
+
+    progress = run_once(frame, checkpoint, mode, take)
+    rows = found[-1] if found else BatchRows(columns_of(frame), (), 0)
+    if progress is None:
+        return rows, {}
+    late = sum(operator.numRowsDroppedByWatermark for operator in progress.stateOperators)
+    observed = {name: row.asDict() for name, row in progress.observedMetrics.items()}
+    return replace(rows, late=late), observed
+
+
+def run_once(
+    frame: DataFrame, checkpoint: str, mode: str, take: Callable[[DataFrame, int], None]
+) -> StreamingQueryProgress | None:
+    """Runs the batch that has begun in `checkpoint`, and no other, and passes its rows to `take`. Returns what Spark
+    reports about the batch. Raises: Spark's errors.
+    """
+    read_fresh_files(frame.sparkSession)
+    writer = frame.writeStream.outputMode(mode).option("checkpointLocation", checkpoint).trigger(once=True)
+    query = writer.foreachBatch(take).start()
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()
+    return query.lastProgress

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.node_ids import model_id
+from sqlstream.compiler.graph import model_id
 from sqlstream.compiler.refusals import SparkRefusal
-from sqlstream.compiler.sql.names import view_name
+from sqlstream.compiler.sql.sql_text import view_name
 from sqlstream.errors import FindingsError
 from sqlstream.location import Place
 from sqlstream.project.values import Schema, SourceTable

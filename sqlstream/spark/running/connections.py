@@ -15,14 +15,13 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from sqlstream.compiler.compiled import CompiledProject
-from sqlstream.compiler.node_ids import source_id
+from sqlstream.compiler.graph import source_id
 from sqlstream.errors import Finding, FindingsError, Severity
 from sqlstream.location import Location, Place
 from sqlstream.project.databases.jdbc_options import server_of
 from sqlstream.project.messages.message_format import SchemaRegistry
-from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.secrets import OptionValue
-from sqlstream.project.wording import quoted, quoted_list
+from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 from sqlstream.spark.connectors.schema_registry import RegistryError, registry_client
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.kafka_ends import describe_topics

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.sql.names import quote_identifier
+from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.location import Location
 from sqlstream.project.files.paths import join
 from sqlstream.project.formats.formats import format_of

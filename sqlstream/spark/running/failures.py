@@ -9,7 +9,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.compiler.allowances import lower_findings
 from sqlstream.compiler.compiled import CompiledModel, Output
-from sqlstream.compiler.node_ids import source_id
+from sqlstream.compiler.graph import source_id
 from sqlstream.errors import Finding
 from sqlstream.location import Place
 from sqlstream.project.formats.formats import format_of
@@ -24,10 +24,9 @@ from sqlstream.spark.running.prepare import PreparedQuery
 from sqlstream.spark.running.query_run import QueryRun
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import BUSY_DATABASE_STATES, database_error, error_finding, fragment_of
-from sqlstream.spark.storage.state_files import state_finding
-from sqlstream.spark.storage.state_schemas import schema_finding
+from sqlstream.spark.storage.state_files import schema_finding, state_finding
 from sqlstream.spark.writing.databases.database import DatabaseError
-from sqlstream.state.alerts.messages import span_text
+from sqlstream.state.alerts.payloads import span_text
 
 CONTINUES = "the query continues where it stopped"
 STARTS_OVER = "the query starts from the beginning, with a new checkpoint"

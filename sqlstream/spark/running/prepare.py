@@ -18,22 +18,21 @@ from sqlstream.spark.jvm.gateway import SPARK_ERRORS, default_setting, variable_
 from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.jvm.session import PROVIDER, ROCKSDB, SparkRuntime, child_session
 from sqlstream.spark.reading.corrupt_errors import tables_with_records
-from sqlstream.spark.reading.inputs import NodeReader
+from sqlstream.spark.reading.inputs import NodeReader, ViewBuilder
 from sqlstream.spark.reading.python_code import register_functions
 from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.reading.type_text import type_text
-from sqlstream.spark.reading.views import ViewBuilder
 from sqlstream.spark.running.endpoints import Endpoint, endpoints_of, input_ids
 from sqlstream.spark.running.plans import is_stateful, processors
 from sqlstream.spark.running.state_signature import state_signature
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.outputs import check_output
+from sqlstream.state.checkpoints import unrestartable
 from sqlstream.state.contents import earlier_names
 from sqlstream.state.identity import identity_of
 from sqlstream.state.ledger import InputIds, Ledger, OutputColumn, QueryIdentity, SourceUse
 from sqlstream.state.readers import source_uses
 from sqlstream.state.refusals import refresh_text
-from sqlstream.state.restarts import unrestartable
 from sqlstream.state.runs.progress import ROWS_OUT
 from sqlstream.state.settings import (
     FROZEN_SETTINGS,

@@ -15,22 +15,20 @@ from typing import TypeVar
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.configuration.trigger import interval_seconds
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, failure_of, is_jvm_gone
 from sqlstream.spark.jvm.internals import add_listener, current_watermark, unfinished_batch
 from sqlstream.spark.running.endpoints import UnreachableError, check_brokers
 from sqlstream.spark.running.failures import ahead_finding, failure_finding, is_connection_lost
-from sqlstream.spark.running.following import must_wait, reason_to_skip
-from sqlstream.spark.running.lost_locks import lost_lock, stop_when_lost
 from sqlstream.spark.running.occupied_cores import OccupiedCores
-from sqlstream.spark.running.polling import Polling
-from sqlstream.spark.running.query_run import QueryRun
+from sqlstream.spark.running.query_run import Polling, QueryRun
 from sqlstream.spark.running.start import StartOrder, start_query
-from sqlstream.spark.running.stop_conditions import has_been_idle, stop_reason
 from sqlstream.spark.running.stopper import Stopper
 from sqlstream.spark.running.watermarks import kept_watermarks
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.spark_errors import bug_finding, fails_again
 from sqlstream.spark.storage.held_lock import LockLostError
+from sqlstream.spark.storage.query_locks import query_lock_lost
 from sqlstream.spark.writing.batch import BatchWrite
 from sqlstream.spark.writing.databases.database import DatabaseError
 from sqlstream.state.runs.events import (
@@ -409,3 +407,117 @@ def _poll(run: QueryRun) -> None:
     if run.is_active and run.polling is not None:
         with suppress(*SPARK_ERRORS):  # `_handle_lost_end` finds a query's end
             run.polling.poll()
+
+
+CHECK_SECONDS = 0.5
+"""The time between two checks whether an output exists, whose query runs until it is stopped."""
+
+
+def must_wait(run: QueryRun, runs: Sequence[QueryRun]) -> bool:
+    """Returns whether `run` waits: for the end of a query whose output it reads, or for its start if it does not end by
+    itself, or for the next check whether that output exists.
+    """
+    if run.checked_at is not None and time.monotonic() - run.checked_at < CHECK_SECONDS:
+        return True
+    return any(_is_unready(writer) for writer in writers_of(run, runs))
+
+
+def _is_unready(writer: QueryRun) -> bool:
+    return writer.result is None and (writer.ends or writer.query is None)
+
+
+def writers_of(run: QueryRun, runs: Sequence[QueryRun]) -> list[QueryRun]:
+    """Returns the queries of the same run whose stored outputs `run` reads."""
+    return [each for each in runs if each.name in run.order.after]
+
+
+def reason_to_skip(run: QueryRun, runs: Sequence[QueryRun], *, has_inputs: bool) -> str | None:
+    """Returns why `run` cannot start in this run, None if it can, now or later. `has_inputs`: its inputs exist."""
+    writers = writers_of(run, runs)
+    failed = [writer.name for writer in writers if writer.result and writer.result.status in _FAILED]
+    if failed:
+        return f"{failed[0]}, whose stored output it reads, failed or was skipped"
+    if not has_inputs and all(writer.result for writer in writers):
+        return f"the stored output of {', '.join(writer.name for writer in writers)} does not exist yet"
+    return None
+
+
+_FAILED = (Status.ERROR, Status.SKIPPED)
+
+
+def stop_when_lost(run: QueryRun, query: StreamingQuery | BatchWrite) -> None:
+    """Stops `query` at once when the lock of `run` is lost, in the thread that finds out."""
+
+    def stop() -> None:
+        try:
+            query.stop()
+        except SPARK_ERRORS:  # Spark's stopTimeout has passed, or the JVM is gone
+            run.cannot_stop = True
+
+    run.order.lock.when_lost(stop)
+
+
+def lost_lock(run: QueryRun, secrets: Secrets) -> Finding | None:
+    """Returns the finding for a query that has ended, or does not run, and whose lock is lost. Otherwise None."""
+    why = run.order.lock.lost
+    if why is None or (run.is_active and not run.has_ended and not run.cannot_stop):
+        return None
+    model = run.order.query.model
+    return query_lock_lost(model.name, why, model.file.location, secrets)
+
+
+INITIALIZING = "Initializing"
+"""The start of Spark's status message before a query first checks its input (StreamExecution of Spark 4.3)."""
+
+
+MARGIN_SECONDS = 0.5
+"""The longest time until a trigger begins. Spark starts triggers at multiples of their interval since 1970
+(ProcessingTimeExecutor).
+"""
+
+
+def stop_reason(limits: RunLimits, seconds: float, idle: Sequence[bool]) -> str | None:
+    """Returns why a run that has taken `seconds` must stop, None if it continues. `idle` are its unfinished queries."""
+    if limits.after_seconds is not None and seconds >= limits.after_seconds:
+        return "the time limit was reached"
+    if idle and all(idle):
+        return f"no query had anything to read for {limits.idle_seconds:g} s"
+    return None
+
+
+def has_been_idle(run: QueryRun, seconds: float) -> bool | None:
+    """Returns whether a query has read nothing for `seconds`, and a trigger after that has found nothing to read; None
+    if it waits for the stored outputs of others.
+
+    New data waits for the next trigger, so time alone does not show that there is none. Between triggers,
+    `isDataAvailable` says whether the latest one found data.
+    """
+    if run.order.after and run.first_started is None:
+        return None
+    if run.order.trigger.kind == "continuous":
+        return False  # Spark does not report what such a query reads
+    if not run.is_active or run.query is None or time.monotonic() - run.active_at < seconds:
+        return False
+    try:
+        status = run.query.status
+    except SPARK_ERRORS:  # the query has ended
+        return False
+    is_starting, is_triggered = status["message"].startswith(INITIALIZING), status["isTriggerActive"]
+    run.has_waited |= not is_starting and not is_triggered
+    if is_starting or (is_triggered and (status["isDataAvailable"] or not run.has_waited)):
+        run.active_at = time.monotonic()  # it starts, checks its input for the first time, or runs a batch
+        return False
+    if status["isDataAvailable"] or _has_backlog(run):
+        return False
+    if run.order.trigger.kind != "interval":
+        return True
+    interval = interval_seconds(run.order.trigger.interval or "")
+    since = time.time() % interval if interval else MARGIN_SECONDS
+    found_nothing = not is_triggered and since >= min(MARGIN_SECONDS, interval / 4)
+    return found_nothing and time.monotonic() - since >= run.active_at + seconds
+
+
+def _has_backlog(run: QueryRun) -> bool:
+    """Returns whether the last batch left records of Kafka, which a source may hold back until there are more."""
+    last = run.figures.last
+    return last is not None and any(count for source in last.sources for count in source.backlog.values())

@@ -8,8 +8,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from sqlstream.spark.storage.storage import Storage
-from sqlstream.spark.storage.storages import SessionStorages, Storages
+from sqlstream.spark.storage.storage import SessionStorages, Storage, Storages
 from sqlstream.state.batch_logs import (
     COMMITS_LINES,
     OFFSETS_LINES,

@@ -6,18 +6,18 @@ batch in each commit, Iceberg's in each snapshot, and both ignore a batch that t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import coalesce, col, expr, lit
 
 from sqlstream.compiler.compiled import Output
-from sqlstream.compiler.sql.names import quote_identifier
+from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.reading.type_text import type_text
 from sqlstream.spark.table_formats.commits import committing, last_batch
-from sqlstream.spark.table_formats.merge import DELETES, merge_sql
 from sqlstream.spark.table_formats.table import FormatTable, table_at
-from sqlstream.spark.writing.keys import count_keys
-from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, cached, discard
+from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, cached, count_keys, discard
 from sqlstream.state.ledger import OutputColumn
 
 VIEW = "sqlstream_batch"
@@ -171,3 +171,31 @@ def _properties(output: Output) -> dict[str, str]:
     """Returns the options of a sink that are properties of its table. Secrets never are: tables are read by others."""
     starts = format_of(output.format).properties
     return {name: value for name, value in output.options.items() if isinstance(value, str) and name.startswith(starts)}
+
+
+DELETES = "__sqlstream_deletes"
+"""The column of the source that marks rows which delete the row with their key."""
+
+
+def merge_sql(table: str, source: str, columns: Sequence[str], keys: Sequence[str], written: Sequence[str]) -> str:
+    """Returns the MERGE of the view `source` into `table`, both with `columns`; the view also has `DELETES`.
+
+    `written` are the columns of the query: an update leaves the others as they are. A null in a key is a value like
+    any other. The view must have each key once.
+    """
+    names = {name.lower(): _quoted(name) for name in columns}
+    on = " AND ".join(f"target.{names[key.lower()]} <=> source.{names[key.lower()]}" for key in keys)
+    changed = [names[name.lower()] for name in written]
+    updates = ", ".join(f"{name} = source.{name}" for name in changed)
+    inserted = list(names.values())
+    values = ", ".join(f"source.{name}" for name in inserted)
+    added = f"({', '.join(inserted)}) VALUES ({values})"
+    return f"""\
+MERGE INTO {table} AS target USING {source} AS source ON {on}
+WHEN MATCHED AND source.{DELETES} THEN DELETE
+WHEN MATCHED THEN UPDATE SET {updates}
+WHEN NOT MATCHED AND NOT source.{DELETES} THEN INSERT {added}"""
+
+
+def _quoted(name: str) -> str:
+    return quote_identifier(name, always=True)

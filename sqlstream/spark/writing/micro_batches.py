@@ -7,13 +7,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import col, count, lit, max_by, struct, to_json
+from pyspark.sql.functions import sum as sum_
 
 from sqlstream.compiler.compiled import CompiledModel, Output
+from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.project.formats.format import TIME_PARSER
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.writing.keys import last_rows
 
 
 @dataclass(frozen=True)
@@ -129,3 +131,35 @@ class FunctionWriter:
     def write(self, rows: DataFrame, batch: MicroBatch) -> None:
         """Calls the function."""
         self._function(rows, batch)
+
+
+class RefusedRowsError(Exception):
+    """A batch cannot be applied, now or later: its rows contradict the keys of the sink."""
+
+
+def count_keys(rows: DataFrame, keys: Sequence[str]) -> int:
+    """Returns the number of rows, of which no two have the same values in the columns `keys`.
+
+    Runs one Spark job. Raises: RefusedRowsError, Spark's errors.
+    """
+    columns = [_column(key) for key in keys]
+    same = rows.groupBy(*columns).agg(count(lit(1)).alias("n")).select("n", to_json(struct(*columns)).alias("key"))
+    (found,) = same.agg(sum_("n"), max_by(struct("n", "key"), "n")).collect()
+    if found[1] is not None and found[1][0] > 1:
+        raise RefusedRowsError(
+            f"{found[1][0]} rows of the batch have the same unique_key {found[1][1]}, so it is not defined which of "
+            "them the table should keep; set sequence_by to the columns that order the rows, or add the columns that "
+            "distinguish them to unique_key"
+        )
+    return found[0] or 0
+
+
+def last_rows(rows: DataFrame, keys: Sequence[str], sequence: Sequence[str]) -> DataFrame:
+    """Returns for each combination of values in the columns `keys` the row with the greatest values of `sequence`."""
+    order = struct(*map(_column, sequence))
+    last = rows.groupBy(*map(_column, keys)).agg(max_by(struct("*"), order).alias("row"))
+    return last.select("row.*")
+
+
+def _column(name: str) -> Column:
+    return col(quote_identifier(name))

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sqlstream.compiler.comparison.expressions import NotComparableError
 from sqlstream.compiler.comparison.queries import InputTable
-from sqlstream.compiler.comparison.terms import NotComparableError
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.node_ids import seed_id, source_id
-from sqlstream.project.types.cursor import TypeSyntaxError
-from sqlstream.project.types.parser import parse_schema
+from sqlstream.compiler.graph import seed_id, source_id
+from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
 from sqlstream.project.types.types import Field, Primitive, Struct, type_name
 from sqlstream.state.contents import reads_by_position, same_seed
 from sqlstream.state.ledger import QueryIdentity

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlstream.compiler.comparison.exact import is_exact
-from sqlstream.compiler.comparison.filters import select_other_rows
+from sqlstream.compiler.comparison.expressions import NotComparableError
+from sqlstream.compiler.comparison.filters import is_exact, select_other_rows
 from sqlstream.compiler.comparison.forms import FormRows, QueryForm, form_of
 from sqlstream.compiler.comparison.queries import QueryReader
-from sqlstream.compiler.comparison.terms import NotComparableError
 from sqlstream.compiler.sql.sql_text import PYTHON
 from sqlstream.project.formats.formats import format_of
 from sqlstream.state.changes import Change

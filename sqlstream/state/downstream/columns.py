@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from sqlstream.state.ledger import OutputColumn, QueryIdentity
 
@@ -65,3 +66,23 @@ def _differences(old: Sequence[OutputColumn], new: Sequence[OutputColumn]) -> It
         elif now.type != column.type:
             yield ColumnDifference(column, now)
     yield from (ColumnDifference(None, column) for key, column in after.items() if key not in before)
+
+
+class BreakKind(StrEnum):
+    """What breaks."""
+
+    MODEL = "model"
+    SINK = "sink"
+    EXPOSURE = "exposure"
+
+
+@dataclass(frozen=True)
+class Break:
+    """A model, sink or exposure downstream of a changed query: its name, and why it may break. `owner` is the name or
+    the email address of the owner of an exposure.
+    """
+
+    kind: BreakKind
+    name: str
+    reason: str
+    owner: str | None = None

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlstream.state.batch_logs import BatchLog
-from sqlstream.state.ledger import QueryIdentity
+from sqlstream.state.ledger import HistoryEntry, Ledger, PendingLedger, QueryIdentity
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 """Spark's setting for the number of partitions of a query's state. Its first batch fixes it in the checkpoint."""
@@ -74,3 +74,41 @@ def is_written_by(name: str, batch: int) -> bool:
     return (state is not None and int(state["version"]) == batch + 1) or (
         metadata is not None and int(metadata["batch"]) == batch
     )
+
+
+ACTION = "repartition"
+"""The action of the entry in the history."""
+
+
+def with_partitions(ledger: Ledger, partitions: int) -> Ledger:
+    """Returns the ledger of the same query with state in `partitions` partitions."""
+    settings: Mapping[str, str] = {**ledger.identity.settings, PARTITIONS: str(partitions)}
+    return replace(ledger, identity=replace(ledger.identity, settings=settings))
+
+
+def migrated(ledger: Ledger, settings: Mapping[str, object]) -> Ledger:
+    """Returns the ledger with the number of partitions that the `settings` of a target ask for."""
+    wanted = target_partitions(settings, ledger.identity)
+    return ledger if wanted is None else with_partitions(ledger, wanted)
+
+
+def repartitioned(ledger: Ledger, before: int, after: int, *, now: str, versions: tuple[str, str]) -> Ledger:
+    """Returns the ledger after a repartition. `now` is UTC, ISO 8601; `versions` are those of sqlstream and Spark.
+
+    Forgets a changed query that has committed no batch, except for the names of its readers.
+    """
+    change = f"{PARTITIONS} changed from {before} to {after}"
+    entry = HistoryEntry(now, ACTION, (change,), False, *versions)
+    pending = ledger.pending.ledger.identity.sources if ledger.pending else ()
+    names = {use.name for use in pending} - {use.name for use in ledger.identity.sources}
+    return replace(
+        with_partitions(ledger, after),
+        retired=tuple(sorted({*ledger.retired, *names})),
+        pending=None,
+        history=(*ledger.history, entry),
+    )
+
+
+def repartitioning(ledger: Ledger, new: Ledger, last_commit: int) -> Ledger:
+    """Returns the ledger during a repartition after batch `last_commit`: the `new` one takes effect with its commit."""
+    return replace(ledger, retired=new.retired, pending=PendingLedger(last_commit, new))

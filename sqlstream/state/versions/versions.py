@@ -6,9 +6,21 @@ Without this file the newest version is the current one.
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Container
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 
 from pydantic import TypeAdapter, ValidationError
+
+from sqlstream.compiler.cache.digest import digest
+from sqlstream.errors import Finding
+from sqlstream.location import Place
+from sqlstream.project.formats.formats import format_of
+from sqlstream.state.layout import output_table
+from sqlstream.state.ledger import Ledger, QueryIdentity
+from sqlstream.state.refusals import refresh_text
+from sqlstream.state.sinks import UNSTORED
 
 
 class VersionsUnreadableError(OSError):
@@ -116,3 +128,107 @@ def read_parts(text: str | None, newest: int, path: str) -> Versions:
         return _VERSIONS.validate_json(text, strict=True)
     except ValidationError as error:
         raise VersionsUnreadableError(f"{path} is not valid: {error.errors(include_url=False)[0]['msg']}") from error
+
+
+# Whether a version of a batch model has written its whole output: `complete.json` beside its ledger.
+#
+# A stream has its checkpoint for that.
+
+
+def completion_text(ledger: str) -> str:
+    """Returns the text of complete.json after the query in the text of ledger.json has written all of its rows."""
+    return json.dumps({"ledger": digest(ledger), "at": datetime.now(UTC).isoformat(timespec="seconds")}) + "\n"
+
+
+def is_complete(mark: str | None, ledger: str | None) -> bool:
+    """Returns whether `mark`, the text of complete.json, is that of the query in the text of ledger.json."""
+    if mark is None or ledger is None:
+        return False
+    try:
+        found = json.loads(mark)
+    except ValueError:
+        return False
+    return isinstance(found, dict) and found.get("ledger") == digest(ledger)
+
+
+def parallel_problem(identity: QueryIdentity, place: Place, *, restartable: bool) -> Finding | None:
+    """Returns why a second version of the query cannot run, None if it can: two versions need a checkpoint and an
+    output each.
+    """
+    shared = [use.sink_format for use in identity.by_sink if not _has_versions(use)]
+    if restartable and not shared:
+        return None
+    if restartable:
+        why = f"both would write to the same {shared[0]} sink, and its readers would get all rows twice"
+    else:
+        why = "it starts over in every run, so there is no version that a later run could continue"
+    return Finding(
+        "parallel-version",
+        f"a new version of `{identity.model}` cannot run beside the current one",
+        why,
+        f"use a copy of the model with another sink; or {refresh_text(identity.model)}",
+        place.location,
+        calls=place.calls,
+    )
+
+
+def _has_versions(use: QueryIdentity) -> bool:
+    return use.sink_format in UNSTORED or format_of(use.sink_format).keeps_output
+
+
+_SQLITE_PLACE = re.compile(r"(?P<file>.+)#v(?P<version>[1-9][0-9]*)\Z")
+
+
+def place_of(plain: str, version: int, *, is_published: bool = False) -> str:
+    """Returns the path to which version `version` writes, where `plain` is the path of the sink. `is_published`: the
+    plain path shows readers the current version, see `Versions.published`.
+
+    A new checkpoint must never share its predecessor's folder, because Spark's file sink then silently skips batches.
+    """
+    return plain if version == 1 and not is_published else f"{plain}.v{version}"
+
+
+def sqlite_place(plain: str, version: int, *, is_published: bool = False) -> str:
+    """Returns where version `version` writes in the file `plain`, which has a table for each version: `<plain>#v<n>`,
+    or `plain` for version 1 until another version is published.
+    """
+    return plain if version == 1 and not is_published else f"{plain}#v{version}"
+
+
+def split_sqlite_place(place: str) -> tuple[str, int | None]:
+    """Returns the file and the version in a place from `sqlite_place`, None for the plain place."""
+    match = _SQLITE_PLACE.match(place)
+    return (match["file"], int(match["version"])) if match else (place, None)
+
+
+def with_new_names(ledger: Ledger, published: Container[str]) -> Ledger:
+    """Returns the ledger of version 1 with the places to which it writes now: its query may not have run since the
+    plain paths and tables in `published` show another version.
+    """
+    uses = zip(ledger.identity.by_sink, (ledger.output, *ledger.also), strict=True)
+    output, *also = (_new_name(place, use.sink_path, use.sink_format, published) for use, place in uses)
+    return replace(ledger, output=output, also=tuple(also))
+
+
+def _new_name(place: str | None, declared: str | None, sink_format: str, published: Container[str]) -> str | None:
+    if place is None or declared is None or declared not in published or _last(place) != _last(declared):
+        return place
+    if sink_format == "sqlite":
+        return sqlite_place(place, 1, is_published=True)
+    new = place_of if "/" in place else output_table  # relative paths are complete in a ledger
+    return new(place, 1, is_published=True)
+
+
+def _last(name: str) -> str:
+    return name.rstrip("/").rpartition("/")[2]
+
+
+def has_begun_since(ledger: Ledger | None, since: datetime | None) -> bool:
+    """Returns whether the version with this ledger has begun at the time `since` (with a time zone) or later.
+
+    A ledger has its times in seconds, so the second of `since` counts as a whole. A ledger of an early sqlstream has no
+    history; its version counts as older.
+    """
+    if ledger is None or since is None or not ledger.history:
+        return False
+    return datetime.fromisoformat(ledger.history[0].at) >= since.replace(microsecond=0)

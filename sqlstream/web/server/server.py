@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import logging
+import math
 import socket
 import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import uvicorn
+from pydantic_core import to_json
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import QueryParams
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
-from sqlstream.web.server.access import Access
-from sqlstream.web.server.app import make_app
-from sqlstream.web.server.protocol import UiData
+from sqlstream.times import utc_now
+from sqlstream.web.server.access import Access, AccessControl
+from sqlstream.web.server.protocol import Follower, Span, UiData, UnknownQueryError
 
 START_SECONDS = 10.0
 """How long the start may take."""
@@ -107,3 +126,239 @@ class PageServer:
         if self._thread.ident is not None:
             self._thread.join(START_SECONDS)
         self._socket.close()
+
+
+ASSETS = Path(__file__).parent.parent / "assets"
+
+HOUR_MS = 3_600_000
+"""The range of a series without `from`."""
+
+MAX_MS = 1 << 53
+
+Read = Callable[[Request], Any]
+
+
+def make_app(data: UiData, access: Access) -> Starlette:
+    """Returns the application for `data`."""
+    live = LiveUpdates(data)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        app.state.live = live
+        yield
+        live.close()
+
+    async def stream(request: Request) -> Response:
+        browser = await run_in_threadpool(_browser, data, request.query_params)
+        return StreamingResponse(live.stream(browser), media_type=EVENT_STREAM)
+
+    return Starlette(
+        routes=[
+            Route("/", _page),
+            Route("/api/live", stream),
+            *_api_routes(data),
+            Mount("/assets", StaticFiles(directory=ASSETS)),
+        ],
+        middleware=[Middleware(AccessControl, access=access)],
+        exception_handlers={HTTPException: _http_error, UnknownQueryError: _unknown},
+        lifespan=lifespan,
+    )
+
+
+def _browser(data: UiData, query: QueryParams) -> Browser:
+    """Returns the page that opens a stream. Without `after`, it gets the batches after the newest one: a batch that
+    ends later may have begun earlier. Raises: UnknownQueryError, so that nobody waits for nothing.
+    """
+    target, model, after = query.get("target"), query.get("model"), _number(query, "after", 0, MAX_MS)
+    data.project(target)
+    if model is not None and not after:
+        newest = data.batches(target, model, Span(0, MAX_MS, limit=1))["batches"]
+        after = newest[0]["at_ms"] if newest else 0
+    return Browser(target, model, after)
+
+
+EVENT_STREAM = "text/event-stream"
+
+
+def _api_routes(data: UiData) -> list[Route]:
+    def target(request: Request) -> str | None:
+        return request.query_params.get("target")
+
+    def model(request: Request) -> str:
+        return str(request.path_params["model"])
+
+    def limit(request: Request, default: int) -> int:
+        return _number(request.query_params, "limit", default, 1_000)
+
+    reads: dict[str, Read] = {
+        "/api/project": lambda request: data.project(target(request)),
+        "/api/overview": lambda request: data.overview(target(request)),
+        "/api/query/{model}": lambda request: data.query(target(request), model(request)),
+        "/api/query/{model}/series": lambda request: data.series(target(request), model(request), _span(request, 800)),
+        "/api/query/{model}/batches": lambda request: data.batches(target(request), model(request), _span(request)),
+        "/api/query/{model}/events": lambda request: data.events(target(request), model(request), _span(request)),
+        "/api/query/{model}/sample": lambda request: data.sample(target(request), model(request), limit(request, 20)),
+        "/api/lineage": lambda request: data.lineage(target(request), request.query_params.get("column", "")),
+    }
+    return [Route(path, _answer(read)) for path, read in reads.items()]
+
+
+def _answer(read: Read) -> Callable[[Request], Response]:
+    def answer(request: Request) -> Response:  # not async: Starlette calls it in a thread
+        return Response(to_json(read(request), fallback=str, inf_nan_mode="null"), media_type="application/json")
+
+    return answer
+
+
+def _page(request: Request) -> Response:
+    del request
+    return FileResponse(ASSETS / "index.html", media_type="text/html; charset=utf-8")
+
+
+def _span(request: Request, points: int = 0) -> Span:
+    """Returns the part of the history that a request asks for: without `from`, the last hour of a series, and
+    everything of a list.
+    """
+    query = request.query_params
+    now = int(time.time() * 1000)
+    to_ms = _number(query, "to", now, MAX_MS)
+    order = query.get("order", "newest")
+    if order not in ("newest", "slowest"):
+        raise HTTPException(400, "`order` is `newest` or `slowest`")
+    return Span(
+        _number(query, "from", to_ms - HOUR_MS if points else 0, MAX_MS),
+        to_ms,
+        _number(query, "points", points, 5_000),
+        tuple(filter(None, query.get("names", "").split(","))),
+        order,
+        _number(query, "limit", 100, 1_000),
+        _number(query, "before", 0, MAX_MS) or None,
+    )
+
+
+def _number(query: QueryParams, name: str, default: int, highest: int) -> int:
+    """Returns a whole number from 0 to `highest`. Raises: HTTPException for anything else that is no number."""
+    text = query.get(name)
+    if not text:
+        return default
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found):
+        raise HTTPException(400, f"`{name}` is not a number")
+    return int(min(max(found, 0), highest))
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    del request
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    detail = error.detail if isinstance(error, HTTPException) else "error"
+    return Response(to_json({"error": detail}), status, media_type="application/json")
+
+
+async def _unknown(request: Request, error: Exception) -> Response:
+    del request
+    return Response(to_json({"error": str(error)}), 404, media_type="application/json")
+
+
+UPDATE_SECONDS = 1.0
+"""How often browsers get updates."""
+
+COMMENT_SECONDS = 15.0
+"""How often a browser gets at least a comment, so that proxies keep the connection."""
+
+MAX_WAITING = 30
+"""The most updates that wait for a slow browser. Then it gets a request to reload."""
+
+logger = logging.getLogger("sqlstream.ui")
+
+
+@dataclass(eq=False)
+class Browser:
+    """One open page. `model` is the query whose batches it also gets, from `after_ms` on (ms since 1970)."""
+
+    target: str | None
+    model: str | None = None
+    after_ms: int = 0
+    waiting: asyncio.Queue[bytes] = field(default_factory=lambda: asyncio.Queue(MAX_WAITING))
+
+    def put(self, message: bytes) -> None:
+        """Adds a message. A browser that is too slow loses all waiting ones, and must reload the overview."""
+        if self.waiting.full():
+            while not self.waiting.empty():
+                self.waiting.get_nowait()
+            message = sent("overview", {"reload": True})
+        self.waiting.put_nowait(message)
+
+
+class LiveUpdates:
+    """Sends what has changed to all open pages, about once a second. Does nothing while no page is open."""
+
+    def __init__(self, data: UiData) -> None:
+        self._data = data
+        self._browsers: set[Browser] = set()
+        self._followers: dict[str | None, Follower] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
+
+    def close(self) -> None:
+        """Ends all streams."""
+        self._closing.set()
+        if self._task is not None:
+            self._task.cancel()
+
+    async def stream(self, browser: Browser) -> AsyncIterator[bytes]:
+        """Yields the messages for one page until it is closed."""
+        self._browsers.add(browser)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._work())
+        try:
+            yield sent("hello", {"time": utc_now()})
+            while not self._closing.is_set():
+                try:
+                    yield await asyncio.wait_for(browser.waiting.get(), COMMENT_SECONDS)
+                except TimeoutError:
+                    yield b": still here\n\n"
+        finally:
+            self._browsers.discard(browser)
+
+    async def _work(self) -> None:
+        while self._browsers:
+            for target in {browser.target for browser in self._browsers}:
+                try:
+                    await self._update(target)
+                except Exception:  # the next second may be better
+                    logger.exception("a live update failed")
+            self._followers = {
+                target: follower
+                for target, follower in self._followers.items()
+                if any(browser.target == target for browser in self._browsers)
+            }
+            await asyncio.sleep(UPDATE_SECONDS)
+
+    async def _update(self, target: str | None) -> None:
+        if target not in self._followers:
+            self._followers[target] = await run_in_threadpool(self._data.follow, target)
+        changes = await run_in_threadpool(self._followers[target].changes)
+        if changes is not None:
+            message = sent("overview", changes)
+            for browser in list(self._browsers):
+                if browser.target == target:
+                    browser.put(message)
+        for browser in [each for each in self._browsers if each.target == target and each.model is not None]:
+            await self._send_batches(browser, browser.model or "")
+
+    async def _send_batches(self, browser: Browser, model: str) -> None:
+        try:
+            rows = await run_in_threadpool(self._data.new_batches, browser.target, model, browser.after_ms)
+        except UnknownQueryError:
+            return
+        if rows:
+            browser.after_ms = max(row["at_ms"] for row in rows)
+            browser.put(sent("batches", {"model": model, "rows": rows}))
+
+
+def sent(event: str, content: Any) -> bytes:
+    """Returns a message of an event stream."""
+    return b"event: " + event.encode() + b"\ndata: " + to_json(content) + b"\n\n"

@@ -12,7 +12,7 @@ from world_sinks import sinks_text
 from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.planning.details import describe
 from sqlstream.app.planning.identity import identity_without_spark
-from sqlstream.app.planning.sql_judge import sql_judge
+from sqlstream.app.planning.pure import sql_judge
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.emission.query import keeps_state

@@ -12,8 +12,8 @@ from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.running.jars import session_connectors, spark_minor
 from sqlstream.errors import FindingsError
-from sqlstream.project.connectors.connector import Jar
 from sqlstream.project.connectors.lock import LOCK_FILE, ConnectorsLock, lock_text, read_lock
+from sqlstream.project.connectors.table import Jar
 from sqlstream.spark.jvm.session import NO_CONNECTORS, spark_settings
 from sqlstream.spark.secrets import Secrets
 

@@ -10,8 +10,8 @@ from sqlstream import ProjectRequest
 from sqlstream.app.loading.load import load
 from sqlstream.app.loading.spark_parser import InstalledParser
 from sqlstream.app.request import silent
-from sqlstream.compiler.spark_parser import ParserUnavailableError
-from sqlstream.project.targets import Target
+from sqlstream.compiler.spark_versions import ParserUnavailableError
+from sqlstream.project.values import Target
 
 
 def target(root: Path, settings: str) -> Target:

@@ -14,7 +14,7 @@ from sqlstream.app.request import Selection
 from sqlstream.app.status import read_status
 from sqlstream.cli.main import main
 from sqlstream.spark.storage.process_start import process_start
-from sqlstream.state.runs.status import RunStatus
+from sqlstream.state.runs.history import RunStatus
 
 FILES = {
     "project.yml": "name: shop\nversion: 1.0.0\n",

@@ -14,13 +14,12 @@ from make_checkpoints import FOLDER, ROOT, with_root, write_project, write_rows
 
 from sqlstream import FindingsError, ProjectRequest, UsageError
 from sqlstream.app.request import Selection
-from sqlstream.app.state.source_files import files_at
+from sqlstream.app.state.backlogs import files_at
 from sqlstream.app.status import read_status
 from sqlstream.cli.main import main
 from sqlstream.spark.storage.file_lock import file_lock
 from sqlstream.state.backfill.record import Backfill, BackfillRecord, HistoryFile, SourceHistory
-from sqlstream.state.progress.lag import FileLag
-from sqlstream.state.progress.progress import QueryProgress
+from sqlstream.state.progress.lag import FileLag, QueryProgress
 from sqlstream.state.progress.source_files import FileChoice
 
 CORPORA = sorted(path.name for path in FOLDER.iterdir())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.compiler.sql.names import quote_identifier, view_name
+from sqlstream.compiler.sql.sql_text import quote_identifier, view_name
 
 
 @pytest.mark.parametrize(

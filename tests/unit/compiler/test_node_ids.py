@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlstream.compiler.node_ids import kind_of, model_id, seed_id, view_of
+from sqlstream.compiler.graph import kind_of, model_id, seed_id, view_of
 
 
 def test_a_node_id_gives_its_kind_and_view() -> None:

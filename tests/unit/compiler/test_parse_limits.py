@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from sqlstream.compiler.sql.parse import parse_sql
-from sqlstream.compiler.sql.parse_limits import DEEPEST_NESTING, MOST_READS, is_bounded
+from sqlstream.compiler.sql.spark_reading import DEEPEST_NESTING, MOST_READS, is_bounded
 from sqlstream.compiler.sql.sql_text import read_sql
 
 NESTS = {

@@ -14,8 +14,7 @@ from sqlstream.compiler.rewrite.sql import plan_rewriting
 from sqlstream.compiler.sql.edits import Edit, EditedText, apply_edits
 from sqlstream.compiler.sql.tokens import SqlTokenError, Token, TokenKind, tokenize
 from sqlstream.location import Location
-from sqlstream.project.targets import Target
-from sqlstream.project.values import ModelFile
+from sqlstream.project.values import ModelFile, Target
 
 STREAM, STATIC = "model.p.events", "model.p.lists"
 OPTIONS = RenderOptions(

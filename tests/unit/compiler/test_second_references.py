@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sql_cases import SqlCase, read_cases
 
-from sqlstream.compiler.rewrite.second_references import Occurrence, name_second_references
+from sqlstream.compiler.rewrite.sql import Occurrence, name_second_references
 from sqlstream.compiler.rewrite.watermarks import place_watermarks
 from sqlstream.compiler.sql.edits import apply_edits
 from sqlstream.compiler.sql.sql_text import read_sql

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 
-from sqlstream.compiler.spark_parser import SyntaxRefusal
+from sqlstream.compiler.spark_versions import SyntaxRefusal
+from sqlstream.compiler.sql.grammar import find_typos
 from sqlstream.compiler.sql.sql_text import read_sql
-from sqlstream.compiler.sql.typos import find_typos
 
 KNOWN = frozenset(["a", "b", "t", "1", "2", "and", "between", "by", "from", "group", "having", "select", "where"])
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from sql_cases import SqlCase, read_cases
 
 from sqlstream.compiler.rewrite.watermarks import place_watermarks
-from sqlstream.compiler.sql.edits import apply_edits
-from sqlstream.compiler.sql.problem import SqlProblem
+from sqlstream.compiler.sql.edits import SqlProblem, apply_edits
 from sqlstream.compiler.sql.sql_text import read_sql
 from sqlstream.compiler.sql.tokens import SqlTokenError, tokenize
 from sqlstream.location import location_at

@@ -15,10 +15,8 @@ from typing import Any
 import pytest
 from make_history import batch_line, entry, iso, name_of
 
-from sqlstream.app.running.journal import Journal, journal_files
-from sqlstream.history.database import HISTORY
-from sqlstream.history.retention import Bound
-from sqlstream.history.store import History
+from sqlstream.app.running.record import Journal, journal_files
+from sqlstream.history.store import HISTORY, Bound, History
 
 NOW = 1_795_000_000.0
 """The time of the first line (seconds since 1970)."""
@@ -130,8 +128,8 @@ def test_two_processes_write_each_line_once(tmp_path: Path) -> None:
     write(tmp_path, *(batch_text(batch, query) for batch in range(400) for query in range(8)))
     code = (
         "import sys; from pathlib import Path; from sqlstream.history.store import History; "
-        "from sqlstream.history import journal; from sqlstream.history.retention import Bound; "
-        "from sqlstream.app.running.journal import journal_files; journal.CHUNK_BYTES = 50_000; "
+        "from sqlstream.history import lines as journal; from sqlstream.history.store import Bound; "
+        "from sqlstream.app.running.record import journal_files; journal.CHUNK_BYTES = 50_000; "
         "logs = Path(sys.argv[1]); "
         "print(History(logs, journal_files(logs), Bound(batch_days=100_000)).ingest().batches)"
     )

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
-from sqlstream.project.docs import DocsBlock
 from sqlstream.project.loading import LoadResult, load_project
 from sqlstream.project.secrets import SecretName, SecretText
-from sqlstream.project.values import Project, RenderYaml
+from sqlstream.project.values import DocsBlock, Project, RenderYaml
 
 _EXPRESSION = re.compile(r"\{\{ (\w+)\('?([^')]*)'?\) \}\}")
 

@@ -8,7 +8,7 @@ import pytest
 
 from sqlstream.app.loading.load import try_load
 from sqlstream.app.request import ProjectRequest
-from sqlstream.project.freshness import Freshness, Threshold
+from sqlstream.project.values import Freshness, Threshold
 
 SOURCE = """version: 2
 sources:

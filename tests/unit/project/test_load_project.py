@@ -10,8 +10,7 @@ from loading_cases import load, load_good
 from sqlstream.location import Location
 from sqlstream.project.configuration.config import Trigger, merge_configs
 from sqlstream.project.secrets import SecretName, SecretText
-from sqlstream.project.targets import Target
-from sqlstream.project.values import DeclaredColumn, Located, Schema
+from sqlstream.project.values import DeclaredColumn, Located, Schema, Target
 
 SINKS = "sinks:\n  - {name: lake, format: parquet, path: '{{ model.name }}', options: {retries: 010, header: true}}\n"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlstream.project.nearest import did_you_mean, nearest
+from sqlstream.project.wording import did_you_mean, nearest
 
 
 def test_nearest_ignores_case_and_is_sorted_by_likeness() -> None:

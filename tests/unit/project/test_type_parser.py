@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlstream.project.types.cursor import TypeSyntaxError
-from sqlstream.project.types.parser import parse_schema, parse_type
+from sqlstream.project.types.parser import TypeSyntaxError, parse_schema, parse_type
 from sqlstream.project.types.types import Array, Decimal, Field, Map, Primitive, Struct, Unknown, read_json_schema
 
 SCHEMAS = Path(__file__).parent / "schemas"

@@ -8,7 +8,7 @@ from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.report.plan import plan_json, plan_markdown, plan_text
 from sqlstream.state.changes import Change
-from sqlstream.state.downstream.breaks import Break, BreakKind
+from sqlstream.state.downstream.columns import Break, BreakKind
 from sqlstream.state.verdicts import ProjectPlan, QueryVerdict, Verdict
 
 FINDING = Finding(

@@ -7,14 +7,21 @@ from typing import Any
 
 import pytest
 
+from sqlstream.report.numbers import epoch_text, long_seconds_text, since_text
 from sqlstream.report.runs.progress import lag_text, offset_text, progress_json, progress_texts
-from sqlstream.report.runs.spans import epoch_text, long_seconds_text, since_text
 from sqlstream.report.runs.status import status_text
 from sqlstream.state.ledger import SourceUse
-from sqlstream.state.progress.lag import FileLag, Lag, RecordLag, VersionLag
+from sqlstream.state.progress.lag import (
+    FileLag,
+    Lag,
+    QueryProgress,
+    RecordLag,
+    SourceProgress,
+    VersionLag,
+    VersionProgress,
+)
 from sqlstream.state.progress.positions import SourcePosition, VersionPosition
-from sqlstream.state.progress.progress import QueryProgress, SourceProgress, VersionProgress
-from sqlstream.state.runs.status import ProjectStatus
+from sqlstream.state.runs.history import ProjectStatus
 
 NOW = datetime(2024, 1, 1, 12, 5, 30, tzinfo=UTC)
 ORDERS = SourceUse("shop__orders", "shop.orders", None)

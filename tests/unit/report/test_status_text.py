@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from sqlstream.report.runs.query_table import query_table, sparkline
 from sqlstream.report.runs.status import status_json, status_text
-from sqlstream.state.runs.history import PastRun
-from sqlstream.state.runs.status import ProjectStatus, QueryWithStatus, RunStatus, RunWithStatus
+from sqlstream.report.runs.text import query_table, sparkline
+from sqlstream.state.runs.history import PastRun, ProjectStatus, QueryWithStatus, RunStatus, RunWithStatus
 
 NOW = datetime(2024, 1, 1, 12, 5, 30, tzinfo=UTC)
 FAILURE = {

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sqlstream.report.state.history import history_text
-from sqlstream.report.state.switched import no_promotion_text, no_rollback_text, switched_text
+from sqlstream.report.state.output_files import history_text, no_promotion_text, no_rollback_text, switched_text
 from sqlstream.state.results.history import QueryHistory, VersionHistory
 from sqlstream.state.results.switched import Switched
 from sqlstream.state.runs.lease import holder_text

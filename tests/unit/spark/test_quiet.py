@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from sqlstream.spark.jvm.quiet import quiet_pyspark
+from sqlstream.spark.jvm.session import quiet_pyspark
 
 PY4J = logging.getLogger("py4j.java_gateway")
 

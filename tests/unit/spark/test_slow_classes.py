@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.spark.jvm.slow_classes import slow_classes
+from sqlstream.spark.jvm.session import slow_classes
 
 CASES = "org.apache.spark.sql.catalyst.util.CollationAwareUTF8String"
 

@@ -15,9 +15,13 @@ from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.databases.sqlite import SQLITE
-from sqlstream.spark.writing.databases.publishing.mysql import MysqlViews
-from sqlstream.spark.writing.databases.publishing.postgresql import PostgresqlViews
-from sqlstream.spark.writing.databases.publishing.publish import check_writable, is_published, publish
+from sqlstream.spark.writing.databases.publishing.publish import (
+    MysqlViews,
+    PostgresqlViews,
+    check_writable,
+    is_published,
+    publish,
+)
 from sqlstream.spark.writing.databases.sqlite_file import SqliteFile, sqlite_file
 
 PROJECT = {

@@ -11,7 +11,7 @@ import pytest
 
 from sqlstream.app.planning.local_files import LocalFiles
 from sqlstream.location import Location
-from sqlstream.project.freshness import Freshness, Threshold
+from sqlstream.project.values import Freshness, Threshold
 from sqlstream.state.progress.delta_commits import last_rows_added
 from sqlstream.state.results.freshness import NEVER, FreshnessStatus, Measured, judge
 

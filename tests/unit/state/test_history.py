@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sqlstream.state.runs.history import PastRun, past_runs
-from sqlstream.state.runs.status import RunStatus, RunWithStatus, project_status
+from sqlstream.state.runs.history import PastRun, RunStatus, RunWithStatus, past_runs, project_status
 
 BEGAN: dict[str, Any] = {"event": "run_began", "target": None, "pid": 7, "process_start": "boot/1"}
 

@@ -11,8 +11,14 @@ from sqlstream.location import Location
 from sqlstream.state.batch_logs import COMMITS_LINES, OFFSETS_LINES, BatchLog, BatchLogs
 from sqlstream.state.damage import damage_finding, find_damage
 from sqlstream.state.ledger import Ledger, PendingLedger, SourceUse
-from sqlstream.state.repartition.batches import is_written_by, last_repartition, target_partitions
-from sqlstream.state.repartition.ledger import migrated, repartitioned, repartitioning
+from sqlstream.state.repartition.batches import (
+    is_written_by,
+    last_repartition,
+    migrated,
+    repartitioned,
+    repartitioning,
+    target_partitions,
+)
 from sqlstream.state.repartition.refusals import older_spark, unsupported_operators, unsupported_store
 from sqlstream.state.results.state import StateStore
 

@@ -8,7 +8,7 @@ import pytest
 from identities import STATEFUL
 
 from sqlstream.state.ledger import OutputColumn, QueryIdentity
-from sqlstream.state.table_columns import table_column_problems
+from sqlstream.state.output_columns import table_column_problems
 
 
 def query(*partition_by: str, **columns: str) -> QueryIdentity:

@@ -11,7 +11,7 @@ from sqlstream.app.ls import list_nodes
 from sqlstream.app.request import ProjectRequest, Selection, UnitTestRequest
 from sqlstream.app.test import open_tests, ordered_tests, prepare_case, run_chosen, select_tests
 from sqlstream.app.unit_tests.coverage import find_coverage
-from sqlstream.compiler.node_ids import UNIT_TEST
+from sqlstream.compiler.graph import UNIT_TEST
 from sqlstream.errors import FindingsError
 from sqlstream.state.results.unit_tests import CaseResult, Outcome
 from sqlstream.testing.cases import Case

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.testing.pin_time import pin_time_in_sql
+from sqlstream.testing.harness import pin_time_in_sql
 
 NOW = "timestamp_millis(7)"
 

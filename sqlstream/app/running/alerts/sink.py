@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import count
 
-from sqlstream.app.running.alerts.sender import DeliveryError
+from sqlstream.app.running.alerts.delivery import DeliveryError
 from sqlstream.errors import FindingsError
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.alerts.payloads import AlertMessage, AlertRow, alert_row

@@ -9,8 +9,8 @@ from uuid import uuid4
 
 from sqlstream.app.loading.load import Loaded, load_for_reading
 from sqlstream.app.request import ProjectRequest
+from sqlstream.app.running.alerts.delivery import DeliveryError, Sender
 from sqlstream.app.running.alerts.of_run import check_secrets, make_sender
-from sqlstream.app.running.alerts.sender import DeliveryError, Sender
 from sqlstream.app.running.alerts.sink import SinkSender, Write
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.project.alerts import Channel

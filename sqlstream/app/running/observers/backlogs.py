@@ -19,7 +19,7 @@ from sqlstream.project.formats.formats import format_of
 from sqlstream.state.batch_logs import DELTA, FILES
 from sqlstream.state.checkpoints import read_versions
 from sqlstream.state.layout import query_root
-from sqlstream.state.progress.progress import VersionProgress
+from sqlstream.state.progress.lag import VersionProgress
 from sqlstream.state.runs.backlog import Unread
 
 INTERVAL_SECONDS = 5.0

@@ -6,15 +6,25 @@ import json
 import socket
 import socketserver
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import copy_context
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import accumulate
 from typing import Any
 from urllib.parse import urlsplit
 
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
 from sqlstream.errors import UsageError
+from sqlstream.state.metrics.catalog import DURATION_BUCKETS
+from sqlstream.state.metrics.catalog import Metric as RunMetric
 from sqlstream.state.metrics.health import Health
+from sqlstream.state.metrics.samples import Histogram, Sample
 
 REQUEST_SECONDS = 10.0
 """How long a client can take to send its request."""
@@ -109,3 +119,73 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Prints nothing: the lines of a run are about its queries."""
+
+
+class Heartbeat:
+    """The time since the supervisor of the queries last did something. Threads can share it."""
+
+    def __init__(self) -> None:
+        self._beat_at: float | None = None
+
+    def beat(self) -> None:
+        """Called by the supervisor in each turn of its loop, about ten times a second."""
+        self._beat_at = time.monotonic()
+
+    def end(self) -> None:
+        """Called when the supervision ends."""
+        self._beat_at = None
+
+    @property
+    def idle_seconds(self) -> float | None:
+        """The seconds since the last beat; None while nothing is supervised."""
+        beat_at = self._beat_at
+        return None if beat_at is None else time.monotonic() - beat_at
+
+
+_BOUNDS = (*(str(bound) for bound in DURATION_BUCKETS), "+Inf")
+
+
+class Exposition:
+    """The metrics in the text formats that Prometheus reads, from a separate registry."""
+
+    def __init__(self, samples: Callable[[], Iterable[Sample]]) -> None:
+        self._registry = CollectorRegistry()
+        self._registry.register(_RunCollector(samples))
+
+    def text(self, accept: str) -> tuple[bytes, str]:
+        """Returns the metrics and their content type, in the best format that the header `accept` allows."""
+        encode, content_type = choose_encoder(accept)
+        return encode(self._registry), content_type
+
+
+class _RunCollector(Collector):
+    def __init__(self, samples: Callable[[], Iterable[Sample]]) -> None:
+        self._samples = samples
+
+    def collect(self) -> Iterator[Metric]:
+        """Yields each metric with its samples."""
+        by_metric: dict[RunMetric, list[Sample]] = {}
+        for sample in self._samples():
+            by_metric.setdefault(sample.metric, []).append(sample)
+        for metric, samples in by_metric.items():
+            yield _family(metric, samples)
+
+
+def _family(metric: RunMetric, samples: Sequence[Sample]) -> Metric:
+    if metric.kind == "histogram":
+        return _histogram(metric, samples)
+    make = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+    family = make(metric.name, metric.description, labels=metric.labels)
+    for sample in samples:
+        if not isinstance(sample.value, Histogram):
+            family.add_metric(sample.labels, sample.value)
+    return family
+
+
+def _histogram(metric: RunMetric, samples: Sequence[Sample]) -> Metric:
+    family = HistogramMetricFamily(metric.name, metric.description, labels=metric.labels)
+    for sample in samples:
+        if isinstance(sample.value, Histogram):
+            counts = accumulate(sample.value.buckets)
+            family.add_metric(sample.labels, list(zip(_BOUNDS, counts, strict=True)), sample.value.total)
+    return family

@@ -8,9 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from sqlstream.app.running.observers.observer import Observed, Snapshot
-from sqlstream.state.metrics.samples import RunFacts, Sample, query_samples, run_samples
-from sqlstream.state.metrics.totals import QueryTotals
+from sqlstream.app.running.observers.observers import Observed, Snapshot
+from sqlstream.state.metrics.samples import QueryTotals, RunFacts, Sample, query_samples, run_samples
 from sqlstream.state.runs.backlog import Unread
 from sqlstream.state.runs.events import QueryRestarting, QueryResult, RunStarting, Status
 from sqlstream.state.runs.progress import BatchProgress

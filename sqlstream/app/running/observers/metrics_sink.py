@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from itertools import count
 
-from sqlstream.app.running.observers.observer import Observed, Snapshot
+from sqlstream.app.running.observers.observers import Observed, Snapshot
 from sqlstream.errors import FindingsError
 from sqlstream.state.metrics.rows import MetricsRow, metrics_row
 from sqlstream.state.metrics.samples import RunFacts

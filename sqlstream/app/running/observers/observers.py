@@ -5,15 +5,84 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
+from typing import Protocol
 
-from sqlstream.app.running.observers.event_queue import EventQueue
-from sqlstream.app.running.observers.observer import Observed, Observer, Snapshot
 from sqlstream.state.runs.events import RunEvent
-from sqlstream.state.runs.run_state import RunState
+from sqlstream.state.runs.progress import BatchProgress
+from sqlstream.state.runs.run_state import QueryState, RunState
+
+MAX_BATCHES = 10_000
+"""The number of batches to keep for observers that are slower than the queries: about 20 MB."""
+
+
+class EventQueue:
+    """Keeps every event until it is taken, except batches beyond `max_batches`: it drops the oldest of them."""
+
+    def __init__(self, max_batches: int = MAX_BATCHES) -> None:
+        self._max_batches = max_batches
+        self._numbers = count()
+        self._events: OrderedDict[int, Observed] = OrderedDict()
+        self._batches: deque[int] = deque()
+        self._changed = threading.Condition()
+        self._is_closed = self._is_handling = False
+        self.dropped_batches = 0
+
+    def put(self, seen: Observed) -> None:
+        """Adds an event. Never waits for an observer."""
+        with self._changed:
+            number = next(self._numbers)
+            self._events[number] = seen
+            if isinstance(seen.event, BatchProgress):
+                self._batches.append(number)
+                if len(self._batches) > self._max_batches:
+                    del self._events[self._batches.popleft()]
+                    self.dropped_batches += 1
+            self._changed.notify_all()
+
+    def take(self, seconds: float) -> Observed | None:
+        """Returns the next event, None if there is none within `seconds` or the queue is closed and empty. The event
+        counts as handled when the next call begins.
+        """
+        with self._changed:
+            self._is_handling = False
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._events or self._is_closed, seconds)
+            if not self._events:
+                return None
+            number, seen = self._events.popitem(last=False)
+            if self._batches and self._batches[0] == number:
+                self._batches.popleft()
+            self._is_handling = True
+            return seen
+
+    def join(self, seconds: float) -> bool:
+        """Waits until all events are handled; returns whether they are after `seconds`."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._events and not self._is_handling, seconds)
+
+    def close(self) -> None:
+        """Makes `take` return at once when the queue is empty."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the queue is closed and empty."""
+        with self._changed:
+            return self._is_closed and not self._events
+
+    def __len__(self) -> int:
+        with self._changed:
+            return len(self._events)
+
 
 TICK_SECONDS = 1.0
 """How often observers get the state of the run."""
@@ -120,3 +189,46 @@ def observing(observers: Observers) -> Iterator[None]:
 def _listed(names: Sequence[str]) -> str:
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
+
+
+@dataclass(frozen=True)
+class Observed:
+    """An event of a run, which happened at `at` (with a time zone). `query` is the state of its query after the event,
+    None for an event that belongs to no query.
+    """
+
+    at: datetime
+    event: RunEvent
+    query: QueryState | None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A run at the time `at`. `dropped_batches` counts the batches that no observer got, because the observers were
+    slower than the queries. The totals in `run` include them.
+    """
+
+    at: datetime
+    run: RunState
+    dropped_batches: int
+
+
+class Observer(Protocol):
+    """Follows a run. One background thread calls all methods, one at a time, so an observer needs no locks for its own
+    values; but it must not wait for a network or a disk, because the others wait for it.
+
+    An error in `observe` or `tick` is reported once, and the observer still gets later events.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name in messages, such as `the alerts`."""
+
+    def observe(self, seen: Observed) -> None:
+        """Called for each event in order. Batches can be missing, see `Snapshot`; no other event is ever missing."""
+
+    def tick(self, now: Snapshot) -> None:
+        """Called about once a second, also without events."""
+
+    def close(self, last: Snapshot) -> None:
+        """Called once, after the last event. It must return within a few seconds."""

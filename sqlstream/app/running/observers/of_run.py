@@ -12,12 +12,11 @@ from sqlstream.app.request import RunRequest
 from sqlstream.app.running.alerts.of_run import RunAlerts, alerting, query_rules
 from sqlstream.app.running.alerts.sink import Write as WriteAlerts
 from sqlstream.app.running.observers.backlogs import Backlogs, has_unreported_backlog
-from sqlstream.app.running.observers.heartbeat import Heartbeat
+from sqlstream.app.running.observers.endpoint import Heartbeat
 from sqlstream.app.running.observers.metrics import RunMetrics
 from sqlstream.app.running.observers.metrics_sink import MetricsSink, Write
-from sqlstream.app.running.observers.observer import Observer
-from sqlstream.app.running.observers.observers import Observers, observing
-from sqlstream.app.running.observers.otel_settings import exports_metrics
+from sqlstream.app.running.observers.observers import Observer, Observers, observing
+from sqlstream.app.running.observers.otel import exports_metrics
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
 from sqlstream.project.alerts import AlertKind
@@ -116,8 +115,10 @@ def _backlogs(
 def _endpoint(
     host: str, port: int, metrics: RunMetrics, heartbeat: Heartbeat, report: Callable[[str], None]
 ) -> Iterator[None]:
-    from sqlstream.app.running.observers.endpoint import Endpoint  # most runs need neither
-    from sqlstream.app.running.observers.prometheus import Exposition
+    from sqlstream.app.running.observers.endpoint import (
+        Endpoint,  # most runs need neither
+        Exposition,
+    )
 
     endpoint = Endpoint(
         host,

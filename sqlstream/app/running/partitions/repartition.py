@@ -7,12 +7,14 @@ and the begun batch can be archived. After it only the last two steps remain, wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 
 from pyspark.sql import SparkSession
 
+from sqlstream.app.running.ready import CheckContext, CheckedQuery, storage_location
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, Place
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
@@ -23,16 +25,24 @@ from sqlstream.spark.spark_errors import error_finding
 from sqlstream.spark.storage.batch_logs import archive_entry, read_offsets, stored_damage
 from sqlstream.spark.storage.checkpoints import write_ledger
 from sqlstream.spark.storage.repartition import can_log_batches, log_empty_batch, repartition_state
-from sqlstream.spark.storage.storages import Storages
+from sqlstream.spark.storage.storage import SessionStorages, Storages, storage_problems
 from sqlstream.state.batch_logs import BatchLog
+from sqlstream.state.checkpoints import read_version
 from sqlstream.state.damage import Damage, damage_finding
 from sqlstream.state.layout import archive_moment, archive_path, checkpoint_path
 from sqlstream.state.ledger import Ledger
-from sqlstream.state.plan import CheckpointState
+from sqlstream.state.plan import Action, CheckpointState
 from sqlstream.state.repartition import refusals
-from sqlstream.state.repartition.batches import batch_partitions, batch_settings
-from sqlstream.state.repartition.ledger import repartitioned, repartitioning, with_partitions
+from sqlstream.state.repartition.batches import (
+    batch_partitions,
+    batch_settings,
+    repartitioned,
+    repartitioning,
+    target_partitions,
+    with_partitions,
+)
 from sqlstream.state.results.state import Repartitioned
+from sqlstream.state.runs.events import Notice, RunEvent
 from sqlstream.version import __version__
 
 
@@ -154,3 +164,61 @@ class StoredState:
 def _found(finding: Finding | None) -> Iterator[Finding]:
     if finding is not None:
         yield finding
+
+
+def check_migrations(ready: Sequence[CheckedQuery], checks: CheckContext) -> None:
+    """Checks that Spark can repartition the state of each query that `--migrate` moves. Writes nothing.
+
+    Raises: FindingsError.
+    """
+    for item in ready:
+        if _wanted(item, checks) is not None:
+            with storage_problems(item.root, storage_location(checks.loaded, item.query.model), checks.secrets):
+                _stored_state(item, checks).check()
+
+
+def migrate(
+    ready: Sequence[CheckedQuery], checks: CheckContext, notify: Callable[[RunEvent], None]
+) -> list[CheckedQuery]:
+    """Returns the queries after the repartition of those that `--migrate` selects. Raises: FindingsError, with the
+    query as it was before.
+    """
+    return [_migrated(item, checks, notify) for item in ready]
+
+
+def _migrated(item: CheckedQuery, checks: CheckContext, notify: Callable[[RunEvent], None]) -> CheckedQuery:
+    name = item.query.model.name
+    if name not in checks.request.migrate:
+        return item
+    wanted = _wanted(item, checks)
+    if wanted is None:
+        notify(Notice(f"{name}: nothing to migrate; the target does not change the number of partitions of its state"))
+        return item
+    with storage_problems(item.root, storage_location(checks.loaded, item.query.model), checks.secrets):
+        done = _stored_state(item, checks).repartition(wanted)
+        state = read_version(checks.storage_of, item.root, item.state.version)
+    notify(Notice(f"{name}: its state has moved from {done.before} to {done.after} partitions"))
+    return replace(item, state=state)
+
+
+def _wanted(item: CheckedQuery, checks: CheckContext) -> int | None:
+    """Returns the number of partitions to which the state of a query moves, None if it stays as it is."""
+    ledger = item.state.ledger
+    if item.query.model.name not in checks.request.migrate or item.plan.action is not Action.RESUME or ledger is None:
+        return None
+    return target_partitions(checks.loaded.compiled.project.target.spark, ledger.identity)
+
+
+def _stored_state(item: CheckedQuery, checks: CheckContext) -> StoredState:
+    model, session = item.query.model, checks.runtime.session
+    return StoredState(
+        model.name,
+        model.file.location,
+        SessionStorages(session),
+        session,
+        checks.secrets,
+        item.root,
+        item.state,
+        item.logged_outputs(checks),
+        partial(checks.locks.confirm, item.lock_root, model.name, model.file.location),
+    )

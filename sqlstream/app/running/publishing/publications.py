@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import ProjectRequest
+from sqlstream.app.running.ledgers import write_versions
 from sqlstream.app.running.places import plain_place, storage_base
 from sqlstream.app.running.stored_query import StoredQuery
-from sqlstream.app.running.versions import write_versions
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.compiler.stored import stored_inputs
+from sqlstream.compiler.outputs import stored_inputs
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import format_of
@@ -27,7 +27,7 @@ from sqlstream.spark.storage.checkpoints import StorageOf
 from sqlstream.spark.storage.held_lock import LockedError
 from sqlstream.spark.storage.storage import LocalStorage, Storage
 from sqlstream.spark.writing.databases.factories import is_known_database, plain_table
-from sqlstream.spark.writing.databases.publishing.publication import TablePublication
+from sqlstream.spark.writing.databases.publishing.publish import TablePublication
 from sqlstream.state.checkpoints import read_version, read_versions, read_versions_file
 from sqlstream.state.layout import query_root, version_root
 from sqlstream.state.ledger import Ledger, QueryIdentity

@@ -20,7 +20,7 @@ def promote(project: ProjectRequest, debug: bool, output: str, model: str) -> No
     """
     require_spark_system("promote")
     from sqlstream.app.state.switch import promote
-    from sqlstream.report.state.switched import switched_json, switched_text
+    from sqlstream.report.state.output_files import switched_json, switched_text
 
     with refusals_printed(output, debug):
         done = promote(project, model)

@@ -20,7 +20,7 @@ def rollback(project: ProjectRequest, debug: bool, output: str, model: str) -> N
     """
     require_spark_system("rollback")
     from sqlstream.app.state.switch import roll_back
-    from sqlstream.report.state.switched import switched_json, switched_text
+    from sqlstream.report.state.output_files import switched_json, switched_text
 
     with refusals_printed(output, debug):
         done = roll_back(project, model)

@@ -65,7 +65,7 @@ def history(project: ProjectRequest, debug: bool, output: str, model: str) -> No
     """Show the stored versions of MODEL's query, the newest first: when each began, and how its query changed since."""
     require_spark_system("state history")
     from sqlstream.app.state.history import query_history
-    from sqlstream.report.state.history import history_json, history_text
+    from sqlstream.report.state.output_files import history_json, history_text
 
     with refusals_printed(output, debug):
         found = query_history(project, model)
@@ -87,7 +87,7 @@ def show(
     """
     require_spark_system("state show")
     from sqlstream.app.state.rows import show_state
-    from sqlstream.report.state.rows import state_json, state_text
+    from sqlstream.report.state.output_files import state_json, state_text
 
     with refusals_printed(output, debug):
         shown = show_state(project, model, version=version, key=key, limit=limit)
@@ -103,7 +103,7 @@ def size(project: ProjectRequest, debug: bool, version: int | None, output: str,
     """Show how many rows each operator of MODEL's query remembers, by partition, and the size of their files."""
     require_spark_system("state size")
     from sqlstream.app.state.rows import state_size
-    from sqlstream.report.state.rows import size_json, size_text
+    from sqlstream.report.state.output_files import size_json, size_text
 
     with refusals_printed(output, debug):
         found = state_size(project, model, version=version)
@@ -125,7 +125,7 @@ def repartition(
     """
     require_spark_system("state repartition")
     from sqlstream.app.state.repartition import repartition_query
-    from sqlstream.report.state.rows import repartitioned_json, repartitioned_text
+    from sqlstream.report.state.output_files import repartitioned_json, repartitioned_text
 
     with refusals_printed(output, debug):
         done = repartition_query(project, model, partitions, version=version)

@@ -24,11 +24,11 @@ from sqlstream.compiler.flow.names.problems import field_problems, function_prob
 from sqlstream.compiler.flow.names.scope import Ambiguous, ResolvedName, Scope, UnresolvedName
 from sqlstream.compiler.flow.nodes import Call, Node
 from sqlstream.compiler.flow.text import Text, is_windowed, name_parts
+from sqlstream.compiler.flow.types.literals import Known
 from sqlstream.compiler.flow.types.nested import field_type
-from sqlstream.compiler.flow.types.typer import Known
 from sqlstream.compiler.flow.types.types_of import generator_columns, type_of
 from sqlstream.compiler.flow.types.values import struct_of
-from sqlstream.compiler.sql.problem import SqlProblem
+from sqlstream.compiler.sql.edits import SqlProblem
 from sqlstream.project.types.types import DataType
 
 WINDOWS = frozenset({"window", "session_window"})

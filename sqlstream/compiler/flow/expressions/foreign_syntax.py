@@ -10,10 +10,9 @@ from sqlglot import exp
 from sqlstream.compiler.flow.text import NOWHERE, Text
 from sqlstream.compiler.flow.types.scalars import TIME_FIELDS
 from sqlstream.compiler.sql.clauses import at
-from sqlstream.compiler.sql.problem import SqlProblem
+from sqlstream.compiler.sql.edits import SqlProblem
 from sqlstream.compiler.sql.tokens import Token, TokenKind
-from sqlstream.project.nearest import did_you_mean
-from sqlstream.project.wording import quoted
+from sqlstream.project.wording import did_you_mean, quoted
 
 CLAUSES = {"where": "WHERE", "group": "GROUP BY", "having": "HAVING", "order": "ORDER BY", "limit": "LIMIT"}
 """The clauses of a SELECT after FROM, in Spark's order."""

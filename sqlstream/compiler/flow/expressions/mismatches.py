@@ -13,10 +13,16 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.expressions.column import Expressions
 from sqlstream.compiler.flow.names.scope import Scope
-from sqlstream.compiler.flow.types.arithmetic import cannot_be_moved
-from sqlstream.compiler.flow.types.families import DATETIME, can_be_cast, can_be_compared, family, have_common_type
+from sqlstream.compiler.flow.types.families import (
+    DATETIME,
+    can_be_cast,
+    can_be_compared,
+    cannot_be_moved,
+    family,
+    have_common_type,
+)
 from sqlstream.compiler.flow.types.values import DIGITS, kind
-from sqlstream.compiler.sql.problem import SqlProblem
+from sqlstream.compiler.sql.edits import SqlProblem
 from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct
 from sqlstream.project.wording import quoted
 

@@ -13,7 +13,7 @@ from sqlstream.compiler.flow.names.scope import Scope
 from sqlstream.compiler.flow.text import Text
 from sqlstream.compiler.flow.types.families import family
 from sqlstream.compiler.sql.clauses import at
-from sqlstream.compiler.sql.problem import SqlProblem
+from sqlstream.compiler.sql.edits import SqlProblem
 from sqlstream.compiler.sql.tokens import Tokens
 from sqlstream.project.wording import alternatives, counted, quoted
 

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.functions.known import FUNCTIONS
 from sqlstream.compiler.flow.names.scope import Ambiguous, ResolvedName, ScopedRelation, UnresolvedName
-from sqlstream.compiler.node_ids import MODEL, SOURCE, STORED, kind_of
+from sqlstream.compiler.graph import MODEL, SOURCE, STORED, kind_of
+from sqlstream.compiler.sql.edits import ORIGIN, SqlProblem
 from sqlstream.compiler.sql.intervals import NEGATIVE, NO_DELAY
-from sqlstream.compiler.sql.problem import ORIGIN, SqlProblem
-from sqlstream.project.nearest import did_you_mean, nearest
 from sqlstream.project.types.types import Array, Struct
-from sqlstream.project.wording import quoted, quoted_list
+from sqlstream.project.wording import did_you_mean, nearest, quoted, quoted_list
 
 MOST_COLUMNS = 10
 """The most columns that a message lists for one relation; half as many for each of several."""

@@ -9,9 +9,9 @@ from sqlstream.compiler.flow.columns import Columns, Where
 from sqlstream.compiler.flow.nodes import Deduplicate, Node
 from sqlstream.compiler.flow.types.families import contains
 from sqlstream.compiler.rewrite.deduplicate import key_columns, note_offset
-from sqlstream.compiler.sql.names import quote_identifier
-from sqlstream.compiler.sql.problem import SqlProblem
-from sqlstream.project.nearest import did_you_mean
+from sqlstream.compiler.sql.edits import SqlProblem
+from sqlstream.compiler.sql.sql_text import quote_identifier
+from sqlstream.project.wording import did_you_mean
 
 
 def with_deduplication(model: CompiledModel, tree: Node) -> tuple[Node, tuple[SqlProblem, ...]]:

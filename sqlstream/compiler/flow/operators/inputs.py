@@ -7,10 +7,9 @@ from dataclasses import replace
 from sqlstream.compiler.flow.columns import Column, Columns, EventTime, Where
 from sqlstream.compiler.flow.nodes import EventTimeWatermark, Node, Scan
 from sqlstream.compiler.flow.types.values import STRING, read_type
-from sqlstream.compiler.node_ids import seed_id, source_id
+from sqlstream.compiler.graph import seed_id, source_id
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.types.cursor import TypeSyntaxError
-from sqlstream.project.types.parser import parse_schema
+from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
 from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct, read_json_schema
 from sqlstream.project.values import Seed, SourceTable
 

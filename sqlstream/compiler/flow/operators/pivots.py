@@ -12,7 +12,7 @@ from sqlstream.compiler.flow.expressions.column import Expressions
 from sqlstream.compiler.flow.functions.known import AGGREGATES
 from sqlstream.compiler.flow.names.scope import ResolvedName, Scope
 from sqlstream.compiler.flow.nodes import Aggregate, Expansion, Key, Node, Opaque
-from sqlstream.compiler.flow.types.common_type import common_type_of
+from sqlstream.compiler.flow.types.families import common_type_of
 from sqlstream.compiler.flow.types.values import RANKS, STRING, kind
 
 _IN_ONE_ROW = frozenset({*RANKS, "boolean", "decimal"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sqlstream.compiler.flow.types.families import DATETIME, NUMBER, family
-from sqlstream.compiler.flow.types.typer import Handlers, TypeResolver
+from sqlstream.compiler.flow.types.literals import Handlers, TypeResolver
 from sqlstream.compiler.flow.types.values import (
     BIGINT,
     BINARY,

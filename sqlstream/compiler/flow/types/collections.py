@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.types.common_type import common_type_of
+from sqlstream.compiler.flow.types.families import common_type_of
+from sqlstream.compiler.flow.types.literals import Handlers, TypeResolver, argument
 from sqlstream.compiler.flow.types.nested import element_type
-from sqlstream.compiler.flow.types.typer import Handlers, TypeResolver, argument
 from sqlstream.compiler.flow.types.values import DATETIMES, DIGITS, INT, array_of, kind, map_of, struct_of
 from sqlstream.project.types.types import Array, DataType, Map, Struct
 

@@ -5,8 +5,33 @@
 
 from __future__ import annotations
 
-from sqlstream.compiler.flow.types.values import RANKS, SPANS, kind
-from sqlstream.project.types.types import Array, DataType, Map, Struct
+from collections.abc import Callable, Iterable
+
+from sqlstream.compiler.flow.types.values import (
+    BIGINT,
+    BY_RANK,
+    CALENDAR_INTERVAL,
+    DATE,
+    DATETIMES,
+    DAY_TO_SECOND,
+    DIGITS,
+    DOUBLE,
+    INTERVAL_DAY,
+    INTERVALS,
+    MOST_DIGITS,
+    RANKS,
+    SPANS,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    WIDEST_INTERVALS,
+    array_of,
+    kind,
+    map_of,
+    struct_of,
+)
+from sqlstream.project.types.types import Array, DataType, Decimal, Map, Struct, Unknown
 
 NUMBER, DATETIME = "number", "datetime"
 
@@ -139,3 +164,264 @@ def can_be_cast(type_: DataType | None, target: DataType | None) -> bool:
     if {one, other} & {"year-month", "day-time"} and {kind(type_), kind(target)} & {"float", "double"}:
         return False
     return other in _CASTS.get(one, frozenset())
+
+
+Leaf = Callable[[DataType, DataType], DataType | None]
+
+_TAKEN_FROM_TEXT = frozenset({*DATETIMES, "boolean", "binary"})
+"""The types to which text is cast beside them. Beside a number it becomes BIGINT or DOUBLE."""
+
+
+def common_type(left: DataType, right: DataType) -> DataType | None:
+    """Returns the type that can hold values of both types; None if Spark has none, or it is unknown."""
+    return _common(left, right, _wider)
+
+
+def common_type_of(types: Iterable[DataType | None], pair: Leaf = common_type) -> DataType | None:
+    """Returns the common type of all types, combined from the left as Spark does; `void` for no types."""
+    found: DataType = VOID
+    for type_ in types:
+        together = None if type_ is None else pair(found, type_)
+        if together is None:
+            return None
+        found = together
+    return found
+
+
+def common_type_but_text(left: DataType, right: DataType) -> DataType | None:
+    """Returns the common type for GREATEST and LEAST, which do not cast text to other types."""
+    return _common(left, right, _wider_but_text)
+
+
+def tightest_type(left: DataType, right: DataType) -> DataType | None:
+    """Returns the narrowest type that holds both without loss, for bitwise operators and intervals."""
+    return _common(left, right, _tightest)
+
+
+def element_of_both(left: DataType, right: DataType) -> DataType | None:
+    """Returns the element type of array_append and array_union, which keep FLOAT and do not widen intervals."""
+    return _common(left, right, _tightest_element)
+
+
+def _common(left: DataType, right: DataType, leaf: Leaf) -> DataType | None:
+    if isinstance(left, Unknown) or isinstance(right, Unknown):
+        return None
+    if left == right or right == VOID:
+        return left
+    if left == VOID:
+        return right
+    if isinstance(left, Array) and isinstance(right, Array):
+        return array_of(_common(left.element, right.element, leaf))
+    if isinstance(left, Map) and isinstance(right, Map):
+        # keys must not become null, so this does not cast keys from text or between decimals
+        return map_of(_common(left.key, right.key, _tightest), _common(left.value, right.value, leaf))
+    if isinstance(left, Struct) and isinstance(right, Struct):
+        return _common_struct(left, right, leaf)
+    return leaf(left, right)
+
+
+def _common_struct(left: Struct, right: Struct, leaf: Leaf) -> Struct | None:
+    if [field.name.lower() for field in left.fields] != [field.name.lower() for field in right.fields]:
+        return None
+    pairs = zip(left.fields, right.fields, strict=True)
+    return struct_of((one.name, _common(one.type, other.type, leaf)) for one, other in pairs)
+
+
+def _tightest(left: DataType, right: DataType) -> DataType | None:
+    """Returns the result of `findTightestCommonType`."""
+    one, other = kind(left), kind(right)
+    if one in RANKS and other in RANKS:
+        widest = max(RANKS[one], RANKS[other])
+        return DOUBLE if BY_RANK[widest].name == "float" and one != other else BY_RANK[widest]
+    if isinstance(left, Decimal) and other in DIGITS:
+        return left if left.precision - left.scale >= DIGITS[other] else None
+    if isinstance(right, Decimal) and one in DIGITS:
+        return right if right.precision - right.scale >= DIGITS[one] else None
+    if one in DATETIMES and other in DATETIMES:
+        return TIMESTAMP if "timestamp" in (one, other) else TIMESTAMP_NTZ
+    return _wider_interval(one, other)
+
+
+def _tightest_element(left: DataType, right: DataType) -> DataType | None:
+    """Returns the result of `findTightestCommonType` without ANSI mode, which functions on arrays still use."""
+    one, other = kind(left), kind(right)
+    if one in RANKS and other in RANKS:
+        return BY_RANK[max(RANKS[one], RANKS[other])]
+    return None if one in SPANS else _tightest(left, right)
+
+
+def _wider_interval(one: str, other: str) -> DataType | None:
+    if one not in SPANS or other not in SPANS or SPANS[one][0] != SPANS[other][0]:
+        return None
+    family, first, last = SPANS[one]
+    return INTERVALS[family, min(first, SPANS[other][1]), max(last, SPANS[other][2])]
+
+
+def _wider_but_text(left: DataType, right: DataType) -> DataType | None:
+    return _tightest(left, right) or _wider_decimal(left, right)
+
+
+def _wider(left: DataType, right: DataType) -> DataType | None:
+    """Returns the result of `findWiderTypeForTwo`."""
+    return _wider_but_text(left, right) or _from_text(left, right) or _from_text(right, left)
+
+
+def _wider_decimal(left: DataType, right: DataType) -> DataType | None:
+    """Returns the result of `findWiderTypeForDecimal`, which keeps the digits before the point if not all fit."""
+    if not isinstance(left, Decimal) and not isinstance(right, Decimal):
+        return None
+    if kind(left) in ("float", "double") or kind(right) in ("float", "double"):
+        return DOUBLE
+    one, other = as_decimal(left), as_decimal(right)
+    if one is None or other is None:
+        return None
+    scale = max(one.scale, other.scale)
+    precision = max(one.precision - one.scale, other.precision - other.scale) + scale
+    excess = max(precision - MOST_DIGITS, 0)
+    return Decimal(precision - excess, max(scale - excess, 0))
+
+
+def as_decimal(type_: DataType) -> Decimal | None:
+    """Returns a decimal unchanged, and for an integral type the decimal that holds it; None for other types."""
+    if isinstance(type_, Decimal):
+        return type_
+    digits = DIGITS.get(kind(type_))
+    return None if digits is None else Decimal(digits, 0)
+
+
+def _from_text(left: DataType, right: DataType) -> DataType | None:
+    """Returns the result of `findWiderTypeForString` if the left type is text."""
+    if kind(left) != "string":
+        return None
+    other = kind(right)
+    if other in DIGITS:
+        return BIGINT
+    if other in ("float", "double", "decimal"):
+        return DOUBLE
+    return right if other in _TAKEN_FROM_TEXT else None
+
+
+# The result types of arithmetic on numbers, dates, timestamps and intervals.
+#
+# The rules are those of `BinaryArithmeticWithDatetimeResolver.scala` and of each operator's `resultDecimalType`.
+
+_LEAST_SCALE = 6
+"""The digits after the point that a decimal keeps if it cannot hold all digits (`MINIMUM_ADJUSTED_SCALE`)."""
+
+_CAST_TO_NUMBERS = frozenset({"string", "void"})
+
+_DAYS = frozenset({"tinyint", "smallint", "int"})
+"""The types that count days when they are added to a date."""
+
+
+def operator_type(operator: str, left: DataType, right: DataType) -> DataType | None:
+    """Returns the type of `+`, `-`, `*`, `/` or `%`; None if Spark does not support it for these types."""
+    number = _number_type(operator, left, right)
+    if number is not None:
+        return number
+    if operator in "+-":
+        return _moved_type(operator, left, right)
+    scaled = _scaled(left, right) if operator in "*/" else None
+    return scaled or (_scaled(right, left) if operator == "*" else None)
+
+
+def cannot_be_moved(operator: str, left: DataType | None, right: DataType | None) -> bool:
+    """Returns whether Spark certainly rejects `+` or `-` of two types, one of which is a date or timestamp."""
+    kinds = {kind(left), kind(right)}
+    if left is None or right is None or kinds & {"", "void"} or kinds.isdisjoint(DATETIMES):
+        return False
+    return _moved_type(operator, left, right) is None
+
+
+def _number_type(operator: str, left: DataType, right: DataType) -> DataType | None:
+    """Returns the type of an operator on numbers, or on NULL or text beside a number."""
+    one, other = kind(left), kind(right)
+    if one == "void" and (other == "void" or (operator == "/" and family(right) == NUMBER)):
+        return DOUBLE
+    if one in _CAST_TO_NUMBERS and other in _CAST_TO_NUMBERS:
+        return None
+    left, right = _as_number(left, right), _as_number(right, left)
+    if family(left) != NUMBER or family(right) != NUMBER:
+        return None
+    if not isinstance(left, Decimal) and not isinstance(right, Decimal):
+        return DOUBLE if operator == "/" else tightest_type(left, right)
+    one_decimal, other_decimal = as_decimal(left), as_decimal(right)
+    if one_decimal is None or other_decimal is None:
+        return DOUBLE
+    return _decimal(operator, one_decimal, other_decimal)
+
+
+def _as_number(type_: DataType, beside: DataType) -> DataType:
+    """Returns the type to which NULL or text beside a number is cast, and other types unchanged."""
+    if kind(type_) == "void":
+        return beside
+    if kind(type_) == "string":
+        return BIGINT if kind(beside) in DIGITS else DOUBLE
+    return type_
+
+
+def _decimal(operator: str, one: Decimal, other: Decimal) -> Decimal:
+    """Returns the `resultDecimalType` of `Add`, `Subtract`, `Multiply`, `Divide` or `Remainder`."""
+    whole, other_whole = one.precision - one.scale, other.precision - other.scale
+    scale = max(one.scale, other.scale)
+    if operator == "*":
+        return _fitting(one.precision + other.precision + 1, one.scale + other.scale)
+    if operator == "/":
+        scale = max(_LEAST_SCALE, one.scale + other.precision + 1)
+        return _fitting(whole + other.scale + scale, scale)
+    if operator == "%":
+        return _fitting(min(whole, other_whole) + scale, scale)
+    return _fitting(max(whole, other_whole) + scale + 1, scale)
+
+
+def _fitting(precision: int, scale: int) -> Decimal:
+    """Returns the result of `DecimalType.adjustPrecisionScale`."""
+    if precision <= MOST_DIGITS:
+        return Decimal(precision, scale)
+    whole = precision - scale
+    return Decimal(MOST_DIGITS, max(MOST_DIGITS - whole, min(scale, _LEAST_SCALE)))
+
+
+def _moved_type(operator: str, left: DataType, right: DataType) -> DataType | None:
+    """Returns the type of `+` or `-` if one side is a date, a timestamp or an interval."""
+    one, other = kind(left), kind(right)
+    if operator == "-" and (one in DATETIMES or other in DATETIMES):
+        return _difference(one, other) or (_moved(left, right) if one in DATETIMES else None)
+    if one in DATETIMES or other in DATETIMES:
+        return _moved(left, right) if one in DATETIMES else _moved(right, left)
+    moved = _moved_text(left, right) or (_moved_text(right, left) if operator == "+" else None)
+    if moved is not None or one == other == "interval":
+        return moved or CALENDAR_INTERVAL
+    return tightest_type(left, right) if one in SPANS and other in SPANS else None
+
+
+def _moved(moment: DataType, by: DataType) -> DataType | None:
+    name, other = kind(moment), kind(by)
+    if other == "interval" or (other in SPANS and name != "date"):
+        return moment
+    if name != "date":
+        return None
+    if other in _DAYS:
+        return DATE
+    if other not in SPANS:
+        return None
+    return DATE if SPANS[other][0] == "year-month" or by == INTERVAL_DAY else TIMESTAMP
+
+
+def _moved_text(text: DataType, by: DataType) -> DataType | None:
+    """Returns STRING for text plus or minus an interval of days or less."""
+    return STRING if kind(text) == "string" and family(by) == "day-time" else None
+
+
+def _difference(one: str, other: str) -> DataType | None:
+    pair = {one, other}
+    if not pair <= {*DATETIMES, "string"}:
+        return None
+    return INTERVAL_DAY if pair <= {"date", "string"} else DAY_TO_SECOND
+
+
+def _scaled(interval: DataType, factor: DataType) -> DataType | None:
+    """Returns the type of an interval multiplied or divided by a number: the widest of its family."""
+    if family(factor) not in (NUMBER, "string"):
+        return None
+    return CALENDAR_INTERVAL if kind(interval) == "interval" else WIDEST_INTERVALS.get(family(interval))

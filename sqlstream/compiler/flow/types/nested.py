@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.types.common_type import common_type_of
-from sqlstream.compiler.flow.types.typer import Handlers, TypeResolver
+from sqlstream.compiler.flow.types.families import common_type_of
+from sqlstream.compiler.flow.types.literals import Handlers, TypeResolver
 from sqlstream.compiler.flow.types.values import array_of, map_of, struct_of
 from sqlstream.project.types.types import Array, DataType, Map, Struct
 

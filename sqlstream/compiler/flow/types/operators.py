@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.types.arithmetic import operator_type
-from sqlstream.compiler.flow.types.common_type import common_type_of, tightest_type
-from sqlstream.compiler.flow.types.families import NUMBER, family
-from sqlstream.compiler.flow.types.literals import number_type
-from sqlstream.compiler.flow.types.typer import Handler, Handlers, TypeResolver, argument
+from sqlstream.compiler.flow.types.families import NUMBER, common_type_of, family, operator_type, tightest_type
+from sqlstream.compiler.flow.types.literals import Handler, Handlers, TypeResolver, argument, number_type
 from sqlstream.compiler.flow.types.values import BIGINT, BOOLEAN, BY_RANK, DIGITS, DOUBLE, INT, RANKS, SPANS, kind
 from sqlstream.project.types.types import DataType, Decimal
 

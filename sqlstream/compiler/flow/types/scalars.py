@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.types.common_type import as_decimal, common_type_but_text, common_type_of
-from sqlstream.compiler.flow.types.families import NUMBER, family
-from sqlstream.compiler.flow.types.typer import Handler, Handlers, TypeResolver, argument
+from sqlstream.compiler.flow.types.families import NUMBER, as_decimal, common_type_but_text, common_type_of, family
+from sqlstream.compiler.flow.types.literals import Handler, Handlers, TypeResolver, argument
 from sqlstream.compiler.flow.types.values import (
     BIGINT,
     BINARY,
@@ -26,8 +25,7 @@ from sqlstream.compiler.flow.types.values import (
     struct_of,
     text_of,
 )
-from sqlstream.project.types.cursor import TypeSyntaxError
-from sqlstream.project.types.parser import parse_schema
+from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
 from sqlstream.project.types.types import Array, DataType, Decimal, Primitive, Struct
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sqlstream.project.types.cursor import TypeSyntaxError
-from sqlstream.project.types.parser import parse_type
+from sqlstream.project.types.parser import TypeSyntaxError, parse_type
 from sqlstream.project.types.types import Array, DataType, Decimal, Field, Map, Primitive, Struct
 
 TINYINT, SMALLINT, INT, BIGINT = (Primitive(name) for name in ("tinyint", "smallint", "int", "bigint"))

@@ -18,7 +18,7 @@ from sqlstream.compiler.render.sandbox.problems import MacroReturn, TemplateProb
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.dbt_words import TEMPLATE_NAMES, TEMPLATE_TAGS
-from sqlstream.project.nearest import did_you_mean
+from sqlstream.project.wording import did_you_mean
 
 MOST_CALLS = 8
 """The most calls that a finding names: a recursion has hundreds, and the first ones show where it began."""

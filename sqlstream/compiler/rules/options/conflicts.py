@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlstream.compiler.rules.options.given import GivenOptions
-from sqlstream.compiler.rules.options.kafka import kafka_problems
-from sqlstream.compiler.rules.options.lake import lake_problems
-from sqlstream.errors import Finding
-from sqlstream.project.wording import quoted, quoted_list
+from sqlstream.errors import Finding, Severity
+from sqlstream.project.wording import alternatives, quoted, quoted_list
 
 SPLIT_BY = ("partitionColumn", "lowerBound", "upperBound")
 """Options of a JDBC source that need each other and numPartitions, which does not need them."""
@@ -79,3 +77,168 @@ def _jdbc_problems(given: GivenOptions) -> Iterator[Finding]:
             f"add the missing options, or remove {quoted_list(split)}",
             given.place(split[0]),
         )
+
+
+TOPICS = ("subscribe", "subscribePattern", "assign")
+"""The options that name the topics. A source needs exactly one of them."""
+
+BEGINNINGS = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
+ENDS = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
+"""The options for the start and the end of a source. Spark uses the first option that is set."""
+
+_BYTES = "Spark serializes and deserializes keys and values itself"
+REFUSED_OF_SOURCES = {
+    "kafka.auto.offset.reset": ("Spark tracks the offsets itself", "remove it, and use startingOffsets"),
+    "kafka.enable.auto.commit": ("Spark tracks the offsets itself", "remove it"),
+    "kafka.interceptor.classes": ("Spark cannot handle rows that an interceptor has changed", "remove it"),
+    "kafka.key.deserializer": (_BYTES, "remove it, and cast `key` in a model"),
+    "kafka.value.deserializer": (_BYTES, "remove it, and cast `value` in a model"),
+}
+REFUSED_OF_SINKS = {
+    "kafka.key.serializer": (_BYTES, "remove it, and select `key` as string or binary"),
+    "kafka.value.serializer": (_BYTES, "remove it, and select `value` as string or binary"),
+}
+"""Options of Kafka's client that Spark refuses: why, and what to do."""
+
+
+def kafka_problems(given: GivenOptions) -> Iterator[Finding]:
+    """Yields the options of a Kafka source or sink that Spark refuses or ignores because of the others."""
+    yield from _refused(given)
+    if given.is_source:
+        yield from _topics(given)
+        yield from _first_of(given, BEGINNINGS)
+        yield from _ends(given)
+        yield from _bounds(given)
+
+
+def _refused(given: GivenOptions) -> Iterator[Finding]:
+    refused = REFUSED_OF_SOURCES if given.is_source else REFUSED_OF_SINKS
+    for name, (why, fix) in refused.items():
+        if given.has(name):
+            what = f"{given.what} sets the option {quoted(name)}, which Spark does not allow"
+            yield Finding("option-value", what, why, fix, given.place(name))
+
+
+def _topics(given: GivenOptions) -> Iterator[Finding]:
+    found = [name for name in TOPICS if given.has(name)]
+    if not found:
+        yield Finding(
+            "missing-key",
+            f"{given.what} names no topic",
+            f"a source of format kafka needs one of the options {alternatives(TOPICS)}",
+            "add options: {subscribe: my_topic} to the table",
+            given.location,
+        )
+    for name in found[1:]:
+        yield Finding(
+            "option-value",
+            f"{given.what} sets both {quoted(found[0])} and {quoted(name)}",
+            f"Spark accepts only one of {', '.join(TOPICS)}",
+            "remove one of them",
+            given.place(name),
+        )
+
+
+def _first_of(given: GivenOptions, names: tuple[str, ...]) -> Iterator[Finding]:
+    found = [name for name in names if given.has(name)]
+    for name in found[1:]:
+        yield Finding(
+            "unknown-option",
+            f"{given.what} sets both {quoted(found[0])} and {quoted(name)}, so {quoted(name)} has no effect",
+            f"Spark uses the first one that is set of {', '.join(names)}",
+            "remove one of them",
+            given.place(name),
+            severity=Severity.WARNING,
+        )
+
+
+def _ends(given: GivenOptions) -> Iterator[Finding]:
+    if given.mode != "batch":
+        return
+    yield from _first_of(given, ENDS)
+    if given.text("startingOffsets").strip().lower() == "latest" and not any(map(given.has, BEGINNINGS[:2])):
+        yield Finding(
+            "option-value",
+            f"{given.what} is a batch source that starts at the latest offset",
+            "the query would have no data to read, and Spark does not allow it",
+            "use startingOffsets: earliest, or remove the option",
+            given.place("startingOffsets"),
+        )
+
+
+def _bounds(given: GivenOptions) -> Iterator[Finding]:
+    least, most = given.text("minOffsetsPerTrigger"), given.text("maxOffsetsPerTrigger")
+    if given.streams and least.isdecimal() and most.isdecimal() and int(least[:20]) > int(most[:20]):
+        yield Finding(
+            "option-value",
+            f"{given.what} sets minOffsetsPerTrigger to {least} and maxOffsetsPerTrigger to {most}",
+            "the minimum must not exceed the maximum",
+            "lower the minimum, or raise the maximum",
+            given.place("minOffsetsPerTrigger"),
+        )
+
+
+EXCLUDING = {
+    "delta": (("startingVersion", "startingTimestamp"), ("versionAsOf", "timestampAsOf")),
+    "iceberg": (
+        ("versionAsOf", "timestampAsOf"),
+        *((newer, "branch") for newer in ("versionAsOf", "timestampAsOf")),
+        *((time, "start-snapshot-id") for time in ("start-timestamp", "end-timestamp")),
+    ),
+}
+"""Pairs of options of a source of which the format takes only one."""
+
+REPLACED = {"snapshot-id": "versionAsOf", "tag": "versionAsOf", "as-of-timestamp": "timestampAsOf"}
+"""The options that Iceberg refuses since Spark has its own, and those of Spark."""
+
+
+def lake_problems(given: GivenOptions) -> Iterator[Finding]:
+    """Yields the conflicts between the options of a source."""
+    if not given.is_source:
+        return
+    for one, other in EXCLUDING[given.format.name]:
+        if given.has(one) and given.has(other):
+            yield Finding(
+                "option-value",
+                f"{given.what} sets both {one} and {other}",
+                f"both choose which rows to read, and {given.format.name} supports only one of them",
+                "remove one of them",
+                given.place(other),
+            )
+    yield from _delta_changes(given) if given.format.name == "delta" else _replaced(given)
+    if given.has("end-snapshot-id") and not given.has("start-snapshot-id"):
+        yield Finding(
+            "missing-key",
+            f"{given.what} sets end-snapshot-id without start-snapshot-id",
+            "Iceberg reads the rows that were added between two snapshots",
+            "add start-snapshot-id, or use versionAsOf to read the table as it was",
+            given.place("end-snapshot-id"),
+        )
+
+
+def _delta_changes(given: GivenOptions) -> Iterator[Finding]:
+    """Yields a problem for a static table that reads changes from no version on; a stream has a default."""
+    reads = next((name for name in ("readChangeFeed", "readChangeData") if given.text(name).lower() == "true"), None)
+    if reads is None or given.streams or given.has("startingVersion") or given.has("startingTimestamp"):
+        return
+    yield Finding(
+        "missing-key",
+        f"{given.what} sets {reads} without startingVersion or startingTimestamp",
+        "Delta needs a version or a time from which to read the changes of a static table",
+        "add startingVersion, for example startingVersion: 0",
+        given.place(reads),
+    )
+
+
+def _replaced(given: GivenOptions) -> Iterator[Finding]:
+    for old, new in REPLACED.items():
+        if given.has(old):
+            yield Finding(
+                "option-value",
+                f"{given.what} sets the option {quoted(old)}, which Iceberg no longer supports",
+                f"Iceberg refuses to read the table, because Spark's option {new} replaces this one",
+                f"use {new}"
+                + (", with a time such as 2024-01-31T00:00:00" if new == "timestampAsOf" else "")
+                + (", and mode: batch" if given.streams else ""),
+                given.place(old),
+            )

@@ -11,9 +11,8 @@ from sqlstream.compiler.rules.rule import Problem, Problems, rule
 from sqlstream.errors import Finding, Severity
 from sqlstream.project.formats.format import BATCH, STREAM
 from sqlstream.project.formats.option_types import CHARSET, MODE, PATTERN, OptionType
-from sqlstream.project.nearest import nearest
-from sqlstream.project.targets import Target
-from sqlstream.project.wording import alternatives, quoted
+from sqlstream.project.values import Target
+from sqlstream.project.wording import alternatives, nearest, quoted
 
 NEAR = 0.8
 """The lowest similarity (1.0: equal) at which an option counts as a misspelling of a known one."""

@@ -14,9 +14,8 @@ from sqlstream.compiler.kafka_records import RAW, RecordShape, has_topic_option,
 from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, rule
 from sqlstream.errors import Severity
 from sqlstream.location import Location
-from sqlstream.project.nearest import did_you_mean
 from sqlstream.project.types.types import Array, DataType, Field, Map, Primitive, Struct, Unknown
-from sqlstream.project.wording import quoted, quoted_list
+from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 
 STRING, BINARY, INT = Primitive("string"), Primitive("binary"), Primitive("int")
 HEADERS = Array(Struct((Field("key", STRING), Field("value", BINARY))))

@@ -6,8 +6,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.rules.rule import Problem, Problems, output_rule
 from sqlstream.errors import Severity
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.nearest import did_you_mean
-from sqlstream.project.wording import quoted, quoted_list
+from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 
 
 @output_rule("unknown-column")

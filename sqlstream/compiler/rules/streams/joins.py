@@ -6,7 +6,7 @@ from sqlstream.compiler.flow.nodes import Join, LateralJoin
 from sqlstream.compiler.flow.types.values import TIMESTAMP
 from sqlstream.compiler.rules.query import Problems, Query, QueryProblem, is_stream_join, operator_rule, query_rule
 from sqlstream.compiler.rules.streams.missing_watermarks import has_watermark, sides_fix
-from sqlstream.compiler.sql.names import quote_identifier
+from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.errors import Severity
 
 KEPT = {"left": (0,), "right": (1,), "full": (0, 1), "left semi": (0,)}

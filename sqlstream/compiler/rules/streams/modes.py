@@ -15,7 +15,7 @@ from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Places
 from sqlstream.compiler.flow.analyse import Analysis
 from sqlstream.compiler.flow.columns import Where
-from sqlstream.compiler.node_ids import seed_id
+from sqlstream.compiler.graph import seed_id
 from sqlstream.compiler.rules.query import Query, QueryProblem, QueryRule
 from sqlstream.compiler.rules.rule import rules_of
 from sqlstream.compiler.rules.streams import aggregations, continuous, joins, operators, real_time, state, watermarks

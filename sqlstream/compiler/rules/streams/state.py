@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlstream.compiler.flow.columns import Where
-from sqlstream.compiler.flow.kept_state import kept_state
-from sqlstream.compiler.flow.nodes import Aggregate, Deduplicate, Join, Limit
+from sqlstream.compiler.flow.nodes import Aggregate, Deduplicate, Join, Limit, kept_state
 from sqlstream.compiler.rules.query import Problems, Query, QueryProblem, is_stream_join, operator_rule, query_rule
 from sqlstream.compiler.rules.streams.joins import SIDES, a_join, event_time
 from sqlstream.compiler.rules.streams.missing_watermarks import DELAY, has_watermark, hint, sides_fix, time_key, time_of

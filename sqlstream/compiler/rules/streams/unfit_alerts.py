@@ -7,8 +7,7 @@ from itertools import takewhile
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.analyse import Analysis
-from sqlstream.compiler.flow.kept_state import kept_state
-from sqlstream.compiler.flow.nodes import EventTimeWatermark, Opaque
+from sqlstream.compiler.flow.nodes import EventTimeWatermark, Opaque, kept_state
 from sqlstream.compiler.rules.alerts import CODE, own_rules, unused_message, why_unused
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location

@@ -11,8 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from sqlstream.project.alerts import AlertKind, AlertRule
 from sqlstream.project.configuration.trigger import interval_seconds, invalid, parse_interval
-from sqlstream.project.nearest import did_you_mean
-from sqlstream.project.wording import given, quoted
+from sqlstream.project.wording import did_you_mean, given, quoted
 
 MARGIN = 0.9
 """The part of the limit at which an alert is resolved, unless the rule says otherwise."""

@@ -19,13 +19,10 @@ from pathlib import Path
 import pytest
 from alert_receiver import LONGEST_WAIT_SECONDS, Receiver, receiving
 
-from sqlstream.app.running.alerts.command import CommandSender
-from sqlstream.app.running.alerts.delivery import Delivery
-from sqlstream.app.running.alerts.outbox import Outbox, OutboxTexts
-from sqlstream.app.running.alerts.sender import DeliveryError, Sender
+from sqlstream.app.running.alerts.delivery import Delivery, DeliveryError, Outbox, OutboxTexts, Sender
 from sqlstream.app.running.alerts.sink import SinkSender
 from sqlstream.app.running.alerts.store import ALERTS_FILE, KEEP_SECONDS, AlertStore
-from sqlstream.app.running.alerts.webhook import WebhookSender, _retry_after
+from sqlstream.app.running.alerts.webhook import CommandSender, WebhookSender, _retry_after
 from sqlstream.project.alerts import AlertKind, Webhook
 from sqlstream.project.secrets import OptionValue, SecretName, SecretText
 from sqlstream.spark.secrets import Secrets

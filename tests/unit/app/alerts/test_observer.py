@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sqlstream.app.running.alerts.observer import AlertObserver
-from sqlstream.app.running.alerts.outbox import Change
-from sqlstream.app.running.observers.observer import Snapshot
+from sqlstream.app.running.alerts.delivery import Change
+from sqlstream.app.running.alerts.of_run import AlertObserver
+from sqlstream.app.running.observers.observers import Snapshot
 from sqlstream.project.alerts import AlertKind, AlertRule
 from sqlstream.state.alerts.evaluation import AlertBook, QueryRules
 from sqlstream.state.alerts.measures import Measures, Reading

@@ -15,9 +15,8 @@ from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.running.observers.backlogs import Backlogs, has_unreported_backlog
 from sqlstream.app.state.backlogs import Pace, source_backlogs, total
 from sqlstream.spark.storage.file_lock import file_lock, is_this_process, this_process
-from sqlstream.state.progress.lag import FileLag
+from sqlstream.state.progress.lag import FileLag, SourceProgress, VersionProgress
 from sqlstream.state.progress.positions import SourcePosition, VersionPosition
-from sqlstream.state.progress.progress import SourceProgress, VersionProgress
 
 LONGEST_WAIT_SECONDS = 60.0
 Make = Callable[[dict[str, str]], Backlogs]

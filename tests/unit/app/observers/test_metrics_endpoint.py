@@ -14,10 +14,9 @@ from datetime import UTC, datetime
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from sqlstream.app.running.observers.endpoint import Endpoint
+from sqlstream.app.running.observers.endpoint import Endpoint, Exposition
 from sqlstream.app.running.observers.metrics import RunMetrics
-from sqlstream.app.running.observers.observer import Observed, Snapshot
-from sqlstream.app.running.observers.prometheus import Exposition
+from sqlstream.app.running.observers.observers import Observed, Snapshot
 from sqlstream.errors import Finding, UsageError
 from sqlstream.state.metrics.catalog import METRICS, Metric
 from sqlstream.state.metrics.health import liveness, readiness

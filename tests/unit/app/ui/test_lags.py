@@ -8,8 +8,8 @@ from pathlib import Path
 from make_checkpoints import FOLDER, ROOT, with_root, write_project, write_rows
 
 from sqlstream import ProjectRequest
-from sqlstream.app.ui.lags import CheckpointLags
-from sqlstream.app.ui.live_query import LiveQuery
+from sqlstream.app.ui.data import CheckpointLags
+from sqlstream.app.ui.live_runs import LiveQuery
 from sqlstream.app.ui.project_view import ProjectView
 
 

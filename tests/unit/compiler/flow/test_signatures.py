@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.compiler.flow.functions.known import FUNCTIONS
-from sqlstream.compiler.flow.functions.signatures import Signature, read_signatures
+from sqlstream.compiler.flow.functions.known import FUNCTIONS, Signature, read_signatures
 from sqlstream.compiler.flow.functions.without_place import WITHOUT_PLACE
 from sqlstream.project.types.parser import parse_type
 

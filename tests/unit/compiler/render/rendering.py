@@ -11,8 +11,7 @@ from sqlstream.compiler.render.model import ModelRenderer
 from sqlstream.compiler.render.values import RenderedModel, RenderOptions
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
-from sqlstream.project.targets import Target
-from sqlstream.project.values import ConfigPatch, MacroFile, ModelFile
+from sqlstream.project.values import ConfigPatch, MacroFile, ModelFile, Target
 
 VARIABLES: Mapping[str, object] = {"days": 7, "columns": ["a", "b"], "name": "shop"}
 ENV = {"HOME": "/home/ana", "SQLSTREAM_SECRET_TOKEN": "canary-4711"}

@@ -11,7 +11,8 @@ from urllib.parse import quote
 
 import pytest
 
-from sqlstream.spark.publication import folders, links, sink_log
+from sqlstream.spark.publication import folders, links
+from sqlstream.spark.publication import folders as sink_log
 from sqlstream.spark.publication.folders import FolderPublication
 from sqlstream.spark.publication.publication import CannotPublishError, NotWrittenError
 

@@ -13,7 +13,7 @@ from sqlstream.errors import Finding
 from sqlstream.project.alerts import AlertKind, AlertRule
 from sqlstream.state.alerts.evaluation import AlertBook, OpenAlert, QueryRules
 from sqlstream.state.alerts.measures import PARTS, RecentCount
-from sqlstream.state.alerts.messages import span_text
+from sqlstream.state.alerts.payloads import span_text
 from sqlstream.state.runs.backlog import Unread
 from sqlstream.state.runs.events import (
     AlertChanged,

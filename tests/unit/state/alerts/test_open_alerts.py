@@ -9,8 +9,7 @@ from pathlib import Path
 from sqlstream.report.runs.as_json import event_fields, event_name
 from sqlstream.report.runs.text import Counts, TextReporter, summary_text
 from sqlstream.state.metrics.catalog import ALERT_ACTIVE
-from sqlstream.state.metrics.samples import RunFacts, query_samples
-from sqlstream.state.metrics.totals import QueryTotals
+from sqlstream.state.metrics.samples import QueryTotals, RunFacts, query_samples
 from sqlstream.state.runs.events import AlertChanged, QueriesSelected, SelectedQuery
 from sqlstream.state.runs.run_state import QueryState, RunState, follow
 

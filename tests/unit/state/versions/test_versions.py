@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.state.versions.places import place_of
-from sqlstream.state.versions.versions import MOST_SWITCHES, Switch, Versions, VersionsUnreadableError, read_parts
+from sqlstream.state.versions.versions import (
+    MOST_SWITCHES,
+    Switch,
+    Versions,
+    VersionsUnreadableError,
+    place_of,
+    read_parts,
+)
 
 
 def test_without_a_file_the_newest_version_is_current() -> None:
