@@ -1,4 +1,6 @@
-"""`sqlstream source schema`: compares the columns in a source's data with those that it declares."""
+"""`sqlstream source schema`: compares the columns in a source's data with those that it declares, and pins the schemas
+of a registry.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graph of sources, seeds, models and exposures, built from ref() and source()."""
+"""The graph of sources, seeds, models and exposures, built from ref() and source(), and dbt's ids of its nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Outputs of terminal models: the sink with the model's name and options filled in."""
+"""Outputs of terminal models: the sink with the model's name and options filled in; and stored outputs as sources of
+other queries.
+"""
 
 from __future__ import annotations
 

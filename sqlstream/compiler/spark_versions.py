@@ -1,4 +1,4 @@
-"""The versions and settings of Spark for which the compiler's rules are right.
+"""The versions and settings of Spark for which the compiler's rules are right, and the interface to Spark's own parser.
 
 The compiler has lists of Spark's functions, their arguments, types, formats and options. A later Spark may have more of
 each, so unknown names are only warnings there. Some settings change what Spark accepts, so most rules cannot run.

@@ -1,4 +1,6 @@
-"""Writes new lines of the journal into the history. Each line counts once, however many processes do this."""
+"""Writes new lines of the journal into the history, with their rollups. Each line counts once, however many processes
+do this.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What one line of the journal says, as plain values. Lines in another form are ignored."""
+"""The journal: its new lines since the last time, and what each says as plain values. Lines in another form are
+ignored.
+"""
 
 from __future__ import annotations
 

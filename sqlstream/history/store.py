@@ -1,4 +1,6 @@
-"""The history of one project: one writer and one reader of history.sqlite, for any number of threads."""
+"""The history of one project: history.sqlite with one writer and one reader, for any number of threads, and the bound
+of its size.
+"""
 
 from __future__ import annotations
 

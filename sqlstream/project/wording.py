@@ -1,4 +1,6 @@
-"""How findings name things: names and values as short pieces of one line."""
+"""How findings name things: names and values as short pieces of one line, and the nearest known name for an unknown
+one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a query emits its rows, as text or JSON."""
+"""When a query emits its rows, and how it reads each model, as text or JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formats numbers for people."""
+"""Formats numbers and times for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Converts Spark's errors to findings at the user's lines."""
+"""Converts Spark's errors to findings at the user's lines, and names the package of a missing class."""
 
 from __future__ import annotations
 

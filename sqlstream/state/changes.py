@@ -1,4 +1,4 @@
-"""Differences between two queries that change the meaning of their state."""
+"""Differences between two queries that change the meaning of their state, also those of letter case only."""
 
 from __future__ import annotations
 

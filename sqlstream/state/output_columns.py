@@ -1,4 +1,4 @@
-"""Whether a sink's format can store the columns of a changed query beside the existing rows.
+"""Whether a sink's format, or an existing table, can hold the columns of a changed query beside the existing rows.
 
 The rules follow what Spark 4.3 does when it reads a folder in which files have different columns. Tests compare them
 with Spark.

@@ -1,4 +1,4 @@
-"""Runs cases on Spark, and judges their results."""
+"""Runs cases on Spark at their own present time, and judges their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A case that Spark has analyzed, and its results: in its own batches, in other batches, or as a batch query."""
+"""A case that Spark has analyzed, and its results: in its own batches, in other batches, after an upgrade, in a table,
+or as a batch query.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Writes batches of history into the sink of a query, so that an interruption at any moment loses and repeats nothing.
+"""Finds the history of each source that a backfill can write, and writes it in batches, so that an interruption at any
+moment loses and repeats nothing.
 
 The steps: the batch is recorded with the number after the last one; its offsets, those of the last batch, are written
 to the checkpoint; Spark runs it on a temporary checkpoint and writes it to the sink with that number; it is committed.

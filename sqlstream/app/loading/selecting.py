@@ -1,4 +1,6 @@
-"""Evaluates selectors over a compiled project: returns the selected nodes, or findings on why there are none."""
+"""Evaluates selectors over a compiled project and its saved artifacts: returns the selected nodes, or findings on why
+there are none.
+"""
 
 from __future__ import annotations
 

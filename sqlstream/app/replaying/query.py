@@ -1,4 +1,4 @@
-"""The query of a ledger on Spark: its session with the settings that ran, and the streams of its parts."""
+"""The query of a ledger on Spark: with the SQL that ran, the settings that ran, and the streams of its parts."""
 
 from __future__ import annotations
 

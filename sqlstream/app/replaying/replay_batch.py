@@ -1,4 +1,6 @@
-"""`sqlstream replay`: runs a past batch of a query again, and shows its rows on their way through the query."""
+"""`sqlstream replay`: runs a past batch of a query again, shows its rows on their way through the query, and writes it
+as a unit test.
+"""
 
 from __future__ import annotations
 

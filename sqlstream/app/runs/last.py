@@ -1,4 +1,6 @@
-"""The last command of a project, read from target/run_results.json: what it was, and what of it failed."""
+"""The last command of a project in target/run_results.json: what it was, what of it failed, and the record of `test`
+and `backfill`.
+"""
 
 from __future__ import annotations
 

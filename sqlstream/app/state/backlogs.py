@@ -1,4 +1,6 @@
-"""What queries have not read yet, from their checkpoints and sources, where Spark's batches do not report it."""
+"""What queries have not read yet, from their checkpoints and the local files of their sources, where Spark's batches do
+not report it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data of the page, from the history of runs, the project, and what runs have stored."""
+"""The data of the page, from the history of runs, run_results.json, the project, and what runs have stored."""
 
 from __future__ import annotations
 

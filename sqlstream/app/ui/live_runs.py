@@ -1,4 +1,6 @@
-"""The runs and queries of all targets as they are now, brought up to date from the history."""
+"""The runs and queries of all targets as they are now, brought up to date from the history, and what the page shows of
+one query.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Reads one expression of a query as a term. What it does not know completely, it does not read.
+"""Reads one expression of a query as a term over the columns of sources. What it does not know completely, it does not
+read.
 
 sqlglot's tree does not keep all of the text, so the names of functions and their arguments are checked against the
 tokens.

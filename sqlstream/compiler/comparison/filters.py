@@ -1,4 +1,5 @@
-"""Tells whether two filters certainly select different rows, by an example row that only one of them selects.
+"""Tells whether two queries certainly differ: by an example row that only one of two filters selects, or by forms that
+the optimizer keeps.
 
 Spark's optimizer rewrites conditions, but keeps their meaning. So no rewriting can make two filters equal if a row
 passes only one of them. Only conditions that test columns with literals are compared: each column gets the values

@@ -1,4 +1,5 @@
-"""What decides the state of a query, as texts: two queries with the same texts have the same state.
+"""What decides the state of a query, as texts: two queries with the same texts have the same state. What is behind the
+state does not count.
 
 Columns that nothing uses, names, and select lists between other operations have no part in it.
 """

@@ -1,4 +1,5 @@
-"""When a query emits its rows: what each of its stateful operators waits for, and an example with times.
+"""When a query emits its rows: what each of its stateful operators waits for, an example with times, and how it reads
+each model.
 
 These are the rules of Spark 4.3's micro-batches. After a batch the watermark is the latest event time minus the delay,
 in whole milliseconds; the next batch uses it (WatermarkTracker). In append mode a group is emitted and removed from the

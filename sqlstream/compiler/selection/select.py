@@ -1,4 +1,5 @@
-"""The nodes that `--select` and `--exclude` name: dbt's node selection, as a pure function over the graph.
+"""The nodes that `--select` and `--exclude` name: dbt's node selection, as a pure function over the graph, with hints
+for what finds nothing.
 
 Spaces separate the words of a union; commas separate the criteria of an intersection. A criterion is a method and a
 value (`tag:core`) with graph operators around it (`+m`, `m+`, `2+m+1`, `@m`). `criteria.py` has the grammar and

@@ -1,4 +1,4 @@
-"""Edits of a text, and the map from offsets in the edited text to the original."""
+"""Edits of a text, the map from offsets in the edited text to the original, and problems located by offset."""
 
 from __future__ import annotations
 

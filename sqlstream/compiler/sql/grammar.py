@@ -1,4 +1,4 @@
-"""Finds syntax errors that are certain from the tokens alone.
+"""Finds syntax errors that are certain from the tokens alone, misspelled keywords among them.
 
 Spark also accepts most keywords as names, so only few errors are certain. Spark's own parser finds the others
 (`SqlBaseParser.g4` of Spark 4.3).

@@ -1,4 +1,4 @@
-"""Parses Spark SQL with sqlglot: one parser per thread, without log messages, and with corrections of the tree.
+"""Parses Spark SQL with sqlglot: one parser per thread, with limits, pipe syntax, and corrections of the tree.
 
 sqlglot reads the type of a literal (`DATE '...' :: type`) as a cast of all casts that follow it, and drops plus signs.
 """

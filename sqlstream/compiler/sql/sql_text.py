@@ -1,4 +1,6 @@
-"""SQL with its tokens, their indexes and its relations, each computed once, and its fingerprint."""
+"""SQL with its tokens, their indexes and its relations, each computed once, its fingerprint, and the names of views in
+it.
+"""
 
 from __future__ import annotations
 

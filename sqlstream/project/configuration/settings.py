@@ -1,4 +1,6 @@
-"""The file project.yml: validated, with its target and its variables."""
+"""The file project.yml: validated, with its target, its variables, the severity of its findings, and the sqlstream that
+it requires.
+"""
 
 from __future__ import annotations
 

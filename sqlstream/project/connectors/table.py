@@ -1,4 +1,4 @@
-"""The table of connectors: which jars each Spark version needs, and their checksums.
+"""Connectors as values, and their table: which jars each Spark version needs, and their checksums.
 
 A release that Maven Central does not have for a Spark version is replaced by the newest one that was seen to work with
 that Spark in this project's tests (Spark's internal APIs change between minor versions, so this cannot be derived).

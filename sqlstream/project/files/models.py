@@ -1,4 +1,6 @@
-"""The files under models/ and macros/, and the checks on the names of all files."""
+"""The files under models/ and macros/, the checks on the names of all files, and what of a dbt project sqlstream does
+not read.
+"""
 
 from __future__ import annotations
 

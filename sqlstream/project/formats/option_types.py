@@ -1,4 +1,5 @@
-"""The types of option values: what the options of Spark's readers and writers take.
+"""The types of option values: what the options of Spark's readers and writers take, and the syntax that some of them
+have.
 
 `tests/spark/test_option_values.py` compares them with the installed Spark. An option does not take a value with which
 Spark fails or reads only nulls.

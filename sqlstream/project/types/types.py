@@ -1,4 +1,4 @@
-"""Spark's data types as frozen values, also read from the JSON of a Spark schema.
+"""Spark's data types as frozen values, also read from the JSON of a Spark schema, and written as DDL.
 
 A type's `str()` is Spark's catalog string: `array<struct<a:int,b:decimal(10,2)>>`.
 """

@@ -1,4 +1,5 @@
-"""The rows of unit tests: written in YAML, or as CSV, JSON, JSON lines or SQL there or in tests/fixtures/.
+"""The rows of unit tests: written in YAML, or as CSV, JSON, JSON lines or SQL there or in tests/fixtures/; also as
+messages of Kafka.
 
 All forms become mappings of YAML nodes, so that each value keeps its text and its location.
 """

@@ -1,4 +1,4 @@
-"""YAML as frozen nodes with locations, and lookups in them."""
+"""YAML as frozen nodes with locations: the values of scalars, their positions in the text, and lookups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The findings for YAML text, in words for readers who do not know YAML's grammar."""
+"""The findings for YAML text, in words for readers who do not know YAML's grammar; common mistakes are found by trying
+repairs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formats a run as lines of text, in dbt's style."""
+"""Formats a run as lines of text, in dbt's style, with a table of its queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The output of `state files` and `state repair`."""
+"""What a query has stored, as text or JSON: its output files, its versions, and the rows and sizes of its state."""
 
 from __future__ import annotations
 

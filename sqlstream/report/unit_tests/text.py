@@ -1,4 +1,6 @@
-"""Formats results of unit tests as lines of text, in dbt's style, with a table of the rows that differ."""
+"""Formats results of unit tests as lines of text, in dbt's style, with tables of the rows that differ and of the
+coverage.
+"""
 
 from __future__ import annotations
 

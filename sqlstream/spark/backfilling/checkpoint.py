@@ -1,4 +1,5 @@
-"""The temporary checkpoint of a backfill: one batch, which reads history, of the query with the same id.
+"""The temporary checkpoint of a backfill: one batch, which reads history, of the query with the same id; and whether
+its sink has the batch.
 
 The id and the number of the batch are those of the query's own checkpoint. So the sink records the batch as one of the
 stream, and writes it once however often it runs.

@@ -1,4 +1,6 @@
-"""Opens the inputs of a model and analyzes its SQL; Spark's errors become findings on the user's lines."""
+"""Opens the inputs of a model as temp views, and analyzes its SQL or calls its Python; Spark's errors become findings
+on the user's lines.
+"""
 
 from __future__ import annotations
 

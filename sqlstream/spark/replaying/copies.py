@@ -1,4 +1,4 @@
-"""Copies what one batch of a query needs from its checkpoint to a temporary one, on which Spark runs it again."""
+"""Copies what one batch of a query needs from its checkpoint to a temporary one, and runs it there again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The mutable state of one query during a run, from its first start to its end."""
+"""The mutable state of one query during a run, from its first start to its end, and how its progress is polled without
+a listener.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds the state signature of a prepared query."""
+"""Builds the state signature of a prepared query from its optimized plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds torn or missing files of a query's state, which keep Spark from loading it."""
+"""Why Spark cannot load the state of a query: torn or missing files, or a schema of other columns."""
 
 from __future__ import annotations
 

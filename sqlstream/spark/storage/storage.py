@@ -1,4 +1,4 @@
-"""Reads and writes the small files in a target's storage, and locks folders."""
+"""Finds a target's storage, reads and writes the small files in it, and locks folders."""
 
 from __future__ import annotations
 

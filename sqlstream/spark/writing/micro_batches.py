@@ -1,4 +1,4 @@
-"""Sinks that sqlstream writes itself, one micro-batch at a time, and what each batch is."""
+"""Sinks that sqlstream writes itself, one micro-batch at a time: what each batch is, and the keys of its rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""One query that writes each micro-batch to several sinks, which reads and computes the batch once."""
+"""One query that writes each micro-batch to several sinks, which reads and computes the batch once; files with Spark's
+own log.
+"""
 
 from __future__ import annotations
 

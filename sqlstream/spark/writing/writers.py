@@ -1,4 +1,4 @@
-"""The writers of the sinks that sqlstream writes itself, by format."""
+"""The writers of the sinks that sqlstream writes itself, by format, and that of files in complete mode."""
 
 from __future__ import annotations
 

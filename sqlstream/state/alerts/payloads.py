@@ -1,4 +1,4 @@
-"""What receivers of alerts get: sqlstream's JSON, Slack's, PagerDuty's, and a row of a sink."""
+"""What receivers of alerts get: their sentences, in sqlstream's JSON, Slack's, PagerDuty's, and a row of a sink."""
 
 from __future__ import annotations
 

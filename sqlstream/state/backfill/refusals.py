@@ -1,4 +1,6 @@
-"""Why a query cannot be backfilled, or cannot run before an interrupted backfill is complete."""
+"""Why a query cannot be backfilled, cannot run before an interrupted backfill is complete, or would read its files
+again.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How the output columns of a query differ from those that it wrote before, in any sink."""
+"""How the output columns of a query differ from those that it wrote before, in any sink, and what the difference
+breaks.
+"""
 
 from __future__ import annotations
 

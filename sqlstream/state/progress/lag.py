@@ -1,4 +1,4 @@
-"""How much of a source a query has not read yet."""
+"""The progress of a query: the versions that a run continues, and how much of each source it has not read yet."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The batches with which Spark repartitions the state of a query. Such a batch reads no data: its entry in the offsets
-log repeats the batch before it, with another number of partitions.
+"""The batches with which Spark repartitions the state of a query, and its ledger afterwards. Such a batch reads no
+data: its entry in the offsets log repeats the batch before it, with another number of partitions.
 
 See OfflineStateRepartitionRunner of Spark 4.3. Spark refuses to start a query whose last batch is an unfinished
 repartition (STREAMING_UNFINISHED_REPARTITION_DETECTED).

@@ -1,4 +1,6 @@
-"""A batch in the logs of a checkpoint: which files it has read, and the logs of a checkpoint with only that batch."""
+"""A batch in the logs of a checkpoint: which files it has read, the logs of a checkpoint with only that batch, and why
+a batch cannot be replayed.
+"""
 
 from __future__ import annotations
 

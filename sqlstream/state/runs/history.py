@@ -1,4 +1,5 @@
-"""Earlier runs of a project, read from the journal and from run_results.json.
+"""Earlier runs of a project, read from the journal and from run_results.json, and the newest state of each query in
+them.
 
 Torn entries and entries in a form that this version does not write are ignored.
 """

@@ -1,4 +1,5 @@
-"""Which of a query's stored versions is current: `versions.json` beside them.
+"""The stored versions of a query: which is current (`versions.json` beside them), where each writes, and whether it is
+complete.
 
 Without this file the newest version is the current one.
 """

@@ -1,4 +1,4 @@
-"""The server of the page, in a background thread."""
+"""The server of the page, in a background thread: its addresses, its data, and the live updates of its browsers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Delivers the messages of one channel in a background thread, in their order, until each has arrived."""
+"""Keeps the messages of alerts in a file, and delivers those of each channel in a background thread, in order, until
+each has arrived.
+"""
 
 from __future__ import annotations
 

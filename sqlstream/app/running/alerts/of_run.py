@@ -1,4 +1,4 @@
-"""The alerts of a run, from its configuration."""
+"""The alerts of a run, from its configuration, and the observer that raises and resolves them."""
 
 from __future__ import annotations
 

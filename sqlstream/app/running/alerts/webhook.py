@@ -1,4 +1,4 @@
-"""Sends alerts to a webhook: one POST for each message."""
+"""Sends alerts to a webhook, one POST for each message, or to a command, one process for each."""
 
 from __future__ import annotations
 

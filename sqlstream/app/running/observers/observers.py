@@ -1,4 +1,6 @@
-"""Calls the observers of a run in a background thread, so that none of them slows a query."""
+"""Observers of a run: what they are, the queue that never makes queries wait, and the background thread that calls
+them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Repartitions the state of a query that does not run, so that an interruption at any moment loses nothing.
+"""Repartitions the state of a query that does not run, so that an interruption at any moment loses nothing; `run
+--migrate`.
 
 The steps: the new ledger is written as pending; Spark writes the state as a new batch and commits it; the logs of file
 sinks get the batch; the new ledger replaces the old one. Before the commit the query still belongs to the old ledger,

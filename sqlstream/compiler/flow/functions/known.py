@@ -1,4 +1,4 @@
-"""Spark's built-in functions by name: those of the registry of Spark 4.3 and those that its grammar knows.
+"""Spark's built-in functions by name, those of its registry and of its grammar, and the notation of their signatures.
 
 `tests/spark/test_function_names.py` compares them with the installed Spark.
 """

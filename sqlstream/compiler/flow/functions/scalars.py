@@ -1,4 +1,4 @@
-"""The functions of one row, as `signatures` reads them; those of Spark 4.3, its grammar included."""
+"""The functions of one row and of several, as `known` reads them; those of Spark 4.3, its grammar included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Builds the operators of one query from its sqlglot tree: FROM, WHERE, GROUP BY, the select list and ORDER BY."""
+"""Builds the operators of one query from its sqlglot tree: FROM, WHERE, GROUP BY, the select list, ORDER BY, and the
+stages of pipe syntax.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""GROUP BY: its keys as columns, and the names that it adds to the scope of the select list."""
+"""GROUP BY: its keys as columns, the names that it adds to the scope of the select list, and the names above it that
+are neither.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds the operators of FROM: its relations with their joins and watermarks, and the scope that they form."""
+"""Builds the operators of FROM: its relations with their joins, LATERAL and watermarks, and their scope."""
 
 from __future__ import annotations
 

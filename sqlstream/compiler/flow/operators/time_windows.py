@@ -1,4 +1,4 @@
-"""Checks of `window`, `session_window` and `window_time`: their times and lengths, and one window per query.
+"""Checks of one SELECT as a whole: its grouping and positions, and its time windows, of which a query has one.
 
 The rules are those of `TimeWindow.parseExpression`, `TimeWindow.checkInputDataTypes` and
 `ResolveTimeWindows.scala` of Spark 4.3.

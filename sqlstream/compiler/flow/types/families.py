@@ -1,4 +1,4 @@
-"""Which types Spark 4.3 can compare, cast and combine, with ANSI mode on.
+"""Which types Spark 4.3 can compare, cast and combine, with ANSI mode on, and the types of the results.
 
 `tests/spark/test_type_families.py` asks the installed Spark about every pair of types.
 """

@@ -1,4 +1,6 @@
-"""Writes each micro-batch to a table in one transaction, together with a record of the batch."""
+"""Writes each micro-batch to a table in one transaction, together with a record of the batch, after a comparison of the
+existing table.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Makes the plain name of a table a view of the current version, so that readers keep one name."""
+"""Makes the plain name of a table a view of the current version, so that readers keep one name, in each database by its
+own statements.
+"""
 
 from __future__ import annotations
 
