@@ -120,3 +120,11 @@ def test_an_unchanged_project_loads_nothing_that_compiles_prints_tables_or_runs(
         "sqlstream.app.loading",
         f"sqlstream.app.{command}",
     }
+
+
+def test_a_run_loads_no_extra() -> None:
+    """A run works without the packages that only an extra of sqlstream installs."""
+    modules = loaded_by("import sqlstream.app.run")
+
+    assert "sqlstream.app.running.observers.of_run" in modules
+    assert not any(name.startswith("opentelemetry") for name in modules)

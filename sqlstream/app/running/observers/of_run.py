@@ -16,7 +16,7 @@ from sqlstream.app.running.observers.endpoint import Heartbeat
 from sqlstream.app.running.observers.metrics import RunMetrics
 from sqlstream.app.running.observers.metrics_sink import MetricsSink, Write
 from sqlstream.app.running.observers.observers import Observer, Observers, observing
-from sqlstream.app.running.observers.otel import exports_metrics
+from sqlstream.app.running.observers.otel_settings import exports_metrics
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
 from sqlstream.project.alerts import AlertKind
