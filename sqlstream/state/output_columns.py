@@ -338,7 +338,7 @@ def _problems(
     for column in new.columns or ():
         key, name = column.name.lower(), quote_identifier(column.name)
         if key in stored:
-            if not _holds(_table_column_parsed(stored[key].type), _table_column_parsed(column.type)):
+            if not _holds(_parsed(stored[key].type), _parsed(column.type)):
                 yield ColumnChange(
                     f"column `{column.name}` is {column.type}, and the table has it as {stored[key].type}",
                     column.name,
@@ -378,13 +378,6 @@ def _stale(
             undo = f"if `{new_name}` is its new name, run {statement}; otherwise {undo}"
         text = f"updated rows would keep the old value of its column `{column.name}`, which the query no longer writes"
         yield ColumnChange(text, new_name, undo)
-
-
-def _table_column_parsed(text: str) -> DataType:
-    try:
-        return parse_type(text)
-    except TypeSyntaxError:
-        return Unknown(text)
 
 
 def _holds(stored: DataType, given: DataType) -> bool:

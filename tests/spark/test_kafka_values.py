@@ -27,7 +27,7 @@ BAD = {
     b"[]": "the value is not a JSON object",
     b"": "the value is not a JSON object",
     b'{"id": 4, "at": 1704067200}': "`at` is 1704067200, a number of an unknown unit: set timestamp_unit of bus.events",
-    b'{"id": 5, "at": "soon"}': "`at` is 'soon', which is not a time in the calendar",
+    b'{"id": 5, "at": "soon"}': "`at` is 'soon', which is not a timestamp in the years 1 to 9999",
     None: "the value is null",
 }
 

@@ -97,7 +97,7 @@ def repaired_json(done: Repaired) -> str:
 
 
 _SWITCHES = ("at", "command", "current version", "before")
-_HEADER = ("since", "what run did", "changes", "sqlstream", "Spark")
+_HISTORY_HEADER = ("since", "what run did", "changes", "sqlstream", "Spark")
 
 
 def history_text(history: QueryHistory) -> str:
@@ -127,7 +127,7 @@ def _version(version: VersionHistory) -> str:
     ]
     if not rows:
         rows = [(_time(version.written_at), version.reason or "-", "-", "-", "-")]
-    return f"{head}\n\n{table_text(_HEADER, rows)}"
+    return f"{head}\n\n{table_text(_HISTORY_HEADER, rows)}"
 
 
 def _time(text: str | None) -> str:

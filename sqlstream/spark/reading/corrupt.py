@@ -118,7 +118,7 @@ def is_good(reason: Column) -> Column:
 
 def corrupt_rows(frame: DataFrame, columns: Sequence[str], reason: Column | None) -> DataFrame:
     """Returns the corrupt rows of `frame`, with the columns of a table of corrupt records. A row that Spark can parse
-    has no text of its own, so it becomes one of JSON.
+    has lost its text, so it becomes JSON.
     """
     is_corrupt, text = expr(_condition(columns, "isnotnull")), col(CORRUPT)
     if reason is not None:
@@ -294,14 +294,18 @@ class Timestamps:
         """Returns why the text of a timestamp is wrong, null for a time."""
         unit, time, shown = self.table.timestamp_unit, self._read(value), substring(value, 1, _LONGEST)
         if unit is not None:
-            why = concat(lit(f"`{name}` is '"), shown, lit(f"', neither a time nor a number of {unit} in the calendar"))
+            why = concat(
+                lit(f"`{name}` is '"),
+                shown,
+                lit(f"', neither a timestamp nor a number of {unit} in the years 1 to 9999"),
+            )
             return when(value.isNotNull() & time.isNull(), why)
         first, last = timestamp_seconds(lit(FIRST_SECOND)), timestamp_seconds(lit(LAST_SECOND))
         is_year = length(value) == 4
         is_wrong = value.isNotNull() & (time.isNull() | (time < first) | (time > last) | is_year)
         what = f", a number of an unknown unit: set timestamp_unit of {self.table.full_name}"
         of_number = concat(lit(f"`{name}` is "), shown, lit(what))
-        of_text = concat(lit(f"`{name}` is '"), shown, lit("', which is not a time in the calendar"))
+        of_text = concat(lit(f"`{name}` is '"), shown, lit("', which is not a timestamp in the years 1 to 9999"))
         return when(is_wrong, when(value.rlike(_NUMBER), of_number).otherwise(of_text))
 
     def _ahead(self, time: Column, name: str, frame: DataFrame) -> Column:

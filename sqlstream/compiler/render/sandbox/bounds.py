@@ -1,7 +1,7 @@
 """The bounds of a rendering: the work that a template can do, and the size of everything that can grow in it.
 
 Jinja's sandbox keeps templates away from Python, and bounds nothing but range(). So `{{ 'a' * 10**9 }}` would exhaust
-the memory, and nested loops would never end. Three bounds stop them, whatever the template calls:
+the memory, and nested loops would never end. Three bounds stop both:
 
 - each run of a loop's or a macro's body spends as many steps as the body has code;
 - each operation spends the size of the values that it looks into, and of its result;

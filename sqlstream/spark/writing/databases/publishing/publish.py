@@ -67,9 +67,9 @@ def _sqlite_unquoted(table: str) -> str:
 
 
 _POSTGRESQL_NAME = r'(?:"(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)'
-_COLUMN = rf"(?:{_POSTGRESQL_NAME}\.)?{_POSTGRESQL_NAME}"
+_POSTGRESQL_COLUMN = rf"(?:{_POSTGRESQL_NAME}\.)?{_POSTGRESQL_NAME}"
 _POSTGRESQL_OWN_VIEW = re.compile(
-    rf"\s*SELECT\s+{_COLUMN}(?:,\s*{_COLUMN})*\s+FROM\s+(?:{_POSTGRESQL_NAME}\.)?(?P<table>{_POSTGRESQL_NAME});?\s*\Z"
+    rf"\s*SELECT\s+{_POSTGRESQL_COLUMN}(?:,\s*{_POSTGRESQL_COLUMN})*\s+FROM\s+(?:{_POSTGRESQL_NAME}\.)?(?P<table>{_POSTGRESQL_NAME});?\s*\Z"
 )
 """The definition of a view as PostgreSQL prints it, if it only selects columns under their names."""
 
@@ -193,9 +193,10 @@ def _text(name: str) -> str:
     return "'" + name.replace("'", "''") + "'"
 
 
-_NAME = "`(?:[^`]|``)+`"
-_OWN_VIEW = re.compile(
-    rf"select (?:(?:{_NAME}\.)*(?P<column>{_NAME}) AS (?P=column),?)+ from (?:{_NAME}\.)?(?P<table>{_NAME})\Z"
+_MYSQL_NAME = "`(?:[^`]|``)+`"
+_MYSQL_OWN_VIEW = re.compile(
+    rf"select (?:(?:{_MYSQL_NAME}\.)*(?P<column>{_MYSQL_NAME}) AS (?P=column),?)+ "
+    rf"from (?:{_MYSQL_NAME}\.)?(?P<table>{_MYSQL_NAME})\Z"
 )
 """The definition of a view as the server prints it, if it only selects columns under their names."""
 
@@ -220,7 +221,7 @@ class MysqlViews:
 
     def target(self, definition: str) -> str | None:
         """Returns the table of a view."""
-        match = _OWN_VIEW.match(definition)
+        match = _MYSQL_OWN_VIEW.match(definition)
         return None if match is None else match["table"][1:-1].replace("``", "`")
 
     def run(self, connection: Connection, switch: Switch, *, rehearse: bool) -> None:
