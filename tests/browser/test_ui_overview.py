@@ -149,7 +149,7 @@ def test_the_table_filters_and_sorts(served: Served, open_page: OpenPage) -> Non
 
 
 def test_the_keyboard_is_enough(served: Served, open_page: OpenPage) -> None:
-    """/ filters, the arrows choose a query, Enter opens it, Esc and g o go back, and ? shows the keys."""
+    """/ filters, the arrows choose a query, Enter opens it, Esc and g o go back, ? shows the keys, and / returns to the filter."""
     page = open_page(served.url)
     expect(page.locator(".rows .row")).to_have_count(QUERIES + 1)
 
@@ -171,6 +171,10 @@ def test_the_keyboard_is_enough(served: Served, open_page: OpenPage) -> None:
     expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog", name="Keys")).to_have_count(0)
+    page.locator(".rows .name").first.click()
+    expect(page.locator(".tabs")).to_be_visible()
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox")).to_be_focused()
 
 
 def test_the_graph_opens_queries_and_filters_by_folder(served: Served, open_page: OpenPage) -> None:

@@ -47,6 +47,11 @@ function leave() {
   show(container, h("p.loading", { role: "status" }, "Loading…"));
 }
 
+function search() {
+  view?.search?.focus();
+  view?.search?.select();
+}
+
 function pressed(event) {
   const isTyping = event.target.closest("input, select, textarea, dialog");
   if (event.ctrlKey || event.metaKey || event.altKey || (isTyping && event.key !== "Escape")) return;
@@ -54,8 +59,11 @@ function pressed(event) {
   const after = lastKey;
   lastKey = event.key;
   if (event.key === "/") {
-    if (!view?.search) location.hash = link("");
-    setTimeout(() => { view?.search?.focus(); view?.search?.select(); });
+    if (view?.search) search();  // at once: the next keys are its text
+    else {
+      addEventListener("hashchange", search, { once: true });
+      location.hash = link("");
+    }
   } else if (event.key === "o" && after === "g") location.hash = link("");
   else if (event.key === "?") shell.showKeys();
   else if (event.key === "t") shell.theme.click();
