@@ -11,7 +11,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from sqlstream.errors import UsageError
-from sqlstream.project.configuration.jsonschema import json_schemas
+from sqlstream.project.json_schemas import json_schemas
 from sqlstream.project.wording import quoted
 
 PLACEHOLDER = "__PROJECT__"

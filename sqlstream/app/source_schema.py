@@ -13,10 +13,10 @@ from sqlstream.app.request import SAMPLED_FILES, ProjectRequest
 from sqlstream.app.running.signals import StopSignals, interruptible
 from sqlstream.compiler.graph import source_id
 from sqlstream.errors import Finding, FindingsError, UsageError
+from sqlstream.project.declarations.on_corrupt import declared_sources
 from sqlstream.project.messages.avro_types import AvroSchemaError, avro_type
 from sqlstream.project.messages.message_format import SchemaRegistry
 from sqlstream.project.messages.pinned import PinnedSchema, pinned_path, pinned_text, pinned_versions
-from sqlstream.project.on_corrupt import declared_sources
 from sqlstream.project.types.types import DataType, Struct
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import did_you_mean

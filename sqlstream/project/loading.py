@@ -9,18 +9,17 @@ from pathlib import Path
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.build_exposures import build_exposures
 from sqlstream.project.configuration.config import ModelConfig, SeedConfig
+from sqlstream.project.configuration.folders import FolderConfig, Folders, Section, read_folder_config, unused_folders
 from sqlstream.project.configuration.overrides import wrong_keys, wrong_overrides
 from sqlstream.project.configuration.properties import collect_properties, unused_properties
-from sqlstream.project.configuration.resources import Resources, load_resources, overrides_of
+from sqlstream.project.configuration.resources import Resources, SeenNames, load_resources, overrides_of
 from sqlstream.project.configuration.selectors import load_selectors
 from sqlstream.project.configuration.settings import Settings, load_settings, written_section
 from sqlstream.project.configuration.target import DEFAULT_MASTER, DEFAULT_TARGET, RequestedTarget
-from sqlstream.project.files.docs_blocks import load_docs_blocks
-from sqlstream.project.files.files import PROJECT_FILE, ProjectFiles, is_inside
-from sqlstream.project.files.folders import FolderConfig, Folders, Section, read_folder_config, unused_folders
-from sqlstream.project.files.models import (
+from sqlstream.project.declarations.docs_blocks import load_docs_blocks
+from sqlstream.project.declarations.exposures import build_exposures
+from sqlstream.project.declarations.models import (
     MODELS,
     SEEDS,
     check_names,
@@ -32,13 +31,20 @@ from sqlstream.project.files.models import (
     load_models,
     unread_files,
 )
+from sqlstream.project.declarations.on_corrupt import quarantine_models, quarantine_names
+from sqlstream.project.declarations.seeds import load_seeds
+from sqlstream.project.declarations.sinks import build_sinks
+from sqlstream.project.declarations.sources import build_sources
+from sqlstream.project.files.files import PROJECT_FILE, ProjectFiles, is_inside
 from sqlstream.project.files.paths import folder_of_pattern, is_absolute, join
-from sqlstream.project.files.python_files import PythonFunction, PythonModule, load_python
-from sqlstream.project.files.seeds import load_seeds
-from sqlstream.project.functions import build_functions
-from sqlstream.project.on_corrupt import quarantine_models, quarantine_names
-from sqlstream.project.sinks import build_sinks
-from sqlstream.project.sources import build_sources
+from sqlstream.project.files.python_files import (
+    DECORATORS,
+    PythonFunction,
+    PythonModule,
+    PythonName,
+    find_name,
+    load_python,
+)
 from sqlstream.project.values import (
     CommentedFile,
     DocsBlock,
@@ -54,6 +60,8 @@ from sqlstream.project.values import (
     Target,
     WrittenTests,
 )
+from sqlstream.project.wording import quoted
+from sqlstream.project.yaml import locate
 
 
 @dataclass(frozen=True)
@@ -236,3 +244,37 @@ def _folder_config(
 def _by_place(finding: Finding) -> tuple[str, int, int]:
     location = finding.location
     return (location.path, location.line, location.column) if location else ("", 0, 0)
+
+
+def build_functions(
+    settings: Settings, modules: tuple[PythonModule, ...], findings: list[Finding]
+) -> tuple[PythonFunction, ...]:
+    """Returns the declared functions, in the order of the file."""
+    names = SeenNames("functions")
+    functions: list[PythonFunction] = []
+    for index, reference in enumerate(settings.document.functions):
+        location = locate(settings.node, ("functions", index))
+        found = find_name(modules, reference, location)
+        if isinstance(found, PythonName) and found.kind not in (*DECORATORS, "value"):
+            found = _not_decorated(reference, found, location)
+        if isinstance(found, Finding):
+            findings.append(found)
+        elif names.add(found.name, location, findings):
+            digest = next(item.digest for item in modules if item.module == reference.partition(":")[0])
+            functions.append(PythonFunction(found.name, reference, location, _type_of(found), digest))
+    return tuple(functions)
+
+
+def _type_of(found: PythonName) -> str | None:
+    """The type of a call in an expression. A table function has columns instead."""
+    return None if found.kind.endswith("udtf") else found.returns
+
+
+def _not_decorated(reference: str, found: PythonName, location: Location) -> Finding:
+    return Finding(
+        "python-name",
+        f"{quoted(reference)} is a plain {found.kind}, which SQL cannot call",
+        "Spark needs to know its return type",
+        'decorate it with @udf("int"), @pandas_udf("int") or @udtf(returnType="a int") of pyspark.sql.functions',
+        location,
+    )

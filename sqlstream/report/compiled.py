@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.emission.examples import reads_of
 from sqlstream.errors import Finding
-from sqlstream.project.on_corrupt import declared_sources
+from sqlstream.project.declarations.on_corrupt import declared_sources
 from sqlstream.project.wording import excerpt
 from sqlstream.report.findings import findings_json
 from sqlstream.report.numbers import plural

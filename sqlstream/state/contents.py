@@ -12,8 +12,8 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.graph import seed_id
 from sqlstream.compiler.sql.sql_text import read_sql
 from sqlstream.compiler.sql.tokens import SqlTokenError, Token, TokenKind
+from sqlstream.project.declarations.seeds import SeedContent, seed_content
 from sqlstream.project.files.paths import plain_path
-from sqlstream.project.files.seeds import SeedContent, seed_content
 from sqlstream.project.formats.formats import FORMATS
 from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
 from sqlstream.project.types.types import Field, Struct

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from sqlstream.compiler.render.values import TemplateInputs
 from sqlstream.project.configuration.fields import format_name
-from sqlstream.project.files.seeds import SeedContent
+from sqlstream.project.declarations.seeds import SeedContent
 from sqlstream.project.formats.formats import format_of
 from sqlstream.state.signature.signature import StateSignature
 

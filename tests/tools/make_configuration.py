@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from sqlstream.project.configuration.alerts.documents import AlertRulesDocument, AlertsDocument, ChannelDocument
+from sqlstream.project.configuration.alerts import AlertRulesDocument, AlertsDocument, ChannelDocument
 from sqlstream.project.configuration.config import ModelConfig, SeedConfig
 from sqlstream.project.configuration.documents import (
     ColumnDocument,
@@ -36,7 +36,7 @@ from sqlstream.project.configuration.documents import (
 from sqlstream.project.configuration.exposures import ExposureConfig, ExposureProperties, OwnerDocument
 from sqlstream.project.configuration.fields import Document
 from sqlstream.project.configuration.freshness import FreshnessDocument, SourceConfigDocument, ThresholdDocument
-from sqlstream.project.configuration.jsonschema import json_schemas
+from sqlstream.project.json_schemas import json_schemas
 from sqlstream.project.unit_tests.documents import (
     BatchDocument,
     ExpectDocument,

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from sqlstream.project.configuration.resources import RESOURCE_FOLDERS
-from sqlstream.project.files.models import MACROS
+from sqlstream.project.declarations.models import MACROS
 from sqlstream.project.files.python_files import PYTHON
 
 POLL_SECONDS = 0.1

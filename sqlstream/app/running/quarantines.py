@@ -8,7 +8,7 @@ from sqlstream.app.loading.selecting import nodes_excluded
 from sqlstream.app.request import EVERYTHING, Selection
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.graph import model_id, source_id
-from sqlstream.project.on_corrupt import quarantine_name
+from sqlstream.project.declarations.on_corrupt import quarantine_name
 
 
 def add_quarantines(

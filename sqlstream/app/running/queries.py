@@ -24,7 +24,7 @@ from sqlstream.app.running.stored_outputs import is_written, reads_static_output
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
-from sqlstream.project.on_corrupt import declared_sources
+from sqlstream.project.declarations.on_corrupt import declared_sources
 from sqlstream.spark.jvm.java import NO_UTF8, NO_UTF8_FIX, java_locale
 from sqlstream.spark.jvm.session import FINITE_RUN_JVM, LONG_RUN_JVM, SHORT_LIVED_JVM, SparkRuntime, stop_spark
 from sqlstream.spark.running.prepare import PreparedQuery

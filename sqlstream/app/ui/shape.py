@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from sqlstream.compiler.graph import SINK, SOURCE, kind_of, sink_id
-from sqlstream.project.on_corrupt import CORRUPT_SUFFIX
+from sqlstream.project.declarations.on_corrupt import CORRUPT_SUFFIX
 
 Manifest = Mapping[str, Any]
 Edge = tuple[str, str]

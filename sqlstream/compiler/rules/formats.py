@@ -14,10 +14,10 @@ from sqlstream.compiler.spark_versions import TESTED, minor_version_text
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.connectors.table import SESSION_CATALOG
+from sqlstream.project.declarations.on_corrupt import declared_sources
 from sqlstream.project.files.python_files import find_name
 from sqlstream.project.formats.format import STREAM
 from sqlstream.project.formats.formats import FORMATS, format_of
-from sqlstream.project.on_corrupt import declared_sources
 from sqlstream.project.values import Sink, SourceTable, Target
 from sqlstream.project.wording import alternatives, nearest, quoted_list
 

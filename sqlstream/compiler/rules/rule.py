@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
-from sqlstream.project.on_corrupt import declared_sources
+from sqlstream.project.declarations.on_corrupt import declared_sources
 from sqlstream.project.values import SourceTable
 
 Subject = TypeVar("Subject")

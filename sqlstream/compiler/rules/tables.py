@@ -11,8 +11,8 @@ from sqlstream.compiler.rules.rule import Problems, rule
 from sqlstream.compiler.rules.sinks.outputs import declared_outputs
 from sqlstream.errors import Finding
 from sqlstream.location import Location
+from sqlstream.project.declarations.on_corrupt import declared_sources
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.on_corrupt import declared_sources
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.configuration.alerts.documents import AlertRulesDocument
+from sqlstream.project.configuration.alerts import AlertRulesDocument
 from sqlstream.project.configuration.fields import (
     Delimiter,
     Document,

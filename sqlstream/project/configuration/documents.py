@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from sqlstream.project.configuration.alerts.documents import AlertsDocument
+from sqlstream.project.configuration.alerts import AlertsDocument
 from sqlstream.project.configuration.config import ModelConfig, SeedConfig
 from sqlstream.project.configuration.exposures import ExposureProperties
 from sqlstream.project.configuration.fields import (

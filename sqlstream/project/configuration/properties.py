@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
+from sqlstream.project.configuration.columns import build_columns
 from sqlstream.project.configuration.config import ModelConfig, SeedConfig, combine_patches
 from sqlstream.project.configuration.documents import ModelProperties, SeedProperties
 from sqlstream.project.configuration.fields import Document
 from sqlstream.project.configuration.resources import Resources, SeenNames
 from sqlstream.project.configuration.validate import Path, allowed_keys
-from sqlstream.project.types.schema import build_columns
 from sqlstream.project.values import ConfigPatch, DeclaredColumn, Located
 from sqlstream.project.wording import did_you_mean, quoted
 from sqlstream.project.yaml import YamlMapping, entries_at, locate, plain

@@ -45,8 +45,8 @@ from pyspark.sql.functions import filter as filter_
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType, TimestampType
 
 from sqlstream.compiler.sql.sql_text import quote_identifier
+from sqlstream.project.declarations.on_corrupt import CORRUPT_OPTION, captures_corrupt, event_column, option_of
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.on_corrupt import CORRUPT_OPTION, captures_corrupt, event_column, option_of
 from sqlstream.project.values import SourceTable
 from sqlstream.state.runs.progress import DROPPED_STATIC
 from sqlstream.state.signature.source_checks import CORRUPT, DECLARED, GOOD

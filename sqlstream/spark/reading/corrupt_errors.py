@@ -10,9 +10,9 @@ from urllib.parse import unquote, urlsplit
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.errors import Finding
 from sqlstream.location import Place
+from sqlstream.project.declarations.on_corrupt import column_names, option_of
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.on_corrupt import column_names, option_of
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted
 from sqlstream.spark.jvm.gateway import Cause, causes_of

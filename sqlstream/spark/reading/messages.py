@@ -24,6 +24,7 @@ from pyspark.sql.functions import (
 )
 from pyspark.sql.types import StructField
 
+from sqlstream.project.declarations.on_corrupt import CORRUPT_MESSAGE_COLUMNS
 from sqlstream.project.messages.message_format import (
     AVRO,
     DEBEZIUM,
@@ -38,7 +39,6 @@ from sqlstream.project.messages.message_format import (
     MessageFormat,
     has_headers,
 )
-from sqlstream.project.on_corrupt import CORRUPT_MESSAGE_COLUMNS
 from sqlstream.project.types.types import Struct
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.reading.corrupt import Timestamps, is_good

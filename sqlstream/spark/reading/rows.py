@@ -19,7 +19,7 @@ from pyspark.sql.types import (
 )
 
 from sqlstream.compiler.sql.sql_text import quote_identifier
-from sqlstream.project.types.time_zones import is_fixed_zone
+from sqlstream.project.formats.option_types import is_fixed_zone
 from sqlstream.spark.jvm.session import TIME_ZONE
 from sqlstream.state.results.rows import ShownColumn
 

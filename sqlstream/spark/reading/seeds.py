@@ -12,9 +12,8 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType, Tim
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
 from sqlstream.project import values
+from sqlstream.project.declarations.seeds import MOST_COUNTED, find_values, first_few, wrong_type
 from sqlstream.project.files.paths import escaped
-from sqlstream.project.files.seed_checks import MOST_COUNTED, first_few, wrong_type
-from sqlstream.project.files.seeds import find_values
 from sqlstream.project.values import Seed
 from sqlstream.project.wording import quoted as named
 from sqlstream.spark.jvm.gateway import infer_csv_schema

@@ -15,7 +15,7 @@ from sqlstream.app.compile import compile_models
 from sqlstream.app.init import PLACEHOLDER, init_project
 from sqlstream.app.request import ProjectRequest
 from sqlstream.errors import UsageError
-from sqlstream.project.configuration.jsonschema import json_schemas
+from sqlstream.project.json_schemas import json_schemas
 from sqlstream.project.yaml import parse_yaml, plain
 
 REPOSITORY = Path(__file__).parents[3]

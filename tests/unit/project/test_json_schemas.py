@@ -7,7 +7,7 @@ import json
 from pydantic import BaseModel
 
 from sqlstream.project.configuration.documents import ProjectDocument, ResourceDocument, SelectorsDocument
-from sqlstream.project.configuration.jsonschema import json_schemas
+from sqlstream.project.json_schemas import json_schemas
 from sqlstream.project.unit_tests.documents import UnitTestsDocument
 
 

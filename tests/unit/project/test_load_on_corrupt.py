@@ -8,7 +8,7 @@ import pytest
 from loading_cases import load, load_good
 
 from sqlstream.project.configuration.config import merge_configs
-from sqlstream.project.on_corrupt import captures_corrupt
+from sqlstream.project.declarations.on_corrupt import captures_corrupt
 
 SINKS = "sinks:\n  - {name: lake, format: parquet, path: '{{ model.name }}'}\n"
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from loading_cases import found, load, load_good
 
+from sqlstream.project.declarations.seeds import MOST_SHOWN, find_values
 from sqlstream.project.files.files import LARGEST_FILE_BYTES
-from sqlstream.project.files.seed_checks import MOST_SHOWN
-from sqlstream.project.files.seeds import find_values
 
 SEED = "seeds/s.csv"
 

@@ -10,7 +10,7 @@ from identities import ledger_of
 
 from sqlstream import ProjectRequest
 from sqlstream.app.loading.load import load
-from sqlstream.project.files.seeds import KEPT_SEED_ROWS
+from sqlstream.project.declarations.seeds import KEPT_SEED_ROWS
 from sqlstream.state.changes import describe_changes
 from sqlstream.state.identity import identity_of
 from sqlstream.state.judgement import Judgement, judge_changes

@@ -23,7 +23,7 @@ from sqlstream.compiler.graph import source_id
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.alerts import AlertKind, AlertRule, Alerts, Channel
 from sqlstream.project.configuration.trigger import interval_seconds
-from sqlstream.project.on_corrupt import quarantine_name
+from sqlstream.project.declarations.on_corrupt import quarantine_name
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.alerts.evaluation import AlertBook, QueryRules
 from sqlstream.state.alerts.payloads import RunNames

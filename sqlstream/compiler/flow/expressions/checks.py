@@ -16,7 +16,7 @@ from sqlstream.compiler.flow.names.scope import Scope
 from sqlstream.compiler.flow.types.families import DATETIME, NUMBER, family
 from sqlstream.compiler.flow.types.values import BIGINT, DIGITS, DOUBLE, kind
 from sqlstream.compiler.sql.edits import SqlProblem
-from sqlstream.project.types.time_zones import may_be_zone
+from sqlstream.project.formats.option_types import may_be_zone
 from sqlstream.project.types.types import DataType
 from sqlstream.project.wording import quoted
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.rules.rule import terminal_models
 from sqlstream.location import Location
+from sqlstream.project.declarations.on_corrupt import declared_sources
 from sqlstream.project.formats.format import STREAM, Format
 from sqlstream.project.formats.formats import MESSAGES, format_of
 from sqlstream.project.messages.message_format import PROTOBUF, MessageFormat
-from sqlstream.project.on_corrupt import declared_sources
 from sqlstream.project.secrets import OptionValue
 from sqlstream.project.values import SourceTable
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.project.configuration.fields import is_name
+from sqlstream.project.configuration.folders import FolderConfig, Folders
 from sqlstream.project.configuration.properties import Properties
 from sqlstream.project.configuration.resources import SeenNames, written_config
 from sqlstream.project.files.files import DBT_PROJECT_FILE, ProjectFiles
-from sqlstream.project.files.folders import FolderConfig, Folders
 from sqlstream.project.values import ConfigPatch, MacroFile, ModelFile
 from sqlstream.project.wording import counted, quoted
 

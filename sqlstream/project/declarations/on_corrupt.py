@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
+from sqlstream.project.configuration.folders import FolderConfig
 from sqlstream.project.configuration.properties import Properties
 from sqlstream.project.configuration.resources import written_config
-from sqlstream.project.files.folders import FolderConfig
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
 from sqlstream.project.types.types import Field, Primitive, Struct, read_json_schema

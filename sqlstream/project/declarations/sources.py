@@ -7,16 +7,15 @@ from dataclasses import replace
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
+from sqlstream.project.configuration.columns import build_columns
 from sqlstream.project.configuration.documents import SourceDocument, TableDocument
 from sqlstream.project.configuration.freshness import build_freshness
 from sqlstream.project.configuration.resources import Resources, SeenNames, places_of, written_table
 from sqlstream.project.configuration.validate import Path
+from sqlstream.project.declarations.messages import TableNode, build_table_schema, message_problems, pinned_ids
+from sqlstream.project.declarations.on_corrupt import corrupt_table, on_corrupt_problems, time_problems
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.messages.build import TableNode, build_table_schema, pinned_ids
-from sqlstream.project.messages.checks import message_problems
-from sqlstream.project.on_corrupt import corrupt_table, on_corrupt_problems, time_problems
-from sqlstream.project.types.schema import build_columns
 from sqlstream.project.values import SourceTable, Watermark
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import YamlMapping, locate

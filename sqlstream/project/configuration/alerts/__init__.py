@@ -1,1 +1,0 @@
-"""The keys of `alerts:`: rules and where alerts go."""

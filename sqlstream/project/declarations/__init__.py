@@ -1,0 +1,1 @@
+"""The declarations of a project as values: one module for each kind."""
