@@ -21,7 +21,7 @@ from sqlstream.project.types.types import DataType, Struct
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import did_you_mean
 from sqlstream.report.numbers import plural
-from sqlstream.spark.connectors.schema_registry import RegistryError, registry_client
+from sqlstream.spark.reading.message_formats.schema_registry import RegistryError, registry_client
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.results.source_columns import InferredColumn, SourceColumns
 

@@ -11,9 +11,9 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.unit_tests.fixtures import Rows
 from sqlstream.project.values import Located
 from sqlstream.project.wording import quoted, quoted_list
+from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.memory_streams import RowMaker, strict_casts
-from sqlstream.spark.spark_errors import read_error
 from sqlstream.state.results.unit_tests import ANY, Observed, Row
 from sqlstream.testing.cases import Case
 from sqlstream.testing.judge import ExpectedResult

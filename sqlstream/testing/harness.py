@@ -15,14 +15,14 @@ from sqlstream.location import Place
 from sqlstream.project.unit_tests.values import BetweenBatches
 from sqlstream.project.values import Located
 from sqlstream.project.wording import quoted
+from sqlstream.spark.jvm.errors import bug_finding, error_finding
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.jvm.plans import processors
 from sqlstream.spark.jvm.session import ROCKSDB, SparkRuntime, child_session
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.python_code import register_functions
 from sqlstream.spark.reading.sources import Readers
-from sqlstream.spark.running.plans import processors
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import bug_finding, error_finding
 from sqlstream.state.results.unit_tests import NOTHING, CaseResult, Observed, Outcome
 from sqlstream.state.runs.silence import why_ended_silent
 from sqlstream.testing.cases import Case

@@ -15,19 +15,19 @@ from sqlstream.location import Place
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.unit_tests.values import BetweenBatches
 from sqlstream.project.values import Located
+from sqlstream.spark.jvm.errors import error_finding, fragment_of
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, causes_of
+from sqlstream.spark.jvm.plans import is_stateful
 from sqlstream.spark.reading.corrupt_errors import corrupt_record_finding, read_corrupt_record
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.memory_streams import Clock, RowMaker, SystemClock
 from sqlstream.spark.reading.python_code import import_name, is_data_source, is_foreach
 from sqlstream.spark.reading.rows import all_rows
-from sqlstream.spark.running.plans import is_stateful
 from sqlstream.spark.running.prepare import columns_of
 from sqlstream.spark.running.state_signature import state_signature
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import error_finding, fragment_of
-from sqlstream.spark.table_formats.writers import DELETES
 from sqlstream.spark.writing.micro_batches import RefusedRowsError, SinkTarget, count_keys, last_rows
+from sqlstream.spark.writing.table_formats.writers import DELETES
 from sqlstream.spark.writing.writers import batch_writer
 from sqlstream.state.identity import identity_of
 from sqlstream.state.ledger import Ledger, QueryIdentity

@@ -27,9 +27,9 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.types.types import Field, Struct, read_json_schema
 from sqlstream.project.unit_tests.fixtures import Rows
 from sqlstream.project.yaml import YamlMapping
+from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.memory_streams import JavaRows, RowMaker
-from sqlstream.spark.spark_errors import read_error
 from sqlstream.state.results.unit_tests import Row
 from sqlstream.testing.values import Json, ValueReader
 

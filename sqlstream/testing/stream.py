@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from sqlstream.project.unit_tests.values import BetweenBatches
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, failure_of
 from sqlstream.spark.jvm.internals import can_change_queries
+from sqlstream.spark.jvm.plans import grouped_by_time
 from sqlstream.spark.reading.memory_streams import (
     Clock,
     JavaRows,
@@ -29,7 +30,6 @@ from sqlstream.spark.reading.memory_streams import (
     stop_idle_query,
     watermark_of,
 )
-from sqlstream.spark.running.plans import grouped_by_time
 from sqlstream.spark.running.watermarks import raise_watermarks, watermarks_of
 from sqlstream.state.results.unit_tests import Observed, Row
 from sqlstream.state.runs.figures import Figures, add_batch

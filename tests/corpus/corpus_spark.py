@@ -16,12 +16,12 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.errors import FindingsError
+from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.session import SparkRuntime, child_session
 from sqlstream.spark.reading.inputs import NodeReader, ViewBuilder
 from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import read_error
 from sqlstream.state.readers import source_uses
 from sqlstream.state.runs.progress import ROWS_OUT
 from sqlstream.state.settings import SOURCE_EVOLUTION

@@ -9,8 +9,8 @@ from pathlib import Path
 from service_process import LOOPBACK, ServiceProcess, free_ports
 
 from sqlstream.project.connectors.table import Jar
-from sqlstream.spark.connectors.repositories import Repository, fetch_jar
 from sqlstream.spark.jvm.class_archive import cache_folder
+from sqlstream.spark.jvm.jars import Repository, fetch_jar
 from sqlstream.spark.jvm.java import java_path
 
 VERSION = "3.0.9"

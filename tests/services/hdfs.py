@@ -15,8 +15,8 @@ import pyspark
 from service_process import LOOK_SECONDS, LOOPBACK, START_SECONDS, ServiceProcess, free_ports
 
 from sqlstream.project.connectors.table import Jar
-from sqlstream.spark.connectors.repositories import Repository, fetch_jar
 from sqlstream.spark.jvm.class_archive import cache_folder
+from sqlstream.spark.jvm.jars import Repository, fetch_jar
 from sqlstream.spark.jvm.java import java_path
 
 _SERVERS = Jar(

@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import concat, expr, lit
 
 from sqlstream.location import Location
+from sqlstream.spark.jvm.errors import OTHER_RUN_MESSAGES, SparkError, host_fix, package_fix, read_error
 from sqlstream.spark.jvm.gateway import Cause, causes_of, check_streaming, failure_of
 from sqlstream.spark.reading.corrupt_errors import CORRUPT_MESSAGE, read_corrupt_record
-from sqlstream.spark.running.endpoints import host_fix
+from sqlstream.spark.running.failures import fails_again
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import OTHER_RUN_MESSAGES, SparkError, fails_again, package_fix, read_error
 from sqlstream.spark.storage.state_files import state_finding
 
 

@@ -9,7 +9,7 @@ from judged_queries import JOINED, STREAM, TABLE, THEMES, judged, judged_joins
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from sqlstream.spark.running.plans import check_batch
+from sqlstream.spark.jvm.plans import check_batch
 
 
 @pytest.fixture(scope="module")

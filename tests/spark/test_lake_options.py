@@ -18,7 +18,7 @@ from sqlstream.compiler.rules.options.conflicts import EXCLUDING, REPLACED
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, jvm_of
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.table_formats.table import table_at
+from sqlstream.spark.writing.table_formats.table import table_at
 from sqlstream.state.ledger import OutputColumn
 
 pytestmark = pytest.mark.smoke

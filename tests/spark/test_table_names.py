@@ -18,12 +18,12 @@ from sqlstream.app.running.jars import session_connectors
 from sqlstream.app.running.session import brief_session
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
+from sqlstream.spark.publication import tables as mysql
+from sqlstream.spark.publication import tables as postgresql
+from sqlstream.spark.publication.tables import is_published, publish
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.databases.factories import jdbc_database
 from sqlstream.spark.writing.databases.jdbc_database import JdbcDatabase
-from sqlstream.spark.writing.databases.publishing import publish as mysql
-from sqlstream.spark.writing.databases.publishing import publish as postgresql
-from sqlstream.spark.writing.databases.publishing.publish import is_published, publish
 
 MODELS = ("postgres", "mariadb")
 WRITER, WRITERS_PASSWORD = "writer", "canary-4712-password"

@@ -26,16 +26,16 @@ from sqlstream.location import Place
 from sqlstream.project.configuration.config import Trigger
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted
-from sqlstream.spark.backfilling.checkpoint import has_batch, write_history
+from sqlstream.spark.jvm.errors import error_finding
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.reading.corrupt_errors import corrupt_record_finding, read_corrupt_record
+from sqlstream.spark.reading.endpoints import UnreachableError, check_brokers
 from sqlstream.spark.reading.kafka_ends import first_and_end_offsets, offsets_at
 from sqlstream.spark.replaying.copies import temporary_folder
-from sqlstream.spark.running.endpoints import UnreachableError, check_brokers
+from sqlstream.spark.replaying.history import has_batch, write_history
 from sqlstream.spark.running.start import StartOrder, start_query
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import error_finding
 from sqlstream.spark.storage.batch_logs import archive_entry
 from sqlstream.spark.storage.storage import LocalStorage, SessionStorages, Storage, storage_for
 from sqlstream.spark.writing.databases.database import DatabaseError

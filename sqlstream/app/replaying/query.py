@@ -16,13 +16,13 @@ from sqlstream.compiler.graph import model_id, view_of
 from sqlstream.errors import FindingsError
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted_list
+from sqlstream.spark.jvm.plans import is_stateful, processors
 from sqlstream.spark.jvm.session import PROVIDER, ROCKSDB, SparkRuntime, child_session
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.python_code import register_functions
 from sqlstream.spark.reading.rows import columns_of, first_rows
 from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.replaying.taps import Tap, TappedBuilder, find_tap
-from sqlstream.spark.running.plans import is_stateful, processors
 from sqlstream.spark.running.prepare import frozen_settings
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.identity import identity_of

@@ -16,13 +16,13 @@ from sqlstream.app.running.signals import StopSignals
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
+from sqlstream.spark.jvm.errors import error_finding
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.reading.corrupt_errors import corrupt_record_finding, read_corrupt_record, tables_with_records
 from sqlstream.spark.replaying.copies import BatchRows, StoredCheckpoint, rerun_batch, temporary_folder
 from sqlstream.spark.replaying.taps import Tap
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import error_finding
 from sqlstream.spark.storage.storage import SessionStorages, storage_for
 from sqlstream.state.batch_logs import DELTA, FILES, KAFKA, from_compact
 from sqlstream.state.checkpoints import read_log

@@ -18,15 +18,16 @@ from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.values import Target
 from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.report.numbers import plural
-from sqlstream.spark.connectors.ivy import NotResolvedError, resolve_packages
-from sqlstream.spark.connectors.repositories import (
+from sqlstream.spark.jvm.class_archive import cache_folder
+from sqlstream.spark.jvm.jars import (
     NotFetchedError,
+    NotResolvedError,
     Progress,
     Repository,
     fetch_jar,
     has_checksum,
+    resolve_packages,
 )
-from sqlstream.spark.jvm.class_archive import cache_folder
 from sqlstream.spark.jvm.session import SessionConnectors
 from sqlstream.spark.secrets import Secrets
 

@@ -27,13 +27,13 @@ from sqlstream.location import Place
 from sqlstream.project.declarations.on_corrupt import declared_sources
 from sqlstream.spark.jvm.java import NO_UTF8, NO_UTF8_FIX, java_locale
 from sqlstream.spark.jvm.session import FINITE_RUN_JVM, LONG_RUN_JVM, SHORT_LIVED_JVM, SparkRuntime, stop_spark
+from sqlstream.spark.running.memory import MEMORY, live_table, memory_table
 from sqlstream.spark.running.prepare import PreparedQuery
 from sqlstream.spark.running.runner import Runner
 from sqlstream.spark.running.start import StartOrder
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.query_locks import QueryLocks
 from sqlstream.spark.storage.storage import storage_problems
-from sqlstream.spark.writing.memory import MEMORY, live_table, memory_table
 from sqlstream.state.layout import archives_path, ledger_path
 from sqlstream.state.plan import Action
 from sqlstream.state.refusals import input_replaced, replaced_inputs

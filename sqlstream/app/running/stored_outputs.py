@@ -16,7 +16,7 @@ from sqlstream.project.formats.format import BATCH
 from sqlstream.project.values import Schema, SourceTable, StoredOutput
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.storage import Storage, storage_for, storage_problems
-from sqlstream.spark.table_formats.table import DELTA_LOG
+from sqlstream.spark.writing.table_formats.table import DELTA_LOG
 from sqlstream.state.checkpoints import read_checkpoint
 from sqlstream.state.layout import query_root
 from sqlstream.state.ledger import OutputColumn

@@ -15,12 +15,12 @@ from sqlstream.app.state.progress import LagUnknownError, ProgressReader, unread
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
 from sqlstream.project.values import SourceTable
+from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.session import SparkRuntime
+from sqlstream.spark.reading.endpoints import UnreachableError, check_brokers, endpoints_of
 from sqlstream.spark.reading.kafka_ends import first_and_end_offsets
-from sqlstream.spark.running.endpoints import UnreachableError, check_brokers, endpoints_of
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import read_error
 from sqlstream.spark.storage.storage import storage_for, storage_problems
 from sqlstream.state.layout import query_root
 from sqlstream.state.progress.lag import Lag, PartitionOffsets, QueryProgress, record_lag

@@ -11,10 +11,10 @@ from sqlstream.app.request import ProjectRequest
 from sqlstream.app.running.stored_query import StoredQuery, open_query
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.location import Place
+from sqlstream.spark.jvm.errors import error_finding
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.state_rows import partition_sizes, readable_checkpoint, show_store, stores_of
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import error_finding
 from sqlstream.spark.storage.batch_logs import read_offsets
 from sqlstream.state.repartition.batches import batch_partitions
 from sqlstream.state.results.state import ShownState, StateSize, StateStore, StoreSize

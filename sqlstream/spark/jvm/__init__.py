@@ -1,1 +1,1 @@
-"""Find, launch, call and stop the JVM and the Spark session."""
+"""The JVM and the Spark session: jars, start, calls, stop, plans, and errors as findings."""

@@ -19,12 +19,12 @@ from pyspark.find_spark_home import _find_spark_home
 
 from sqlstream.compiler.spark_versions import ParserUnavailableError, ParseWithSpark, SyntaxRefusal
 from sqlstream.spark.jvm.class_archive import use_options
+from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, call_in_other_jvm, causes_of, is_jvm_gone
 from sqlstream.spark.jvm.internals import is_missing
 from sqlstream.spark.jvm.java import JavaRuntime
 from sqlstream.spark.jvm.launch import POLL_SECONDS, connect, start_gateway
 from sqlstream.spark.jvm.session import LOOPBACK, SHORT_LIVED_JVM, jvm_reason, quiet_pyspark
-from sqlstream.spark.spark_errors import read_error
 
 TIMEOUT_SECONDS = 60.0
 """Time for all texts together. A text that takes longer gets no verdict."""

@@ -24,10 +24,10 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.connectors.table import EXTENSIONS
 from sqlstream.project.values import Target
 from sqlstream.spark.jvm.cluster import PARTITIONS, ClusterDefault
+from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone
 from sqlstream.spark.jvm.launch import JARS, end_jvm_without, forget_jvm, launch_jvm
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import read_error
 from sqlstream.state.settings import OWN_DEFAULTS
 
 TIME_ZONE = "spark.sql.session.timeZone"

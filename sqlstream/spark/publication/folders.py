@@ -16,18 +16,11 @@ from functools import cached_property
 from pathlib import Path
 from uuid import uuid4
 
-from sqlstream.spark.publication.links import (
-    can_link,
-    exchange,
-    link_files,
-    replace_link,
-    unlink_linked,
-    unlink_shared,
-)
 from sqlstream.spark.publication.publication import CannotPublishError, NotWrittenError
 from sqlstream.spark.storage.batch_logs import read_sink_log
+from sqlstream.spark.storage.links import can_link, exchange, link_files, replace_link, unlink_linked, unlink_shared
 from sqlstream.spark.storage.storage import LocalStorage
-from sqlstream.spark.table_formats.table import DELTA_LOG
+from sqlstream.spark.writing.table_formats.table import DELTA_LOG
 from sqlstream.state.batch_logs import SINK_LOG, entry_names, is_complete
 from sqlstream.state.layout import archive_folder, published_folder, snapshot_folder
 from sqlstream.state.output_files import sort_files

@@ -13,12 +13,12 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files.paths import escaped, join
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
+from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.preview import as_batch, open_batch
 from sqlstream.spark.reading.sources import quoted
 from sqlstream.spark.reading.type_text import without_todays_times
-from sqlstream.spark.spark_errors import read_error
 
 LISTING = ("pathGlobFilter", "recursiveFileLookup", "modifiedBefore", "modifiedAfter")
 """Options that select the files of a source."""

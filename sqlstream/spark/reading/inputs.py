@@ -21,15 +21,14 @@ from sqlstream.compiler.sql.statement import command_problem, command_word
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, Place
 from sqlstream.project.values import SourceTable
+from sqlstream.spark.jvm.errors import error_finding, host_fix, read_error
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, command_in
 from sqlstream.spark.jvm.internals import call_internal
+from sqlstream.spark.jvm.plans import WATERMARK, AggregateCall, streaming_python_aggregates
 from sqlstream.spark.reading.python_code import pickle_by_value
 from sqlstream.spark.reading.seeds import open_seed
 from sqlstream.spark.reading.sources import Readers, SchemaError, quoted
-from sqlstream.spark.running.endpoints import host_fix
-from sqlstream.spark.running.plans import WATERMARK, AggregateCall, streaming_python_aggregates
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import error_finding, read_error
 from sqlstream.state.ledger import SourceUse
 
 ROWS_FIX = "deduplicate by columns of the model that Spark can compare"

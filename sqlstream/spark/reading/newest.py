@@ -16,13 +16,13 @@ from sqlstream.project.files.paths import join
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.unknown_freshness import only_streams, unknown, what_is_unknown
 from sqlstream.project.values import Expression, Freshness, SourceTable
+from sqlstream.spark.jvm.errors import error_finding
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.reading.endpoints import UnreachableError, check_brokers, source_endpoint
 from sqlstream.spark.reading.infer import list_files
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.kafka_ends import newest_record_ms
 from sqlstream.spark.reading.preview import as_batch, open_batch
-from sqlstream.spark.running.endpoints import UnreachableError, check_brokers, source_endpoint
-from sqlstream.spark.spark_errors import error_finding
 from sqlstream.spark.storage.storage import storage_for
 from sqlstream.state.progress.delta_commits import last_rows_added
 

@@ -20,13 +20,13 @@ from sqlstream.compiler.graph import view_of
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, Place
 from sqlstream.project.values import SourceTable
+from sqlstream.spark.jvm.errors import error_finding, read_error
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.corrupt_errors import corrupt_record_finding, read_corrupt_record, tables_with_records
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.python_code import import_name
 from sqlstream.spark.reading.rows import columns_of, first_rows
 from sqlstream.spark.reading.sources import quoted
-from sqlstream.spark.spark_errors import error_finding, read_error
 from sqlstream.state.results.rows import ShownRows
 
 NO_BATCH_READER = "is not a valid Spark SQL Data Source"

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from sqlstream.spark.jvm.gateway import analyzed, java_class, seq_items
-from sqlstream.spark.running.plans import plan_nodes
+from sqlstream.spark.jvm.plans import plan_nodes
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 

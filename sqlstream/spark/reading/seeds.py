@@ -16,11 +16,11 @@ from sqlstream.project.declarations.seeds import MOST_COUNTED, find_values, firs
 from sqlstream.project.files.paths import escaped
 from sqlstream.project.values import Seed
 from sqlstream.project.wording import quoted as named
+from sqlstream.spark.jvm.errors import error_finding
 from sqlstream.spark.jvm.gateway import infer_csv_schema
 from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.reading.sources import Readers, quoted
 from sqlstream.spark.reading.type_text import HAS_DAY, without_todays_times
-from sqlstream.spark.spark_errors import error_finding
 
 _CSV = {
     "header": "true",

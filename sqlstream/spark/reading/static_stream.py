@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from sqlstream.spark.jvm.gateway import analyzed, frame_of_plan, java_class, seq_items
-from sqlstream.spark.running.plans import WATERMARK, map_children, node_class, plan_nodes
+from sqlstream.spark.jvm.plans import WATERMARK, map_children, node_class, plan_nodes
 
 ONLY_IN_STREAMS = frozenset(
     {

@@ -14,6 +14,7 @@ from sqlstream.compiler.sql.sql_text import view_name
 from sqlstream.errors import FindingsError
 from sqlstream.location import Place
 from sqlstream.project.values import Schema, SourceTable
+from sqlstream.spark.jvm.errors import error_finding
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.session import SparkRuntime, child_session
 from sqlstream.spark.reading.inputs import NodeReader
@@ -21,7 +22,6 @@ from sqlstream.spark.reading.python_code import register_functions
 from sqlstream.spark.reading.sources import Readers, quoted
 from sqlstream.spark.reading.type_text import type_text
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import error_finding
 from sqlstream.spark.writing.outputs import check_output
 from sqlstream.state.settings import SOURCE_EVOLUTION
 

@@ -22,12 +22,12 @@ from sqlstream.project.databases.jdbc_options import server_of
 from sqlstream.project.messages.message_format import SchemaRegistry
 from sqlstream.project.secrets import OptionValue
 from sqlstream.project.wording import did_you_mean, quoted, quoted_list
-from sqlstream.spark.connectors.schema_registry import RegistryError, registry_client
+from sqlstream.spark.jvm.errors import error_finding
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.reading.endpoints import Endpoint, UnreachableError, addresses_of, check_brokers
 from sqlstream.spark.reading.kafka_ends import describe_topics
-from sqlstream.spark.running.endpoints import Endpoint, UnreachableError, addresses_of, check_brokers
+from sqlstream.spark.reading.message_formats.schema_registry import RegistryError, registry_client
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import error_finding
 from sqlstream.spark.writing.databases.database import DatabaseError
 from sqlstream.spark.writing.databases.factories import database_of
 

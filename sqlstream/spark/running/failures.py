@@ -1,7 +1,8 @@
-"""Converts the failure of a query to a finding that names its batch."""
+"""Converts the failure of a query to a finding that names its batch, and decides whether a restart can help."""
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
 
@@ -14,16 +15,16 @@ from sqlstream.errors import Finding
 from sqlstream.location import Place
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import COMMENT_START
+from sqlstream.spark.jvm.errors import LOST_IN_KAFKA, OTHER_RUN_MESSAGES, error_finding, fragment_of, own_error
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, causes_of
 from sqlstream.spark.jvm.internals import unfinished_batch
 from sqlstream.spark.reading.corrupt_errors import corrupt_record_finding, read_corrupt_record
+from sqlstream.spark.reading.endpoints import UnreachableError
 from sqlstream.spark.reading.kafka_ends import UNKNOWN_TOPIC
 from sqlstream.spark.running.connections import ask_servers, servers_of
-from sqlstream.spark.running.endpoints import UnreachableError
 from sqlstream.spark.running.prepare import PreparedQuery
 from sqlstream.spark.running.query_run import QueryRun
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import BUSY_DATABASE_STATES, database_error, error_finding, fragment_of
 from sqlstream.spark.storage.state_files import schema_finding, state_finding
 from sqlstream.spark.writing.databases.database import DatabaseError
 from sqlstream.state.alerts.payloads import span_text
@@ -32,6 +33,29 @@ CONTINUES = "the query continues where it stopped"
 STARTS_OVER = "the query starts from the beginning, with a new checkpoint"
 WRITES_AGAIN = "everything is written again, and earlier output files stay unchanged"
 
+PERMANENT_SQLSTATES = ("0A", "21", "22", "42", "P0")
+"""Classes of SQLSTATEs that recur for the same SQL and rows: unsupported features, invalid SQL or data, and errors that
+the SQL raises itself (https://spark.apache.org/docs/latest/sql-error-conditions-sqlstates.html).
+"""
+
+PERMANENT_DATABASE_STATES = ("22", "28", "3D", "42000", "42501")
+"""The same of databases: data that a column cannot hold, a refused login, no such database, and missing rights. A table
+or column that is missing is found before the restart.
+"""
+
+BUSY_DATABASE_STATES = ("53300", *(f"42000, error {code}" for code in (1203, 1226)))
+"""The SQLSTATEs of a server, or a user, that has too many connections: the same statement may work later."""
+
+PERMANENT_CONDITIONS = (
+    *("CONCURRENT_STREAM_LOG_UPDATE", "FAILED_READ_FILE.FILE_NOT_EXIST", "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE"),
+    *(LOST_IN_KAFKA, "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE", "STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION"),
+    *("STATE_STORE_KEY_ROW_FORMAT_VALIDATION_FAILURE", "STATE_STORE_VALUE_ROW_FORMAT_VALIDATION_FAILURE"),
+    "STATE_STORE_UNSUPPORTED_OPERATION_BINARY_INEQUALITY",
+)
+"""Other conditions that a restart cannot fix: the checkpoint belongs to another query, or input files are missing."""
+
+_DATABASE_STATE = re.compile(r"\[SQLSTATE (\w{5}(?:, error \d+)?)\]")
+"""The SQLSTATE in the message of a DatabaseError."""
 
 CONNECTION_ERRORS = (
     *("ConnectException", "Connection refused", "Connection reset", "NoRouteToHostException"),
@@ -111,6 +135,33 @@ def _unreachable(model: CompiledModel, error: UnreachableError, secrets: Secrets
         f"start the broker, or fix kafka.bootstrap.servers at {endpoint.location}",
         model.file.location,
     )
+
+
+def fails_again(error: BaseException) -> bool:
+    """Returns whether a restart after `error` would certainly fail with the same error."""
+    own = own_error(error)
+    if read_corrupt_record(error) is not None or (own is not None and own.kind.endswith(".RefusedRowsError")):
+        return True
+    reported = database_error(error)
+    if reported is not None:
+        state = reported.state
+        return state.startswith(PERMANENT_DATABASE_STATES) and not state.startswith(BUSY_DATABASE_STATES)
+    return any(
+        cause.kind.endswith(("AnalysisException", ".ParseException"))
+        or (cause.condition or "").startswith(PERMANENT_CONDITIONS)
+        or (cause.sqlstate or "").startswith(PERMANENT_SQLSTATES)
+        or any(words in cause.words for words in OTHER_RUN_MESSAGES)
+        for cause in causes_of(error)
+    )
+
+
+def database_error(error: BaseException) -> DatabaseError | None:
+    """Returns the error of a database that ended a query, None if another error did."""
+    own = own_error(error)
+    if own is None or not own.kind.endswith(".DatabaseError"):
+        return None
+    state = _DATABASE_STATE.search(own.message)
+    return DatabaseError(own.message, state[1] if state else "")
 
 
 def cannot_connect(error: DatabaseError) -> bool:

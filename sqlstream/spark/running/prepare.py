@@ -16,14 +16,14 @@ from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.cluster import PARTITIONS
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, default_setting, variable_of_java
 from sqlstream.spark.jvm.internals import call_internal
+from sqlstream.spark.jvm.plans import is_stateful, processors
 from sqlstream.spark.jvm.session import PROVIDER, ROCKSDB, SparkRuntime, child_session
 from sqlstream.spark.reading.corrupt_errors import tables_with_records
+from sqlstream.spark.reading.endpoints import Endpoint, endpoints_of, input_ids
 from sqlstream.spark.reading.inputs import NodeReader, ViewBuilder
 from sqlstream.spark.reading.python_code import register_functions
 from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.reading.type_text import type_text
-from sqlstream.spark.running.endpoints import Endpoint, endpoints_of, input_ids
-from sqlstream.spark.running.plans import is_stateful, processors
 from sqlstream.spark.running.state_signature import state_signature
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.outputs import check_output

@@ -17,9 +17,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from sqlstream.errors import Finding
 from sqlstream.project.configuration.retries import OUTLASTS, Retries
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, Phase
+from sqlstream.spark.running.batch_write import BatchWrite
 from sqlstream.spark.running.start import StartOrder
 from sqlstream.spark.running.watermarks import KeptWatermarks
-from sqlstream.spark.writing.batch import BatchWrite
 from sqlstream.state.runs.events import QueryResult, Status
 from sqlstream.state.runs.figures import Figures
 

@@ -16,20 +16,20 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.trigger import interval_seconds
+from sqlstream.spark.jvm.errors import bug_finding
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, failure_of, is_jvm_gone
 from sqlstream.spark.jvm.internals import add_listener, current_watermark, unfinished_batch
-from sqlstream.spark.running.endpoints import UnreachableError, check_brokers
-from sqlstream.spark.running.failures import ahead_finding, failure_finding, is_connection_lost
+from sqlstream.spark.reading.endpoints import UnreachableError, check_brokers
+from sqlstream.spark.running.batch_write import BatchWrite
+from sqlstream.spark.running.failures import ahead_finding, fails_again, failure_finding, is_connection_lost
 from sqlstream.spark.running.occupied_cores import OccupiedCores
 from sqlstream.spark.running.query_run import Polling, QueryRun
 from sqlstream.spark.running.start import StartOrder, start_query
 from sqlstream.spark.running.stopper import Stopper
 from sqlstream.spark.running.watermarks import kept_watermarks
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import bug_finding, fails_again
 from sqlstream.spark.storage.held_lock import LockLostError
 from sqlstream.spark.storage.query_locks import query_lock_lost
-from sqlstream.spark.writing.batch import BatchWrite
 from sqlstream.spark.writing.databases.database import DatabaseError
 from sqlstream.state.runs.events import (
     Notice,

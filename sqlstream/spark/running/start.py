@@ -21,12 +21,12 @@ from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.running.prepare import PreparedQuery
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.held_lock import HeldLock
-from sqlstream.spark.table_formats.table import FormatTable
-from sqlstream.spark.table_formats.writers import prepare_table, table_of
 from sqlstream.spark.writing.kafka import written_rows
 from sqlstream.spark.writing.micro_batches import BatchWriter, SinkTarget
 from sqlstream.spark.writing.outputs import with_kept_partitions
 from sqlstream.spark.writing.shared import SharedWriter
+from sqlstream.spark.writing.table_formats.table import FormatTable
+from sqlstream.spark.writing.table_formats.writers import prepare_table, table_of
 from sqlstream.spark.writing.tables import table_options, table_provider
 from sqlstream.spark.writing.writers import batch_writer
 

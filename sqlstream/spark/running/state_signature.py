@@ -23,7 +23,7 @@ from sqlstream.spark.jvm.gateway import (
     unsafe_bytes,
 )
 from sqlstream.spark.jvm.internals import call_internal
-from sqlstream.spark.running.plans import plan_nodes
+from sqlstream.spark.jvm.plans import plan_nodes
 from sqlstream.state.signature.expressions import RESULT_ONLY
 from sqlstream.state.signature.harmless import OPERAND_FIELDS, RESULT_OPERANDS, UNREAD_FIELDS
 from sqlstream.state.signature.operators import SOURCE, PlanReader, subquery_text

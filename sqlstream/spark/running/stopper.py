@@ -9,8 +9,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.spark.jvm.gateway import Phase, mark_active
 from sqlstream.spark.jvm.internals import can_change_queries, mark_terminated, phase_of
+from sqlstream.spark.running.batch_write import BatchWrite
 from sqlstream.spark.running.query_run import LastBatch, QueryRun
-from sqlstream.spark.writing.batch import BatchWrite
 from sqlstream.state.runs.events import Notice, RunEvent
 
 WAITING_CHECKS = 10

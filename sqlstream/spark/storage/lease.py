@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from uuid import uuid4
 
+from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, jvm_process
-from sqlstream.spark.spark_errors import read_error
 from sqlstream.spark.storage.file_lock import this_process
 from sqlstream.spark.storage.held_lock import LockedError, LockLostError
 from sqlstream.spark.storage.lease_files import LeaseFiles

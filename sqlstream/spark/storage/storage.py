@@ -15,10 +15,9 @@ from pyspark.sql import SparkSession
 
 from sqlstream.errors import FindingsError
 from sqlstream.location import Location, Place
+from sqlstream.spark.jvm.errors import error_finding, host_fix
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
-from sqlstream.spark.running.endpoints import host_fix
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import error_finding
 from sqlstream.spark.storage.file_lock import NoFileLocksError, file_lock
 from sqlstream.spark.storage.hadoop import default_file_system, hadoop_exists, hadoop_file_system, hadoop_replace
 from sqlstream.spark.storage.held_lock import HeldLock, KeptLock

@@ -17,6 +17,7 @@ from sqlstream.location import Location, Place
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.formats.kept_values import VALUE_SETTINGS
 from sqlstream.project.types.types import DataType, Struct, read_json_schema
+from sqlstream.spark.jvm.errors import error_finding
 from sqlstream.spark.jvm.gateway import (
     SPARK_ERRORS,
     causes_of,
@@ -27,10 +28,9 @@ from sqlstream.spark.jvm.gateway import (
     check_types,
 )
 from sqlstream.spark.jvm.internals import call_internal
+from sqlstream.spark.jvm.plans import check_batch
 from sqlstream.spark.reading.sources import quoted
-from sqlstream.spark.running.plans import check_batch
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import error_finding
 from sqlstream.spark.writing.kafka import written_rows
 
 

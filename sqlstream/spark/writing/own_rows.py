@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
+from sqlstream.spark.jvm.errors import error_finding
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, set_pool
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import error_finding
 from sqlstream.spark.storage.storage import storage_for
 from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget
 from sqlstream.spark.writing.shared import writer_of

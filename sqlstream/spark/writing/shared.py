@@ -14,9 +14,9 @@ from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.file_sink import add_batch, file_sink
 from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.storage.storage import storage_for
-from sqlstream.spark.table_formats.writers import CommittingWriter, table_of
 from sqlstream.spark.writing.kafka import written_rows
 from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, cached, discard
+from sqlstream.spark.writing.table_formats.writers import CommittingWriter, table_of
 from sqlstream.spark.writing.writers import batch_writer
 from sqlstream.state.batch_logs import SINK_LOG, entry_names
 

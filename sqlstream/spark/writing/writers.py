@@ -10,7 +10,6 @@ from sqlstream.project.formats.formats import FORMATS, format_of
 from sqlstream.spark.reading.python_code import import_name, is_data_source, is_foreach
 from sqlstream.spark.storage.snapshots import snapshots_of
 from sqlstream.spark.storage.storage import storage_for
-from sqlstream.spark.table_formats.writers import table_writer
 from sqlstream.spark.writing.databases.factories import jdbc_writer, sqlite_writer
 from sqlstream.spark.writing.databases.writer import DatabaseWriter
 from sqlstream.spark.writing.micro_batches import (
@@ -22,6 +21,7 @@ from sqlstream.spark.writing.micro_batches import (
     WriterFactory,
     discard,
 )
+from sqlstream.spark.writing.table_formats.writers import table_writer
 
 
 def snapshot_writer(target: SinkTarget) -> BatchWriter | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.spark.running.failures import cannot_connect, is_connection_lost
-from sqlstream.spark.spark_errors import fails_again, read_error
+from sqlstream.spark.jvm.errors import read_error
+from sqlstream.spark.running.failures import cannot_connect, fails_again, is_connection_lost
 from sqlstream.spark.writing.databases.database import DatabaseError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 
-from sqlstream.spark.spark_errors import python_exception
+from sqlstream.spark.jvm.errors import python_exception
 
 
 def shut() -> None:

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from sqlstream.spark.connectors.schema_registry import RegistryClient, RegistryError
+from sqlstream.spark.reading.message_formats.schema_registry import RegistryClient, RegistryError
 
 
 @contextmanager

@@ -18,11 +18,11 @@ from pyspark.sql import SparkSession
 from sqlstream.app.running.ready import CheckContext, CheckedQuery, storage_location
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, Place
+from sqlstream.spark.jvm.errors import error_finding
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.internals import SETTING
 from sqlstream.spark.reading.state_rows import stores_of
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.spark_errors import error_finding
 from sqlstream.spark.storage.batch_logs import archive_entry, read_offsets, stored_damage
 from sqlstream.spark.storage.checkpoints import write_ledger
 from sqlstream.spark.storage.repartition import can_log_batches, log_empty_batch, repartition_state

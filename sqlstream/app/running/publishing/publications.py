@@ -22,12 +22,12 @@ from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.publication.folders import FolderPublication
 from sqlstream.spark.publication.publication import CannotPublishError, NotWrittenError, Publication
+from sqlstream.spark.publication.tables import TablePublication
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.checkpoints import StorageOf
 from sqlstream.spark.storage.held_lock import LockedError
 from sqlstream.spark.storage.storage import LocalStorage, Storage
 from sqlstream.spark.writing.databases.factories import is_known_database, plain_table
-from sqlstream.spark.writing.databases.publishing.publish import TablePublication
 from sqlstream.state.checkpoints import read_version, read_versions, read_versions_file
 from sqlstream.state.layout import query_root, version_root
 from sqlstream.state.ledger import Ledger, QueryIdentity

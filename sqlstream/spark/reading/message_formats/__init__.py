@@ -1,1 +1,1 @@
-"""The formats of the keys and values of messages: a parser for each."""
+"""The formats of the keys and values of messages: a parser for each, and the schema registry."""

@@ -35,7 +35,7 @@ from sqlstream.spark.writing.databases.database import (
     table_name,
     used_by_another,
 )
-from sqlstream.spark.writing.databases.publishing.publish import awaits_switch, check_writable
+from sqlstream.spark.writing.databases.views import awaits_switch, check_writable
 from sqlstream.spark.writing.micro_batches import MicroBatch, RefusedRowsError, SinkTarget, discard
 from sqlstream.state.lost_outputs import CommittedBatches, lost_output
 from sqlstream.state.refusals import new_version_text

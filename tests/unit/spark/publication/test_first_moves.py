@@ -9,8 +9,8 @@ import pytest
 from sqlstream.app.loading.load import load
 from sqlstream.app.request import ProjectRequest
 from sqlstream.spark.publication.folders import FolderPublication
+from sqlstream.spark.publication.tables import TablePublication
 from sqlstream.spark.writing.databases.database import Database
-from sqlstream.spark.writing.databases.publishing.publish import TablePublication
 
 FILES = {
     "project.yml": "name: p\nversion: 1.0.0\n",

@@ -11,10 +11,11 @@ from urllib.parse import quote
 
 import pytest
 
-from sqlstream.spark.publication import folders, links
+from sqlstream.spark.publication import folders
 from sqlstream.spark.publication import folders as sink_log
 from sqlstream.spark.publication.folders import FolderPublication
 from sqlstream.spark.publication.publication import CannotPublishError, NotWrittenError
+from sqlstream.spark.storage import links
 
 NAME = "my orders"
 

@@ -16,9 +16,7 @@ from sqlstream.location import Location, Place
 from sqlstream.project.connectors.table import CONNECTORS
 from sqlstream.project.wording import did_you_mean
 from sqlstream.spark.jvm.gateway import Cause, causes_of, is_jvm_gone
-from sqlstream.spark.reading.corrupt_errors import read_corrupt_record
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.writing.databases.database import DatabaseError
 
 logger = logging.getLogger("sqlstream.errors")
 
@@ -40,8 +38,6 @@ _RAISED = re.compile(r"(?m)^(?P<kind>sqlstream\.[\w.]+): (?P<message>.+)$")
 """The line of a Python traceback with an exception of sqlstream."""
 _PROXY = "py4j.Py4JException"
 """The class of Java's exception about an exception in Python code that Java called; its message is the traceback."""
-_DATABASE_STATE = re.compile(r"\[SQLSTATE (\w{5}(?:, error \d+)?)\]")
-"""The SQLSTATE in the message of a DatabaseError."""
 _FRAME = re.compile(r'(?m)^\s*File "(.+)", line (\d+), in (\S+)$')
 _JAVA_NOISE = re.compile(r"^\s*(at |\.\.\. \d+ more|Caused by: |JVM stacktrace:|Driver stacktrace:|==)")
 
@@ -87,27 +83,6 @@ FIXES_BY_MESSAGE = {
     "Limits are not supported": "remove LIMIT, or use output_mode='append' or 'complete'",
 }
 """Fixes for errors without a condition, by a part of the message."""
-
-PERMANENT_SQLSTATES = ("0A", "21", "22", "42", "P0")
-"""Classes of SQLSTATEs that recur for the same SQL and rows: unsupported features, invalid SQL or data, and errors that
-the SQL raises itself (https://spark.apache.org/docs/latest/sql-error-conditions-sqlstates.html).
-"""
-
-PERMANENT_DATABASE_STATES = ("22", "28", "3D", "42000", "42501")
-"""The same of databases: data that a column cannot hold, a refused login, no such database, and missing rights. A table
-or column that is missing is found before the restart.
-"""
-
-BUSY_DATABASE_STATES = ("53300", *(f"42000, error {code}" for code in (1203, 1226)))
-"""The SQLSTATEs of a server, or a user, that has too many connections: the same statement may work later."""
-
-PERMANENT_CONDITIONS = (
-    *("CONCURRENT_STREAM_LOG_UPDATE", "FAILED_READ_FILE.FILE_NOT_EXIST", "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE"),
-    *(LOST_IN_KAFKA, "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE", "STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION"),
-    *("STATE_STORE_KEY_ROW_FORMAT_VALIDATION_FAILURE", "STATE_STORE_VALUE_ROW_FORMAT_VALIDATION_FAILURE"),
-    "STATE_STORE_UNSUPPORTED_OPERATION_BINARY_INEQUALITY",
-)
-"""Other conditions that a restart cannot fix: the checkpoint belongs to another query, or input files are missing."""
 
 SYSTEM_SQLSTATES = ("58", "KD", "HY", "XX", "F0")
 """Classes of SQLSTATEs of errors of files, stores, data sources and Spark itself. Their messages often leave out the
@@ -155,7 +130,7 @@ def error_finding(
     """Returns the finding for `error`, with the message `what` and Spark's message as the reason."""
     read = read_error(error, sql)
     why = f"Spark reports: {read.message}" + (f" [{read.condition}]" if read.condition else "")
-    own = _own_error(error)
+    own = own_error(error)
     if own is not None:
         why = own.message
     if is_jvm_gone(error):
@@ -184,34 +159,7 @@ def bug_finding(
     )
 
 
-def fails_again(error: BaseException) -> bool:
-    """Returns whether a restart after `error` would certainly fail with the same error."""
-    own = _own_error(error)
-    if read_corrupt_record(error) is not None or (own is not None and own.kind.endswith(".RefusedRowsError")):
-        return True
-    reported = database_error(error)
-    if reported is not None:
-        state = reported.state
-        return state.startswith(PERMANENT_DATABASE_STATES) and not state.startswith(BUSY_DATABASE_STATES)
-    return any(
-        cause.kind.endswith(("AnalysisException", ".ParseException"))
-        or (cause.condition or "").startswith(PERMANENT_CONDITIONS)
-        or (cause.sqlstate or "").startswith(PERMANENT_SQLSTATES)
-        or any(words in cause.words for words in OTHER_RUN_MESSAGES)
-        for cause in causes_of(error)
-    )
-
-
-def database_error(error: BaseException) -> DatabaseError | None:
-    """Returns the error of a database that ended a query, None if another error did."""
-    own = _own_error(error)
-    if own is None or not own.kind.endswith(".DatabaseError"):
-        return None
-    state = _DATABASE_STATE.search(own.message)
-    return DatabaseError(own.message, state[1] if state else "")
-
-
-def _own_error(error: BaseException) -> Cause | None:
+def own_error(error: BaseException) -> Cause | None:
     """Returns the last error of a writer of sqlstream that ended a batch, None if there is none."""
     raised: list[Cause] = []
     for cause in causes_of(error):
@@ -307,6 +255,24 @@ def _offset(cause: Cause, sql: str | None) -> int | None:
     line = min(int(match.group(1)), len(lines))
     first = 0 if stopped else 1  # the parser counts from 0, the heading above quoted SQL from 1
     return sum(len(above) + 1 for above in lines[: line - 1]) + int(match.group(2)) - first
+
+
+_UNKNOWN_HOST = (
+    re.compile(r'Invalid host name: .*?destination host is: "?(?P<host>[\w.-]+)', re.DOTALL),
+    re.compile(r"UnknownHostException: (?P<host>[\w.-]+)"),
+)
+_NO_ANSWER = re.compile(r"Call From \S+ to (?P<address>\S+) failed on (?:connection|socket timeout) exception")
+"""Messages of Java and Hadoop about a server that cannot be reached (org.apache.hadoop.net.NetUtils)."""
+
+
+def host_fix(error: BaseException) -> str | None:
+    """Returns the fix, with the name of the host, if a Java error says that a host does not exist or respond."""
+    message = "\n".join(f"{cause.kind}: {cause.words}" for cause in causes_of(error))
+    unknown = next(filter(None, (pattern.search(message) for pattern in _UNKNOWN_HOST)), None)
+    if unknown is not None:
+        return f"fix the host name: `{unknown['host']}` cannot be resolved"
+    silent = _NO_ANSWER.search(message)
+    return None if silent is None else f"fix the address, or start the server: `{silent['address']}` does not respond"
 
 
 CLASSES = {

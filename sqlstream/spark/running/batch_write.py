@@ -19,11 +19,11 @@ from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, set_pool
 from sqlstream.spark.jvm.internals import cancel_jobs
 from sqlstream.spark.jvm.observations import observed_values
-from sqlstream.spark.publication.links import try_exchange
 from sqlstream.spark.reading.corrupt import dropped_counts
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.running.start import StartOrder, query_name
 from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.storage.links import try_exchange
 from sqlstream.spark.storage.storage import LocalStorage, Storage, storage_for
 from sqlstream.spark.writing.kafka import written_rows
 from sqlstream.spark.writing.micro_batches import SinkTarget

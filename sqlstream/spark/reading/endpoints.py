@@ -1,4 +1,4 @@
-"""The servers of a query: errors name their addresses, a query starts only if its brokers respond, and the ids of its
+"""The servers of a query: a query starts only if its brokers respond, and the ids of its
 topics and tables show whether one was deleted and created again.
 
 Kafka's client waits minutes for a broker that is down; this check takes seconds.
@@ -22,7 +22,7 @@ from sqlstream.project.files.paths import join
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.secrets import OptionValue
 from sqlstream.project.values import SourceTable
-from sqlstream.spark.jvm.gateway import SPARK_ERRORS, causes_of, iceberg_table_id
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS, iceberg_table_id
 from sqlstream.spark.reading.kafka_ends import topic_ids
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.ledger import InputIds
@@ -39,13 +39,6 @@ BROKERS = "kafka.bootstrap.servers"
 
 _ADDRESS = re.compile(r"(?:[A-Za-z_]+://)?\[?(?P<host>[^\[\]]+?)\]?:(?P<port>\d{1,5})")
 """An entry of `kafka.bootstrap.servers`, with the syntax of Kafka's client."""
-
-_UNKNOWN_HOST = (
-    re.compile(r'Invalid host name: .*?destination host is: "?(?P<host>[\w.-]+)', re.DOTALL),
-    re.compile(r"UnknownHostException: (?P<host>[\w.-]+)"),
-)
-_NO_ANSWER = re.compile(r"Call From \S+ to (?P<address>\S+) failed on (?:connection|socket timeout) exception")
-"""Messages of Java and Hadoop about a server that cannot be reached (org.apache.hadoop.net.NetUtils)."""
 
 
 @dataclass(frozen=True)
@@ -98,16 +91,6 @@ def addresses_of(format_name: str, options: Mapping[str, OptionValue], secrets: 
     entries = ":".join(values.get(name, "") for name in format_of(format_name).address_options).split(",")
     matches = (_ADDRESS.fullmatch(entry.strip()) for entry in entries)
     return tuple((match["host"], int(match["port"])) for match in matches if match)
-
-
-def host_fix(error: BaseException) -> str | None:
-    """Returns the fix, with the name of the host, if a Java error says that a host does not exist or respond."""
-    message = "\n".join(f"{cause.kind}: {cause.words}" for cause in causes_of(error))
-    unknown = next(filter(None, (pattern.search(message) for pattern in _UNKNOWN_HOST)), None)
-    if unknown is not None:
-        return f"fix the host name: `{unknown['host']}` cannot be resolved"
-    silent = _NO_ANSWER.search(message)
-    return None if silent is None else f"fix the address, or start the server: `{silent['address']}` does not respond"
 
 
 def check_brokers(endpoints: Iterable[Endpoint]) -> None:

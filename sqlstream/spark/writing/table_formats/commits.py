@@ -13,8 +13,8 @@ from pyspark.sql.functions import max as max_
 
 from sqlstream.project.files.paths import escaped
 from sqlstream.spark.storage.storage import storage_for
-from sqlstream.spark.table_formats.table import DELTA_LOG, FormatTable
 from sqlstream.spark.writing.micro_batches import MicroBatch
+from sqlstream.spark.writing.table_formats.table import DELTA_LOG, FormatTable
 
 _DELTA = {"spark.databricks.delta.write.txnAppId": "query_id", "spark.databricks.delta.write.txnVersion": "id"}
 """Delta writes these into the commit of a MERGE, and ignores a MERGE with a version that it has seen already

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sqlstream.project.connectors.table import Jar
-from sqlstream.spark.connectors.repositories import NotFetchedError, Repository, fetch_jar
+from sqlstream.spark.jvm.jars import NotFetchedError, Repository, fetch_jar
 
 CONTENT = b"classes" * 40_000
 JAR = Jar("org.example:thing:1.0", hashlib.sha256(CONTENT).hexdigest())

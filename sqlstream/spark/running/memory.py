@@ -9,10 +9,10 @@ from pyspark.sql.functions import desc, monotonically_increasing_id, row_number
 
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.internals import call_internal
+from sqlstream.spark.jvm.plans import PLAN
 from sqlstream.spark.reading.rows import all_rows, columns_of, first_rows
 from sqlstream.spark.reading.sources import quoted
 from sqlstream.spark.reading.static_stream import key_columns
-from sqlstream.spark.running.plans import PLAN
 from sqlstream.spark.running.prepare import PreparedQuery
 from sqlstream.spark.running.start import query_name
 from sqlstream.state.results.rows import ShownRows

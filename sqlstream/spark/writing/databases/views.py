@@ -1,31 +1,81 @@
-"""Makes the plain name of a table a view of the current version, so that readers keep one name, in each database by its
-own statements.
+"""Views under the plain names of tables: what each database does to make such a name show the current version, and
+which table a version may write.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Protocol
 from zlib import crc32
 
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.databases.jdbc_options import last_part
 from sqlstream.project.databases.mysql import name_parts
-from sqlstream.spark.publication.publication import NotWrittenError
 from sqlstream.spark.writing.databases.database import Connection, Database, DatabaseError, table_name
-from sqlstream.spark.writing.databases.publishing.switch import (
-    LOCK_SECONDS,
-    Named,
-    Switch,
-    SwitchRefusedError,
-    ViewDatabase,
-)
-from sqlstream.state.layout import beside_table, output_table
+from sqlstream.state.layout import beside_table
 from sqlstream.state.refusals import refresh_text
+
+LOCK_SECONDS = 5
+"""How long a switch waits for a table that somebody reads: in the meantime new readers wait, too."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """What has a name in a database: a `table`, a `view`, or something `other`, and the definition of a view."""
+
+    kind: str
+    definition: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Switch:
+    """Makes the name `plain` a view of the table `current`, whose columns are `columns`. `found` is what has the name
+    now, None if nothing has it. A table with this name becomes `first`. All names are quoted.
+    """
+
+    plain: str
+    first: str
+    current: str
+    columns: Sequence[str]
+    found: Named | None
+
+    @property
+    def renames(self) -> bool:
+        """Whether the plain name is still the table of version 1."""
+        return self.found is not None and self.found.kind == "table"
+
+    def select(self) -> str:
+        """Returns the query of the view. `columns` are quoted."""
+        return f"SELECT {', '.join(self.columns)} FROM {self.current}"
+
+
+class SwitchRefusedError(Exception):
+    """The database would lose something in the switch. `why` and `fix` are lines of a finding."""
+
+    def __init__(self, why: str, fix: str) -> None:
+        super().__init__(why)
+        self.why, self.fix = why, fix
+
+
+class ViewDatabase(Protocol):
+    """The part of a database in a switch. All methods but `target` raise DatabaseError."""
+
+    def named(self, connection: Connection, table: str) -> Named | None:
+        """Returns what has the name `table`, None if nothing has it."""
+
+    def target(self, definition: str) -> str | None:
+        """Returns the unquoted name of the table whose columns the view selects as they are, None for another view."""
+
+    def run(self, connection: Connection, switch: Switch, *, rehearse: bool) -> None:
+        """Carries the switch out, so that readers find all of it or nothing. With `rehearse`, only finds out whether
+        it would fail. Raises: SwitchRefusedError.
+        """
+
 
 _SQLITE_OWN_VIEW = re.compile(r'CREATE VIEW "(?:[^"]|"")+" AS SELECT \* FROM "(?P<table>(?:[^"]|"")+)"\Z')
 
@@ -283,44 +333,16 @@ _VIEWS: Mapping[str, ViewDatabase] = {
 }
 
 
-def publish(database: Database, model: CompiledModel, version: int, *, rehearse: bool = False) -> bool:
-    """Makes the table of `database`, whose name is the plain one, a view of the table of version `version`, and returns
-    whether anything had to change. A table that has the name becomes that of version 1.
-
-    Readers find the rows of one version at any time. An interrupted switch is finished by the next call. With
-    `rehearse`, only finds out whether it would fail. Raises: FindingsError.
-    """
-    with _findings(database, model), closing(database.connect()) as connection:
-        switch = _switch(connection, database, version)
-        if switch is None:
-            return False
-        _views(database).run(connection, switch, rehearse=rehearse)
-        return True
+def own_target(views: ViewDatabase, found: Named, plain: str) -> str | None:
+    """Returns the table of a version that the view `plain` shows, None for a table and for any other view."""
+    target = (views.target(found.definition) or "").lower() if found.kind == "view" else ""
+    start, _, number = target.rpartition("_v")
+    return target if start == table_name(plain) and number.isdigit() else None
 
 
-def is_written(database: Database, model: CompiledModel, version: int) -> bool:
-    """Returns whether the table of `version` exists; that of version 1 may still have the plain name.
-
-    Raises: FindingsError.
-    """
-    with _findings(database, model), closing(database.connect()) as connection:
-        views, table = _views(database), beside_table(database.table, f"v{version}")
-        if views.named(connection, table) is not None:
-            return True
-        found = views.named(connection, database.table) if version == 1 else None
-        return found is not None and found.kind == "table"
-
-
-def is_published(database: Database, model: CompiledModel, version: int) -> bool:
-    """Returns whether the plain name shows all columns of `version`, or whether the database does not answer: its
-    query then waits for it. Raises: FindingsError.
-    """
-    try:
-        connection = database.connect()
-    except DatabaseError:
-        return True
-    with _findings(database, model), closing(connection):
-        return _switch(connection, database, version) is None
+def views_of(database: Database) -> ViewDatabase:
+    """Returns what the kind of `database` does."""
+    return _VIEWS[database.dialect.name]
 
 
 def check_writable(connection: Connection, database: Database, model: CompiledModel, plain: str) -> None:
@@ -329,13 +351,13 @@ def check_writable(connection: Connection, database: Database, model: CompiledMo
 
     Raises: FindingsError, DatabaseError.
     """
-    views, table = _views(database), database.table
+    views, table = views_of(database), database.table
     longest = database.dialect.longest_name
     if longest and len(table_name(table).encode()) > longest and table != plain:
         why = f"{database.dialect.title} cuts names after {longest} bytes, so it would be the table of another version"
         raise FindingsError([_not_writable(database, model, why, "give the table a shorter name")])
     found = views.named(connection, table)
-    target = None if found is None else _own_target(views, found, table)
+    target = None if found is None else own_target(views, found, table)
     if target is not None:
         why = f"it is a view of {target}, which readers see, so the file versions.json of the query is an older one"
         fix = f"restore the file; or {refresh_text(model.name)}"
@@ -350,119 +372,10 @@ def awaits_switch(connection: Connection, database: Database, plain: str) -> boo
     of its readers was interrupted, and the next run finishes it. Raises: DatabaseError.
     """
     is_first = database.table == beside_table(plain, "v1")
-    before = _views(database).named(connection, plain) if is_first else None
+    before = views_of(database).named(connection, plain) if is_first else None
     return before is not None and before.kind == "table"
-
-
-def _switch(connection: Connection, database: Database, version: int) -> Switch | None:
-    """Returns what has to change, None if nothing has to. Raises: DatabaseError, SwitchRefusedError."""
-    views, plain = _views(database), database.table
-    current, first = beside_table(plain, f"v{version}"), beside_table(plain, "v1")
-    found = views.named(connection, plain)
-    if found is not None and found.kind == "table" and views.named(connection, first) is not None:
-        raise SwitchRefusedError(
-            f"the table {plain} would get the name {first}, which is in use",
-            f"give {first} another name, then repeat the command",
-        )
-    target = None if found is None else _own_target(views, found, plain)
-    if found is not None and found.kind != "table" and target is None:
-        raise SwitchRefusedError(
-            f"{plain} is a view that sqlstream has not created, or that it cannot read",
-            "give it another name, then repeat the command",
-        )
-    moves = found is not None and found.kind == "table" and version == 1
-    columns = _columns(connection, views, plain if moves else current)
-    if target == table_name(current) and columns == _columns(connection, views, plain):
-        return None
-    return Switch(plain, first, current, [database.dialect.quote(name) for name in columns], found)
-
-
-def _columns(connection: Connection, views: ViewDatabase, table: str) -> list[str]:
-    found = connection.find_table(table) if views.named(connection, table) is not None else None
-    if found is None:
-        raise SwitchRefusedError(
-            f"the table {table} of this version does not exist", "restore it, or start over with --full-refresh"
-        )
-    return [column.name for column in found.columns]
-
-
-def _own_target(views: ViewDatabase, found: Named, plain: str) -> str | None:
-    """Returns the table of a version that the view `plain` shows, None for a table and for any other view."""
-    target = (views.target(found.definition) or "").lower() if found.kind == "view" else ""
-    start, _, number = target.rpartition("_v")
-    return target if start == table_name(plain) and number.isdigit() else None
-
-
-def _views(database: Database) -> ViewDatabase:
-    return _VIEWS[database.dialect.name]
-
-
-@contextmanager
-def _findings(database: Database, model: CompiledModel) -> Iterator[None]:
-    """Converts errors of a switch. Raises: FindingsError."""
-    try:
-        yield
-    except SwitchRefusedError as error:
-        raise FindingsError([_finding(database, model, error.why, error.fix)]) from error
-    except DatabaseError as error:
-        fix = (
-            "let the user of the sink rename the table and create views beside it, or change what the message names; "
-            "then repeat the command"
-        )
-        raise FindingsError([_finding(database, model, str(error), fix)]) from error
 
 
 def _not_writable(database: Database, model: CompiledModel, why: str, fix: str) -> Finding:
     what = f"`{model.name}` cannot write to the table {database.table}"
     return Finding("plain-name", what, why, fix, model.place_of("sink"))
-
-
-def _finding(database: Database, model: CompiledModel, why: str, fix: str) -> Finding:
-    return Finding(
-        "plain-name",
-        f"readers of {database.table} cannot be switched to another version of `{model.name}`",
-        why,
-        fix,
-        model.place_of("sink"),
-    )
-
-
-@dataclass(frozen=True)
-class TablePublication:
-    """The table that `database` returns, whose name readers use. `name` is the table or path of the sink as declared,
-    `place` is complete.
-    """
-
-    name: str
-    place: str
-    database: Callable[[], Database]
-    model: CompiledModel
-
-    @property
-    def first_move(self) -> tuple[str, str]:
-        """See `Publication`. Does not connect to the database. A file of SQLite has a table for each query."""
-        is_server = any(self.name == output.database_table for output in self.model.outputs)
-        table, file = (self.place, "") if is_server else (self.model.query_id, f" in {self.place}")
-        return f"the table {table}{file}", f"the table {output_table(table, 1, is_published=True)}"
-
-    def prepare(self, version: int, *, is_first: bool) -> None:  # noqa: ARG002 - the database knows whether it is
-        """Finds out whether the database would refuse the switch. Raises: NotWrittenError, FindingsError."""
-        database = self._database
-        if not is_written(database, self.model, version):
-            raise NotWrittenError(f"version {version} has no table yet")
-        publish(database, self.model, version, rehearse=True)
-
-    def is_shown(self, version: int) -> bool:
-        """Returns whether the plain name is a view with all columns of the version. Raises: FindingsError."""
-        return is_published(self._database, self.model, version)
-
-    def switch_to(self, version: int) -> None:
-        """Makes the plain name a view of the version. Raises: FindingsError."""
-        publish(self._database, self.model, version)
-
-    def keep_up(self, version: int) -> None:
-        """Does nothing: a view shows each batch at once."""
-
-    @cached_property
-    def _database(self) -> Database:
-        return self.database()

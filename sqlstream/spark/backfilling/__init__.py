@@ -1,1 +1,0 @@
-"""Writes a range of history as a batch of a query."""

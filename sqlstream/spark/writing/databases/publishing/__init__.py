@@ -1,1 +1,0 @@
-"""Views under the plain names of tables: readers keep one name while another version of a query becomes current."""
