@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from sqlstream.compiler.cache.digest import digest
+from sqlstream.compiler.digest import digest
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.operators.inputs import seed_node, source_node
 from sqlstream.compiler.graph import Graph, closure_of, exposure_id, model_id, seed_id, source_id

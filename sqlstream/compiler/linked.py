@@ -18,8 +18,8 @@ from sqlstream.compiler.graph import (
     source_id,
     stored_id,
 )
+from sqlstream.compiler.rewrite.bare_names import spellings_in
 from sqlstream.compiler.rewrite.sql import ReadableNodes
-from sqlstream.compiler.sql.bare_names import spellings_in
 from sqlstream.errors import Finding
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import Project

@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlstream.compiler.cache.digest import declared, digest
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.cache.rendering import values_of
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.configured import ConfiguredModel
+from sqlstream.compiler.digest import declared, digest
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.operators.inputs import as_read
 from sqlstream.compiler.graph import stored_id

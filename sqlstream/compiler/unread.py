@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
-from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Places
+from sqlstream.compiler.digest import digest
 from sqlstream.compiler.flow.analyse import Analysis
 from sqlstream.compiler.spark_versions import (
     ParserUnavailableError,

@@ -17,7 +17,7 @@ from sqlstream.compiler.emission.examples import (
     Step,
     WaitsFor,
 )
-from sqlstream.compiler.flow.columns import Where
+from sqlstream.compiler.sql.edits import Where
 from sqlstream.location import Location
 from sqlstream.project.configuration.trigger import Trigger
 from sqlstream.project.formats.guarantees import guarantee_of

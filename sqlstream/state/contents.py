@@ -7,8 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.digest import digest
 from sqlstream.compiler.graph import seed_id
 from sqlstream.compiler.sql.sql_text import read_sql
 from sqlstream.compiler.sql.tokens import SqlTokenError, Token, TokenKind

@@ -6,8 +6,8 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.digest import digest
 from sqlstream.compiler.rewrite.deduplicate import key_columns
 from sqlstream.compiler.sql.sql_text import fingerprint, python_fingerprint
 from sqlstream.project.files.python_code import NO_CODE, ModuleCode, ReachedCode, installed_versions, reach, read_code

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlstream.compiler.cache.digest import digest
+from sqlstream.compiler.digest import digest
 from sqlstream.project.formats.formats import FORMATS
 from sqlstream.project.secrets import SECRET_PREFIX
 from sqlstream.state.ledger import SINK, SOURCE, QueryIdentity

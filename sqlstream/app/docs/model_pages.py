@@ -10,12 +10,13 @@ from sqlstream.app.loading.load import LoadAttempt
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.emission.examples import explain_emission, explain_reads
 from sqlstream.compiler.flow.analyse import Analysis, analyse_models
-from sqlstream.compiler.flow.columns import Column, Where
+from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.direct import direct_origins
 from sqlstream.compiler.graph import sink_id
 from sqlstream.compiler.refusals import is_about
 from sqlstream.compiler.rules.streams.modes import place_in
 from sqlstream.compiler.spark_versions import rules_apply
+from sqlstream.compiler.sql.edits import Where
 from sqlstream.location import Location
 from sqlstream.project.formats.guarantees import guarantee_of
 from sqlstream.project.values import DeclaredColumn

@@ -10,7 +10,7 @@ from functools import cached_property
 from importlib import metadata
 
 from sqlstream.app.systems import is_windows
-from sqlstream.compiler.cache.digest import digest
+from sqlstream.compiler.digest import digest
 from sqlstream.compiler.spark_versions import ParserUnavailableError, ParseWithSpark
 from sqlstream.errors import Finding
 from sqlstream.project.values import Target

@@ -25,7 +25,7 @@ from sqlstream.compiler.flow.nodes import ModelSummary
 from sqlstream.compiler.render.values import MacroIndex, Reference, TemplateReads
 from sqlstream.compiler.rewrite.values import Rewriting
 from sqlstream.compiler.rules.query import QueryProblem
-from sqlstream.compiler.sql.edits import Edit, SqlProblem
+from sqlstream.compiler.sql.edits import Edit, SqlProblem, Where
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location, Place
 from sqlstream.project.secrets import SecretName, SecretText
@@ -101,7 +101,7 @@ _CACHED = (
         RecordFormat,
         ViewReference,
     ),
-    *(ModelSummary, SqlProblem, Rewriting, QueryProblem),
+    *(ModelSummary, SqlProblem, Where, Rewriting, QueryProblem),
 )
 _CLASSES: Mapping[str, type] = {kind.__name__: kind for kind in _CACHED}
 _FIELDS = {name: tuple(field.name for field in fields(kind)) for name, kind in _CLASSES.items()}

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.cache.memory import Memory
+from sqlstream.compiler.digest import digest
 from sqlstream.compiler.graph import closure_of
 from sqlstream.compiler.python_models import read_python_model
 from sqlstream.compiler.render.values import MacroIndex, RenderedModel, RenderOptions, TemplateReads, merge_reads

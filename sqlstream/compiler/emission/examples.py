@@ -16,7 +16,6 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.nodes import (
     Aggregate,
     CteReference,
@@ -37,6 +36,7 @@ from sqlstream.compiler.flow.nodes import (
 )
 from sqlstream.compiler.rules.query import is_stream_join
 from sqlstream.compiler.sql.clauses import split_at_commas
+from sqlstream.compiler.sql.edits import Where
 from sqlstream.compiler.sql.intervals import IntervalError, parse_interval
 from sqlstream.compiler.sql.tokens import TokenKind, Tokens, tokenize
 

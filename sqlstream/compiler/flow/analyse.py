@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from sqlstream.compiler.cache.digest import declared, digest
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.compiler.flow.columns import Column, Where
+from sqlstream.compiler.digest import declared, digest
+from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.nodes import ModelSummary, Node, Opaque, View
 from sqlstream.compiler.flow.operators.deduplicating import with_deduplication
 from sqlstream.compiler.flow.operators.inputs import seed_node, source_node, stored_node
 from sqlstream.compiler.flow.types.values import read_type
 from sqlstream.compiler.graph import seed_id, source_id, stored_id
-from sqlstream.compiler.sql.edits import SqlProblem
+from sqlstream.compiler.sql.edits import SqlProblem, Where
 from sqlstream.compiler.sql.grammar import grammar_problems
 from sqlstream.project.values import Project, Target
 

@@ -8,16 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from sqlstream.compiler.sql.edits import Where
 from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.project.types.types import DataType
-
-
-@dataclass(frozen=True)
-class Where:
-    """A place in compiled SQL: the model's unique id, and an offset in characters from 0."""
-
-    model: str
-    offset: int
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.flow.columns import Column, Where
+from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.nodes import Node, Scan
 from sqlstream.compiler.flow.types.values import read_type
 from sqlstream.compiler.graph import MODEL, STORED, kind_of, model_id
+from sqlstream.compiler.sql.edits import Where
 
 Origins = frozenset[tuple[str, str]]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from sqlstream.compiler.flow.columns import Column, EventTime, Where
-from sqlstream.compiler.sql.edits import SqlProblem
+from sqlstream.compiler.flow.columns import Column, EventTime
+from sqlstream.compiler.sql.edits import SqlProblem, Where
 
 
 @dataclass(frozen=True)

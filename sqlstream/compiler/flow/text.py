@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.functions.known import AGGREGATES
-from sqlstream.compiler.sql.edits import SqlProblem
+from sqlstream.compiler.sql.edits import SqlProblem, Where
 from sqlstream.compiler.sql.spark_reading import write
 from sqlstream.compiler.sql.sql_text import SqlText, read_sql
 from sqlstream.compiler.sql.tokens import Tokens

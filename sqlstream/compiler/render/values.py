@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import chain
 from typing import Literal
 
-from sqlstream.compiler.cache.digest import digest
+from sqlstream.compiler.digest import digest
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.values import ConfigPatch, ModelFile, Target

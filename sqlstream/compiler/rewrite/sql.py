@@ -8,16 +8,16 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.cache.rendering import CachedRenderer, KeyedModel
 from sqlstream.compiler.compiled import ViewReference
+from sqlstream.compiler.digest import digest
 from sqlstream.compiler.graph import view_of
 from sqlstream.compiler.python_models import views_of
 from sqlstream.compiler.render.values import RenderedModel
+from sqlstream.compiler.rewrite.bare_names import Spellings, bare_name_problems, bare_names
 from sqlstream.compiler.rewrite.values import Rewriting
 from sqlstream.compiler.rewrite.watermarks import place_watermarks
-from sqlstream.compiler.sql.bare_names import Spellings, bare_name_problems, bare_names
 from sqlstream.compiler.sql.clauses import at
 from sqlstream.compiler.sql.edits import Edit, EditedText, SqlProblem, apply_edits, spaced
 from sqlstream.compiler.sql.grammar import grammar_problems

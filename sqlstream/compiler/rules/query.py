@@ -9,11 +9,10 @@ from itertools import chain
 from typing import TypeGuard, TypeVar
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.nodes import Aggregate, Deduplicate, Filter, Hints, Join, Node, With
 from sqlstream.compiler.rules.rule import Rule
 from sqlstream.compiler.spark_versions import TESTED, minor_version
-from sqlstream.compiler.sql.edits import ORIGIN
+from sqlstream.compiler.sql.edits import ORIGIN, Where
 from sqlstream.compiler.sql.tokens import Tokens, tokenize
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlstream.compiler.flow.columns import Where
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place
 
@@ -70,6 +69,14 @@ def spaced(text: str, at: int, insertion: str) -> str:
     """Returns `insertion` for offset `at` of `text`, with a space if it would run into the next word."""
     following = text[at : at + 1]
     return f"{insertion} " if following.isalnum() or following in ("_", "`") else insertion
+
+
+@dataclass(frozen=True)
+class Where:
+    """A place in compiled SQL: the model's unique id, and an offset in characters from 0."""
+
+    model: str
+    offset: int
 
 
 ORIGIN = "\ufffc"

@@ -11,8 +11,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.digest import digest
 from sqlstream.spark.jvm.gateway import (
     JVM_ERRORS,
     analyzed,

@@ -17,7 +17,7 @@ from contextvars import copy_context
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from sqlstream.compiler.cache.digest import digest
+from sqlstream.compiler.digest import digest
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.internals import can_change_queries, operator_watermarks
 from sqlstream.spark.running.start import StartOrder

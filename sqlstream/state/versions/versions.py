@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 from pydantic import TypeAdapter, ValidationError
 
-from sqlstream.compiler.cache.digest import digest
+from sqlstream.compiler.digest import digest
 from sqlstream.errors import Finding
 from sqlstream.location import Place
 from sqlstream.project.formats.formats import format_of

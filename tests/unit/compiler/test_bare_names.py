@@ -9,7 +9,7 @@ import pytest
 from sqlstream.app.loading.load import try_load
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.graph import NodeNames
-from sqlstream.compiler.sql.bare_names import bare_name_problems, bare_names, spellings_of
+from sqlstream.compiler.rewrite.bare_names import bare_name_problems, bare_names, spellings_of
 from sqlstream.compiler.sql.sql_text import read_sql
 from sqlstream.errors import Severity
 

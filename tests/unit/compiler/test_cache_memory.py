@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from sqlstream.compiler.cache.digest import digest
 from sqlstream.compiler.cache.memory import CodecError, decode, encode
+from sqlstream.compiler.digest import digest
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location

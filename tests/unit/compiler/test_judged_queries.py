@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from judged_queries import STREAM, TABLE, THEMES, judged
 
-from sqlstream.compiler.flow.columns import Column, Where
+from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.nodes import Scan
 from sqlstream.compiler.flow.operators.build import Builder
 from sqlstream.compiler.flow.text import Text
+from sqlstream.compiler.sql.edits import Where
 from sqlstream.compiler.sql.grammar import grammar_problems
 from sqlstream.compiler.sql.parse import parse_sql
 from sqlstream.compiler.sql.sql_text import read_sql

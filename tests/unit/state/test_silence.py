@@ -9,7 +9,7 @@ import pytest
 from batches import batch, figures, source, state
 
 from sqlstream.compiler.emission.examples import Delay, Emission, Step, WaitsFor
-from sqlstream.compiler.flow.columns import Where
+from sqlstream.compiler.sql.edits import Where
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.runs.silence import Cause, Silence, why_ended_silent, why_silent
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.functions.known import FUNCTIONS
 from sqlstream.compiler.flow.names.scope import Ambiguous, ResolvedName, ScopedRelation, UnresolvedName
 from sqlstream.compiler.graph import MODEL, SOURCE, STORED, kind_of
-from sqlstream.compiler.sql.edits import ORIGIN, SqlProblem
+from sqlstream.compiler.sql.edits import ORIGIN, SqlProblem, Where
 from sqlstream.compiler.sql.intervals import NEGATIVE, NO_DELAY
 from sqlstream.project.types.types import Array, Struct
 from sqlstream.project.wording import did_you_mean, nearest, quoted, quoted_list

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 
-from sqlstream.compiler.flow.columns import Column, Where
+from sqlstream.compiler.flow.columns import Column
+from sqlstream.compiler.sql.edits import Where
 
 _USERS_AND_CLOCKS = ("user", "current_user", "session_user", "current_date", "current_timestamp", "current_time")
 ANYWHERE = frozenset({*_USERS_AND_CLOCKS, "localtime", "current_path", "grouping__id"})

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.columns import Column, Columns, Where, renamed
+from sqlstream.compiler.flow.columns import Column, Columns, renamed
 from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import Expressions, Functions, Types
 from sqlstream.compiler.flow.expressions.foreign_syntax import foreign_syntax
@@ -48,7 +48,7 @@ from sqlstream.compiler.flow.operators.selected import (
 from sqlstream.compiler.flow.operators.time_conditions import time_conditions
 from sqlstream.compiler.flow.operators.time_windows import SelectChecks, limit_problems
 from sqlstream.compiler.flow.text import Text, computed_items, name_parts
-from sqlstream.compiler.sql.edits import SqlProblem
+from sqlstream.compiler.sql.edits import SqlProblem, Where
 from sqlstream.compiler.sql.parse import ParsedSql
 from sqlstream.compiler.sql.spark_reading import PipeStage
 

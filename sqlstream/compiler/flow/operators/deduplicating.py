@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.compiler.flow.columns import Columns, Where
+from sqlstream.compiler.flow.columns import Columns
 from sqlstream.compiler.flow.nodes import Deduplicate, Node
 from sqlstream.compiler.flow.types.families import contains
 from sqlstream.compiler.rewrite.deduplicate import key_columns, note_offset
-from sqlstream.compiler.sql.edits import SqlProblem
+from sqlstream.compiler.sql.edits import SqlProblem, Where
 from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.project.wording import did_you_mean
 

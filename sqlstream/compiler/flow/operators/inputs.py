@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlstream.compiler.flow.columns import Column, Columns, EventTime, Where
+from sqlstream.compiler.flow.columns import Column, Columns, EventTime
 from sqlstream.compiler.flow.nodes import EventTimeWatermark, Node, Scan
 from sqlstream.compiler.flow.types.values import STRING, read_type
 from sqlstream.compiler.graph import seed_id, source_id
+from sqlstream.compiler.sql.edits import Where
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
 from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct, read_json_schema

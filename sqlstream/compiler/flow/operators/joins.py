@@ -8,7 +8,7 @@ from typing import TypeGuard
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.columns import Column, Columns, Where
+from sqlstream.compiler.flow.columns import Column, Columns
 from sqlstream.compiler.flow.expressions.column import Expressions
 from sqlstream.compiler.flow.expressions.mismatches import COMPARISONS
 from sqlstream.compiler.flow.expressions.time_sums import NO_SUM, Sum, sum_of
@@ -18,7 +18,7 @@ from sqlstream.compiler.flow.names.scope import ResolvedName, Scope, UnresolvedN
 from sqlstream.compiler.flow.nodes import Hints
 from sqlstream.compiler.flow.text import Text, name_parts
 from sqlstream.compiler.flow.types.families import DATETIME, NUMBER, can_be_compared, family
-from sqlstream.compiler.sql.edits import SqlProblem
+from sqlstream.compiler.sql.edits import SqlProblem, Where
 from sqlstream.errors import Severity
 from sqlstream.project.types.types import DataType
 from sqlstream.project.wording import quoted

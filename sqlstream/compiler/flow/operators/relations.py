@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.columns import Column, Columns, EventTime, Where, renamed
+from sqlstream.compiler.flow.columns import Column, Columns, EventTime, renamed
 from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import Expressions
 from sqlstream.compiler.flow.expressions.places import (
@@ -47,6 +47,7 @@ from sqlstream.compiler.flow.operators.pivots import Pivots
 from sqlstream.compiler.flow.operators.time_conditions import time_conditions
 from sqlstream.compiler.flow.text import name_parts
 from sqlstream.compiler.flow.types.values import BIGINT, TIMESTAMP
+from sqlstream.compiler.sql.edits import Where
 from sqlstream.compiler.sql.intervals import read_span
 from sqlstream.compiler.sql.parse import FIRST_SAMPLE, ParsedSql, WatermarkClause
 from sqlstream.project.types.types import DataType

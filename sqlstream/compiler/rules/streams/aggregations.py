@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.nodes import Aggregate, Call, CteReference, Deduplicate, Node, SetOperation, Sort
 from sqlstream.compiler.rules.query import (
     Problems,
@@ -16,6 +15,7 @@ from sqlstream.compiler.rules.query import (
     query_rule,
 )
 from sqlstream.compiler.rules.streams.missing_watermarks import explain_groups, upstream_hint, window_upstream
+from sqlstream.compiler.sql.edits import Where
 from sqlstream.errors import Severity
 from sqlstream.project.types.types import Array, DataType, Primitive, Struct
 

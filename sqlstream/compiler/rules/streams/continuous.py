@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.nodes import (
     Aggregate,
     Deduplicate,
@@ -20,6 +19,7 @@ from sqlstream.compiler.flow.nodes import (
     WindowFunctions,
 )
 from sqlstream.compiler.rules.query import Problems, Query, QueryProblem, query_rule
+from sqlstream.compiler.sql.edits import Where
 from sqlstream.compiler.sql.hints import read_hints
 from sqlstream.compiler.sql.tokens import Tokens
 from sqlstream.project.formats.formats import format_of

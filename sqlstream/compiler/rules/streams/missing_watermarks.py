@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from sqlstream.compiler.flow.columns import Column, LostWatermark, Where
+from sqlstream.compiler.flow.columns import Column, LostWatermark
 from sqlstream.compiler.flow.nodes import Aggregate, CteReference, Filter, Join, Node, Projection, Scan, View
 from sqlstream.compiler.flow.types.values import TIMESTAMP
 from sqlstream.compiler.graph import STORED, kind_of
 from sqlstream.compiler.rules.query import Query
-from sqlstream.compiler.sql.edits import ORIGIN
+from sqlstream.compiler.sql.edits import ORIGIN, Where
 from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.wording import quoted, quoted_list

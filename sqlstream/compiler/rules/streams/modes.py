@@ -10,16 +10,16 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from sqlstream.compiler.cache.digest import declared, digest
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Places
+from sqlstream.compiler.digest import declared, digest
 from sqlstream.compiler.flow.analyse import Analysis
-from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.graph import seed_id
 from sqlstream.compiler.rules.query import Query, QueryProblem, QueryRule
 from sqlstream.compiler.rules.rule import rules_of
 from sqlstream.compiler.rules.streams import aggregations, continuous, joins, operators, real_time, state, watermarks
 from sqlstream.compiler.spark_versions import TESTED, minor_version
+from sqlstream.compiler.sql.edits import Where
 from sqlstream.compiler.sql.tokens import tokenize
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.nodes import CteReference, Deduplicate, Join, Node, Scan, SetOperation, View
 from sqlstream.compiler.rules.query import (
     Problems,
@@ -16,6 +15,7 @@ from sqlstream.compiler.rules.query import (
     query_rule,
 )
 from sqlstream.compiler.rules.streams.continuous import hints_named, refused_sources
+from sqlstream.compiler.sql.edits import Where
 from sqlstream.project.formats.formats import format_of
 
 CODE = "real-time-trigger"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sqlstream.compiler.flow.columns import Where
 from sqlstream.compiler.flow.nodes import Aggregate, Deduplicate, Join, Limit, kept_state
 from sqlstream.compiler.rules.query import Problems, Query, QueryProblem, is_stream_join, operator_rule, query_rule
 from sqlstream.compiler.rules.streams.joins import SIDES, a_join, event_time
 from sqlstream.compiler.rules.streams.missing_watermarks import DELAY, has_watermark, hint, sides_fix, time_key, time_of
+from sqlstream.compiler.sql.edits import Where
 from sqlstream.errors import Finding, Severity
 from sqlstream.project.types.types import Primitive
 from sqlstream.project.wording import quoted_list

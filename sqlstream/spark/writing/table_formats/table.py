@@ -10,7 +10,7 @@ from pyspark.sql.functions import col, lit
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from sqlstream.compiler.cache.digest import digest
+from sqlstream.compiler.digest import digest
 from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.spark.reading.type_text import type_text
 from sqlstream.spark.storage.storage import storage_for
