@@ -10,12 +10,16 @@ from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.cache.rendering import CachedRenderer
 from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.compiler.configured import ConfiguredModel
-from sqlstream.compiler.graph import closure_of, model_id, resolve_reference
+from sqlstream.compiler.digest import digest
+from sqlstream.compiler.graph import ViewReference, closure_of, model_id, resolve_reference, view_of
 from sqlstream.compiler.linked import LinkedProject
 from sqlstream.compiler.outputs import resolve_outputs
-from sqlstream.compiler.render.values import RenderOptions, inputs_of
+from sqlstream.compiler.python_models import views_of
+from sqlstream.compiler.render.values import RenderedModel, RenderOptions, inputs_of
+from sqlstream.compiler.rewrite.bare_names import bare_name_problems
 from sqlstream.compiler.rewrite.deduplicate import with_note
-from sqlstream.compiler.rewrite.sql import Rewritten, python_text, rewrite_model
+from sqlstream.compiler.rewrite.sql import plan_rewriting
+from sqlstream.compiler.sql.edits import EditedText, apply_edits
 from sqlstream.errors import Finding
 from sqlstream.location import Place
 
@@ -55,7 +59,10 @@ def assemble_models(
     broken: dict[str, Sequence[Finding]] = {}
     for name, model in linked.enabled.items():
         unique_id = model_id(linked.project.name, name)
-        rewritten = _rewrite(linked, model, unique_id, renderer, memory)
+        if model.file.is_python:
+            rewritten = _python_text(linked, model)
+        else:
+            rewritten = _rewrite(linked, model, unique_id, renderer, memory)
         outputs, problems = resolve_outputs(linked.project, options, model, memory)
         problems = [*rewritten.findings, *problems]
         findings += problems
@@ -66,21 +73,75 @@ def assemble_models(
     return Assembled(ordered, tuple(findings), broken, linked, renderer)
 
 
+@dataclass(frozen=True)
+class _Rewritten:
+    """The text that runs, with its edits, and the views that it reads in order of first appearance."""
+
+    text: EditedText
+    reads: tuple[ViewReference, ...]
+    findings: tuple[Finding, ...]
+
+
+def _python_text(linked: LinkedProject, model: ConfiguredModel) -> _Rewritten:
+    """Returns the unchanged text of a Python model, with a read for each of its references."""
+    rendered = model.rendered.model
+    named = [resolve_reference(reference, linked.names) for reference in rendered.references]
+    nodes = linked.inputs_of([node for node in named if isinstance(node, str)])
+    views = views_of([view_of(node) for node in nodes])
+    reads = tuple(ViewReference(view, node) for view, node in zip(views, nodes, strict=True))
+    return _Rewritten(apply_edits(rendered.sql, ()), reads, ())
+
+
 def _rewrite(
     linked: LinkedProject, model: ConfiguredModel, unique_id: str, renderer: CachedRenderer, memory: Memory
-) -> Rewritten:
-    if model.file.is_python:
-        nodes = [resolve_reference(reference, linked.names) for reference in model.rendered.model.references]
-        return python_text(model.rendered, linked.inputs_of([node for node in nodes if isinstance(node, str)]))
-    inputs = linked.inputs_of(linked.graph.parents[unique_id])
-    return rewrite_model(model.rendered, renderer, inputs, linked.inputs, memory)
+) -> _Rewritten:
+    """Returns the rewritten SQL of a model."""
+    rendered = model.rendered.model
+    parents = linked.inputs_of(linked.graph.parents[unique_id])
+    views = {view_of(node): node for node in parents}
+    repeated = frozenset(view for view, node in views.items() if node in linked.streaming)
+    key = digest(model.rendered.digest, parents, sorted(repeated))
+    macros = renderer.macro_texts if rendered.macros_used else ()
+    rewriting = memory.remember(
+        "rewrite", rendered.file.path, key, lambda: plan_rewriting(rendered, views, repeated, macros)
+    )
+    names = bare_name_problems(rewriting.bare_names, rendered.file.name, linked.spellings)
+    is_blank = not rendered.sql.strip()  # an offset in blank text would be located at the end of the template
+    findings = [
+        problem.at(Place(rendered.file.location) if is_blank else renderer.locate(model.rendered, problem.offset))
+        for problem in (*rewriting.problems, *names)
+    ]
+    return _Rewritten(
+        apply_edits(rendered.sql, rewriting.edits), rewriting.reads, (*_clash(parents, rendered), *findings)
+    )
+
+
+def _clash(parents: Sequence[str], rendered: RenderedModel) -> tuple[Finding, ...]:
+    """Returns the findings for inputs of one model whose views have the same name.
+
+    Inputs of different models can share a view's name, because Spark analyzes each text with its own inputs.
+    """
+    by_view: dict[str, list[str]] = {}
+    for node in parents:
+        by_view.setdefault(view_of(node).lower(), []).append(node)
+    return tuple(
+        Finding(
+            "duplicate-name",
+            f"`{rendered.file.name}` reads two inputs with the same view name `{view}`",
+            " and ".join(nodes) + " have the same view name, ignoring case",
+            "rename one of them",
+            rendered.file.location,
+        )
+        for view, nodes in by_view.items()
+        if len(nodes) > 1
+    )
 
 
 def _assemble(
     linked: LinkedProject,
     options: RenderOptions,
     model: ConfiguredModel,
-    rewritten: Rewritten,
+    rewritten: _Rewritten,
     outputs: Sequence[Output],
 ) -> CompiledModel:
     unique_id = model_id(linked.project.name, model.file.name)
@@ -92,7 +153,7 @@ def _assemble(
         config_places=model.places,
         sql=with_note(rewritten.text.text, model.config.deduplicate, python=model.file.is_python),
         reads=rewritten.reads,
-        streaming=unique_id in linked.inputs.streaming,
+        streaming=unique_id in linked.streaming,
         output=next(iter(outputs), None),
         also=tuple(outputs[1:]),
         compiled_path=f"compiled/{linked.project.name}/{model.file.path}",

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from sqlstream.compiler.assembled import Assembled
 from sqlstream.compiler.cache.memory import Memory
-from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Places, place_in
 from sqlstream.compiler.configured import quiet
-from sqlstream.compiler.flow.analyse import Analysis
+from sqlstream.compiler.digest import declared, digest
+from sqlstream.compiler.flow.nodes import Analysis
+from sqlstream.compiler.graph import seed_id
 from sqlstream.compiler.metrics.model import alerts_model, metrics_model, own_columns
 from sqlstream.compiler.outputs import resolve_unused, stored_tables
 from sqlstream.compiler.render.values import RenderOptions
-from sqlstream.compiler.rules import check_columns, check_models
-from sqlstream.compiler.rules.streams.modes import streaming_rules
-from sqlstream.compiler.rules.streams.unfit_alerts import unfit_alerts
-from sqlstream.compiler.spark_versions import SparkParser, rules_apply, rules_off
+from sqlstream.compiler.rules import check_columns, check_models, check_query
+from sqlstream.compiler.rules.alerts import unfit_alerts
+from sqlstream.compiler.rules.query import Query, QueryProblem
+from sqlstream.compiler.rules.streams import state
+from sqlstream.compiler.spark_versions import TESTED, SparkParser, minor_version, rules_apply, rules_off
+from sqlstream.compiler.sql.edits import Where
+from sqlstream.compiler.sql.tokens import tokenize
 from sqlstream.compiler.unread import unread_findings
 from sqlstream.errors import Finding
 
@@ -46,7 +53,7 @@ def check_project(
     off = rules_off(project.target)
     findings += [] if off is None else [off]
     if predictable:
-        findings += streaming_rules(compiled, analyses, memory, assembled)
+        findings += _check_queries(compiled, analyses, memory, assembled)
         findings += check_columns(written)
         findings += unfit_alerts(compiled, analyses)
     unread, replaced = unread_findings(compiled, analyses, assembled.broken, parser, memory, assembled)
@@ -60,3 +67,85 @@ def _with_own_rows(compiled: CompiledProject) -> CompiledProject:
     models = {model.unique_id: model for model in compiled.own_rows}
     columns = {node: own_columns(model) for node, model in models.items()}
     return replace(compiled, models={**compiled.models, **models}, columns={**compiled.columns, **columns})
+
+
+def _check_queries(
+    compiled: CompiledProject, analyses: Mapping[str, Analysis], memory: Memory, places: Places
+) -> list[Finding]:
+    """Returns the errors in the names of all models, and in the operators of each query; each location once.
+
+    `analyses` are the analyses of the models to check, by unique id.
+    """
+    found = [
+        problem.at(
+            places.locate(unique_id, problem.offset),
+            [_origin(compiled, places, unique_id, where) for where in problem.origins],
+        )
+        for unique_id, analysis in analyses.items()
+        for problem in analysis.problems
+    ]
+    of_queries: dict[Finding, list[str]] = {}
+    problems = tuple(_problems_of_queries(compiled, analyses, memory))
+    copies = Counter(problem.where for problem in problems if problem.code == state.REPEATED)
+    for problem in problems:
+        if problem.code == state.REPEATED and copies[problem.where] == 1:
+            continue  # locating it would render the model again
+        lines = [_line_of_select(compiled, places, where) for where in problem.origins]
+        finding = problem.at(place_in(compiled, places, problem.where, problem.key), lines)
+        of_queries.setdefault(replace(finding, message=""), []).append(finding.message)
+    found += [_of_all(finding, messages) for finding, messages in of_queries.items()]
+    return list(dict.fromkeys(found))
+
+
+def _of_all(finding: Finding, messages: list[str]) -> Finding:
+    """Returns one finding for all queries that have it at the same location, in a model that they share."""
+    if finding.code == state.REPEATED:
+        return state.repeated_finding(finding, messages)
+    others = len(set(messages)) - 1
+    more = "one more query" if others == 1 else f"{others} more queries"
+    also = f"; {more} {'has' if others == 1 else 'have'} the same problem" if others else ""
+    return replace(finding, message=f"{messages[0]}{also}")
+
+
+def _origin(compiled: CompiledProject, places: Places, model: str, origin: Where) -> str:
+    """Returns where the columns of a relation come from: a line, or the file of another model or a seed."""
+    if origin.model == model:
+        place = places.locate(model, origin.offset).location
+        return f"{place.path}:{place.line}"
+    if origin.model in compiled.models:
+        return compiled.models[origin.model].file.path
+    if origin.model in compiled.tables:
+        location = compiled.tables[origin.model].location
+        return f"{location.path}:{location.line}"
+    project = compiled.project
+    return next(seed.path for seed in project.seeds if seed_id(project.name, seed.name) == origin.model)
+
+
+def _line_of_select(compiled: CompiledProject, places: Places, where: Where) -> str:
+    """Returns the line of the SELECT whose list is at `where`."""
+    tokens = tokenize(compiled.models[where.model].sql)
+    starts = [token.start for token in tokens if token.key == "SELECT" and token.start <= where.offset]
+    place = places.locate(where.model, max(starts, default=where.offset)).location
+    return f"{place.path}:{place.line}"
+
+
+def _problems_of_queries(
+    compiled: CompiledProject, analyses: Mapping[str, Analysis], memory: Memory
+) -> Iterator[QueryProblem]:
+    """Yields the problems of all queries, from the cache if nothing has changed."""
+    version = minor_version(compiled.options.spark or TESTED[-1])
+    target_key = digest(declared(compiled.project.target), *version)
+    faulty = frozenset(unique_id for unique_id, analysis in analyses.items() if analysis.problems)
+    for unique_id, analysis in analyses.items():
+        model = compiled.models[unique_id]
+        if model.output is not None and model.streaming:
+            key = digest(analysis.key, target_key, model.config.plain(), declared(model.output))
+            yield from memory.remember(
+                "query", model.file.path, key, partial(_check_query, compiled, model, analysis, faulty)
+            )
+
+
+def _check_query(
+    compiled: CompiledProject, model: CompiledModel, analysis: Analysis, faulty: Collection[str]
+) -> tuple[QueryProblem, ...]:
+    return check_query(Query(compiled, model, analysis.node), faulty)  # builds the operators

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from sqlstream.compiler.analysed import analyse_models
 from sqlstream.compiler.assembled import assemble_models
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.cache.rendering import CachedRenderer
 from sqlstream.compiler.checked import check_project
 from sqlstream.compiler.compiled import CompileResult
 from sqlstream.compiler.configured import configure_models
-from sqlstream.compiler.flow.analyse import analyse_models
 from sqlstream.compiler.linked import link_models
 from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.compiler.rules import check_use

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Protocol
 from sqlstream.compiler.digest import digest
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.operators.inputs import seed_node, source_node
-from sqlstream.compiler.graph import Graph, closure_of, exposure_id, model_id, seed_id, source_id
+from sqlstream.compiler.graph import Graph, ViewReference, closure_of, exposure_id, model_id, seed_id, source_id
 from sqlstream.compiler.render.values import RenderedModel, RenderOptions, TemplateInputs
 from sqlstream.compiler.rewrite.deduplicate import note_offset
-from sqlstream.compiler.sql.edits import EditedText
+from sqlstream.compiler.sql.edits import EditedText, Where
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place, location_at
 from sqlstream.project.configuration.config import ModelConfig
@@ -25,14 +25,6 @@ from sqlstream.project.values import NO_RECORD, Exposure, ModelFile, Project, Re
 
 if TYPE_CHECKING:
     from sqlstream.compiler.render.places.source_mapper import SourceMapper
-
-
-@dataclass(frozen=True)
-class ViewReference:
-    """A temp view that a model's SQL reads (`view`, unquoted), and the node that it shows."""
-
-    view: str
-    node_id: str
 
 
 _DATABASE = re.compile(r"jdbc:\w+://[^/?;]*/(?P<name>[\w.-]+)(?:[?;]|\Z)")
@@ -283,6 +275,14 @@ class CompiledProject:
         if columns is None:
             return None
         return tuple(Field(column.name, column.type or Unknown("unknown")) for column in columns)
+
+
+def place_in(compiled: CompiledProject, places: Places, where: Where, key: str) -> Place:
+    """Returns the place of an operator: in a model, or at the `key` of its source."""
+    if where.model in compiled.models:
+        return places.locate(where.model, where.offset)
+    table = compiled.tables[where.model]
+    return Place(table.places.get(key, table.location))
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from sqlstream.compiler.graph import (
     source_id,
     stored_id,
 )
-from sqlstream.compiler.rewrite.bare_names import spellings_in
-from sqlstream.compiler.rewrite.sql import ReadableNodes
+from sqlstream.compiler.rewrite.bare_names import Spellings, spellings_in
 from sqlstream.errors import Finding
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import Project
@@ -27,15 +26,18 @@ from sqlstream.project.values import Project
 
 @dataclass(frozen=True)
 class LinkedProject:
-    """The enabled models by name, and their graph. `stored` are the ids of the stored outputs by the ids of their
-    models.
+    """The enabled models by name, and their graph.
+
+    `spellings` are the ways to write each input, `streaming` the nodes that stream, and `stored` the ids of the stored
+    outputs by the ids of their models.
     """
 
     project: Project
     enabled: Mapping[str, ConfiguredModel]
     graph: Graph
     names: NodeNames
-    inputs: ReadableNodes
+    spellings: Spellings
+    streaming: frozenset[str]
     stored: Mapping[str, str] = field(default_factory=dict)
 
     def inputs_of(self, nodes: Sequence[str]) -> list[str]:
@@ -71,8 +73,8 @@ def link_models(
         if (format_ := formats.get(model.config.sink_name or "")) is not None
         and format_.keeps_rows(model.config.output_mode, model.config.unique_key)
     }
-    inputs = ReadableNodes(spellings_in(project, names, env), _streams(project, graph, stored, growing))
-    return LinkedProject(project, enabled, graph, names, inputs, stored), []
+    spellings, streams = spellings_in(project, names, env), _streams(project, graph, stored, growing)
+    return LinkedProject(project, enabled, graph, names, spellings, streams, stored), []
 
 
 def _streams(project: Project, graph: Graph, stored: Mapping[str, str], growing: Collection[str]) -> frozenset[str]:

@@ -8,7 +8,7 @@ from itertools import chain
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Places
 from sqlstream.compiler.digest import digest
-from sqlstream.compiler.flow.analyse import Analysis
+from sqlstream.compiler.flow.nodes import Analysis
 from sqlstream.compiler.spark_versions import (
     ParserUnavailableError,
     ParseWithSpark,

@@ -7,14 +7,13 @@ from functools import cached_property
 from typing import Any
 
 from sqlstream.app.loading.load import LoadAttempt
-from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.analysed import analyse_models, direct_origins
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, place_in
 from sqlstream.compiler.emission.examples import explain_emission, explain_reads
-from sqlstream.compiler.flow.analyse import Analysis, analyse_models
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.flow.direct import direct_origins
+from sqlstream.compiler.flow.nodes import Analysis
 from sqlstream.compiler.graph import sink_id
 from sqlstream.compiler.refusals import is_about
-from sqlstream.compiler.rules.streams.modes import place_in
 from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.location import Location

@@ -19,11 +19,12 @@ from typing import Any, TypeVar, cast
 
 from pydantic_core import from_json, to_json
 
-from sqlstream.compiler.compiled import Output, ViewReference
+from sqlstream.compiler.compiled import Output
 from sqlstream.compiler.flow import columns
 from sqlstream.compiler.flow.nodes import ModelSummary
+from sqlstream.compiler.graph import ViewReference
 from sqlstream.compiler.render.values import MacroIndex, Reference, TemplateReads
-from sqlstream.compiler.rewrite.values import Rewriting
+from sqlstream.compiler.rewrite.sql import Rewriting
 from sqlstream.compiler.rules.query import QueryProblem
 from sqlstream.compiler.sql.edits import Edit, SqlProblem, Where
 from sqlstream.errors import Finding, Severity

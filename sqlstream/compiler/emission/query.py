@@ -4,9 +4,9 @@ sqlglot.
 
 from __future__ import annotations
 
+from sqlstream.compiler.analysed import analyse_models
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.emission.examples import Emission, ModelRead, explain_emission, explain_reads
-from sqlstream.compiler.flow.analyse import analyse_models
 from sqlstream.compiler.flow.nodes import Node, kept_state
 
 

@@ -6,7 +6,7 @@ that only Spark can know is None, never a guess.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from sqlstream.compiler.flow.columns import Column, EventTime
@@ -312,3 +312,35 @@ def kept_state(node: Node) -> str | None:
     if isinstance(node, Join) and all(child.streaming for child in node.children):
         return "join of streams"
     return None
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The analysis of one model. `key` is a digest of its SQL and of all that it reads, directly or indirectly.
+
+    `tree` builds the operators on the first call.
+    """
+
+    found: ModelSummary
+    key: str
+    tree: Callable[[], Node] = field(repr=False)
+
+    @property
+    def columns(self) -> tuple[Column, ...] | None:
+        """The columns of the model; None if they are unknown."""
+        return self.found.columns
+
+    @property
+    def problems(self) -> tuple[SqlProblem, ...]:
+        """The problems in the model's own SQL."""
+        return self.found.problems
+
+    @property
+    def is_read(self) -> bool:
+        """Whether sqlglot could parse the model."""
+        return self.found.is_read
+
+    @property
+    def node(self) -> Node:
+        """The operators of the model, down to its sources."""
+        return self.tree()

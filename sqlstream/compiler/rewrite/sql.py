@@ -8,68 +8,30 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlstream.compiler.cache.memory import Memory
-from sqlstream.compiler.cache.rendering import CachedRenderer, KeyedModel
-from sqlstream.compiler.compiled import ViewReference
-from sqlstream.compiler.digest import digest
-from sqlstream.compiler.graph import view_of
-from sqlstream.compiler.python_models import views_of
+from sqlstream.compiler.graph import ViewReference
 from sqlstream.compiler.render.values import RenderedModel
-from sqlstream.compiler.rewrite.bare_names import Spellings, bare_name_problems, bare_names
-from sqlstream.compiler.rewrite.values import Rewriting
+from sqlstream.compiler.rewrite.bare_names import bare_names
 from sqlstream.compiler.rewrite.watermarks import place_watermarks
 from sqlstream.compiler.sql.clauses import at
-from sqlstream.compiler.sql.edits import Edit, EditedText, SqlProblem, apply_edits, spaced
+from sqlstream.compiler.sql.edits import Edit, SqlProblem, spaced
 from sqlstream.compiler.sql.grammar import grammar_problems
 from sqlstream.compiler.sql.hints import ignored_hints
 from sqlstream.compiler.sql.relations import SqlRelation
 from sqlstream.compiler.sql.sql_text import SqlText, quote_identifier, read_sql
 from sqlstream.compiler.sql.statement import statement_problem, swallowed_sql
 from sqlstream.compiler.sql.tokens import SqlTokenError
-from sqlstream.errors import Finding
-from sqlstream.location import Place
 
 
 @dataclass(frozen=True)
-class ReadableNodes:
-    """What the models of a project can read: how each input is written, and the nodes that stream."""
+class Rewriting:
+    """The edits of one text, the views that the edited text reads in order of first appearance, the errors in it, and
+    the relations that are not its views: the offset and name of each.
+    """
 
-    spellings: Spellings
-    streaming: frozenset[str]
-
-
-@dataclass(frozen=True)
-class Rewritten:
-    """The text that runs, with its edits, and the views that it reads in order of first appearance."""
-
-    text: EditedText
+    edits: tuple[Edit, ...]
     reads: tuple[ViewReference, ...]
-    findings: tuple[Finding, ...]
-
-
-def rewrite_model(
-    known: KeyedModel, renderer: CachedRenderer, parents: Sequence[str], inputs: ReadableNodes, memory: Memory
-) -> Rewritten:
-    """Returns the rewritten SQL of one model whose parents are `parents`."""
-    rendered = known.model
-    views = {view_of(node): node for node in parents}
-    repeated = frozenset(view for view, node in views.items() if node in inputs.streaming)
-    key = digest(known.digest, parents, sorted(repeated))
-    macros = renderer.macro_texts if rendered.macros_used else ()
-    rewriting = memory.remember(
-        "rewrite", rendered.file.path, key, lambda: plan_rewriting(rendered, views, repeated, macros)
-    )
-    names = bare_name_problems(rewriting.bare_names, rendered.file.name, inputs.spellings)
-    findings = [_finding(problem, known, renderer) for problem in (*rewriting.problems, *names)]
-    text = apply_edits(rendered.sql, rewriting.edits)
-    return Rewritten(text, rewriting.reads, (*_clash(parents, rendered), *findings))
-
-
-def python_text(known: KeyedModel, nodes: Sequence[str]) -> Rewritten:
-    """Returns the unchanged text of a Python model, with a read for each of its references, which name `nodes`."""
-    views = views_of([view_of(node) for node in nodes])
-    reads = tuple(ViewReference(view, node) for view, node in zip(views, nodes, strict=True))
-    return Rewritten(apply_edits(known.model.sql, ()), reads, ())
+    problems: tuple[SqlProblem, ...] = ()
+    bare_names: tuple[tuple[int, str], ...] = ()
 
 
 def plan_rewriting(
@@ -135,33 +97,6 @@ def _unreadable(error: SqlTokenError | UnicodeEncodeError, rendered: RenderedMod
     if isinstance(error, UnicodeEncodeError):
         return SqlProblem(error.start, "sql-syntax", message, "unpaired surrogate (invalid Unicode)", "remove it")
     return SqlProblem(error.offset, "sql-syntax", message, error.message, "close what is still open")
-
-
-def _clash(parents: Sequence[str], rendered: RenderedModel) -> tuple[Finding, ...]:
-    """Returns the findings for inputs of one model whose views have the same name.
-
-    Inputs of different models can share a view's name, because Spark analyzes each text with its own inputs.
-    """
-    by_view: dict[str, list[str]] = {}
-    for node in parents:
-        by_view.setdefault(view_of(node).lower(), []).append(node)
-    return tuple(
-        Finding(
-            "duplicate-name",
-            f"`{rendered.file.name}` reads two inputs with the same view name `{view}`",
-            " and ".join(nodes) + " have the same view name, ignoring case",
-            "rename one of them",
-            rendered.file.location,
-        )
-        for view, nodes in by_view.items()
-        if len(nodes) > 1
-    )
-
-
-def _finding(problem: SqlProblem, known: KeyedModel, renderer: CachedRenderer) -> Finding:
-    is_blank = not known.model.sql.strip()  # an offset in blank text would be located at the end of the template
-    place = Place(known.model.file.location) if is_blank else renderer.locate(known, problem.offset)
-    return problem.at(place)
 
 
 # Gives further references to a streaming view within one text unique names.

@@ -1,12 +1,16 @@
-"""Rules about alerts: rules of a model that can never apply to its query."""
+"""Rules about alerts: those that never apply to a query, because of its declarations, or because it has no watermark or
+no state.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.flow.nodes import Analysis, EventTimeWatermark, Opaque, kept_state
 from sqlstream.compiler.rules.rule import Problem, Problems, rule
-from sqlstream.errors import Severity
+from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.project.alerts import AlertKind, AlertRule
 from sqlstream.project.files.files import PROJECT_FILE
@@ -24,13 +28,13 @@ _UNITS_OF_FILES = ("files", "bytes")
 def unused_alerts(compiled: CompiledProject) -> Problems:
     """A rule for alerts can apply to the query of its model, or to a query of the project."""
     for model in compiled.models.values():
-        for kind, own, location in own_rules(model):
-            reason = why_unused(compiled, model, kind, own)
+        for kind, own, location in _own_rules(model):
+            reason = _why_unused(compiled, model, kind, own)
             if reason is not None:
-                yield Problem(unused_message(model, kind), *reason, location)
+                yield Problem(_unused_message(model, kind), *reason, location)
 
 
-def own_rules(model: CompiledModel) -> Iterator[tuple[AlertKind, AlertRule, Location]]:
+def _own_rules(model: CompiledModel) -> Iterator[tuple[AlertKind, AlertRule, Location]]:
     """Yields the rules that the properties or config() of a model turn on, with the location of `alerts`."""
     if model.config.alerts is None or model.file.rows_of is not None:
         return
@@ -44,12 +48,12 @@ def own_rules(model: CompiledModel) -> Iterator[tuple[AlertKind, AlertRule, Loca
             yield kind, rule_, places[str(kind)]
 
 
-def unused_message(model: CompiledModel, kind: AlertKind) -> str:
+def _unused_message(model: CompiledModel, kind: AlertKind) -> str:
     """Returns the first line of the finding about a rule."""
     return f"`{kind}` can never apply to `{model.name}`"
 
 
-def why_unused(
+def _why_unused(
     compiled: CompiledProject, model: CompiledModel, kind: AlertKind, alert: AlertRule
 ) -> tuple[str, str] | None:
     """Returns the reason and the fix, None if the rule can apply as far as the declarations show."""
@@ -80,3 +84,70 @@ def _why_no_lag(unit: str, formats: set[str]) -> tuple[str, str] | None:
     what = "it counts records of Kafka, files or bytes of folders, and versions of Delta Lake"
     fix = f"use {{{min(units - {'bytes'})}: ...}}" if units else "for example, use `watermark_behind` or `no_rows_for`"
     return f"sqlstream cannot count the {unit} that its sources have left; {what}", fix
+
+
+def unfit_alerts(compiled: CompiledProject, analyses: Mapping[str, Analysis]) -> list[Finding]:
+    """Returns a warning for each rule about watermarks or state that a model sets itself although its query has none,
+    and for each rule of the project that fits none of its queries, if that is certain.
+    """
+    return [*_of_models(compiled, analyses), *_of_project(compiled, analyses)]
+
+
+def _of_models(compiled: CompiledProject, analyses: Mapping[str, Analysis]) -> Iterator[Finding]:
+    for unique_id, model in compiled.models.items():
+        for kind, own, location in _own_rules(model):
+            if unique_id in analyses and _why_unused(compiled, model, kind, own) is None:
+                for reason in _why_stateless(kind, analyses[unique_id]):
+                    yield Finding(CODE, _unused_message(model, kind), *reason, location, Severity.WARNING)
+
+
+def _of_project(compiled: CompiledProject, analyses: Mapping[str, Analysis]) -> Iterator[Finding]:
+    alerts = compiled.project.target.alerts
+    for kind, alert in alerts.rules.items():
+        queries = [model for model in compiled.models.values() if _follows_project(model, kind)]
+        queries.sort(key=lambda model: not model.streaming)  # the reasons of streams say more
+        found = (_why_unfit(compiled, model, kind, alert, analyses) for model in queries)
+        reasons = [reason for reason in takewhile(bool, found) if reason]
+        if alert.is_on and reasons and len(reasons) == len(queries):
+            yield _unfit_rule(kind, queries, reasons[0], alerts.places[kind])
+
+
+def _follows_project(model: CompiledModel, kind: AlertKind) -> bool:
+    """Returns whether the query of a model, if it has one, has the project's rule of this kind."""
+    own = {} if model.config.alerts is None else model.config.alerts.by_kind
+    return model.output is not None and kind not in own
+
+
+def _unfit_rule(
+    kind: AlertKind, queries: Sequence[CompiledModel], reason: tuple[str, str], location: Location
+) -> Finding:
+    example = "" if len(queries) == 1 else "for example, "
+    why, fix = f"{example}`{queries[0].name}`: {reason[0]}", reason[1]
+    return Finding(CODE, f"`{kind}` applies to no query of this project", why, fix, location, Severity.WARNING)
+
+
+def _why_unfit(
+    compiled: CompiledProject, model: CompiledModel, kind: AlertKind, alert: AlertRule, analyses: Mapping[str, Analysis]
+) -> tuple[str, str] | None:
+    reason = _why_unused(compiled, model, kind, alert)
+    if reason is not None or model.unique_id not in analyses:
+        return reason
+    return next(_why_stateless(kind, analyses[model.unique_id]), None)
+
+
+_ON_WATERMARKS = (AlertKind.WATERMARK_BEHIND, AlertKind.WATERMARK_AHEAD)
+
+
+def _why_stateless(kind: AlertKind, analysis: Analysis) -> Iterator[tuple[str, str]]:
+    if kind not in (*_ON_WATERMARKS, AlertKind.LATE_ROWS_OVER, AlertKind.STATE_ROWS_OVER):
+        return
+    nodes = list(analysis.node.walk())
+    if any(isinstance(node, Opaque) for node in nodes):
+        return
+    has_watermark = any(isinstance(node, EventTimeWatermark) for node in nodes)
+    if kind is not AlertKind.STATE_ROWS_OVER and not has_watermark:
+        yield "its query has no watermark", "add a WATERMARK hint or a `watermark:` of its source, or remove the rule"
+    elif kind not in _ON_WATERMARKS and not any(map(kept_state, nodes)):
+        reason = "its query has no aggregation, deduplication or join of streams, so it keeps no state"
+        more = " and drops no late rows" if kind is AlertKind.LATE_ROWS_OVER else ""
+        yield reason + more, "remove the rule"

@@ -8,8 +8,9 @@ import pytest
 
 from sqlstream import FindingsError, ProjectRequest, compile_models
 from sqlstream.codes import ADVICE
-from sqlstream.compiler.flow.analyse import Analysis, analyse_models
+from sqlstream.compiler.analysed import analyse_models
 from sqlstream.compiler.flow.columns import Column
+from sqlstream.compiler.flow.nodes import Analysis
 from sqlstream.location import Location
 
 ORDERS = "{{ source('shop', 'orders') }}"

@@ -1,55 +1,26 @@
-"""Analyzes all models of a project, each once, parents first."""
+"""The fourth stage: the operators and the columns of each model, each analyzed once, parents first."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 
 from sqlstream.compiler.cache.memory import Memory
-from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.digest import declared, digest
-from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.flow.nodes import ModelSummary, Node, Opaque, View
-from sqlstream.compiler.flow.operators.deduplicating import with_deduplication
+from sqlstream.compiler.flow.columns import Column, Columns
+from sqlstream.compiler.flow.nodes import Analysis, Deduplicate, ModelSummary, Node, Opaque, Scan, View
 from sqlstream.compiler.flow.operators.inputs import seed_node, source_node, stored_node
+from sqlstream.compiler.flow.types.families import contains
 from sqlstream.compiler.flow.types.values import read_type
-from sqlstream.compiler.graph import seed_id, source_id, stored_id
+from sqlstream.compiler.graph import MODEL, STORED, kind_of, model_id, seed_id, source_id, stored_id
+from sqlstream.compiler.rewrite.deduplicate import key_columns, note_offset
 from sqlstream.compiler.sql.edits import SqlProblem, Where
 from sqlstream.compiler.sql.grammar import grammar_problems
+from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.project.values import Project, Target
-
-
-@dataclass(frozen=True)
-class Analysis:
-    """The analysis of one model. `key` is a digest of its SQL and of all that it reads, directly or indirectly.
-
-    `tree` builds the operators on the first call.
-    """
-
-    found: ModelSummary
-    key: str
-    tree: Callable[[], Node] = field(repr=False)
-
-    @property
-    def columns(self) -> tuple[Column, ...] | None:
-        """The columns of the model; None if they are unknown."""
-        return self.found.columns
-
-    @property
-    def problems(self) -> tuple[SqlProblem, ...]:
-        """The problems in the model's own SQL."""
-        return self.found.problems
-
-    @property
-    def is_read(self) -> bool:
-        """Whether sqlglot could parse the model."""
-        return self.found.is_read
-
-    @property
-    def node(self) -> Node:
-        """The operators of the model, down to its sources."""
-        return self.tree()
+from sqlstream.project.wording import did_you_mean
 
 
 def analyse_models(
@@ -163,7 +134,7 @@ class _Forest:
         except (RecursionError, TooManyJoinsError):  # hundreds of combined queries are no error
             builder = replace(builder, parsed=ParsedSql(None), problems=[])
             tree = builder.build(read)
-        tree, wrong = with_deduplication(model, tree)
+        tree, wrong = _deduplicated(model, tree)
         problems = dict.fromkeys([*grammar_problems(text.read, set(read)), *builder.problems, *wrong])
         parsed = builder.parsed
         is_read, is_doubtful = parsed.tree is not None, parsed.is_doubtful
@@ -176,9 +147,106 @@ class _Forest:
         """Builds the tree of a Python model: unknown rows that depend on all its inputs."""
         inputs = tuple(self.view(node) for node in dict.fromkeys(read.node_id for read in model.reads))
         rows = Opaque(where=Where(model.unique_id, 0), columns=None, children=inputs)
-        tree, _ = with_deduplication(model, rows)  # finds no problem in unknown columns
+        tree, _ = _deduplicated(model, rows)  # finds no problem in unknown columns
         self._views[model.unique_id] = _view(tree)
 
 
 def _view(tree: Node) -> Node:
     return View(where=tree.where, columns=tree.columns, children=(tree,))
+
+
+def _deduplicated(model: CompiledModel, tree: Node) -> tuple[Node, tuple[SqlProblem, ...]]:
+    """Returns `tree` with the operator of `deduplicate` on top, and the problems of its columns.
+
+    Their place is the note in the compiled SQL that leads to the configuration.
+    """
+    if not model.config.deduplicate:
+        return tree, ()
+    here = Where(model.unique_id, note_offset(model.sql))
+    keys = key_columns(model.config.deduplicate)
+    node = Deduplicate(where=here, columns=tree.columns, children=(tree,), keys=keys, within=_within(tree.columns))
+    return node, tuple(_key_problems(model, node))
+
+
+def _within(columns: Columns | None) -> bool | None:
+    if columns is None or (not any(item.event_time for item in columns) and any(item.may_carry for item in columns)):
+        return None
+    return any(item.event_time is not None for item in columns)
+
+
+def _key_problems(model: CompiledModel, node: Deduplicate) -> Iterator[SqlProblem]:
+    columns, offset = node.columns or (), node.where.offset
+    types = {column.name.lower(): column.type for column in columns}
+    compares_maps = node.streaming and node.within is not False  # as bytes, in the state store
+    for key in node.keys if columns else ():
+        if key.lower() not in types:
+            what = f"`{model.name}` is deduplicated by `{key}`, which is not one of its columns"
+            why = f"the columns of the model are {', '.join(f'`{column.name}`' for column in columns)}"
+            fix = did_you_mean(key, [column.name for column in columns])
+            yield SqlProblem(offset, "unknown-column", what, why, fix)
+        elif not compares_maps and contains(types[key.lower()], "map"):
+            what = f"`{model.name}` cannot be deduplicated by `{key}`, which is or contains a map"
+            why = "map entries have no order, so Spark cannot compare maps"
+            fix = f"select a text column, for example to_json({quote_identifier(key)}), and deduplicate by it"
+            yield SqlProblem(offset, "type-mismatch", what, why, fix)
+
+
+Origins = frozenset[tuple[str, str]]
+
+
+def direct_origins(compiled: CompiledProject, chosen: Collection[str]) -> Mapping[str, Mapping[str, Origins]]:
+    """Returns, by unique id and column, the (node id, column) of the inputs from which the models `chosen` compute it.
+
+    Columns of an analysis have their origins in sources; these are one step back, which documentation shows. A stored
+    output counts as its model. Models whose columns are unknown have none.
+    """
+    return {
+        unique_id: _origins(compiled, model)
+        for unique_id, model in compiled.models.items()
+        if unique_id in chosen and compiled.columns.get(unique_id) is not None
+    }
+
+
+def _origins(compiled: CompiledProject, model: CompiledModel) -> Mapping[str, Origins]:
+    known = compiled.columns[model.unique_id] or ()
+    if not any(kind_of(read.node_id) in (MODEL, STORED) for read in model.reads):
+        return {column.name: column.origins for column in known}  # its inputs are the sources themselves
+    found = None if model.file.is_python else _columns_over_inputs(compiled, model)
+    names = {column.name for column in known}
+    return {column.name: column.origins for column in found or () if column.name in names}
+
+
+def _columns_over_inputs(compiled: CompiledProject, model: CompiledModel) -> tuple[Column, ...] | None:
+    from sqlstream.compiler.flow.operators.build import Builder
+    from sqlstream.compiler.flow.operators.relations import TooManyJoinsError
+    from sqlstream.compiler.flow.text import Text
+    from sqlstream.compiler.sql.parse import parse_text
+
+    functions = {function.name.lower(): read_type(function.returns) for function in compiled.project.functions}
+    text = Text(model.unique_id, model.sql)
+    try:
+        tree = Builder(text, parse_text(text.read), knows_functions=False, functions=functions).build(
+            {read.view.lower(): _input(compiled, read.node_id) for read in model.reads}
+        )
+    except (RecursionError, TooManyJoinsError):  # hundreds of combined queries
+        return None
+    finally:
+        text.release()
+    return tree.columns
+
+
+def _input(compiled: CompiledProject, node_id: str) -> Node:
+    """Returns the rows of an input as a leaf, whose columns have themselves as origin."""
+    node = model_id(compiled.project.name, node_id.split(".")[-1]) if kind_of(node_id) == STORED else node_id
+    fields = compiled.known_columns(node_id)
+    marks = {column.name: column for column in compiled.columns.get(node) or ()}
+    columns = None
+    if fields is not None:
+        empty = Column("")
+        columns = tuple(
+            replace(
+                marks.get(field.name, empty), name=field.name, type=field.type, origins=frozenset({(node, field.name)})
+            )
+            for field in fields
+        )
+    return Scan(where=Where(node, 0), columns=columns, node_id=node, stream=True)
