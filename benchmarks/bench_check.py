@@ -19,7 +19,7 @@ from generate import chains, write_sqlstream_project
 from sqlstream.app.compile import choose
 from sqlstream.app.loading.load import load
 from sqlstream.app.request import EVERYTHING, ProjectRequest
-from sqlstream.app.running.session import brief_session
+from sqlstream.app.running.session import spark_session
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.running.check import check_with_spark
@@ -55,7 +55,7 @@ def _measure(folder: Path, rounds: int) -> list[float]:
     compiled = choose(load(ProjectRequest(folder, env=dict(os.environ))), EVERYTHING)
     secrets = Secrets({})
     began = time.monotonic()
-    with brief_session(compiled.loaded, secrets) as runtime:
+    with spark_session(compiled.loaded, secrets) as runtime:
         seconds = time.monotonic() - began
         sys.stdout.write(f"{os.cpu_count()} cores, Spark {runtime.version}, started in {seconds:.1f} s\n")
         return [_round(compiled.loaded.compiled, compiled.models, runtime, secrets) for _ in range(rounds)]

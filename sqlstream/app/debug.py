@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlstream.app.loading.load import Loaded, load_for_reading
-from sqlstream.app.request import ProjectRequest, silent
+from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.connectors import needed_connectors
 from sqlstream.compiler.spark_versions import TESTED, is_later
 from sqlstream.errors import Finding, FindingsError
@@ -131,16 +131,14 @@ def _user() -> str:
 
 def _spark(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Check]:
     """Yields the checks of the jars, of Spark, which does not start without them, and of the project's servers."""
-    from sqlstream.app.running.jars import session_connectors  # loads pyspark
-    from sqlstream.app.running.session import brief_session
+    from sqlstream.app.running.session import spark_session  # loads pyspark
     from sqlstream.spark.running.connections import ask_servers, servers_of
 
     packages = ", ".join(loaded.compiled.project.target.packages)
     jars = ", ".join([*needed_connectors(loaded.compiled), *loaded.compiled.project.target.packages])
     secrets, began = Secrets(env), time.monotonic()
     try:
-        connectors = session_connectors(loaded, secrets, env, silent)
-        with brief_session(loaded, secrets, connectors) as runtime:
+        with spark_session(loaded, secrets) as runtime:
             seconds = time.monotonic() - began
             answers = list(ask_servers(list(servers_of(loaded.compiled, runtime.session, secrets)), secrets))
     except FindingsError as error:

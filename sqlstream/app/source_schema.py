@@ -57,21 +57,15 @@ def _read_columns(
     notify: Callable[[str], None],
     signals: StopSignals,
 ) -> SourceColumns:
-    from sqlstream.app.running.jars import session_connectors
-    from sqlstream.app.running.session import brief_session, check_java, check_target  # loads pyspark
+    from sqlstream.app.running.session import spark_session  # loads pyspark
     from sqlstream.spark.reading.infer import infer_columns
     from sqlstream.spark.reading.inputs import NodeReader
     from sqlstream.spark.reading.source_columns import merge_columns
     from sqlstream.spark.reading.sources import Readers
 
-    check_target(loaded)
-    check_java(request.env, signals)
-    secrets = Secrets(request.env)
-    node = source_id(loaded.compiled.project.name, table)
-    connectors = session_connectors(loaded, secrets, request.env, notify, [node])
-    notify(f"Starting Spark to read {table.full_name}")
-    with brief_session(loaded, secrets, connectors) as runtime:
-        signals.install()
+    secrets, nodes = Secrets(request.env), [source_id(loaded.compiled.project.name, table)]
+    notice = f"Starting Spark to read {table.full_name}"
+    with spark_session(loaded, secrets, signals, nodes, notify=notify, notice=notice) as runtime:
         inputs = NodeReader(loaded.compiled, Readers(runtime.session, secrets, loaded.compiled.project.root))
         return merge_columns(table, infer_columns(inputs, table, most_files))
 

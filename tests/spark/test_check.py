@@ -14,7 +14,7 @@ from sqlstream import FindingsError, ProjectRequest
 from sqlstream.app.check import check_models
 from sqlstream.app.loading.load import load
 from sqlstream.app.request import Selection
-from sqlstream.app.running.session import brief_session
+from sqlstream.app.running.session import spark_session
 from sqlstream.errors import Finding
 from sqlstream.spark.running.check import check_with_spark
 from sqlstream.spark.secrets import Secrets
@@ -181,7 +181,7 @@ def test_a_jvm_that_dies_is_one_finding(orders: ProjectFolder) -> None:
             process.kill()
             process.wait()
 
-    with brief_session(loaded, Secrets({})) as runtime, pytest.raises(FindingsError) as refused:
+    with spark_session(loaded, Secrets({})) as runtime, pytest.raises(FindingsError) as refused:
         check_with_spark(loaded.compiled, models, runtime, Secrets({}), kill_before_the_second)
 
     (finding,) = refused.value.findings

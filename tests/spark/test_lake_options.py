@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -12,8 +11,7 @@ from pyspark.sql import SparkSession
 
 from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.running.jars import session_connectors
-from sqlstream.app.running.session import brief_session
+from sqlstream.app.running.session import spark_session
 from sqlstream.compiler.rules.options.conflicts import EXCLUDING, REPLACED
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, jvm_of
@@ -73,7 +71,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     for each in FORMATS:
         (root / f"models/read_{each}.sql").write_text(f"select * from {{{{ source('lake', '{each}') }}}}")
     loaded, secrets = load_for_reading(ProjectRequest(root)), Secrets({})
-    with brief_session(loaded, secrets, session_connectors(loaded, secrets, os.environ, lambda _: None)) as runtime:
+    with spark_session(loaded, secrets) as runtime:
         yield runtime.session
 
 

@@ -14,8 +14,7 @@ from pyspark.sql import SparkSession
 
 from sqlstream.app.loading.load import Loaded, load_for_reading
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.running.jars import session_connectors
-from sqlstream.app.running.session import brief_session
+from sqlstream.app.running.session import spark_session
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
 from sqlstream.spark.publication import tables as mysql
@@ -79,8 +78,7 @@ def loaded(
 def session(loaded: Loaded) -> Iterator[SparkSession]:
     """A session with the drivers."""
     secrets = Secrets(os.environ)
-    connectors = session_connectors(loaded, secrets, os.environ, lambda _: None, list(loaded.compiled.models))
-    with brief_session(loaded, secrets, connectors) as runtime:
+    with spark_session(loaded, secrets, nodes=list(loaded.compiled.models)) as runtime:
         yield runtime.session
 
 

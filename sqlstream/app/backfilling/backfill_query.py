@@ -11,17 +11,16 @@ from sqlstream.app.backfilling.request import BackfillRequest, backfill_argument
 from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.replaying.parts import static_names
 from sqlstream.app.request import RunRequest
-from sqlstream.app.running.jars import session_connectors
 from sqlstream.app.running.quarantines import is_quarantine
 from sqlstream.app.running.ready import CheckContext, CheckedQuery, check_all, storage_location
-from sqlstream.app.running.session import check_java, check_target, start_session
+from sqlstream.app.running.session import spark_session
 from sqlstream.app.running.signals import StopRequestedError, StopSignals, stop_signals
 from sqlstream.app.running.stored_query import terminal_model
 from sqlstream.app.runs.last import ShortCommand
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.project.wording import quoted, quoted_list
-from sqlstream.spark.jvm.session import FINITE_RUN_JVM, stop_spark
+from sqlstream.spark.jvm.session import FINITE_RUN_JVM
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.query_locks import NoLocks, QueryLocks
 from sqlstream.spark.storage.storage import storage_problems
@@ -77,14 +76,18 @@ def _checked(
     secrets, project = Secrets(request.project.env), request.project
     with ExitStack() as stack, _interrupts():
         signals = stack.enter_context(stop_signals())
-        check_target(loaded)
-        check_java(project.env, signals)
-        connectors = session_connectors(loaded, secrets, project.env, project.notify, [model.unique_id])
+        # the locks are released after Spark stops: until then the query may write
         locks = stack.enter_context((NoLocks if request.dry_run else QueryLocks)(secrets, project.notify))
-        project.notify(f"Starting Spark to {'plan the backfill of' if request.dry_run else 'backfill'} {model.name}")
-        runtime = start_session(loaded, secrets, purpose=FINITE_RUN_JVM, connectors=connectors, console_to_stderr=True)
-        stack.callback(stop_spark, runtime)  # before the locks are released: until then the query may write
-        signals.install()
+        starting = spark_session(
+            loaded,
+            secrets,
+            signals,
+            [model.unique_id],
+            notify=project.notify,
+            notice=f"Starting Spark to {'plan the backfill of' if request.dry_run else 'backfill'} {model.name}",
+            purpose=FINITE_RUN_JVM,
+        )
+        runtime = stack.enter_context(starting)
         checks = CheckContext(loaded, RunRequest(project), runtime, secrets, locks, is_backfill=True)
         (query,) = check_all(checks, [model], signals)
         stack.callback(query.query.release)

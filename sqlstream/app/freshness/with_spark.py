@@ -7,8 +7,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 
 from sqlstream.app.loading.load import Loaded
-from sqlstream.app.running.jars import session_connectors
-from sqlstream.app.running.session import brief_session, check_java, check_target
+from sqlstream.app.running.session import spark_session
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.errors import FindingsError
 from sqlstream.project.unknown_freshness import unknown
@@ -33,7 +32,7 @@ class SparkClock:
         notify: Callable[[str], None],
         signals: StopSignals,
     ) -> None:
-        self._loaded, self._nodes, self._env, self._notify, self._signals = loaded, nodes, env, notify, signals
+        self._loaded, self._nodes, self._notify, self._signals = loaded, nodes, notify, signals
         self._secrets = Secrets(env)
         self._running = ExitStack()
         self._newest: NewestData | None = None
@@ -70,11 +69,8 @@ class SparkClock:
 
     def _start(self) -> NewestData:
         loaded = self._loaded
-        check_target(loaded)
-        check_java(self._env, self._signals)
-        connectors = session_connectors(loaded, self._secrets, self._env, self._notify, self._nodes)
-        self._notify("Starting Spark")
-        runtime = self._running.enter_context(brief_session(loaded, self._secrets, connectors))
-        self._signals.install()
-        readers = Readers(runtime.session, self._secrets, loaded.compiled.project.root)
+        starting = spark_session(
+            loaded, self._secrets, self._signals, self._nodes, notify=self._notify, notice="Starting Spark"
+        )
+        readers = Readers(self._running.enter_context(starting).session, self._secrets, loaded.compiled.project.root)
         return NewestData(NodeReader(loaded.compiled, readers))

@@ -7,8 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.running.jars import session_connectors
-from sqlstream.app.running.session import brief_session, check_java, check_target
+from sqlstream.app.running.session import spark_session
 from sqlstream.app.running.signals import StopRequestedError, StopSignals, stop_signals
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.report.numbers import plural
@@ -34,13 +33,8 @@ def spark_for(
     """
     with stop_signals() as signals:
         try:
-            check_target(loaded)
-            check_java(request.env, signals)
             ids = [model.unique_id for model in models]
-            connectors = session_connectors(loaded, secrets, request.env, request.notify, ids)
-            request.notify(notice)
-            with brief_session(loaded, secrets, connectors) as runtime:
-                signals.install()
+            with spark_session(loaded, secrets, signals, ids, notify=request.notify, notice=notice) as runtime:
                 yield runtime, signals
         except StopRequestedError as error:
             raise KeyboardInterrupt from error

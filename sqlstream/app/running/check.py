@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from sqlstream.app.loading.load import Loaded
-from sqlstream.app.running.jars import session_connectors
 from sqlstream.app.running.local_files import header_findings
-from sqlstream.app.running.session import brief_session, check_java, check_target
+from sqlstream.app.running.session import spark_session
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.refusals import SparkRefusal
@@ -29,13 +28,9 @@ def ask_session(
 
     Raises: FindingsError if Spark cannot start; StopRequestedError.
     """
-    check_target(loaded)
-    check_java(env, signals)
-    secrets = Secrets(env)
-    connectors = session_connectors(loaded, secrets, env, notify, [model.unique_id for model in models])
-    notify(f"Starting Spark to check {plural(len(models), 'model')}, without data")
-    with brief_session(loaded, secrets, connectors) as runtime:  # its warehouse is not in the target's storage
-        signals.install()
+    secrets, ids = Secrets(env), [model.unique_id for model in models]
+    notice = f"Starting Spark to check {plural(len(models), 'model')}, without data"
+    with spark_session(loaded, secrets, signals, ids, notify=notify, notice=notice) as runtime:
         refusals = check_with_spark(loaded.compiled, models, runtime, secrets, signals.check)
         nodes = {node for model in models for node in (model.unique_id, *loaded.compiled.upstream(model.unique_id))}
         reported = {refusal.finding.location for refusal in refusals}

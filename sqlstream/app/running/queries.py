@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import RunRequest
-from sqlstream.app.running.jars import session_connectors
 from sqlstream.app.running.ledgers import LedgerUpdater, known_ids, write_before_start
 from sqlstream.app.running.live_tables import serving
 from sqlstream.app.running.local_files import empty_source_lines, is_small
@@ -18,7 +17,7 @@ from sqlstream.app.running.observers.own_rows import ALERT_ROWS, METRICS_ROWS, w
 from sqlstream.app.running.partitions.repartition import check_migrations, migrate
 from sqlstream.app.running.publishing.publisher import Publisher
 from sqlstream.app.running.ready import CheckContext, CheckedQuery, check_all, storage_location
-from sqlstream.app.running.session import check_java, check_target, start_session
+from sqlstream.app.running.session import spark_session
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.app.running.stored_outputs import is_written, reads_static_outputs
 from sqlstream.compiler.compiled import CompiledModel
@@ -26,7 +25,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
 from sqlstream.project.declarations.on_corrupt import declared_sources
 from sqlstream.spark.jvm.java import NO_UTF8, NO_UTF8_FIX, java_locale
-from sqlstream.spark.jvm.session import FINITE_RUN_JVM, LONG_RUN_JVM, SHORT_LIVED_JVM, SparkRuntime, stop_spark
+from sqlstream.spark.jvm.session import FINITE_RUN_JVM, LONG_RUN_JVM, SHORT_LIVED_JVM, SparkRuntime
 from sqlstream.spark.running.memory import MEMORY, live_table, memory_table
 from sqlstream.spark.running.prepare import PreparedQuery
 from sqlstream.spark.running.runner import Runner
@@ -56,20 +55,18 @@ def run_queries(
 
     Raises: FindingsError and StopRequestedError, both before any query starts.
     """
-    check_target(loaded)
-    check_java(request.project.env, signals)
-    secrets = Secrets(request.project.env)
-    purpose = _purpose(loaded, models)
-    with ExitStack() as stack:
-        locks = QueryLocks(secrets, lambda text: notify(Notice(text)))
-        stack.enter_context(locks)  # released after Spark stops: until then queries may write
-        ids = [model.unique_id for model in (*models, *loaded.compiled.own_rows)]
-        connectors = session_connectors(loaded, secrets, request.project.env, lambda text: notify(Notice(text)), ids)
-        runtime = start_session(
-            loaded, secrets, purpose=purpose, connectors=connectors, console_to_stderr=request.console_to_stderr
-        )
-        stack.callback(stop_spark, runtime)
-        signals.install()
+    secrets, ids = Secrets(request.project.env), [model.unique_id for model in (*models, *loaded.compiled.own_rows)]
+    starting = spark_session(
+        loaded,
+        secrets,
+        signals,
+        ids,
+        notify=lambda text: notify(Notice(text)),
+        purpose=_purpose(loaded, models),
+        console_to_stderr=request.console_to_stderr,
+    )
+    # the locks are released after Spark stops: until then queries may write
+    with QueryLocks(secrets, lambda text: notify(Notice(text))) as locks, starting as runtime:
         notify(_found(loaded, runtime))
         if java_locale() is None:
             notify(Notice(f"{NO_UTF8}; {NO_UTF8_FIX}"))

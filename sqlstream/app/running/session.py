@@ -5,37 +5,89 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.loading.logs import PROJECT_LOG
+from sqlstream.app.request import silent
+from sqlstream.app.running.jars import session_connectors
 from sqlstream.app.running.places import storage_base
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files.paths import join
+from sqlstream.project.values import Target
 from sqlstream.spark.jvm.class_archive import use_options
 from sqlstream.spark.jvm.java import find_java
 from sqlstream.spark.jvm.launch import AVRO_LIMITS, executor_limits
-from sqlstream.spark.jvm.session import (
-    NO_CONNECTORS,
-    SHORT_LIVED_JVM,
-    SessionConnectors,
-    SparkLaunch,
-    SparkRuntime,
-    start_spark,
-    stop_spark,
-)
+from sqlstream.spark.jvm.session import SHORT_LIVED_JVM, SparkLaunch, SparkRuntime, start_spark, stop_spark
 from sqlstream.spark.reading.python_code import check_python, ship_python
 from sqlstream.spark.secrets import Secrets
 
 spark_logger = logging.getLogger("sqlstream.spark")
 
 
-def check_target(loaded: Loaded) -> None:
+@contextmanager
+def spark_session(
+    loaded: Loaded,
+    secrets: Secrets,
+    signals: StopSignals | None = None,
+    nodes: Sequence[str] | None = None,
+    *,
+    notify: Callable[[str], None] = silent,
+    notice: str = "",
+    purpose: str = "",
+    console_to_stderr: bool = True,
+    classes: tuple[str, ...] = (),
+) -> Iterator[SparkRuntime]:
+    """Starts Spark with the connectors of `nodes` (unique ids, also of sources; default: all models), and stops it at
+    the end. `notice` is passed to `notify` before the start.
+
+    `purpose` is that of the JVM of a run, whose managed tables are in the target's storage. By default the task is
+    short, and its tables are in a temporary folder. With `console_to_stderr`, console sinks print to stderr: stdout is
+    for the result of the command. `classes` are initialized while Spark starts. Raises: FindingsError,
+    StopRequestedError.
+    """
+    env, project = loaded.compiled.options.env, loaded.compiled.project
+    _check_target(project.target)
+    check_java(env, signals)
+    connectors = session_connectors(loaded, secrets, env, notify, nodes)
+    if notice:
+        notify(notice)
+    with ExitStack() as stack:
+        if purpose:
+            warehouse = join(storage_base(loaded), "warehouse")
+        else:
+            made = tempfile.TemporaryDirectory(prefix="sqlstream-", ignore_cleanup_errors=True)
+            warehouse = stack.enter_context(made)
+        launch = SparkLaunch(
+            f"sqlstream {project.name}",
+            warehouse,
+            line_logger(secrets),
+            console_to_stderr,
+            purpose or SHORT_LIVED_JVM,
+            classes=classes,
+            connectors=connectors,
+        )
+        runtime = _start(loaded, secrets, launch)
+        stack.callback(stop_spark, runtime)
+        if signals is not None:
+            signals.install()  # PySpark has installed its own handler
+        yield runtime
+
+
+def check_java(env: Mapping[str, str], signals: StopSignals | None) -> None:
+    """Raises: FindingsError if there is no Java that Spark can use; StopRequestedError."""
+    java = find_java(env, start=False)
+    if signals is not None:
+        signals.check()  # a signal to the process group also ends the `java -version` process
+    if isinstance(java, Finding):
+        raise FindingsError([java])
+
+
+def _check_target(target: Target) -> None:
     """Raises: FindingsError if sqlstream cannot start queries on the target."""
-    target = loaded.compiled.project.target
     if target.remote is None:
         return
     problem = Finding(
@@ -46,59 +98,6 @@ def check_target(loaded: Loaded) -> None:
         target.location,
     )
     raise FindingsError([problem])
-
-
-def check_java(env: Mapping[str, str], signals: StopSignals) -> None:
-    """Raises: FindingsError if there is no Java that Spark can use; StopRequestedError."""
-    java = find_java(env, start=False)
-    signals.check()  # a signal to the process group also ends the `java -version` process
-    if isinstance(java, Finding):
-        raise FindingsError([java])
-
-
-def start_session(
-    loaded: Loaded,
-    secrets: Secrets,
-    *,
-    purpose: str,
-    connectors: SessionConnectors = NO_CONNECTORS,
-    console_to_stderr: bool = False,
-) -> SparkRuntime:
-    """Starts Spark for the project's target. `purpose` decides the options of the JVM. Console sinks print to stdout,
-    or to stderr with `console_to_stderr`. `connectors` are those of `session_connectors`. Raises: FindingsError.
-    """
-    warehouse = join(storage_base(loaded), "warehouse")
-    launch = SparkLaunch(
-        _app_name(loaded), warehouse, line_logger(secrets), console_to_stderr, purpose, connectors=connectors
-    )
-    return _start(loaded, secrets, launch)
-
-
-@contextmanager
-def brief_session(
-    loaded: Loaded,
-    secrets: Secrets,
-    connectors: SessionConnectors = NO_CONNECTORS,
-    classes: tuple[str, ...] = (),
-) -> Iterator[SparkRuntime]:
-    """Starts Spark for a short task, with a temporary folder for managed tables, and stops it at the end.
-    `connectors` are those of `session_connectors`. `classes` are initialized while Spark starts. Raises: FindingsError.
-    """
-    with tempfile.TemporaryDirectory(prefix="sqlstream-", ignore_cleanup_errors=True) as warehouse:
-        launch = SparkLaunch(
-            _app_name(loaded),
-            warehouse,
-            line_logger(secrets),
-            console_to_stderr=True,  # stdout is for the command's result, and Ivy would print there
-            purpose=SHORT_LIVED_JVM,
-            classes=classes,
-            connectors=connectors,
-        )
-        runtime = _start(loaded, secrets, launch)
-        try:
-            yield runtime
-        finally:
-            stop_spark(runtime)
 
 
 def line_logger(secrets: Secrets) -> Callable[[str], None]:
@@ -123,7 +122,3 @@ def _start(loaded: Loaded, secrets: Secrets, launch: SparkLaunch) -> SparkRuntim
         stop_spark(runtime)
         raise FindingsError(wrong)
     return runtime
-
-
-def _app_name(loaded: Loaded) -> str:
-    return f"sqlstream {loaded.compiled.project.name}"

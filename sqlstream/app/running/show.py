@@ -8,8 +8,7 @@ from pathlib import Path
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.loading.watching import Snapshot, take_snapshot
-from sqlstream.app.running.jars import session_connectors
-from sqlstream.app.running.session import brief_session, check_java, check_target
+from sqlstream.app.running.session import spark_session
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.app.running.stored_outputs import StoredOutputs
 from sqlstream.compiler.connectors import needed_connectors
@@ -33,7 +32,7 @@ class Previews:
     """
 
     def __init__(self, env: Mapping[str, str], notify: Callable[[str], None], signals: StopSignals) -> None:
-        self._env, self._notify, self._signals = env, notify, signals
+        self._notify, self._signals = notify, signals
         self._secrets = Secrets(env)
         self._running = ExitStack()
         self._runtime: SparkRuntime | None = None
@@ -78,12 +77,8 @@ class Previews:
         return Readers(runtime.session, self._secrets, project.root)
 
     def _start(self, loaded: Loaded) -> SparkRuntime:
-        check_target(loaded)
-        check_java(self._env, self._signals)
-        connectors = session_connectors(loaded, self._secrets, self._env, self._notify)
-        self._notify("Starting Spark")
-        runtime = self._running.enter_context(brief_session(loaded, self._secrets, connectors))
-        self._signals.install()
+        starting = spark_session(loaded, self._secrets, self._signals, notify=self._notify, notice="Starting Spark")
+        runtime = self._running.enter_context(starting)
         self._runtime, self._samples = runtime, SourceSamples(self._notify)
         register_functions(runtime.session, loaded.compiled.project.functions)
         return runtime

@@ -14,16 +14,14 @@ from pyspark.sql import SparkSession
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.running.jars import session_connectors
 from sqlstream.app.running.places import place_of_path, storage_base
 from sqlstream.app.running.ready import storage_location
-from sqlstream.app.running.session import brief_session, check_java, check_target
+from sqlstream.app.running.session import spark_session
 from sqlstream.app.running.signals import StopSignals, stop_signals
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.wording import did_you_mean
-from sqlstream.spark.jvm.session import NO_CONNECTORS
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.batch_logs import read_commits, read_sink_log
@@ -69,13 +67,9 @@ class LazyStorages:
     @cached_property
     def session(self) -> SparkSession:
         """The Spark session, which starts on first use. Raises: FindingsError."""
-        check_target(self._loaded)
-        check_java(self._request.env, self._signals)
-        secrets, connectors = Secrets(self._request.env), NO_CONNECTORS
-        if any(output.database_table for output in self._model.outputs):
-            ids = [self._model.unique_id]
-            connectors = session_connectors(self._loaded, secrets, self._request.env, lambda _: None, ids)
-        return self._stack.enter_context(brief_session(self._loaded, secrets, connectors)).session
+        secrets, model = Secrets(self._request.env), self._model
+        nodes = [model.unique_id] if any(output.database_table for output in model.outputs) else []
+        return self._stack.enter_context(spark_session(self._loaded, secrets, self._signals, nodes)).session
 
     def start(self) -> SparkSession:
         """Returns the session. Raises: FindingsError."""

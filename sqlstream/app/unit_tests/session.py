@@ -9,10 +9,9 @@ from dataclasses import replace
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import UnitTestRequest
-from sqlstream.app.running.jars import session_connectors
-from sqlstream.app.running.session import brief_session, check_java
-from sqlstream.app.running.signals import interruptible
-from sqlstream.spark.jvm.session import NO_CONNECTORS, SessionConnectors, slow_classes
+from sqlstream.app.running.session import spark_session
+from sqlstream.app.running.signals import StopSignals, interruptible
+from sqlstream.spark.jvm.session import slow_classes
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.results.unit_tests import CaseResult, Outcome
 from sqlstream.testing.cases import Case
@@ -34,12 +33,8 @@ def run_cases(
 
     Raises: FindingsError if Spark cannot start.
     """
-    env = request.project.env
-    with interruptible() as signals:
-        check_java(env, signals)
-        with open_harness(loaded, request) as harness:
-            signals.install()  # PySpark has installed its own handler
-            run_all(harness, request, cases, notify, started)
+    with interruptible() as signals, open_harness(loaded, request, signals) as harness:
+        run_all(harness, request, cases, notify, started)
 
 
 def run_all(
@@ -76,23 +71,17 @@ def _notify_results(
             return
 
 
-def _connectors_of_messages(loaded: Loaded, request: UnitTestRequest, secrets: Secrets) -> SessionConnectors:
-    """Returns what the parsers of Avro messages need, which a test can give; tests need no other connectors."""
-    tables = loaded.compiled.sources.items()
-    avro = [node for node, table in tables if table.messages is not None and table.messages.has_avro]
-    return session_connectors(loaded, secrets, request.project.env, lambda _line: None, avro) if avro else NO_CONNECTORS
-
-
 @contextmanager
-def open_harness(loaded: Loaded, request: UnitTestRequest) -> Iterator[Harness]:
+def open_harness(loaded: Loaded, request: UnitTestRequest, signals: StopSignals | None = None) -> Iterator[Harness]:
     """Yields a harness with its own Spark session and a temporary warehouse. Raises: FindingsError."""
     project = loaded.compiled.project
     target = target_of_tests(project.target)
-    compiled = replace(loaded.compiled, project=replace(project, target=target))
+    loaded = replace(loaded, compiled=replace(loaded.compiled, project=replace(project, target=target)))
     secrets = Secrets(request.project.env)
-    connectors = _connectors_of_messages(replace(loaded, compiled=compiled), request, secrets)
-    slow = slow_classes(model.sql for model in compiled.models.values())
-    with brief_session(replace(loaded, compiled=compiled), secrets, connectors, classes=slow) as runtime:
+    tables = loaded.compiled.sources.items()  # a test can give Avro messages, and needs no other connectors
+    avro = [node for node, table in tables if table.messages is not None and table.messages.has_avro]
+    slow = slow_classes(model.sql for model in loaded.compiled.models.values())
+    with spark_session(loaded, secrets, signals, avro, classes=slow) as runtime:
         check_supported(runtime.session, runtime.version)
         settings, provider = session_settings(target), state_provider(project.target)
         yield Harness(runtime, secrets, settings, provider, request.equivalence, request.explains)

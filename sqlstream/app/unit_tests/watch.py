@@ -89,9 +89,8 @@ class _Watcher:
         needed = (compiled.target, compiled.functions, python)
         if self.harness is None or self.started_for != needed:
             self.running.close()
-            opened = open_harness(project.loaded, self.request)
+            opened = open_harness(project.loaded, self.request, self.signals)
             self.harness, self.started_for = self.running.enter_context(opened), needed
-            self.signals.install()  # PySpark has installed its own handler
         return self.harness
 
 

@@ -13,8 +13,7 @@ from matrix import SETTINGS, settings_text
 from planned_edits import TABLES, ledger_of, model_of, plan_of, written_project
 
 from sqlstream.app.loading.load import Loaded
-from sqlstream.app.running.jars import session_connectors
-from sqlstream.app.running.session import brief_session
+from sqlstream.app.running.session import spark_session
 from sqlstream.errors import FindingsError
 from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.running.prepare import prepare_query
@@ -60,8 +59,7 @@ def planned_twice(edits: Sequence[Edit], root: Path, group: str = "queries", *, 
 @contextmanager
 def _session(loaded: Loaded) -> Iterator[tuple[SparkRuntime, Secrets]]:
     secrets = Secrets(dict(os.environ))
-    connectors = session_connectors(loaded, secrets, os.environ, print, [])
-    with brief_session(loaded, secrets, connectors) as runtime:
+    with spark_session(loaded, secrets, nodes=[]) as runtime:
         yield runtime, secrets
 
 

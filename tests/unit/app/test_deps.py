@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from sqlstream.app.deps import FetchedJars, NoProgress, fetch_connectors
 from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.running.jars import session_connectors, spark_minor
+from sqlstream.app.running.stored_query import open_query
 from sqlstream.errors import FindingsError
 from sqlstream.project.connectors.lock import LOCK_FILE, ConnectorsLock, lock_text, read_lock
 from sqlstream.project.connectors.table import Jar
@@ -46,9 +48,9 @@ def deps(request: ProjectRequest, *, upgrade: bool = False) -> FetchedJars:
     return fetch_connectors(request, NoProgress(), upgrade=upgrade)
 
 
-def write_lock(request: ProjectRequest, *jars: Jar) -> None:
-    """Writes a lock with these jars for PostgreSQL."""
-    (request.folder / LOCK_FILE).write_text(lock_text(ConnectorsLock({spark_minor(): {"postgresql": jars}})))
+def write_lock(request: ProjectRequest, *jars: Jar, name: str = "postgresql") -> None:
+    """Writes a lock with these jars for a connector or a package."""
+    (request.folder / LOCK_FILE).write_text(lock_text(ConnectorsLock({spark_minor(): {name: jars}})))
 
 
 def test_the_jars_of_the_lock_are_used(request_: ProjectRequest, tmp_path: Path) -> None:
@@ -163,6 +165,27 @@ def test_a_broken_lock_stops_a_session(request_: ProjectRequest) -> None:
         session_connectors(load_for_reading(request_), Secrets({}), request_.env, lambda _: None)
 
     assert [finding.code for finding in refused.value.findings] == ["connector-lock"]
+
+
+def test_commands_on_stored_files_use_the_packages_of_the_target(request_: ProjectRequest) -> None:
+    """A storage whose file system is in a package cannot be opened without it."""
+    (request_.folder / "project.yml").write_text(
+        "name: p\nrules: {unwritten-model: off}\ntargets: {local: {storage: 's3a://bucket/p', packages: ['g:a:1'], "
+        f"repositories: [{{url: {request_.folder.parent / 'jars'}}}]}}}}\n"
+    )
+    write_lock(request_, Jar("g:a:1", JAR.sha256), name="g:a:1")
+    (request_.folder / "sinks.yml").write_text("sinks: [{name: lake, format: parquet, path: out}]\n")
+    (request_.folder / "models/made.sql").write_text("{{ config(sink='lake') }} select 1 as id")
+    home = request_.folder.parent / "jdk"
+    (home / "bin").mkdir(parents=True)
+    (home / "bin/java").touch(0o755)
+    (home / "release").write_text('JAVA_VERSION="21.0.2"\n')
+    request = replace(request_, env={**request_.env, "JAVA_HOME": str(home)})
+
+    with pytest.raises(FindingsError) as refused, open_query(load_for_reading(request), request, "made"):
+        pass
+
+    assert [finding.code for finding in refused.value.findings] == ["connector-jars"]
 
 
 def test_the_secret_of_a_repository_must_be_set(request_: ProjectRequest) -> None:

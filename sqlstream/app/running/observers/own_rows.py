@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from sqlstream.app.loading.load import Loaded
-from sqlstream.app.request import silent
-from sqlstream.app.running.jars import session_connectors
 from sqlstream.app.running.places import place_of_output
-from sqlstream.app.running.session import brief_session
+from sqlstream.app.running.session import spark_session
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.secrets import Secrets
@@ -36,7 +34,6 @@ def write_own_rows(
 @contextmanager
 def writing_alerts(loaded: Loaded, secrets: Secrets) -> Iterator[Write]:
     """Starts Spark for the body, which can write rows of alerts to their sink. Raises: FindingsError."""
-    env = loaded.compiled.options.env
-    models = [model.unique_id for model in filter(None, [loaded.compiled.alerts])]
-    with brief_session(loaded, secrets, session_connectors(loaded, secrets, env, silent, models)) as runtime:
+    nodes = [model.unique_id for model in filter(None, [loaded.compiled.alerts])]
+    with spark_session(loaded, secrets, nodes=nodes) as runtime:
         yield write_own_rows(loaded, loaded.compiled.alerts, ALERT_ROWS, runtime, secrets)
