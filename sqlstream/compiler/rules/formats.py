@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from sqlstream.compiler.compiled import CompiledProject, Output
 from sqlstream.compiler.connectors import needed_connectors
-from sqlstream.compiler.rules.rule import Problem, Problems, rule, terminal_models
-from sqlstream.compiler.rules.sinks.outputs import declared_outputs
+from sqlstream.compiler.rules.rule import Problem, Problems, declared_outputs, rule, terminal_models
 from sqlstream.compiler.rules.sources import used_sources
 from sqlstream.compiler.spark_versions import TESTED, minor_version_text
 from sqlstream.errors import Finding

@@ -105,3 +105,8 @@ def rules_of(*modules: ModuleType) -> tuple[Rule[Any, Any], ...]:
 def terminal_models(compiled: CompiledProject) -> list[tuple[CompiledModel, Output]]:
     """Returns each terminal model with its output, once for each output."""
     return [(model, output) for model in compiled.models.values() for output in model.outputs]
+
+
+def declared_outputs(compiled: CompiledProject) -> list[Output]:
+    """Returns the output of each terminal model, and of each sink that no model writes to."""
+    return [*(output for _, output in terminal_models(compiled)), *compiled.unused_outputs]

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.rules.options.given import has_path_option
-from sqlstream.compiler.rules.rule import Problems, rule
-from sqlstream.compiler.rules.sinks.outputs import declared_outputs
+from sqlstream.compiler.rules.rule import Problems, declared_outputs, rule
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.declarations.on_corrupt import declared_sources

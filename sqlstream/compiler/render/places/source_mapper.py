@@ -8,9 +8,9 @@ from functools import cached_property
 
 from sqlstream.compiler.render.model_functions import model_names
 from sqlstream.compiler.render.places.marking import MARKED_LIMITS, MarkingEnvironment, read_marks
-from sqlstream.compiler.render.places.source import TemplateSource
+from sqlstream.compiler.render.running import load_macros, render_file
 from sqlstream.compiler.render.sandbox.environment import RenderState
-from sqlstream.compiler.render.sandbox.running import load_macros, render_file
+from sqlstream.compiler.render.sandbox.source import TemplateSource
 from sqlstream.compiler.render.values import RenderedModel, RenderOptions
 from sqlstream.errors import FindingsError
 from sqlstream.location import Location, Place, Segment, SourceMap

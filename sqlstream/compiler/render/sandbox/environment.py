@@ -19,10 +19,10 @@ from jinja2.runtime import Context, LoopContext, Macro, Undefined, new_context
 from jinja2.sandbox import SandboxedEnvironment
 from jinja2.utils import Cycler, Joiner
 
-from sqlstream.compiler.render.places.source import TemplateSource, offset_tokens
 from sqlstream.compiler.render.sandbox.allowed import TemplateFunction, bounded_filters, bounded_tests, call_method
 from sqlstream.compiler.render.sandbox.bounds import OPERATIONS, Budget, RenderLimits, apply_operator, brace_format
 from sqlstream.compiler.render.sandbox.problems import LocatedUndefined, MacroReturn, TemplateProblem, unsafe_use
+from sqlstream.compiler.render.sandbox.source import TemplateSource, offset_tokens
 from sqlstream.compiler.render.values import MacroIndex, Reference, TemplateReads
 from sqlstream.errors import Finding
 from sqlstream.location import Location

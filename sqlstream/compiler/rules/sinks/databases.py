@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
-from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, rule
-from sqlstream.compiler.rules.sinks.outputs import declared_outputs
+from sqlstream.compiler.rules.rule import Problem, Problems, declared_outputs, output_rule, rule
 from sqlstream.project.databases.dialects import dialect_of
 from sqlstream.project.files.paths import is_absolute, plain_path
 from sqlstream.project.formats.formats import format_of

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.rules.options.given import has_path_option
-from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, rule, terminal_models
+from sqlstream.compiler.rules.rule import Problem, Problems, declared_outputs, output_rule, rule, terminal_models
 from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.errors import Severity
 from sqlstream.project.configuration.trigger import interval_seconds
@@ -157,8 +157,3 @@ def relative_storage(compiled: CompiledProject) -> Problems:
             "set storage: to a URI that all machines can reach, such as s3a://bucket/folder or hdfs://host/folder",
             target.location,
         )
-
-
-def declared_outputs(compiled: CompiledProject) -> list[Output]:
-    """Returns the output of each terminal model, and of each sink that no model writes to."""
-    return [*(output for _, output in terminal_models(compiled)), *compiled.unused_outputs]

@@ -11,7 +11,7 @@ from rendering import model, renderer
 
 from sqlstream.compiler.render import model as rendering_of_models
 from sqlstream.compiler.render.model import MOST_CALLS, read_plain
-from sqlstream.compiler.render.places.source import TemplateSource
+from sqlstream.compiler.render.sandbox.source import TemplateSource
 from sqlstream.errors import FindingsError
 
 MACROS = (

@@ -11,10 +11,10 @@ from jinja2.exceptions import SecurityError, TemplateSyntaxError
 from jinja2.lexer import Lexer
 
 from sqlstream.compiler.render.model_functions import ConfigFunction
-from sqlstream.compiler.render.places.source import TemplateSource, offset_tokens
 from sqlstream.compiler.render.sandbox.allowed import METHODS
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
 from sqlstream.compiler.render.sandbox.problems import MacroReturn, TemplateProblem, UndefinedUse, unsafe_use
+from sqlstream.compiler.render.sandbox.source import TemplateSource, offset_tokens
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.dbt_words import TEMPLATE_NAMES, TEMPLATE_TAGS
