@@ -12,8 +12,7 @@ from sqlstream.compiler.digest import declared, digest
 from sqlstream.compiler.flow.columns import Column, Columns
 from sqlstream.compiler.flow.nodes import Analysis, Deduplicate, ModelSummary, Node, Opaque, Scan, View
 from sqlstream.compiler.flow.operators.inputs import seed_node, source_node, stored_node
-from sqlstream.compiler.flow.types.families import contains
-from sqlstream.compiler.flow.types.values import read_type
+from sqlstream.compiler.flow.types import contains, read_type
 from sqlstream.compiler.graph import MODEL, STORED, kind_of, model_id, seed_id, source_id, stored_id
 from sqlstream.compiler.rewrite.deduplicate import key_columns, note_offset
 from sqlstream.compiler.sql.edits import SqlProblem, Where

@@ -12,9 +12,8 @@ from pyspark.sql.types import StructType
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
-from sqlstream.compiler.flow.types.families import common_type
-from sqlstream.compiler.flow.types.nested import field_type
-from sqlstream.compiler.flow.types.types_of import generator_columns, type_of
+from sqlstream.compiler.flow.expressions.types import generator_columns, type_of
+from sqlstream.compiler.flow.types import common_type, field_type
 from sqlstream.compiler.sql.parse import parse_sql
 from sqlstream.project.types.parser import parse_schema
 from sqlstream.project.types.types import DataType, Struct

@@ -7,8 +7,8 @@ from every_type import COLUMNS, analyser, create_view
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from sqlstream.compiler.flow.functions.known import FUNCTIONS, TABLE_FUNCTIONS
-from sqlstream.compiler.flow.types.families import family
+from sqlstream.compiler.flow.functions import FUNCTIONS, TABLE_FUNCTIONS
+from sqlstream.compiler.flow.types import family
 
 OF_THE_GRAMMAR = {"convert", "identifier", "timediff", "timestampadd", "timestampdiff", "try_cast"}
 """Function names that only Spark's parser knows."""

@@ -9,7 +9,7 @@ import pytest
 from every_type import COLUMNS, analyser, create_view
 from pyspark.sql import SparkSession
 
-from sqlstream.compiler.flow.types.families import can_be_cast, can_be_compared, have_common_type
+from sqlstream.compiler.flow.types import can_be_cast, can_be_compared, have_common_type
 from sqlstream.project.types.types import DataType
 
 

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.functions.known import AGGREGATES, FUNCTIONS, GENERATORS, RANDOM, WINDOW_FUNCTIONS
+from sqlstream.compiler.flow.functions import AGGREGATES, FUNCTIONS, GENERATORS, RANDOM, WINDOW_FUNCTIONS
 from sqlstream.compiler.flow.text import NOWHERE, Text, name_parts
 from sqlstream.compiler.sql.intervals import length_text, read_span
 from sqlstream.compiler.sql.sql_text import quote_identifier

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.functions.known import AGGREGATES
+from sqlstream.compiler.flow.functions import AGGREGATES
 from sqlstream.compiler.sql.edits import SqlProblem, Where
 from sqlstream.compiler.sql.spark_reading import write
 from sqlstream.compiler.sql.sql_text import SqlText, read_sql

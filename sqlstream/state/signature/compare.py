@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from sqlstream.compiler.flow.functions.known import FUNCTIONS
+from sqlstream.compiler.flow.functions import FUNCTIONS
 from sqlstream.state.signature.operators import CONDITION, WATERMARK, WHERE
 from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature
 from sqlstream.state.signature.source_checks import CORRUPT

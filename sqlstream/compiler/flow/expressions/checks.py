@@ -8,13 +8,12 @@ from datetime import date
 
 from sqlglot import exp
 
+from sqlstream.compiler.flow.expressions.arguments import argument_problems, type_problems
 from sqlstream.compiler.flow.expressions.column import Expressions
 from sqlstream.compiler.flow.expressions.mismatches import COMPARISONS, Mismatches
 from sqlstream.compiler.flow.expressions.places import Clause, misplaced_functions
-from sqlstream.compiler.flow.functions.arguments import argument_problems, type_problems
-from sqlstream.compiler.flow.names.scope import Scope
-from sqlstream.compiler.flow.types.families import DATETIME, NUMBER, family
-from sqlstream.compiler.flow.types.values import BIGINT, DIGITS, DOUBLE, kind
+from sqlstream.compiler.flow.names import Scope
+from sqlstream.compiler.flow.types import BIGINT, DATETIME, DIGITS, DOUBLE, NUMBER, family, kind
 from sqlstream.compiler.sql.edits import SqlProblem
 from sqlstream.project.formats.option_types import may_be_zone
 from sqlstream.project.types.types import DataType

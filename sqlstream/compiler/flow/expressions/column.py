@@ -9,6 +9,7 @@ from functools import partial
 from sqlglot import exp
 
 from sqlstream.compiler.flow.columns import NO_INNER, Column, LostWatermark
+from sqlstream.compiler.flow.expressions.literals import Known
 from sqlstream.compiler.flow.expressions.nested_watermarks import (
     NO_WATERMARKS,
     UNKNOWN_INNER,
@@ -19,15 +20,20 @@ from sqlstream.compiler.flow.expressions.nested_watermarks import (
     generator_watermarks,
     marked,
 )
-from sqlstream.compiler.flow.functions.known import FUNCTIONS, TABLE_FUNCTIONS
-from sqlstream.compiler.flow.names.problems import field_problems, function_problem, name_problem
-from sqlstream.compiler.flow.names.scope import Ambiguous, ResolvedName, Scope, UnresolvedName
+from sqlstream.compiler.flow.expressions.types import generator_columns, type_of
+from sqlstream.compiler.flow.functions import FUNCTIONS, TABLE_FUNCTIONS
+from sqlstream.compiler.flow.names import (
+    Ambiguous,
+    ResolvedName,
+    Scope,
+    UnresolvedName,
+    field_problems,
+    function_problem,
+    name_problem,
+)
 from sqlstream.compiler.flow.nodes import Call, Node
 from sqlstream.compiler.flow.text import Text, is_windowed, name_parts
-from sqlstream.compiler.flow.types.literals import Known
-from sqlstream.compiler.flow.types.nested import field_type
-from sqlstream.compiler.flow.types.types_of import generator_columns, type_of
-from sqlstream.compiler.flow.types.values import struct_of
+from sqlstream.compiler.flow.types import field_type, struct_of
 from sqlstream.compiler.sql.edits import SqlProblem
 from sqlstream.project.types.types import DataType
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from sqlglot import exp
 
+from sqlstream.compiler.flow.expressions.function_types import TIME_FIELDS
 from sqlstream.compiler.flow.text import NOWHERE, Text
-from sqlstream.compiler.flow.types.scalars import TIME_FIELDS
 from sqlstream.compiler.sql.clauses import at
 from sqlstream.compiler.sql.edits import SqlProblem
 from sqlstream.compiler.sql.tokens import Token, TokenKind

@@ -12,16 +12,17 @@ from itertools import chain, islice, pairwise
 from sqlglot import exp
 
 from sqlstream.compiler.flow.expressions.column import Expressions
-from sqlstream.compiler.flow.names.scope import Scope
-from sqlstream.compiler.flow.types.families import (
+from sqlstream.compiler.flow.names import Scope
+from sqlstream.compiler.flow.types import (
     DATETIME,
+    DIGITS,
     can_be_cast,
     can_be_compared,
     cannot_be_moved,
     family,
     have_common_type,
+    kind,
 )
-from sqlstream.compiler.flow.types.values import DIGITS, kind
 from sqlstream.compiler.sql.edits import SqlProblem
 from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct
 from sqlstream.project.wording import quoted

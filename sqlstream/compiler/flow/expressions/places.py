@@ -7,8 +7,8 @@ from enum import StrEnum
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.functions.known import AGGREGATES, FUNCTIONS, GENERATORS, WINDOW_FUNCTIONS
-from sqlstream.compiler.flow.names.scope import ANYWHERE
+from sqlstream.compiler.flow.functions import AGGREGATES, FUNCTIONS, GENERATORS, WINDOW_FUNCTIONS
+from sqlstream.compiler.flow.names import ANYWHERE
 from sqlstream.compiler.flow.text import Text, is_windowed
 from sqlstream.compiler.sql.edits import SqlProblem
 from sqlstream.project.wording import counted, quoted

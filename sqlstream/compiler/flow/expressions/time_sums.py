@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.flow.types.values import DATETIMES, DIGITS, SPANS, kind
+from sqlstream.compiler.flow.types import DATETIMES, DIGITS, SPANS, kind
 from sqlstream.project.types.types import DataType, Primitive
 
 

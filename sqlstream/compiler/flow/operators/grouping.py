@@ -14,12 +14,19 @@ from sqlstream.compiler.flow.columns import Column, Columns
 from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import TIME_WINDOWS, WINDOWS, Expressions
 from sqlstream.compiler.flow.expressions.places import Clause
-from sqlstream.compiler.flow.functions.known import AGGREGATES, FUNCTIONS
-from sqlstream.compiler.flow.names.problems import grouping_problem, variant_key_problem
-from sqlstream.compiler.flow.names.scope import Ambiguous, ResolvedName, Scope, ScopedRelation, UnresolvedName
+from sqlstream.compiler.flow.functions import AGGREGATES, FUNCTIONS
+from sqlstream.compiler.flow.names import (
+    Ambiguous,
+    ResolvedName,
+    Scope,
+    ScopedRelation,
+    UnresolvedName,
+    grouping_problem,
+    variant_key_problem,
+)
 from sqlstream.compiler.flow.nodes import Key
 from sqlstream.compiler.flow.text import Text, is_windowed, name_parts
-from sqlstream.compiler.flow.types.families import contains
+from sqlstream.compiler.flow.types import contains
 from sqlstream.compiler.sql.edits import SqlProblem
 from sqlstream.project.wording import counted
 

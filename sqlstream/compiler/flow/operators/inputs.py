@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlstream.compiler.flow.columns import Column, Columns, EventTime
 from sqlstream.compiler.flow.nodes import EventTimeWatermark, Node, Scan
-from sqlstream.compiler.flow.types.values import STRING, read_type
+from sqlstream.compiler.flow.types import STRING, read_type
 from sqlstream.compiler.graph import seed_id, source_id
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.project.formats.formats import format_of

@@ -12,12 +12,11 @@ from sqlstream.compiler.flow.columns import Column, Columns
 from sqlstream.compiler.flow.expressions.column import Expressions
 from sqlstream.compiler.flow.expressions.mismatches import COMPARISONS
 from sqlstream.compiler.flow.expressions.time_sums import NO_SUM, Sum, sum_of
-from sqlstream.compiler.flow.functions.known import RANDOM
-from sqlstream.compiler.flow.names.problems import name_problem
-from sqlstream.compiler.flow.names.scope import ResolvedName, Scope, UnresolvedName
+from sqlstream.compiler.flow.functions import RANDOM
+from sqlstream.compiler.flow.names import ResolvedName, Scope, UnresolvedName, name_problem
 from sqlstream.compiler.flow.nodes import Hints
 from sqlstream.compiler.flow.text import Text, name_parts
-from sqlstream.compiler.flow.types.families import DATETIME, NUMBER, can_be_compared, family
+from sqlstream.compiler.flow.types import DATETIME, NUMBER, can_be_compared, family
 from sqlstream.compiler.sql.edits import SqlProblem, Where
 from sqlstream.errors import Severity
 from sqlstream.project.types.types import DataType

@@ -9,11 +9,10 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.columns import Column, Columns, LostWatermark
 from sqlstream.compiler.flow.expressions.column import Expressions
-from sqlstream.compiler.flow.functions.known import AGGREGATES
-from sqlstream.compiler.flow.names.scope import ResolvedName, Scope
+from sqlstream.compiler.flow.functions import AGGREGATES
+from sqlstream.compiler.flow.names import ResolvedName, Scope
 from sqlstream.compiler.flow.nodes import Aggregate, Expansion, Key, Node, Opaque
-from sqlstream.compiler.flow.types.families import common_type_of
-from sqlstream.compiler.flow.types.values import RANKS, STRING, kind
+from sqlstream.compiler.flow.types import RANKS, STRING, common_type_of, kind
 
 _IN_ONE_ROW = frozenset({*RANKS, "boolean", "decimal"})
 """The types of aggregates that Spark computes for each value of the pivot column and then combines in one row

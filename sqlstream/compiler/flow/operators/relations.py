@@ -16,9 +16,17 @@ from sqlstream.compiler.flow.expressions.places import (
     lateral_view_problems,
     range_problems,
 )
-from sqlstream.compiler.flow.functions.known import GENERATORS
-from sqlstream.compiler.flow.names.problems import name_problem, negative_delay, version_problem
-from sqlstream.compiler.flow.names.scope import Ambiguous, ResolvedName, Scope, ScopedRelation, UnresolvedName
+from sqlstream.compiler.flow.functions import GENERATORS
+from sqlstream.compiler.flow.names import (
+    Ambiguous,
+    ResolvedName,
+    Scope,
+    ScopedRelation,
+    UnresolvedName,
+    name_problem,
+    negative_delay,
+    version_problem,
+)
 from sqlstream.compiler.flow.nodes import (
     EventTimeWatermark,
     Generate,
@@ -46,7 +54,7 @@ from sqlstream.compiler.flow.operators.joins import (
 from sqlstream.compiler.flow.operators.pivots import Pivots
 from sqlstream.compiler.flow.operators.time_conditions import time_conditions
 from sqlstream.compiler.flow.text import name_parts
-from sqlstream.compiler.flow.types.values import BIGINT, TIMESTAMP
+from sqlstream.compiler.flow.types import BIGINT, TIMESTAMP
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.compiler.sql.intervals import read_span
 from sqlstream.compiler.sql.parse import FIRST_SAMPLE, ParsedSql, WatermarkClause

@@ -10,15 +10,14 @@ from sqlglot import exp
 from sqlstream.compiler.flow.columns import Column, Columns
 from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import Expressions, type_of_field
+from sqlstream.compiler.flow.expressions.literals import named_type
 from sqlstream.compiler.flow.expressions.nested_watermarks import field_watermarks, marked
 from sqlstream.compiler.flow.expressions.places import Clause, alias_problems, unwrapped
-from sqlstream.compiler.flow.functions.known import GENERATORS
-from sqlstream.compiler.flow.names.scope import ResolvedName, Scope, ScopedRelation
+from sqlstream.compiler.flow.functions import GENERATORS
+from sqlstream.compiler.flow.names import ResolvedName, Scope, ScopedRelation
 from sqlstream.compiler.flow.nodes import Node, WindowCall, WindowFunctions
 from sqlstream.compiler.flow.text import Text, computed_items, name_parts
-from sqlstream.compiler.flow.types.families import are_incompatible, common_type_of
-from sqlstream.compiler.flow.types.literals import named_type
-from sqlstream.compiler.flow.types.values import STRING
+from sqlstream.compiler.flow.types import STRING, are_incompatible, common_type_of
 from sqlstream.compiler.sql.edits import SqlProblem
 from sqlstream.compiler.sql.spark_reading import write
 from sqlstream.project.types.types import Struct

@@ -13,8 +13,8 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.expressions.column import Expressions
-from sqlstream.compiler.flow.functions.known import RANDOM
-from sqlstream.compiler.flow.names.scope import ResolvedName, Scope
+from sqlstream.compiler.flow.functions import RANDOM
+from sqlstream.compiler.flow.names import ResolvedName, Scope
 from sqlstream.compiler.flow.nodes import TimeCondition
 from sqlstream.compiler.flow.text import Text, name_parts
 

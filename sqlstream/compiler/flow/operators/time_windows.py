@@ -15,11 +15,11 @@ from sqlstream.compiler.flow.columns import Columns
 from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import TIME_WINDOWS, WINDOWS, Expressions
 from sqlstream.compiler.flow.expressions.places import Clause, misplaced_functions
-from sqlstream.compiler.flow.functions.known import AGGREGATES
-from sqlstream.compiler.flow.names.scope import Scope
+from sqlstream.compiler.flow.functions import AGGREGATES
+from sqlstream.compiler.flow.names import Scope
 from sqlstream.compiler.flow.operators.grouping import Grouping, position_problems, ungrouped
 from sqlstream.compiler.flow.text import Text, computed_items, name_parts
-from sqlstream.compiler.flow.types.values import DATETIMES, INT, kind
+from sqlstream.compiler.flow.types import DATETIMES, INT, kind
 from sqlstream.compiler.sql.clauses import at
 from sqlstream.compiler.sql.edits import SqlProblem
 from sqlstream.compiler.sql.intervals import IntervalError, Span, parse_span

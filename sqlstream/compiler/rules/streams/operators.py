@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlstream.compiler.flow.columns import Columns
-from sqlstream.compiler.flow.functions.known import AGGREGATES
+from sqlstream.compiler.flow.functions import AGGREGATES
 from sqlstream.compiler.flow.nodes import (
     CteReference,
     Limit,
@@ -14,7 +14,7 @@ from sqlstream.compiler.flow.nodes import (
     WindowCall,
     WindowFunctions,
 )
-from sqlstream.compiler.flow.types.values import DATETIMES, TIMESTAMP, kind
+from sqlstream.compiler.flow.types import DATETIMES, TIMESTAMP, kind
 from sqlstream.compiler.rules.query import (
     Problems,
     Query,

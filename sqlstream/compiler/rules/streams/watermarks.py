@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.nodes import Aggregate, EventTimeWatermark, Filter, Join, Node, Scan
-from sqlstream.compiler.flow.types.values import TIMESTAMP
+from sqlstream.compiler.flow.types import TIMESTAMP
 from sqlstream.compiler.rules.query import (
     Problems,
     Query,

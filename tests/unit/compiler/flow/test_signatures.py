@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.compiler.flow.functions.known import FUNCTIONS, Signature, read_signatures
-from sqlstream.compiler.flow.functions.without_place import WITHOUT_PLACE
+from sqlstream.compiler.flow.expressions.literals import WITHOUT_PLACE
+from sqlstream.compiler.flow.functions import FUNCTIONS, Signature, read_signatures
 from sqlstream.project.types.parser import parse_type
 
 

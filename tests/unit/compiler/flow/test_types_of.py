@@ -6,7 +6,7 @@ import pytest
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
-from sqlstream.compiler.flow.types.types_of import type_of
+from sqlstream.compiler.flow.expressions.types import type_of
 from sqlstream.project.types.parser import parse_type
 from sqlstream.project.types.types import DataType
 

@@ -1,32 +1,209 @@
-"""The types of functions on numbers, text, times and JSON that no signature can describe."""
+"""The types of function calls that no signature can describe."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from sqlstream.compiler.flow.types.families import NUMBER, as_decimal, common_type_but_text, common_type_of, family
-from sqlstream.compiler.flow.types.literals import Handler, Handlers, TypeResolver, argument
-from sqlstream.compiler.flow.types.values import (
+from sqlstream.compiler.flow.expressions.literals import Handler, Handlers, TypeResolver, argument
+from sqlstream.compiler.flow.types import (
     BIGINT,
     BINARY,
     DATE,
+    DATETIME,
     DATETIMES,
+    DIGITS,
     DOUBLE,
     INT,
     MOST_DIGITS,
+    NUMBER,
     RANKS,
     SPANS,
+    STRING,
     TIMESTAMP,
     TINYINT,
     VARIANT,
+    WIDEST_INTERVALS,
+    array_of,
+    as_decimal,
     collated,
+    common_type_but_text,
+    common_type_of,
+    element_type,
+    family,
+    is_plain,
     kind,
+    map_of,
     read_type,
     struct_of,
     text_of,
 )
 from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
-from sqlstream.project.types.types import Array, DataType, Decimal, Primitive, Struct
+from sqlstream.project.types.types import Array, DataType, Decimal, Map, Primitive, Struct
+
+_SUM_DIGITS = 10
+"""The digits that the sum of decimals adds (`Sum.resultType`)."""
+
+_AVERAGE_DIGITS = 4
+"""The digits that the average of decimals adds before and after the point (`Average.resultType`)."""
+
+_FRACTIONS = frozenset({"float", "double", "string", "void"})
+
+
+def _sum(typer: TypeResolver, node: exp.Expr) -> DataType | None:
+    type_ = typer.first(node)
+    name = kind(type_)
+    if isinstance(type_, Decimal):
+        return Decimal(min(type_.precision + _SUM_DIGITS, MOST_DIGITS), type_.scale)
+    if name in DIGITS:
+        return BIGINT
+    return DOUBLE if name in _FRACTIONS else type_ if name in SPANS else None
+
+
+def _average(typer: TypeResolver, node: exp.Expr) -> DataType | None:
+    type_ = typer.first(node)
+    if isinstance(type_, Decimal):
+        precision, scale = type_.precision + _AVERAGE_DIGITS, type_.scale + _AVERAGE_DIGITS
+        return Decimal(min(precision, MOST_DIGITS), min(scale, MOST_DIGITS))
+    return _middle(type_)
+
+
+def _middle(type_: DataType | None) -> DataType | None:
+    """Returns the type of a median: DOUBLE for numbers, and the widest interval of the family for intervals."""
+    name = kind(type_)
+    if name in SPANS:
+        return WIDEST_INTERVALS[SPANS[name][0]]
+    return DOUBLE if family(type_) in (NUMBER, "string", "void") else None
+
+
+def _percentile(typer: TypeResolver, node: exp.Expr) -> DataType | None:
+    return _per_share(typer, node.args.get("quantile"), _middle(typer.first(node)))
+
+
+def _approximate_percentile(typer: TypeResolver, node: exp.Expr) -> DataType | None:
+    type_ = typer.first(node)
+    if kind(type_) == "string":
+        type_ = DOUBLE
+    elif family(type_) not in (NUMBER, DATETIME, *WIDEST_INTERVALS):
+        return None
+    return _per_share(typer, node.args.get("quantile"), type_)
+
+
+def _per_share(typer: TypeResolver, share: object, type_: DataType | None) -> DataType | None:
+    """Returns `type_` if `share` is one number, and an array of it for an array of numbers."""
+    shares = typer.of(share)
+    return None if shares is None else array_of(type_) if isinstance(shares, Array) else type_
+
+
+def _within_group(typer: TypeResolver, node: exp.Expr) -> DataType | None:
+    order = node.args.get("expression")
+    if not isinstance(order, exp.Order) or not order.expressions:
+        return None
+    value = order.expressions[0].this
+    if isinstance(node.this, exp.Mode):
+        return typer.of(value)
+    if isinstance(node.this, exp.PercentileCont | exp.PercentileDisc):
+        return _per_share(typer, node.this.this, _middle(typer.of(value)))
+    return typer.of(node.this) if isinstance(node.this, exp.GroupConcat) else None
+
+
+def _extreme_by(typer: TypeResolver, node: exp.Expr) -> DataType | None:
+    """Returns the type of max_by: one value, or an array of values if there is a count."""
+    type_ = typer.of(node.this)
+    return type_ if node.args.get("count") is None else array_of(type_)
+
+
+def _joined_rows(typer: TypeResolver, node: exp.Expr) -> DataType | None:
+    type_ = typer.of(node.this.this if isinstance(node.this, exp.Order) else node.this)
+    if kind(type_) == "binary":
+        return BINARY
+    return STRING if is_plain(type_) else None
+
+
+def _top(typer: TypeResolver, node: exp.Expr) -> DataType | None:
+    return array_of(struct_of((("item", typer.first(node)), ("count", BIGINT))))
+
+
+def _histogram(typer: TypeResolver, node: exp.Expr) -> DataType | None:
+    type_ = typer.first(node)
+    return array_of(struct_of((("x", type_), ("y", DOUBLE)))) if family(type_) in (NUMBER, DATETIME) else None
+
+
+def _sequence(typer: TypeResolver, node: exp.Expr) -> DataType | None:
+    element = common_type_of((typer.of(node.args.get("start")), typer.of(node.args.get("end"))))
+    step = node.args.get("step")
+    if kind(element) in DIGITS and step is not None:
+        element = common_type_of((element, typer.of(step)))
+    return array_of(element) if kind(element) in {*DIGITS, *DATETIMES} else None
+
+
+def _zipped(typer: TypeResolver, node: exp.Expr) -> DataType | None:
+    types = typer.all_of(node)
+    if any(isinstance(value, exp.Dot | exp.Bracket | exp.Paren) for value in node.expressions):
+        return None
+    is_name = [isinstance(value, exp.Column | exp.Identifier) for value in node.expressions]
+    names = [value.name if is_name[place] else str(place) for place, value in enumerate(node.expressions)]
+    elements = [type_.element if isinstance(type_, Array) else None for type_ in types]
+    return array_of(struct_of(zip(names, elements, strict=True)))
+
+
+def _reversed(typer: TypeResolver, node: exp.Expr) -> DataType | None:
+    type_ = typer.of(node.this)
+    return type_ if isinstance(type_, Array) or kind(type_) == "string" else None
+
+
+def _map_concat(typer: TypeResolver, node: exp.Expr) -> DataType | None:
+    types = typer.all_of(node)
+    return common_type_of(types) if types and all(isinstance(type_, Map) for type_ in types) else None
+
+
+def _map_from_entries(typer: TypeResolver, node: exp.Expr) -> DataType | None:
+    pair = element_type(typer.of(node.this))
+    if not isinstance(pair, Struct) or len(pair.fields) != len(("key", "value")):
+        return None
+    return Map(pair.fields[0].type, pair.fields[1].type)
+
+
+def _transformed(typer: TypeResolver, node: exp.Expr) -> DataType | None:
+    array = typer.of(node.this)
+    if not isinstance(array, Array):
+        return None
+    return array_of(typer.of_lambda(node.args.get("expression"), array.element, INT))
+
+
+def _aggregated(typer: TypeResolver, node: exp.Expr) -> DataType | None:
+    """Returns the type of `aggregate`: that of `finish`, or of the state, which keeps the type of its first value."""
+    state, finish = typer.of(node.args.get("initial")), node.args.get("finish")
+    return state if finish is None or state is None else typer.of_lambda(finish, state)
+
+
+def _zipped_with(typer: TypeResolver, node: exp.Expr) -> DataType | None:
+    one, other = typer.of(argument(node)), typer.of(argument(node, 1))
+    if not isinstance(one, Array) or not isinstance(other, Array):
+        return None
+    return array_of(typer.of_lambda(argument(node, 2), one.element, other.element))
+
+
+def _map_zipped_with(typer: TypeResolver, node: exp.Expr) -> DataType | None:
+    one, other = typer.of(argument(node)), typer.of(argument(node, 1))
+    if not isinstance(one, Map) or not isinstance(other, Map):
+        return None
+    key = common_type_of((one.key, other.key))
+    return map_of(key, typer.of_lambda(argument(node, 2), key, one.value, other.value))
+
+
+def _with_keys(typer: TypeResolver, node: exp.Expr) -> DataType | None:
+    type_ = typer.first(node)
+    return map_of(_entry_type(typer, node, type_), type_.value) if isinstance(type_, Map) else None
+
+
+def _with_values(typer: TypeResolver, node: exp.Expr) -> DataType | None:
+    type_ = typer.first(node)
+    return map_of(type_.key, _entry_type(typer, node, type_)) if isinstance(type_, Map) else None
+
+
+def _entry_type(typer: TypeResolver, node: exp.Expr, type_: Map) -> DataType | None:
+    """Returns the type of a lambda over the keys and values of a map."""
+    return typer.of_lambda(node.expressions[-1], type_.key, type_.value)
 
 
 def _decode(typer: TypeResolver, node: exp.Expr) -> DataType | None:
@@ -214,6 +391,31 @@ def _literal_type(ddl: str) -> DataType | None:
 
 
 HANDLERS: Handlers = {
+    exp.Sum: _sum,
+    "try_sum": _sum,
+    exp.Avg: _average,
+    "try_avg": _average,
+    "mean": _average,
+    exp.Median: lambda typer, node: _middle(typer.first(node)),
+    exp.Quantile: _percentile,
+    exp.ApproxQuantile: _approximate_percentile,
+    exp.WithinGroup: _within_group,
+    exp.ArgMax: _extreme_by,
+    exp.ArgMin: _extreme_by,
+    exp.GroupConcat: _joined_rows,
+    exp.ApproxTopK: _top,
+    "histogram_numeric": _histogram,
+    exp.GenerateSeries: _sequence,
+    exp.ArraysZip: _zipped,
+    exp.Reverse: _reversed,
+    "map_concat": _map_concat,
+    exp.MapFromEntries: _map_from_entries,
+    exp.Transform: _transformed,
+    exp.Reduce: _aggregated,
+    "zip_with": _zipped_with,
+    "map_zip_with": _map_zipped_with,
+    "transform_keys": _with_keys,
+    "transform_values": _with_values,
     exp.DecodeCase: _decode,
     **dict.fromkeys((exp.Greatest, exp.Least), _greatest),
     exp.Nanvl: _not_nan,

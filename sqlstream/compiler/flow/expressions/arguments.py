@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from sqlstream.compiler.flow.expressions.column import Expressions
-from sqlstream.compiler.flow.functions.known import FUNCTIONS
-from sqlstream.compiler.flow.functions.without_place import WITHOUT_PLACE
-from sqlstream.compiler.flow.names.scope import Scope
+from sqlstream.compiler.flow.expressions.literals import WITHOUT_PLACE
+from sqlstream.compiler.flow.functions import FUNCTIONS
+from sqlstream.compiler.flow.names import Scope
 from sqlstream.compiler.flow.text import Text
-from sqlstream.compiler.flow.types.families import family
+from sqlstream.compiler.flow.types import family
 from sqlstream.compiler.sql.clauses import at
 from sqlstream.compiler.sql.edits import SqlProblem
 from sqlstream.compiler.sql.tokens import Tokens

@@ -1,1 +1,0 @@
-"""The names and signatures of Spark's functions."""

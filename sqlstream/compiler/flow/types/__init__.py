@@ -1,1 +1,0 @@
-"""The types of expressions, as Spark's analyzer finds them."""
