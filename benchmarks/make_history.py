@@ -26,7 +26,7 @@ from typing import Any
 from sqlstream.history.ingest import transaction, write_runs
 from sqlstream.history.lines import EventRow, RunLines, batch_row
 from sqlstream.history.store import HISTORY, open_database
-from sqlstream.spark.storage.process_start import process_start
+from sqlstream.spark.storage.processes import process_start
 
 DOMAINS = ("orders", "payments", "shipping", "clicks", "security")
 CHUNK = 20_000

@@ -21,7 +21,7 @@ from sqlstream.app.state.progress import progress_without_spark
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.project.files.files import ARTIFACTS_FOLDER, find_project_root
-from sqlstream.spark.storage.process_start import machine_id, process_start
+from sqlstream.spark.storage.processes import machine_id, process_start
 from sqlstream.state.progress.lag import QueryProgress
 from sqlstream.state.runs.history import PastRun, ProjectStatus, RunStatus, RunWithStatus, past_runs, project_status
 

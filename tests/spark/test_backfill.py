@@ -150,7 +150,7 @@ def run_refusal(folder: ProjectFolder) -> str:
 
 def wait_for_jvm(folder: ProjectFolder) -> None:
     """Waits until the JVM of a killed command has released the lock of `flat`."""
-    from sqlstream.spark.storage.file_lock import lock_holder
+    from sqlstream.spark.storage.locks import lock_holder
 
     while lock_holder(folder.root / "store/queries/flat/v1.lock") is not None:
         os.sched_yield()

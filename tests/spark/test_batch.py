@@ -17,7 +17,7 @@ from sqlstream.app.loading.load import load
 from sqlstream.app.state.switch import promote, roll_back
 from sqlstream.spark.running.batch_write import replace_output
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.storage import LocalStorage
+from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.spark.writing.outputs import check_output
 from sqlstream.state.runs.events import QueryStarted, Status, TableShown
 from sqlstream.state.runs.limits import RunLimits
@@ -257,7 +257,7 @@ def test_without_an_exchange_the_earlier_output_is_in_the_archive_before_the_new
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run that is killed between the two moves leaves it where the documentation says."""
-    monkeypatch.setattr("sqlstream.spark.storage.links._exchange", lambda *_: errno.ENOSYS)
+    monkeypatch.setattr("sqlstream.spark.storage.local._exchange", lambda *_: errno.ENOSYS)
     for name in ("new", "out"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text(name)

@@ -16,7 +16,7 @@ from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, order_rows, wait_for
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.state.repair import repair_checkpoint
 from sqlstream.errors import FindingsError
-from sqlstream.spark.storage.storage import LEASE_PERIOD
+from sqlstream.spark.storage.query_locks import LEASE_PERIOD
 from sqlstream.state.runs.events import Notice
 
 Rows = Callable[[Path], list[dict[str, Any]]]

@@ -14,7 +14,7 @@ from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, order_rows, wait_for
 from hdfs import Hdfs, start_hdfs
 
 from sqlstream.errors import FindingsError
-from sqlstream.spark.storage.storage import LEASE_PERIOD
+from sqlstream.spark.storage.query_locks import LEASE_PERIOD
 
 MODEL = "{{ config(sink='lake', trigger='100 milliseconds') }} select id from {{ source('shop', 'orders') }}"
 

@@ -17,7 +17,7 @@ import pytest
 from conftest import PROJECT, Invoked, ProjectFolder, order_rows, wait_until
 from pyarrow import ArrowInvalid
 
-from sqlstream.spark.storage.file_lock import file_lock
+from sqlstream.spark.storage.locks import file_lock
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

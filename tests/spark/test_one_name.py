@@ -301,7 +301,8 @@ def test_a_reader_of_the_stored_output_never_mixes_versions(orders: ProjectFolde
 @contextmanager
 def orders_locked(folder: ProjectFolder, name: str) -> Iterator[None]:
     """Locks version 1 of a query, as a run in another process does."""
-    from sqlstream.spark.storage.storage import LocalStorage
+    from sqlstream.spark.storage.local import LocalStorage
+    from sqlstream.spark.storage.query_locks import folder_lock
 
-    with LocalStorage().lock(str(folder.root / f"store/queries/{name}/v1"), lambda _: None):
+    with folder_lock(LocalStorage(), str(folder.root / f"store/queries/{name}/v1")):
         yield

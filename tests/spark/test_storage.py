@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from sqlstream.spark.storage.storage import HadoopStorage
+from sqlstream.spark.storage.hadoop import HadoopStorage
 
 IMPLEMENTATION = "fs.AbstractFileSystem.file.impl"
 

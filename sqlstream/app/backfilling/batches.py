@@ -36,8 +36,9 @@ from sqlstream.spark.replaying.copies import temporary_folder
 from sqlstream.spark.replaying.history import has_batch, write_history
 from sqlstream.spark.running.start import StartOrder, start_query
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.batch_logs import archive_entry
-from sqlstream.spark.storage.storage import LocalStorage, SessionStorages, Storage, storage_for
+from sqlstream.spark.storage.checkpoints import archive_entry
+from sqlstream.spark.storage.local import LocalStorage
+from sqlstream.spark.storage.storage import SessionStorages, Storage, storage_for
 from sqlstream.spark.writing.databases.database import DatabaseError
 from sqlstream.spark.writing.micro_batches import SinkTarget
 from sqlstream.state.backfill.ranges import Offsets, TimeRange, unread_history, unread_records

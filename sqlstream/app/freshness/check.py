@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from sqlstream.app.loading.artifacts import write_sources
 from sqlstream.app.loading.load import Loaded, load_for_reading
 from sqlstream.app.loading.selecting import select
-from sqlstream.app.planning.local_files import LocalFiles
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.app.running.local_files import has_local_files, is_local
 from sqlstream.app.running.signals import StopSignals, interruptible
@@ -27,6 +26,7 @@ from sqlstream.project.formats.formats import format_of
 from sqlstream.project.unknown_freshness import no_time, only_streams, unknown
 from sqlstream.project.values import Freshness, SourceTable
 from sqlstream.report.source_freshness import sources_artifact
+from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.state.output_files import StoredFile
 from sqlstream.state.progress.delta_commits import last_rows_added
 from sqlstream.state.progress.source_files import FileChoice, file_choice
@@ -189,7 +189,7 @@ def time_of(milliseconds: int | None) -> datetime:
 
 
 def _newest_commit(table: SourceTable, path: str) -> datetime | None:
-    return time_of(last_rows_added(LocalFiles(), path)) if table.format == "delta" else None
+    return time_of(last_rows_added(LocalStorage(), path)) if table.format == "delta" else None
 
 
 def _newest_file(table: SourceTable, path: str, root: Path) -> datetime | None:

@@ -2,45 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from sqlstream.app.loading.load import Loaded
 from sqlstream.errors import Finding
 from sqlstream.project.files.paths import plain_path
+from sqlstream.spark.storage.local import LocalStorage
 
 
-class LocalFiles:
-    """Files of the local file system. Raises OSError for what it may not read."""
-
-    def read_text(self, path: str) -> str | None:
-        """See `ReadableFiles`."""
-        try:
-            return Path(path).read_bytes().decode("utf-8", errors="replace")
-        except FileNotFoundError:
-            return None
-
-    def names(self, folder: str) -> tuple[str, ...]:
-        """See `ReadableFiles`."""
-        try:
-            return tuple(sorted(path.name for path in Path(folder).iterdir()))
-        except (FileNotFoundError, NotADirectoryError):
-            return ()
-
-    def exists(self, path: str) -> bool:
-        """See `ExistingFiles`."""
-        return Path(path).exists()
-
-    def modified(self, path: str) -> float | None:
-        """See `DatedFiles`."""
-        try:
-            return Path(path).stat().st_mtime
-        except FileNotFoundError:
-            return None
-
-
-def files_of(path: str) -> tuple[LocalFiles, str]:
+def files_of(path: str) -> tuple[LocalStorage, str]:
     """Returns the files at a local path, and the path."""
-    return LocalFiles(), path
+    return LocalStorage(), path
 
 
 def local_storage(loaded: Loaded) -> str | None:

@@ -15,7 +15,7 @@ from sqlstream.app.running.ready import CheckContext, CheckedQuery
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.storage.checkpoints import archive_start, remove_finished, write_ledger
-from sqlstream.spark.storage.held_lock import LockLostError
+from sqlstream.spark.storage.locks import LockLostError
 from sqlstream.spark.storage.query_locks import versions_lock
 from sqlstream.spark.storage.storage import Storage
 from sqlstream.state.checkpoints import last_commit, read_versions_file

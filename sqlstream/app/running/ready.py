@@ -25,7 +25,7 @@ from sqlstream.spark.running.failures import cannot_connect, database_finding
 from sqlstream.spark.running.prepare import PreparedQuery, prepare_query
 from sqlstream.spark.running.start import StartOrder
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.batch_logs import checkpoint_damage
+from sqlstream.spark.storage.checkpoints import checkpoint_damage
 from sqlstream.spark.storage.query_locks import QueryLocks, query_in_use
 from sqlstream.spark.storage.storage import Storage, storage_for, storage_problems
 from sqlstream.spark.writing.databases.database import DatabaseError

@@ -22,7 +22,7 @@ from sqlstream.errors import Finding, UsageError
 from sqlstream.project.files.files import ARTIFACTS_FOLDER
 from sqlstream.report.runs.as_json import event_fields, event_name, to_line
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.process_start import process_start
+from sqlstream.spark.storage.processes import process_start
 from sqlstream.state.runs.events import (
     AlertChanged,
     Notice,

@@ -24,14 +24,9 @@ from sqlstream.project.formats.formats import format_of
 from sqlstream.project.wording import did_you_mean
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.batch_logs import read_commits, read_sink_log
-from sqlstream.spark.storage.storage import (
-    SessionStorages,
-    Storage,
-    local_path,
-    storage_problems,
-    storage_without_spark,
-)
+from sqlstream.spark.storage.checkpoints import read_commits, read_sink_log
+from sqlstream.spark.storage.local import local_path, storage_without_spark
+from sqlstream.spark.storage.storage import SessionStorages, Storage, storage_problems
 from sqlstream.spark.writing.tables import table_folder
 from sqlstream.state.checkpoints import read_checkpoint, read_version, read_versions
 from sqlstream.state.layout import checkpoint_path, output_table, query_root, version_root

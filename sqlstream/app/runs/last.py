@@ -18,7 +18,7 @@ from sqlstream.app.loading.load import Invocation
 from sqlstream.app.status import run_status
 from sqlstream.errors import Finding, UsageError
 from sqlstream.project.files.files import ARTIFACTS_FOLDER
-from sqlstream.spark.storage.process_start import process_start
+from sqlstream.spark.storage.processes import process_start
 from sqlstream.state.results.unit_tests import Outcome
 from sqlstream.state.runs.events import Status
 from sqlstream.state.runs.history import PastRun, RunStatus

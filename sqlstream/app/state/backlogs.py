@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from sqlstream.app.planning.local_files import LocalFiles
 from sqlstream.project.files.paths import is_pattern
+from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.state.batch_logs import SINK_LOG, from_compact
 from sqlstream.state.checkpoints import read_log
 from sqlstream.state.output_files import StoredFile, sort_files
@@ -121,7 +121,7 @@ def _files_of(root: str, choice: FileChoice) -> list[StoredFile] | None:
         parent, _, name = root.rpartition("/")
         return [replace(file, name=root) for file in chosen_files(_stored(parent, [name]), choice)]
     stored = _stored(root, _names(root))
-    log = read_log(LocalFiles(), f"{root}/{SINK_LOG}", from_compact)
+    log = read_log(LocalStorage(), f"{root}/{SINK_LOG}", from_compact)
     if log.torn():
         return None
     chosen = chosen_files(stored, choice)

@@ -83,7 +83,7 @@ class ProgressReader:
         root = version_root(self._root(model), version)
         local = plain_path("/", root)
         if local.startswith("/"):
-            from sqlstream.spark.storage.file_lock import lock_holder  # slow to import
+            from sqlstream.spark.storage.locks import lock_holder  # slow to import
 
             holder = lock_holder(Path(lock_path(local)))
             if holder is not None:

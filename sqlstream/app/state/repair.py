@@ -11,7 +11,7 @@ from sqlstream.app.request import ProjectRequest
 from sqlstream.app.running.stored_query import OutputFolder, StoredQuery, open_query
 from sqlstream.errors import FindingsError
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.batch_logs import archive_entry, move_with_checksum, stored_damage
+from sqlstream.spark.storage.checkpoints import archive_entry, move_with_checksum, stored_damage
 from sqlstream.spark.storage.query_locks import query_lock
 from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import archive_folder, archive_moment, archive_path

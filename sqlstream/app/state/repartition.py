@@ -10,7 +10,7 @@ from sqlstream.app.running.partitions.repartition import StoredState
 from sqlstream.app.running.stored_query import StoredQuery, open_query
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.held_lock import HeldLock
+from sqlstream.spark.storage.locks import HeldLock
 from sqlstream.spark.storage.query_locks import query_lock
 from sqlstream.state.checkpoints import read_version
 from sqlstream.state.repartition.refusals import older_spark

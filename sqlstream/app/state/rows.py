@@ -15,7 +15,7 @@ from sqlstream.spark.jvm.errors import error_finding
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.state_rows import partition_sizes, readable_checkpoint, show_store, stores_of
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.batch_logs import read_offsets
+from sqlstream.spark.storage.checkpoints import read_offsets
 from sqlstream.state.repartition.batches import batch_partitions
 from sqlstream.state.results.state import ShownState, StateSize, StateStore, StoreSize
 

@@ -14,15 +14,22 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from uuid import uuid4
 
 from sqlstream.spark.publication.publication import CannotPublishError, NotWrittenError
-from sqlstream.spark.storage.batch_logs import read_sink_log
-from sqlstream.spark.storage.links import can_link, exchange, link_files, replace_link, unlink_linked, unlink_shared
-from sqlstream.spark.storage.storage import LocalStorage
+from sqlstream.spark.storage.checkpoints import read_sink_log
+from sqlstream.spark.storage.local import (
+    LocalStorage,
+    can_link,
+    exchange,
+    link_files,
+    replace_link,
+    unlink_linked,
+    unlink_shared,
+)
+from sqlstream.spark.storage.storage import free_archive
 from sqlstream.spark.writing.table_formats.table import DELTA_LOG
 from sqlstream.state.batch_logs import SINK_LOG, entry_names, is_complete
-from sqlstream.state.layout import archive_folder, published_folder, snapshot_folder
+from sqlstream.state.layout import published_folder, snapshot_folder
 from sqlstream.state.output_files import sort_files
 from sqlstream.state.versions.sink_entries import MovedEntry, move_entry
 from sqlstream.state.versions.versions import place_of
@@ -181,10 +188,7 @@ def _remove_uncommitted(folder: Path, first: Path) -> None:
 
 def _archive(path: Path) -> None:
     """Moves a folder or link to the archive beside it."""
-    archive = Path(archive_folder(str(path)))
-    archive.mkdir(parents=True, exist_ok=True)
-    taken = [int(each.name) for each in archive.iterdir() if each.name.isdigit()]
-    path.rename(archive / str(max(taken, default=0) + 1))
+    LocalStorage().move(str(path), free_archive(LocalStorage(), str(path)))
 
 
 def copy_new_batches(source: Path, target: Path, shown: Path) -> None:
@@ -208,7 +212,7 @@ def copy_new_batches(source: Path, target: Path, shown: Path) -> None:
         entry = move_entry(text, str(source), str(shown))
         _link(source, target, [name for name in entry.files if name not in linked])
         linked.update(entry.files)
-        _write(target / SINK_LOG / names[number], entry.text)
+        LocalStorage().write_text(str(target / SINK_LOG / names[number]), entry.text)
         if number == last_compact:
             _remove_expired(source, target, shown, known, entry)
     for number in known.keys() - names.keys():
@@ -236,16 +240,11 @@ def has_batches(folder: Path) -> bool:
 
 
 def _entries(folder: Path) -> dict[int, str]:
-    try:
-        return entry_names(path.name for path in (folder / SINK_LOG).iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
+    return entry_names(LocalStorage().names(str(folder / SINK_LOG)))
 
 
 def _read(path: Path) -> str | None:
-    with suppress(FileNotFoundError):
-        return path.read_text(encoding="utf-8")
-    return None
+    return LocalStorage().read_text(str(path))
 
 
 def _files(text: str, source: Path, shown: Path) -> tuple[str, ...]:
@@ -278,13 +277,6 @@ def _link(source: Path, target: Path, names: Sequence[str]) -> None:
     for name in names:
         with suppress(FileExistsError, FileNotFoundError):  # the user may have removed old files
             os.link(f"{source}/{name}", f"{target}/{name}")
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{uuid4().hex}")
-    aside.write_text(text, encoding="utf-8")
-    aside.replace(path)
 
 
 def _remove_expired(source: Path, target: Path, shown: Path, known: dict[int, str], compact: MovedEntry) -> None:

@@ -18,7 +18,8 @@ from sqlstream.spark.jvm.fresh_files import read_fresh_files
 from sqlstream.spark.jvm.gateway import java_exceptions
 from sqlstream.spark.reading.rows import columns_of, first_rows
 from sqlstream.spark.storage.hadoop import hadoop_copy
-from sqlstream.spark.storage.storage import LocalStorage, storage_for
+from sqlstream.spark.storage.local import LocalStorage
+from sqlstream.spark.storage.storage import storage_for
 from sqlstream.spark.writing.micro_batches import cached
 from sqlstream.state.batch_logs import COMMITS_LINES, OFFSETS_LINES, entry_names, is_complete
 from sqlstream.state.repartition.batches import METADATA_FILE, STATE_FILE

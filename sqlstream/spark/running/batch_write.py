@@ -23,14 +23,14 @@ from sqlstream.spark.reading.corrupt import dropped_counts
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.running.start import StartOrder, query_name
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.links import try_exchange
-from sqlstream.spark.storage.storage import LocalStorage, Storage, storage_for
+from sqlstream.spark.storage.local import LocalStorage, try_exchange
+from sqlstream.spark.storage.storage import Storage, free_archive, storage_for
 from sqlstream.spark.writing.kafka import written_rows
 from sqlstream.spark.writing.micro_batches import SinkTarget
 from sqlstream.spark.writing.outputs import with_kept_partitions
 from sqlstream.spark.writing.tables import replace_table, table_options, table_provider
 from sqlstream.spark.writing.writers import batch_writer
-from sqlstream.state.layout import archive_folder, beside_table, writing_folder
+from sqlstream.state.layout import beside_table, writing_folder
 from sqlstream.state.runs.progress import ROWS_OUT
 from sqlstream.times import utc_text
 
@@ -179,9 +179,7 @@ def replace_output(storage: Storage, complete: str, place: str) -> str | None:
     if not storage.exists(place):
         storage.move(complete, place)
         return None
-    folder = archive_folder(place)
-    taken = [int(name) for name in storage.names(folder) if name.isdigit()]
-    archived = f"{folder}/{max(taken, default=0) + 1}"
+    archived = free_archive(storage, place)
     if isinstance(storage, LocalStorage) and try_exchange(Path(complete), Path(place)):
         storage.move(complete, archived)
     else:

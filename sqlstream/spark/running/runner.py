@@ -28,7 +28,7 @@ from sqlstream.spark.running.start import StartOrder, start_query
 from sqlstream.spark.running.stopper import Stopper
 from sqlstream.spark.running.watermarks import kept_watermarks
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.held_lock import LockLostError
+from sqlstream.spark.storage.locks import LockLostError
 from sqlstream.spark.storage.query_locks import query_lock_lost
 from sqlstream.spark.writing.databases.database import DatabaseError
 from sqlstream.state.runs.events import (

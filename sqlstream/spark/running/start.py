@@ -20,7 +20,7 @@ from sqlstream.spark.reading.python_code import import_name, is_data_source
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.running.prepare import PreparedQuery
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.held_lock import HeldLock
+from sqlstream.spark.storage.locks import HeldLock
 from sqlstream.spark.writing.kafka import written_rows
 from sqlstream.spark.writing.micro_batches import BatchWriter, SinkTarget
 from sqlstream.spark.writing.outputs import with_kept_partitions

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, causes_of, jvm_of
+from sqlstream.state.output_files import StoredFile
 
 
 def default_file_system(session: SparkSession) -> str:
@@ -56,3 +58,91 @@ def hadoop_copy(session: SparkSession, source: str, destination: str) -> None:
     (source_system, make_path), (system, _) = (hadoop_file_system(session, uri) for uri in (source, destination))
     files = jvm_of(session).org.apache.hadoop.fs.FileUtil
     files.copy(source_system, make_path(source), system, make_path(destination), False, configuration)
+
+
+class HadoopStorage:
+    """Storage at any URI that Spark can access, with Hadoop's file systems."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+
+    def read_text(self, path: str) -> str | None:
+        """See `Storage`."""
+        system, make_path = hadoop_file_system(self.session, path)
+        if not system.exists(make_path(path)):
+            return None
+        stream = system.open(make_path(path))
+        try:
+            return bytes(stream.readAllBytes()).decode("utf-8", errors="replace")
+        finally:
+            stream.close()
+
+    def write_text(self, path: str, text: str) -> None:
+        """See `Storage`. Writes another file, and renames it over the old one.
+
+        A file system that cannot do this is an object store, which shows a file only when it is complete.
+        """
+        folder, _, name = path.rpartition("/")
+        aside = f"{folder}/.{name}.{os.getpid()}"
+        self._write(aside, text)
+        if not hadoop_replace(self.session, aside, path):
+            self._write(path, text)
+            system, make_path = hadoop_file_system(self.session, aside)
+            system.delete(make_path(aside), False)
+
+    def _write(self, path: str, text: str) -> None:
+        system, make_path = hadoop_file_system(self.session, path)
+        stream = system.create(make_path(path), True)
+        try:
+            stream.write(bytearray(text.encode("utf-8")))
+        finally:
+            stream.close()
+
+    def names(self, folder: str) -> tuple[str, ...]:
+        """See `Storage`."""
+        system, make_path = hadoop_file_system(self.session, folder)
+        if not system.exists(make_path(folder)):
+            return ()
+        return tuple(sorted(status.getPath().getName() for status in system.listStatus(make_path(folder))))
+
+    def files(self, folder: str) -> tuple[StoredFile, ...]:
+        """See `Storage`."""
+        system, make_path = hadoop_file_system(self.session, folder)
+        root = make_path(folder)
+        if not system.exists(root):
+            return ()
+        prefix = f"{system.makeQualified(root).toString().rstrip('/')}/"
+        listed = system.listFiles(root, True)
+        found = []
+        while listed.hasNext():
+            status = listed.next()
+            name = status.getPath().toString().removeprefix(prefix)
+            found.append(StoredFile(name, status.getLen(), status.getModificationTime()))
+        return tuple(sorted(found))
+
+    def exists(self, path: str) -> bool:
+        """See `Storage`."""
+        system, make_path = hadoop_file_system(self.session, path)
+        return bool(system.exists(make_path(path)))
+
+    def modified(self, path: str) -> float | None:
+        """See `Storage`."""
+        system, make_path = hadoop_file_system(self.session, path)
+        if not system.exists(make_path(path)):
+            return None
+        return float(system.getFileStatus(make_path(path)).getModificationTime()) / 1000
+
+    def move(self, source: str, destination: str) -> None:
+        """See `Storage`. On an object store this is a copy, and not atomic."""
+        system, make_path = hadoop_file_system(self.session, destination)
+        final = make_path(destination)
+        system.mkdirs(final.getParent())
+        if system.exists(final):  # a rename would move into an existing folder
+            raise FileExistsError(f"{destination} exists")
+        if not system.rename(make_path(source), final):
+            raise OSError(f"{source} cannot be moved to {destination}")
+
+    def remove(self, folder: str) -> None:
+        """See `Storage`."""
+        system, make_path = hadoop_file_system(self.session, folder)
+        system.delete(make_path(folder), True)

@@ -10,14 +10,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Protocol
 from uuid import uuid4
+
+from pyspark.sql import SparkSession
 
 from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, jvm_process
-from sqlstream.spark.storage.file_lock import this_process
-from sqlstream.spark.storage.held_lock import LockedError, LockLostError
-from sqlstream.spark.storage.lease_files import LeaseFiles
-from sqlstream.spark.storage.process_start import machine_id, process_start
+from sqlstream.spark.storage.hadoop import hadoop_file_system
+from sqlstream.spark.storage.local import LocalStorage
+from sqlstream.spark.storage.locks import LockedError, LockLostError
+from sqlstream.spark.storage.processes import machine_id, process_start, this_process
 from sqlstream.state.runs.lease import (
     PERIODS_TO_EXPIRE,
     PERIODS_TO_LIVE,
@@ -194,3 +198,111 @@ class Lease:
         self._files.create(beat_name(self._token, self._beat))
         if self._beat > 1:
             self._files.remove(beat_name(self._token, self._beat - 1))
+
+
+class LeaseFiles(Protocol):
+    """The files in the folder of a lease. Each method raises OSError or Spark's errors."""
+
+    def names(self) -> tuple[str, ...]:
+        """Returns the names of all files, none if the folder does not exist."""
+
+    def read(self, name: str) -> str | None:
+        """Returns the text of a file, None if it does not exist."""
+
+    def create(self, name: str, text: str = "") -> bool:
+        """Creates a file, and its folder, and returns whether it is this text that the file now contains: if the file
+        exists, it does not change.
+        """
+
+    def remove(self, name: str) -> None:
+        """Removes a file if it exists."""
+
+
+class LocalLeaseFiles:
+    """A folder of the local file system, perhaps a network file system without locks."""
+
+    def __init__(self, folder: str) -> None:
+        self._storage, self._folder = LocalStorage(), folder
+
+    def names(self) -> tuple[str, ...]:
+        """See `LeaseFiles`."""
+        return self._storage.names(self._folder)
+
+    def read(self, name: str) -> str | None:
+        """See `LeaseFiles`."""
+        return self._storage.read_text(f"{self._folder}/{name}")
+
+    def create(self, name: str, text: str = "") -> bool:
+        """See `LeaseFiles`."""
+        path = Path(self._folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            return self.read(name) == text
+        return True
+
+    def remove(self, name: str) -> None:
+        """See `LeaseFiles`."""
+        Path(self._folder, name).unlink(missing_ok=True)
+
+
+class HadoopLeaseFiles:
+    """A folder in one of Hadoop's file systems. It works until the JVM ends, also after Spark has stopped.
+
+    Object stores charge for requests, so nothing asks whether a file exists before it is needed.
+    """
+
+    def __init__(self, session: SparkSession, folder: str) -> None:
+        self._system, self._make_path = hadoop_file_system(session, folder)
+        self._folder = folder
+
+    def names(self) -> tuple[str, ...]:
+        """See `LeaseFiles`."""
+        folder = self._make_path(self._folder)
+        try:
+            listed = self._system.listStatus(folder)
+        except SPARK_ERRORS:
+            if self._system.exists(folder):
+                raise
+            return ()
+        return tuple(status.getPath().getName() for status in listed)
+
+    def read(self, name: str) -> str | None:
+        """See `LeaseFiles`."""
+        path = self._path(name)
+        try:
+            stream = self._system.open(path)
+        except SPARK_ERRORS:
+            if self._system.exists(path):
+                raise
+            return None
+        try:
+            return bytes(stream.readAllBytes()).decode("utf-8", errors="replace")
+        finally:
+            stream.close()
+
+    def create(self, name: str, text: str = "") -> bool:
+        """See `LeaseFiles`. Some file systems check only when the file is closed. A few do not check whether another
+        process creates the file at the same time: then the last one stays.
+        """
+        try:
+            stream = self._system.create(self._path(name), False)
+            try:
+                stream.write(bytearray(text.encode("utf-8")))
+            finally:
+                stream.close()
+        except SPARK_ERRORS:
+            found = self.read(name)
+            if found is None:
+                raise
+            return found == text
+        return True
+
+    def remove(self, name: str) -> None:
+        """See `LeaseFiles`."""
+        self._system.delete(self._path(name), False)
+
+    def _path(self, name: str) -> object:
+        return self._make_path(f"{self._folder}/{name}")

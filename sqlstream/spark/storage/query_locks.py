@@ -5,14 +5,28 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from types import TracebackType
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.held_lock import HeldLock, LockedError, LockLostError
+from sqlstream.spark.storage.hadoop import HadoopStorage
+from sqlstream.spark.storage.lease import HadoopLeaseFiles, LocalLeaseFiles, lease, this_holder
+from sqlstream.spark.storage.locks import (
+    HeldLock,
+    KeptLock,
+    LockedError,
+    LockLostError,
+    NoFileLocksError,
+    file_lock,
+)
 from sqlstream.spark.storage.storage import Storage
-from sqlstream.state.layout import versions_root
+from sqlstream.state.layout import lease_path, lock_path, versions_root
+from sqlstream.state.runs.lease import PERIOD_SECONDS
+
+LEASE_PERIOD = "spark.sqlstream.lease.period"
+"""A setting for tests: the seconds between two heartbeats of a lease."""
 
 
 class QueryLocks:
@@ -74,6 +88,28 @@ class NoLocks(QueryLocks):
 
 
 @contextmanager
+def folder_lock(storage: Storage, root: str, waiting: Callable[[str], None] = lambda _: None) -> Iterator[HeldLock]:
+    """Locks the folder `root` of a query while the body runs, and creates it if needed: with a lock file, or with a
+    lease where the file system has no locks.
+
+    Passes a message to `waiting` before it waits for another process. Raises: LockedError.
+    """
+    with ExitStack() as stack:
+        held: HeldLock = KeptLock()
+        if isinstance(storage, HadoopStorage):
+            period = float(storage.session.conf.get(LEASE_PERIOD, None) or PERIOD_SECONDS)
+            files = HadoopLeaseFiles(storage.session, lease_path(root))
+            held = stack.enter_context(lease(files, this_holder(period), waiting))
+        else:
+            try:
+                stack.enter_context(file_lock(Path(lock_path(root))))
+            except NoFileLocksError:
+                local = LocalLeaseFiles(lease_path(root))
+                held = stack.enter_context(lease(local, this_holder(PERIOD_SECONDS), waiting))
+        yield held
+
+
+@contextmanager
 def query_lock(
     storage: Storage,
     root: str,
@@ -88,7 +124,7 @@ def query_lock(
     """
     with ExitStack() as stack:
         try:
-            lock = stack.enter_context(storage.lock(root, lambda text: waiting(f"{model}: {text}")))
+            lock = stack.enter_context(folder_lock(storage, root, lambda text: waiting(f"{model}: {text}")))
         except LockedError as error:
             raise FindingsError([query_in_use(model, str(error), location)]) from error
         stack.enter_context(_lost_locks(model, location, secrets))
@@ -112,7 +148,7 @@ def versions_lock(storage: Storage, root: str, model: str, location: Location, s
     """
     with ExitStack() as stack:
         try:
-            lock = stack.enter_context(storage.lock(versions_root(root), lambda _: None))
+            lock = stack.enter_context(folder_lock(storage, versions_root(root)))
         except LockedError as error:
             raise FindingsError([_versions_in_use(model, str(error), location)]) from error
         stack.enter_context(_lost_locks(model, location, secrets))

@@ -9,8 +9,9 @@ from typing import cast
 
 from sqlstream.app.running.stored_query import OutputFolder, StoredQuery
 from sqlstream.app.state.repair import archive_leftovers
-from sqlstream.spark.storage.batch_logs import read_sink_log
-from sqlstream.spark.storage.storage import LocalStorage, Storage
+from sqlstream.spark.storage.checkpoints import read_sink_log
+from sqlstream.spark.storage.local import LocalStorage
+from sqlstream.spark.storage.storage import Storage
 from sqlstream.state.output_files import OutputFiles, sort_files
 
 NAMES = [f"part-{number:05}-68fad154-7a17-4dd0-aa6e-258cccda1fcf-c000.json" for number in range(2)]

@@ -13,7 +13,7 @@ from sqlstream import FindingsError, ProjectRequest, UsageError
 from sqlstream.app.request import Selection
 from sqlstream.app.status import read_status
 from sqlstream.cli.main import main
-from sqlstream.spark.storage.process_start import process_start
+from sqlstream.spark.storage.processes import process_start
 from sqlstream.state.runs.history import RunStatus
 
 FILES = {

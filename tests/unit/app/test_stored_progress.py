@@ -17,7 +17,7 @@ from sqlstream.app.request import Selection
 from sqlstream.app.state.backlogs import files_at
 from sqlstream.app.status import read_status
 from sqlstream.cli.main import main
-from sqlstream.spark.storage.file_lock import file_lock
+from sqlstream.spark.storage.locks import file_lock
 from sqlstream.state.backfill.record import Backfill, BackfillRecord, HistoryFile, SourceHistory
 from sqlstream.state.progress.lag import FileLag, QueryProgress
 from sqlstream.state.progress.source_files import FileChoice

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.spark.storage import file_lock
-from sqlstream.spark.storage.held_lock import HeldLock, LockedError, LockLostError
-from sqlstream.spark.storage.lease import Lease, lease, this_holder
-from sqlstream.spark.storage.lease_files import LocalLeaseFiles
-from sqlstream.spark.storage.storage import LocalStorage
+from sqlstream.spark.storage import locks
+from sqlstream.spark.storage.lease import Lease, LocalLeaseFiles, lease, this_holder
+from sqlstream.spark.storage.local import LocalStorage
+from sqlstream.spark.storage.locks import HeldLock, LockedError, LockLostError
+from sqlstream.spark.storage.query_locks import folder_lock
 from sqlstream.state.runs.lease import PERIODS_TO_LIVE, Holder, holder_name, newest_token, released_name, token_of
 
 SHORT, LIVELY, LONG = 0.05, 1.0, 3600.0
@@ -32,7 +32,7 @@ WAIT_SECONDS = 60.0
 HOLD = """
 import sys
 from sqlstream.spark.storage.lease import lease, this_holder
-from sqlstream.spark.storage.lease_files import LocalLeaseFiles
+from sqlstream.spark.storage.lease import LocalLeaseFiles
 with lease(LocalLeaseFiles(sys.argv[1]), this_holder(float(sys.argv[2])), print):
     print("held", flush=True)
     sys.stdin.read()
@@ -217,10 +217,10 @@ def test_a_local_folder_without_file_locks_has_a_lease(tmp_path: Path, monkeypat
     def no_locks(descriptor: int, *, blocking: bool) -> bool:
         raise OSError(errno.ENOLCK, f"no locks for {descriptor}, {blocking}")
 
-    monkeypatch.setattr(file_lock, "lock_descriptor", no_locks)
+    monkeypatch.setattr(locks, "lock_descriptor", no_locks)
     files = LocalLeaseFiles(str(tmp_path / "query.lease"))
 
-    with LocalStorage().lock(str(tmp_path / "query"), never):
+    with folder_lock(LocalStorage(), str(tmp_path / "query"), never):
         assert set(files.names()) == {holder_name(1)}
 
     assert released_name(1) in files.names()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.spark.storage.snapshots import Snapshots, _MovedSnapshots, snapshots_of
-from sqlstream.spark.storage.storage import LocalStorage
+from sqlstream.spark.storage.local import LocalStorage
+from sqlstream.spark.writing.snapshots import Snapshots, _MovedSnapshots, snapshots_of
 from sqlstream.state.checkpoints import is_used_folder
 
 Make = Callable[[str], Snapshots]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.app.planning.local_files import LocalFiles
 from sqlstream.location import Location
 from sqlstream.project.values import Freshness, Threshold
+from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.state.progress.delta_commits import last_rows_added
 from sqlstream.state.results.freshness import NEVER, FreshnessStatus, Measured, judge
 
@@ -60,15 +60,15 @@ def commit(table: Path, version: int, *actions: dict[str, object], at: int | Non
 def test_only_commits_with_new_rows_count(tmp_path: Path) -> None:
     """OPTIMIZE and DELETE are no new data; a commit without a time has that of its file."""
     commit(tmp_path, 0, {"metaData": {}}, at=1_000)
-    assert last_rows_added(LocalFiles(), str(tmp_path)) is None
+    assert last_rows_added(LocalStorage(), str(tmp_path)) is None
     commit(tmp_path, 1, ADD)
-    assert last_rows_added(LocalFiles(), str(tmp_path)) == 1_000
+    assert last_rows_added(LocalStorage(), str(tmp_path)) == 1_000
     commit(tmp_path, 2, ADD, at=5_000)
     commit(tmp_path, 3, OPTIMIZE, at=6_000)
     commit(tmp_path, 4, DELETE, at=7_000)
     commit(tmp_path, 5, DELETE, ADD, DELETE_OF_SOME_ROWS)  # the file with the rows that stay
 
-    assert last_rows_added(LocalFiles(), str(tmp_path)) == 5_000
+    assert last_rows_added(LocalStorage(), str(tmp_path)) == 5_000
 
 
 def test_a_log_without_its_start_gives_the_oldest_commit(tmp_path: Path) -> None:
@@ -76,10 +76,10 @@ def test_a_log_without_its_start_gives_the_oldest_commit(tmp_path: Path) -> None
     commit(tmp_path, 8, OPTIMIZE, at=8_000)
     commit(tmp_path, 9, OPTIMIZE, at=9_000)
 
-    assert last_rows_added(LocalFiles(), str(tmp_path)) == 8_000
+    assert last_rows_added(LocalStorage(), str(tmp_path)) == 8_000
 
 
 def test_a_folder_without_a_log_is_no_table(tmp_path: Path) -> None:
     """A folder without a log is an error, not an empty table."""
     with pytest.raises(FileNotFoundError):
-        last_rows_added(LocalFiles(), str(tmp_path))
+        last_rows_added(LocalStorage(), str(tmp_path))

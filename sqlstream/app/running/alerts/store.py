@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlstream.project.alerts import AlertKind
-from sqlstream.spark.storage.process_start import machine_id, process_start
+from sqlstream.spark.storage.processes import machine_id, process_start
 from sqlstream.state.alerts.evaluation import OpenAlert
 from sqlstream.state.alerts.payloads import AlertMessage
 from sqlstream.state.runs.events import AlertChanged

@@ -16,6 +16,7 @@ from sqlstream.app.state.progress import ProgressReader
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import format_of
+from sqlstream.spark.storage.processes import is_this_process
 from sqlstream.state.batch_logs import DELTA, FILES
 from sqlstream.state.checkpoints import read_versions
 from sqlstream.state.layout import query_root
@@ -90,8 +91,6 @@ class Backlogs:
 
     def read(self, model: CompiledModel) -> None:
         """Reads what the version of `model` that this process runs has left. Raises: OSError."""
-        from sqlstream.spark.storage.file_lock import is_this_process  # not on Windows
-
         storage = local_storage(self._loaded) or ""
         root = query_root(storage, model.query_id, model.config.checkpoint)
         if not storage or not plain_path("/", root).startswith("/"):

@@ -23,9 +23,15 @@ from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.internals import SETTING
 from sqlstream.spark.reading.state_rows import stores_of
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.batch_logs import archive_entry, read_offsets, stored_damage
-from sqlstream.spark.storage.checkpoints import write_ledger
-from sqlstream.spark.storage.repartition import can_log_batches, log_empty_batch, repartition_state
+from sqlstream.spark.storage.checkpoints import (
+    archive_entry,
+    can_log_batches,
+    log_empty_batch,
+    read_offsets,
+    repartition_state,
+    stored_damage,
+    write_ledger,
+)
 from sqlstream.spark.storage.storage import SessionStorages, Storages, storage_problems
 from sqlstream.state.batch_logs import BatchLog
 from sqlstream.state.checkpoints import read_version

@@ -25,8 +25,10 @@ from sqlstream.spark.publication.publication import CannotPublishError, NotWritt
 from sqlstream.spark.publication.tables import TablePublication
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.checkpoints import StorageOf
-from sqlstream.spark.storage.held_lock import LockedError
-from sqlstream.spark.storage.storage import LocalStorage, Storage
+from sqlstream.spark.storage.local import LocalStorage
+from sqlstream.spark.storage.locks import LockedError
+from sqlstream.spark.storage.query_locks import folder_lock
+from sqlstream.spark.storage.storage import Storage
 from sqlstream.spark.writing.databases.factories import is_known_database, plain_table
 from sqlstream.state.checkpoints import read_version, read_versions, read_versions_file
 from sqlstream.state.layout import query_root, version_root
@@ -165,7 +167,7 @@ class QueryNames:
         if self.holds(root):
             return
         try:
-            locks.enter_context(storage.lock(root, lambda _: None))
+            locks.enter_context(folder_lock(storage, root))
         except LockedError as error:
             raise FindingsError([problem(str(error))]) from error
 

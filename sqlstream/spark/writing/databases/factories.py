@@ -12,7 +12,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.databases.dialects import dialect_of
 from sqlstream.project.secrets import OptionValue
 from sqlstream.spark.secrets import MASK, Secrets
-from sqlstream.spark.storage.storage import FILE_URI
+from sqlstream.spark.storage.local import FILE_URI
 from sqlstream.spark.writing.databases.database import Database
 from sqlstream.spark.writing.databases.jdbc_database import JdbcDatabase
 from sqlstream.spark.writing.databases.sqlite_file import sqlite_file

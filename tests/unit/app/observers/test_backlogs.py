@@ -14,7 +14,8 @@ from sqlstream import ProjectRequest
 from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.running.observers.backlogs import Backlogs, has_unreported_backlog
 from sqlstream.app.state.backlogs import Pace, source_backlogs, total
-from sqlstream.spark.storage.file_lock import file_lock, is_this_process, this_process
+from sqlstream.spark.storage.locks import file_lock
+from sqlstream.spark.storage.processes import is_this_process, this_process
 from sqlstream.state.progress.lag import FileLag, SourceProgress, VersionProgress
 from sqlstream.state.progress.positions import SourcePosition, VersionPosition
 

@@ -16,7 +16,7 @@ from sqlstream.app.request import Selection, UnitTestRequest
 from sqlstream.app.runs.arguments import arguments_of_tests, command_line, run_arguments
 from sqlstream.app.runs.retry import RetryRequest, plan_retry
 from sqlstream.errors import UsageError
-from sqlstream.spark.storage.process_start import process_start
+from sqlstream.spark.storage.processes import process_start
 from sqlstream.state.runs.limits import RunLimits
 
 STARTED = "2026-11-25T03:00:00.500Z"

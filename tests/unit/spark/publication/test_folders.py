@@ -12,10 +12,9 @@ from urllib.parse import quote
 import pytest
 
 from sqlstream.spark.publication import folders
-from sqlstream.spark.publication import folders as sink_log
 from sqlstream.spark.publication.folders import FolderPublication
 from sqlstream.spark.publication.publication import CannotPublishError, NotWrittenError
-from sqlstream.spark.storage import links
+from sqlstream.spark.storage import local
 
 NAME = "my orders"
 
@@ -164,7 +163,7 @@ STEPS: list[tuple[object, str]] = [
     (folders, "can_link"),
     (folders, "link_files"),
     (folders, "copy_new_batches"),
-    (sink_log, "_write"),
+    (local.LocalStorage, "write_text"),
     (Path, "rename"),
     (os, "link"),
     (folders, "exchange"),
@@ -229,7 +228,7 @@ def test_a_file_system_without_an_exchange_uses_two_renames(
     plain: FolderPublication, first: Sink, second: Sink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is at the plain path between them."""
-    monkeypatch.setattr(links, "_exchange", lambda *_: 38)
+    monkeypatch.setattr(local, "_exchange", lambda *_: 38)
     switch(plain, 2, is_first=True)
     assert read(first.folder) == NEW
     switch(plain, 1)
@@ -249,7 +248,7 @@ def test_a_switch_that_was_killed_between_two_renames_is_completed(
         raise KilledError
 
     with monkeypatch.context() as patched:
-        patched.setattr(links, "_exchange", lambda *_: 38)
+        patched.setattr(local, "_exchange", lambda *_: 38)
         patched.setattr(Path, "rename", killed)
         with pytest.raises(KilledError):
             plain.switch_to(2)

@@ -1,22 +1,21 @@
-"""A lock file, which only one process at a time can lock, and which contains the name of that process.
+"""Locks of queries while a run has them, and lock files, which only one process at a time can lock.
 
-The operating system releases the lock when the process ends, even if it is killed. The file remains; its content is
-valid only while it is locked.
+A lock file contains the name of the process that has locked it. The operating system releases the lock when the process
+ends, even if it is killed. The file remains; its content is valid only while it is locked.
 """
 
 from __future__ import annotations
 
 import os
-import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 from filelock import lock_descriptor
 
-from sqlstream.spark.storage.held_lock import LockedError
+from sqlstream.spark.storage.processes import this_process
 
 try:
     import fcntl
@@ -27,6 +26,46 @@ UNKNOWN_HOLDER = "another process"
 
 PROBE_SECONDS = 0.05
 """The time after which a file is tried again: `lock_holder` of another process may have locked it for a moment."""
+
+
+class LockedError(Exception):
+    """Another process has locked the query; the message names it."""
+
+
+class LockLostError(Exception):
+    """The run has lost its lock, and must not write any more; the message says why."""
+
+
+class HeldLock(Protocol):
+    """A lock that this process has. On some storage it can be lost: another run takes over from one that stalls."""
+
+    @property
+    def lost(self) -> str | None:
+        """Why the lock is lost, None while it is not."""
+
+    def renew(self) -> None:
+        """Asks the storage whether the lock is lost, and renews it."""
+
+    def confirm(self) -> None:
+        """Checks that no other run can have the lock. Fast if it was renewed recently. Raises: LockLostError."""
+
+    def when_lost(self, stop: Callable[[], None]) -> None:
+        """Calls `stop` once the lock is lost, in another thread. Replaces the function of an earlier call."""
+
+
+class KeptLock:
+    """A lock that cannot be lost: the operating system keeps it until the process ends."""
+
+    lost = None
+
+    def renew(self) -> None:
+        """Does nothing."""
+
+    def confirm(self) -> None:
+        """Does nothing."""
+
+    def when_lost(self, stop: Callable[[], None]) -> None:
+        """Does nothing."""
 
 
 class NoFileLocksError(Exception):
@@ -99,13 +138,3 @@ def _lock(descriptor: int) -> None:
         raise NoFileLocksError from error
     holder = os.read(descriptor, 1_000).decode(errors="replace").strip()
     raise LockedError(holder or UNKNOWN_HOLDER)
-
-
-def this_process() -> str:
-    """Returns this process and its host for messages, with the current time."""
-    return f"process {os.getpid()} on {socket.gethostname()}, since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
-def is_this_process(holder: str | None) -> bool:
-    """Returns whether the holder of a lock or lease, as `this_process` names it, is this process of this host."""
-    return holder is not None and holder.partition(", since")[0] == this_process().partition(", since")[0]

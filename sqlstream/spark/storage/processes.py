@@ -1,9 +1,11 @@
-"""Identifies the process of a run, so that a later process with the same number is not mistaken for it."""
+"""Names and identifies the process of a run, so that a later process with the same number is not mistaken for it."""
 
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -43,3 +45,13 @@ def _listed_start(pid: int) -> str | None:
     except OSError:
         return None
     return listed.stdout.strip() or None
+
+
+def this_process() -> str:
+    """Returns this process and its host for messages, with the current time."""
+    return f"process {os.getpid()} on {socket.gethostname()}, since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def is_this_process(holder: str | None) -> bool:
+    """Returns whether the holder of a lock or lease, as `this_process` names it, is this process of this host."""
+    return holder is not None and holder.partition(", since")[0] == this_process().partition(", since")[0]

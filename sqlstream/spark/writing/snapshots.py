@@ -11,7 +11,11 @@ import os
 from pathlib import Path
 from typing import Protocol
 
-from sqlstream.spark.storage.storage import LocalStorage, Storage
+from pyspark.sql import DataFrame
+
+from sqlstream.spark.storage.local import LocalStorage, replace_link
+from sqlstream.spark.storage.storage import Storage, storage_for
+from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, discard
 from sqlstream.state.layout import SNAPSHOT_NAME, snapshot_folder
 
 KEPT_SECONDS = 60
@@ -64,11 +68,8 @@ class _LinkedSnapshots:
         folder = self._folder / name
         (folder / SNAPSHOT_NAME).write_text(name, encoding="utf-8")
         self._previous = self.current
-        link = self._folder / f".{name}.link"
-        link.unlink(missing_ok=True)  # of a killed attempt
         # a relative link stays valid when the whole storage moves
-        link.symlink_to(os.path.relpath(folder, self._output.parent))
-        link.replace(self._output)
+        replace_link(self._output, os.path.relpath(folder, self._output.parent), self._folder)
 
     def remove_old(self, query_id: str) -> None:
         """See `Snapshots`."""
@@ -120,3 +121,39 @@ def _remove_old(storage: Storage, folder: str, query_id: str, output: str, kept:
 
 def _batch_of(name: str) -> int:
     return int(name.split("-")[0])
+
+
+def snapshot_writer(target: SinkTarget) -> BatchWriter | None:
+    """Returns the writer for a sink of files if the query replaces its rows, None otherwise."""
+    writes = target.model.writes_snapshots_to(target.output)
+    return SnapshotWriter(target, target.place) if writes and target.place else None
+
+
+class SnapshotWriter:
+    """Writes each micro-batch as a snapshot: a folder with all rows, to which the output then points.
+
+    A batch that Spark repeats is written only if the output does not show it yet. A killed query leaves the previous
+    snapshot or the new one in place, each complete.
+    """
+
+    def __init__(self, target: SinkTarget, output: str) -> None:
+        self._target, self._output = target, output
+
+    def open(self) -> None:
+        """Does nothing: the first batch creates the output."""
+
+    def write(self, rows: DataFrame, batch: MicroBatch) -> None:
+        """Writes the rows to a new folder, and then makes the output point to it. Raises: OSError, Spark's errors."""
+        snapshots = snapshots_of(*storage_for(self._output, self._target.frame.sparkSession))
+        name = f"{batch.id}-{batch.query_id}"
+        if snapshots.current == name:
+            discard(rows)
+            return
+        output = self._target.output
+        # a killed attempt may have left files there
+        writer = rows.write.format(output.format).options(**batch.options).mode("overwrite")
+        if output.partition_by:
+            writer = writer.partitionBy(*output.partition_by)
+        writer.save(snapshots.folder_of(name))
+        snapshots.switch_to(name)
+        snapshots.remove_old(batch.query_id)

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from sqlstream.spark.storage.process_start import process_start
+from sqlstream.spark.storage.processes import process_start
 
 
 def test_the_start_identifies_a_process() -> None:

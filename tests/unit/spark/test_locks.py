@@ -13,13 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.spark.storage.file_lock import file_lock, lock_holder
-from sqlstream.spark.storage.held_lock import LockedError
+from sqlstream.spark.storage.locks import LockedError, file_lock, lock_holder
 
 LOCK = """
 import sys, time
 from pathlib import Path
-from sqlstream.spark.storage.file_lock import file_lock
+from sqlstream.spark.storage.locks import file_lock
 with file_lock(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
