@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from sqlstream.app.loading.load import try_load
 from sqlstream.app.request import ProjectRequest
+from sqlstream.compiler.analysed import emission_of_query, reads_of_query
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, place_in
-from sqlstream.compiler.emission.examples import Emission, ModelRead
-from sqlstream.compiler.emission.query import emission_of_query, reads_of_query
+from sqlstream.compiler.emission import Emission, ModelRead
 from sqlstream.compiler.refusals import is_about
 from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.compiler.sql.edits import Where

@@ -9,8 +9,9 @@ from functools import partial
 from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.digest import declared, digest
+from sqlstream.compiler.emission import Emission, ModelRead, explain_emission, explain_reads
 from sqlstream.compiler.flow.columns import Column, Columns
-from sqlstream.compiler.flow.nodes import Analysis, Deduplicate, ModelSummary, Node, Opaque, Scan, View
+from sqlstream.compiler.flow.nodes import Analysis, Deduplicate, ModelSummary, Node, Opaque, Scan, View, kept_state
 from sqlstream.compiler.flow.operators.inputs import seed_node, source_node, stored_node
 from sqlstream.compiler.flow.types import contains, read_type
 from sqlstream.compiler.graph import MODEL, STORED, kind_of, model_id, seed_id, source_id, stored_id
@@ -249,3 +250,30 @@ def _input(compiled: CompiledProject, node_id: str) -> Node:
             for field in fields
         )
     return Scan(where=Where(node, 0), columns=columns, node_id=node, stream=True)
+
+
+# One query analyzed again, to explain it.
+
+
+def emission_of_query(compiled: CompiledProject, model: CompiledModel) -> Emission:
+    """Returns when the query of the terminal model `model` emits its rows."""
+    return explain_emission(model, _tree(compiled, model), compiled.project.target.spark)
+
+
+def reads_of_query(compiled: CompiledProject, model: CompiledModel) -> tuple[ModelRead, ...]:
+    """Returns how the query of the terminal model `model` gets the rows of each model that it reads."""
+    return explain_reads(compiled, model, _tree(compiled, model))
+
+
+def keeps_state(compiled: CompiledProject, model: CompiledModel) -> bool:
+    """Returns whether the query of `model` keeps state. Of code in Python it says yes."""
+    upstream = compiled.upstream(model.unique_id) | {model.unique_id}
+    if any(compiled.models[node].file.is_python for node in upstream if node in compiled.models):
+        return True
+    return any(kept_state(operator) for operator in _tree(compiled, model).walk())
+
+
+def _tree(compiled: CompiledProject, model: CompiledModel) -> Node:
+    upstream = compiled.graph.ancestors(model.unique_id) | {model.unique_id}
+    models = {node: item for node, item in compiled.models.items() if node in upstream}
+    return analyse_models(compiled.project, models)[model.unique_id].node

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.emission.examples import reads_of
+from sqlstream.compiler.emission import reads_of
 from sqlstream.errors import Finding
 from sqlstream.project.declarations.on_corrupt import declared_sources
 from sqlstream.project.wording import excerpt

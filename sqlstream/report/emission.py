@@ -7,16 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.compiler.emission.examples import (
-    IDLE_BATCHES,
-    POLICY,
-    Delay,
-    Emission,
-    Example,
-    ModelRead,
-    Step,
-    WaitsFor,
-)
+from sqlstream.compiler.emission import IDLE_BATCHES, POLICY, Delay, Emission, Example, ModelRead, Step, WaitsFor
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.location import Location
 from sqlstream.project.configuration.trigger import Trigger

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from pyspark.sql import DataFrame
 
-from sqlstream.compiler.emission.examples import IDLE_BATCHES
+from sqlstream.compiler.emission import IDLE_BATCHES
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.unit_tests.values import BetweenBatches
 from sqlstream.spark.reading.memory_streams import RowMaker, select_rows

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from sqlstream.compiler.emission.query import emission_of_query
+from sqlstream.compiler.analysed import emission_of_query
 from sqlstream.compiler.sql.tokens import TokenKind, Tokens, tokenize
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place

@@ -13,7 +13,7 @@ from conftest import PROJECT, ProjectFolder
 
 from sqlstream import ProjectRequest
 from sqlstream.app.explain_model import explain_model
-from sqlstream.compiler.emission.examples import Emission, Example
+from sqlstream.compiler.emission import Emission, Example
 from sqlstream.state.runs.progress import BatchProgress
 
 A_MOMENT = timedelta(milliseconds=1)

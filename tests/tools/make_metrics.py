@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sqlstream.compiler.metrics.model import ALERT_COLUMNS, METRICS_COLUMNS
+from sqlstream.compiler.metrics import ALERT_COLUMNS, METRICS_COLUMNS
 from sqlstream.state.metrics.catalog import METRICS, QUERY_LABELS, RUN_LABELS, SOURCE_LABELS, Metric
 
 PAGE = Path(__file__).parents[2] / "docs" / "monitoring.md"

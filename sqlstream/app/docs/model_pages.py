@@ -9,7 +9,7 @@ from typing import Any
 from sqlstream.app.loading.load import LoadAttempt
 from sqlstream.compiler.analysed import analyse_models, direct_origins
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, place_in
-from sqlstream.compiler.emission.examples import explain_emission, explain_reads
+from sqlstream.compiler.emission import explain_emission, explain_reads
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.nodes import Analysis
 from sqlstream.compiler.graph import sink_id

@@ -9,8 +9,8 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from sqlstream.compiler.analysed import keeps_state
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.emission.query import keeps_state
 from sqlstream.project.connectors.table import CONNECTORS
 from sqlstream.project.types.parser import TypeSyntaxError, parse_type
 from sqlstream.project.types.types import Field, Primitive, type_name

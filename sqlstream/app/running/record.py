@@ -17,7 +17,7 @@ from sqlstream.app.loading.artifacts import RunRecord, write_run_results
 from sqlstream.app.loading.load import Invocation
 from sqlstream.app.loading.logs import LOGS_FOLDER
 from sqlstream.app.running.observers.observers import NO_OBSERVERS, Observers
-from sqlstream.compiler.emission.examples import Emission
+from sqlstream.compiler.emission import Emission
 from sqlstream.errors import Finding, UsageError
 from sqlstream.project.files.files import ARTIFACTS_FOLDER
 from sqlstream.report.runs.as_json import event_fields, event_name, to_line

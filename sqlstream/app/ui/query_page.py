@@ -20,8 +20,8 @@ from sqlstream.app.test import unit_tests_of
 from sqlstream.app.ui.project_view import SeenProject
 from sqlstream.app.ui.shape import QueryShape
 from sqlstream.app.unit_tests.results import read_results
+from sqlstream.compiler.analysed import emission_of_query, reads_of_query
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.compiler.emission.query import emission_of_query, reads_of_query
 from sqlstream.compiler.graph import kind_of
 from sqlstream.compiler.refusals import is_about
 from sqlstream.compiler.spark_versions import rules_apply

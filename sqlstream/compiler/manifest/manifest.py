@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
-from sqlstream.compiler.emission.examples import reads_of
+from sqlstream.compiler.emission import reads_of
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.graph import doc_id, seed_id, sink_id, source_id
 from sqlstream.project.files.files import checksum

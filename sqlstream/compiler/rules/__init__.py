@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from sqlstream.compiler.compiled import CompiledProject
-from sqlstream.compiler.rules import alerts, batch, formats, sources, stored, tables, unused
+from sqlstream.compiler.rules import alerts, batch, formats, options, sources, stored, unused
 from sqlstream.compiler.rules.declared_columns import declared_columns
-from sqlstream.compiler.rules.options import names
 from sqlstream.compiler.rules.query import Query, QueryProblem, QueryRule
 from sqlstream.compiler.rules.rule import ProjectRule, rules_of
-from sqlstream.compiler.rules.sinks import columns, databases, fan_out, kafka, keys, kinds, metrics, outputs
-from sqlstream.compiler.rules.streams import aggregations, continuous, joins, operators, real_time, state, watermarks
+from sqlstream.compiler.rules.sinks import columns, kafka, kinds, outputs, tables
+from sqlstream.compiler.rules.streams import aggregations, joins, operators, state, triggers, watermarks
 from sqlstream.errors import Finding, Severity
 
-RULES: tuple[ProjectRule, ...] = rules_of(
-    formats, sources, names, outputs, kinds, keys, tables, databases, fan_out, metrics, batch, stored, alerts
-)
+RULES: tuple[ProjectRule, ...] = rules_of(formats, sources, options, outputs, kinds, tables, batch, stored, alerts)
 """The rules on outputs, sources and targets, in the order of their findings."""
 
 COLUMN_RULES: tuple[ProjectRule, ...] = (*rules_of(columns, kafka), declared_columns)
 """The rules on the columns of models."""
 
-QUERY_RULES: tuple[QueryRule, ...] = rules_of(watermarks, operators, joins, aggregations, continuous, real_time)
+QUERY_RULES: tuple[QueryRule, ...] = rules_of(watermarks, operators, joins, aggregations, triggers)
 """The rules on streaming queries that Spark refuses or runs wrongly: Spark 4.3's `UnsupportedOperationChecker`, at the
 locations of the models' own SQL. Each reports nothing if the operators are not known for certain.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.flow.operators.inputs import source_node
 from sqlstream.compiler.flow.types import TIMESTAMP
-from sqlstream.compiler.rules.options.given import has_path_option
+from sqlstream.compiler.rules.options import has_path_option
 from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, source_rule
 from sqlstream.compiler.rules.streams.watermarks import may_be_event_time
 from sqlstream.compiler.spark_versions import rules_apply

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC
 from typing import Any
 
-from sqlstream.compiler.metrics.model import ALERT_COLUMNS
+from sqlstream.compiler.metrics import ALERT_COLUMNS
 from sqlstream.project.alerts import AlertKind, AlertRule
 from sqlstream.state.alerts.measures import Measures
 from sqlstream.state.runs.events import AlertChanged

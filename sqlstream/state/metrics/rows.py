@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from datetime import UTC
 
-from sqlstream.compiler.metrics.model import METRICS_COLUMNS
+from sqlstream.compiler.metrics import METRICS_COLUMNS
 from sqlstream.state.metrics.samples import RunFacts
 from sqlstream.state.runs.figures import moment
 from sqlstream.state.runs.progress import BatchProgress, SourceProgress

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from sqlstream.compiler.emission.examples import Delay, Emission, Step, TimeWindow, WaitsFor, read_window
+from sqlstream.compiler.emission import Delay, Emission, Step, TimeWindow, WaitsFor, read_window
 from sqlstream.state.runs.figures import Figures, SilentSpan, moment
 
 QUIET_BATCHES = 3

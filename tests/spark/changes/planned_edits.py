@@ -14,8 +14,8 @@ from sqlstream.app.planning.details import describe
 from sqlstream.app.planning.identity import identity_without_spark
 from sqlstream.app.planning.pure import sql_judge
 from sqlstream.app.request import ProjectRequest
+from sqlstream.compiler.analysed import keeps_state
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.emission.query import keeps_state
 from sqlstream.project.types.types import type_name
 from sqlstream.state.identity import identity_of
 from sqlstream.state.judgement import FindSignature

@@ -10,7 +10,7 @@ import pytest
 
 from sqlstream import ProjectRequest, compile_models
 from sqlstream.app.explain_model import Explanation, explain_model
-from sqlstream.compiler.emission.examples import Emission, TimeWindow, read_window
+from sqlstream.compiler.emission import Emission, TimeWindow, read_window
 from sqlstream.compiler.sql.intervals import parse_interval
 from sqlstream.errors import UsageError
 

@@ -10,7 +10,7 @@ from sqlstream import FindingsError, ProjectRequest, compile_models
 from sqlstream.app.explain_model import explain_model
 from sqlstream.app.loading.load import try_load
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.emission.examples import ModelRead
+from sqlstream.compiler.emission import ModelRead
 from sqlstream.compiler.outputs import stages, stored_inputs
 from sqlstream.report.emission import reads_lines
 from sqlstream.state.readers import source_uses

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from batches import batch, figures, source, state
 
-from sqlstream.compiler.emission.examples import Delay, Emission, Step, WaitsFor
+from sqlstream.compiler.emission import Delay, Emission, Step, WaitsFor
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.runs.silence import Cause, Silence, why_ended_silent, why_silent

@@ -10,10 +10,8 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from sqlstream.compiler.flow.columns import Column, Columns, renamed
-from sqlstream.compiler.flow.expressions.arguments import unread_argument_problems
-from sqlstream.compiler.flow.expressions.checks import check_expression
+from sqlstream.compiler.flow.expressions.checks import check_expression, foreign_syntax, unread_argument_problems
 from sqlstream.compiler.flow.expressions.column import Expressions, Functions, Types
-from sqlstream.compiler.flow.expressions.foreign_syntax import foreign_syntax
 from sqlstream.compiler.flow.expressions.places import Clause
 from sqlstream.compiler.flow.functions import AGGREGATES, GENERATORS, ROW_IDS
 from sqlstream.compiler.flow.names import (

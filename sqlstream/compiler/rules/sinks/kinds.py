@@ -1,4 +1,5 @@
-"""Rules about what each kind of sink supports: streams or batches, output modes, triggers, partitions.
+"""Rules about what each kind of sink supports: streams or batches, output modes, triggers, partitions, shared queries,
+the rows of metrics and alerts.
 
 `tests/spark/test_sink_kinds.py` asks the installed Spark about each of them.
 """
@@ -12,7 +13,7 @@ from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.project.databases.dialects import dialect_of
 from sqlstream.project.files.python_files import PythonName, find_name
-from sqlstream.project.formats.formats import format_of
+from sqlstream.project.formats.formats import FORMATS, format_of
 
 
 @rule("unknown-format")
@@ -163,3 +164,80 @@ def _place_of(compiled: CompiledProject, model: CompiledModel, output: Output, k
         return model.place_of(key)
     sink = next(sink for sink in compiled.project.sinks if sink.name == output.sink)
     return sink.places.get(key, sink.location)
+
+
+SEPARATE = "use fan_out='separate', which runs a query for each sink"
+
+
+@output_rule("fan-out")
+def unshared_sinks(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
+    """Some sinks need a separate query."""
+    if not model.also or not model.streaming:
+        return
+    made = python_sink(compiled, output)
+    is_class = made is not None and made.kind == "class"
+    if is_class or output.format not in FORMATS or format_of(output.format).needs_separate_query:
+        what = f"the class `{output.python}`" if is_class else f"a sink of format {output.format}"
+        yield Problem(
+            f"`{model.name}` cannot write to sink `{output.sink}` from a shared query",
+            f"{what} gets its rows from Spark, which writes to one sink in each query",
+            f"{SEPARATE}; or remove `{output.sink}` from the sinks of the model",
+            model.place_of("sink"),
+        )
+
+
+@rule("fan-out")
+def shared_batch_models(compiled: CompiledProject) -> Problems:
+    """A batch model has no micro-batches to share."""
+    return [
+        Problem(
+            f"`{model.name}` sets fan_out: shared, but it is a batch model",
+            "only a stream has micro-batches that one query can write to several sinks",
+            SEPARATE,
+            model.place_of("fan_out"),
+        )
+        for model in compiled.models.values()
+        if model.also and not model.streaming
+    ]
+
+
+@rule("continuous-trigger", "real-time-trigger")
+def shared_triggers(compiled: CompiledProject) -> Problems:
+    """A shared query needs micro-batches."""
+    for model in compiled.models.values():
+        kind = model.config.trigger.kind
+        if model.also and model.streaming and kind in ("continuous", "real_time"):
+            trigger = f"{kind.replace('_', '-')} trigger"
+            yield Finding(
+                trigger.replace(" ", "-"),
+                f"`{model.name}` writes to several sinks from a shared query with a {trigger}",
+                "the query writes each micro-batch to all sinks, and this trigger has no micro-batches",
+                f"use a micro-batch trigger, such as trigger='1 second'; or {SEPARATE}",
+                model.place_of("trigger"),
+            )
+
+
+@rule("metrics-sink")
+def unfit_metrics_sinks(compiled: CompiledProject) -> Problems:
+    """Rows of metrics are added to a sink in small batches, without a query of Spark."""
+    yield from _unfit_sinks(compiled, compiled.metrics, "metrics")
+
+
+@rule("alerts-sink")
+def unfit_alerts_sinks(compiled: CompiledProject) -> Problems:
+    """Rows of alerts are added to a sink in small batches, without a query of Spark."""
+    yield from _unfit_sinks(compiled, compiled.alerts, "alerts")
+
+
+def _unfit_sinks(compiled: CompiledProject, model: CompiledModel | None, rows: str) -> Problems:
+    for output in model.outputs if model is not None else ():
+        made = python_sink(compiled, output)
+        is_class = made is not None and made.kind == "class"
+        if model is not None and (is_class or format_of(output.format).needs_separate_query):
+            what = f"the class `{output.python}`" if is_class else f"a sink of format {output.format}"
+            yield Problem(
+                f"{rows} cannot be written to sink `{output.sink}`",
+                f"{what} gets its rows from a streaming query of Spark, and {rows} are not one",
+                "use a sink of files, Kafka, a database, Delta Lake or Iceberg, or a function in python/",
+                model.place_of("sink"),
+            )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
-from sqlstream.compiler.rules.options.given import has_path_option
+from sqlstream.compiler.rules.options import has_path_option
 from sqlstream.compiler.rules.rule import Problem, Problems, declared_outputs, output_rule, rule, terminal_models
 from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.errors import Severity

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 
 from sqlstream.app.running.observers.metrics_sink import MetricsSink
 from sqlstream.app.running.observers.observers import Observed
-from sqlstream.compiler.metrics.model import METRICS_COLUMNS
+from sqlstream.compiler.metrics import METRICS_COLUMNS
 from sqlstream.state.metrics.rows import MetricsRow
 from sqlstream.state.metrics.samples import RunFacts
 from sqlstream.state.runs.progress import BatchProgress, SourceProgress, StateProgress

@@ -6,7 +6,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from rendering import model, options, render, renderer
 
-from sqlstream.compiler.render.places.source_mapper import SourceMapper
+from sqlstream.compiler.render.places import SourceMapper
 from sqlstream.location import location_at
 
 PIECES = (

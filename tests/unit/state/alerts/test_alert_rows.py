@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlstream.compiler.metrics.model import ALERT_COLUMNS
+from sqlstream.compiler.metrics import ALERT_COLUMNS
 from sqlstream.state.alerts.payloads import RunNames, alert_row, message_of
 from sqlstream.state.runs.events import AlertChanged
 

@@ -1,12 +1,196 @@
-"""Options of one source or sink that need or exclude each other."""
+"""Rules about options of sources and sinks: unknown names, wrong values, missing and conflicting options."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
-from sqlstream.compiler.rules.options.given import GivenOptions
+from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.rules.rule import Problem, Problems, rule, terminal_models
 from sqlstream.errors import Finding, Severity
-from sqlstream.project.wording import alternatives, quoted, quoted_list
+from sqlstream.location import Location
+from sqlstream.project.declarations.on_corrupt import declared_sources
+from sqlstream.project.formats.format import BATCH, STREAM, Format
+from sqlstream.project.formats.formats import MESSAGES, format_of
+from sqlstream.project.formats.option_types import CHARSET, MODE, PATTERN, OptionType
+from sqlstream.project.messages.message_format import PROTOBUF, MessageFormat
+from sqlstream.project.secrets import OptionValue
+from sqlstream.project.values import SourceTable, Target
+from sqlstream.project.wording import alternatives, nearest, quoted, quoted_list
+
+
+@dataclass(frozen=True)
+class GivenOptions:
+    """The options of a source or sink, with their locations. `what` is its name in messages. `mode` is the mode of a
+    source, and empty for a sink. `key` is the key of the options in YAML.
+    """
+
+    what: str
+    format: Format
+    options: Mapping[str, OptionValue]
+    places: Mapping[str, Location]
+    location: Location
+    mode: str = ""
+    key: str = "options"
+
+    @property
+    def is_source(self) -> bool:
+        """Whether it is a source."""
+        return bool(self.mode)
+
+    @property
+    def streams(self) -> bool:
+        """Whether it is a streaming source."""
+        return self.mode == STREAM
+
+    def written(self, name: str) -> str | None:
+        """Returns the option `name` in the letter case of the file; None if it is not given."""
+        return next((key for key in self.options if key.lower() == name.lower()), None)
+
+    def has(self, name: str) -> bool:
+        """Returns whether the option `name` is given, in any letter case."""
+        return self.written(name) is not None
+
+    def text(self, name: str) -> str:
+        """Returns the value of an option; empty if it is not given or holds a secret."""
+        value = self.options.get(self.written(name) or "")
+        return value if isinstance(value, str) else ""
+
+    def place(self, name: str) -> Location:
+        """Returns the location of the option `name`."""
+        written = self.written(name) or name
+        return self.places.get(f"{self.key}.{written}", self.places.get(self.key, self.location))
+
+
+def _value_options(table: SourceTable, messages: MessageFormat) -> GivenOptions:
+    """Returns the options of the parser of values."""
+    facts = MESSAGES.get(messages.value_format) or Format(messages.value_format, lists_all_options=True)
+    what, options = f"source `{table.full_name}`", messages.options
+    return GivenOptions(what, facts, options, table.places, table.location, table.mode, "value_options")
+
+
+def given_options(compiled: CompiledProject) -> Iterator[GivenOptions]:
+    """Yields the options of each source and sink, and of each model that adds options to its sink."""
+    for table in declared_sources(compiled.project.sources):
+        what, facts = f"source `{table.full_name}`", format_of(table.format)
+        yield GivenOptions(what, facts, table.options, table.places, table.location, table.mode)
+        if table.messages is not None and (table.messages.options or table.messages.value_format == PROTOBUF):
+            yield _value_options(table, table.messages)
+    places = {sink.name: sink.places for sink in compiled.project.sinks}
+    seen: set[str] = set()
+    for model, output in (*terminal_models(compiled), *((None, output) for output in compiled.unused_outputs)):
+        own = {f"options.{name}": model.place_of("options") for name in model.config.options} if model else {}
+        if own or output.sink not in seen:
+            merged = {**places.get(output.sink, {}), **own}
+            what, facts = f"sink `{output.sink}`", format_of(output.format)
+            yield GivenOptions(what, facts, output.options, merged, output.location)
+        if not own:
+            seen.add(output.sink)
+
+
+def has_path_option(names: Iterable[str]) -> bool:
+    """Returns whether one of the options `names` is the path."""
+    return any(name.lower() == "path" for name in names)
+
+
+NEAR = 0.8
+"""The lowest similarity (1.0: equal) at which an option counts as a misspelling of a known one."""
+
+LENIENT = {
+    "spark.sql.legacy.javaCharsets": CHARSET,
+    "spark.sql.legacy.timeParserPolicy": PATTERN,
+}
+"""Settings of a target that let Spark accept more values for options of a type."""
+
+
+@rule("unknown-option", severity=Severity.WARNING)
+def ignored_options(compiled: CompiledProject) -> Problems:
+    """Spark ignores unknown options and options without effect. Names with a dot configure the file system."""
+    for given in given_options(compiled):
+        yield from _unknown(given)
+        yield from _without_effect(given)
+
+
+@rule("option-value")
+def option_values(compiled: CompiledProject) -> Problems:
+    """Spark reads most option values only after a query has started."""
+    for given in given_options(compiled):
+        yield from _wrong_values(given, compiled.project.target)
+
+
+@rule("missing-key", "option-value", "unknown-option")
+def required_options(compiled: CompiledProject) -> Problems:
+    """Some sources need certain options, and some options need or exclude each other."""
+    for given in given_options(compiled):
+        yield from _missing(given)
+        yield from conflicts(given)
+
+
+def _unknown(given: GivenOptions) -> Problems:
+    names = given.format.option_names(given.mode)
+    if names is None:
+        return
+    known, prefix = {name.lower() for name in names}, given.format.client_prefix
+    for name in given.options:
+        is_of_client = name.lower().startswith(prefix) if prefix else "." in name
+        if name.lower() in known or is_of_client:
+            continue
+        close = nearest(name, sorted(names), 1, likeness=NEAR) or ((f"{prefix}{name}",) if "." in name else ())
+        yield Problem(
+            f"{given.what} sets {quoted(name)}, which is not an option of Spark's {given.format.name} format",
+            "Spark silently ignores unknown options",
+            f"did you mean {alternatives(close)}?"
+            if close
+            else "remove it, or check its name in the Spark documentation",
+            given.place(name),
+        )
+
+
+def _without_effect(given: GivenOptions) -> Problems:
+    """Yields the options of streams in a batch source, and the options of batches in a stream."""
+    other = BATCH if given.streams else STREAM
+    for name, option in sorted(given.format.options.items(), key=lambda item: item[0]) if given.is_source else ():
+        if option.use == other and given.has(name):
+            yield Problem(
+                f"{given.what} is a {given.mode} source, so the option {quoted(name)} has no effect",
+                f"Spark uses this option only when the source is read as a {other}",
+                f"remove it, or set mode: {other}",
+                given.place(name),
+            )
+
+
+def _wrong_values(given: GivenOptions, target: Target) -> Problems:
+    for name, value in given.options.items():
+        taken = given.format.values_of(name, streams=given.streams)
+        is_lenient = any(key in target.spark and type_ is taken for key, type_ in LENIENT.items())
+        if taken is None or is_lenient or not isinstance(value, str) or taken.accepts(value):
+            continue
+        yield Problem(
+            f"{given.what} sets the option {quoted(name)} to {quoted(value)}",
+            f"Spark expects {taken.words}" + (", and silently accepts anything else" if taken is MODE else ""),
+            _corrected(taken, value),
+            given.place(name),
+        )
+
+
+def _corrected(taken: OptionType, value: str) -> str:
+    """Returns the fix for a wrong value: a similar keyword, or what the option accepts."""
+    close = nearest(value, taken.keywords, 1)
+    return f"did you mean {alternatives(close)}?" if close else f"use {taken.words}"
+
+
+def _missing(given: GivenOptions) -> Iterator[Finding]:
+    kind, place = ("source", "the table") if given.is_source else ("sink", "the sink")
+    for option in given.format.required if given.is_source or given.format.writes else ():
+        if not given.has(option.name):
+            yield Finding(
+                "missing-key",
+                f"{given.what} needs the option {option.name}",
+                f"a {kind} of format {given.format.name} needs it: {option.meaning}",
+                f"add {given.key}: {{{option.example}}} to {place}",
+                given.location,
+            )
+
 
 SPLIT_BY = ("partitionColumn", "lowerBound", "upperBound")
 """Options of a JDBC source that need each other and numPartitions, which does not need them."""

@@ -187,7 +187,7 @@ def _executed(node: Node) -> list[Node]:
 
 def _delay(node: EventTimeWatermark) -> Delay:
     written = node.event_time.delay
-    return Delay(node.column, written, read_span(written), node.where)
+    return Delay(node.column, written, _interval_time(written), node.where)
 
 
 def _steps(node: Node, mode: str, delays: tuple[Delay, ...]) -> Iterator[Step]:
@@ -348,10 +348,10 @@ def read_window(text: str) -> TimeWindow | None:
 def _span(argument: Tokens) -> timedelta | None:
     """Returns the interval in a text such as `'10 minutes'`; None for other expressions, which a gap can be."""
     is_text = len(argument) == 1 and argument[0].kind is TokenKind.STRING
-    return read_span(argument[0].text[1:-1]) if is_text else None
+    return _interval_time(argument[0].text[1:-1]) if is_text else None
 
 
-def read_span(text: str) -> timedelta | None:
+def _interval_time(text: str) -> timedelta | None:
     """Returns the time of an interval; None if it has none, or cannot be parsed."""
     try:
         return parse_interval(text).span

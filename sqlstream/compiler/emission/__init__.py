@@ -1,1 +1,0 @@
-"""When a query emits its rows."""

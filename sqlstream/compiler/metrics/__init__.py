@@ -1,1 +1,0 @@
-"""Rows of metrics and alerts that runs write to sinks: their columns, and their outputs."""

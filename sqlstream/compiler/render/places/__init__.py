@@ -1,1 +1,0 @@
-"""Maps rendered text back to the template that produced it."""

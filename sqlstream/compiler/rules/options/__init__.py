@@ -1,1 +1,0 @@
-"""Rules on the options of sources and sinks."""

@@ -1,0 +1,170 @@
+"""Rules on sinks that are tables, of Delta Lake, Iceberg or a database: the rows that keys replace and delete, the path
+or name of each table, and the types that it can store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.rules.options import has_path_option
+from sqlstream.compiler.rules.rule import Problem, Problems, declared_outputs, output_rule, rule
+from sqlstream.errors import Finding, Severity
+from sqlstream.location import Location
+from sqlstream.project.databases.dialects import dialect_of
+from sqlstream.project.declarations.on_corrupt import declared_sources
+from sqlstream.project.files.paths import is_absolute, plain_path
+from sqlstream.project.formats.formats import format_of
+from sqlstream.project.types.types import type_name
+from sqlstream.project.wording import did_you_mean, quoted, quoted_list
+
+
+@output_rule("unknown-column")
+def columns_of_keys(compiled: CompiledProject, model: CompiledModel, _: Output) -> Problems:
+    """The columns of `unique_key` and `sequence_by` must be columns of the model."""
+    columns = compiled.columns.get(model.unique_id)
+    names = [column.name for column in columns or ()]
+    known = {name.lower() for name in names}
+    settings = {"unique_key": model.config.unique_key, "sequence_by": model.config.sequence_by}
+    given = ((setting, key) for setting, keys in settings.items() for key in keys if columns is not None)
+    for setting, key in given:
+        if key.lower() not in known:
+            yield Problem(
+                f"`{model.name}` has the {setting} {quoted(key)}, which is not one of its columns",
+                f"the columns of `{model.name}` are {quoted_list(names)}",
+                did_you_mean(key, names),
+                model.place_of(setting),
+            )
+
+
+@output_rule("missing-key")
+def settings_without_key(_: CompiledProject, model: CompiledModel, __: Output) -> Problems:
+    """`delete_when` and `sequence_by` need a `unique_key`."""
+    purposes = {
+        "delete_when": "a row that meets the condition deletes the row of the output with the same unique_key",
+        "sequence_by": "sequence_by decides which of several rows with the same unique_key counts",
+    }
+    for setting, purpose in purposes.items():
+        if getattr(model.config, setting) and not model.config.unique_key:
+            yield Problem(
+                f"`{model.name}` sets {setting} but no unique_key",
+                purpose,
+                "add unique_key with the columns that identify a row",
+                model.place_of(setting),
+            )
+
+
+@output_rule("missing-key")
+def updates_without_key(_: CompiledProject, model: CompiledModel, output: Output) -> Problems:
+    """A table or a database needs a `unique_key` to replace the rows that a batch of update mode changes."""
+    facts, config = format_of(output.format), model.config
+    needs_key = facts.is_database or facts.updates_by_key
+    if needs_key and model.streaming and config.output_mode == "update" and not config.unique_key:
+        yield Problem(
+            f"`{model.name}` streams in update mode into sink `{output.sink}` of format {output.format}, but has no "
+            "unique_key",
+            "each batch has the changed rows, and the key decides which rows of the table they replace",
+            "add unique_key with the columns that identify a row, usually those of GROUP BY",
+            model.place_of("output_mode"),
+        )
+
+
+@output_rule("unused-config", severity=Severity.WARNING)
+def unused_keys(_: CompiledProject, model: CompiledModel, output: Output) -> Problems:
+    """`unique_key`, `delete_when` and `sequence_by` have an effect only on sinks that replace or delete rows by key."""
+    facts, config = format_of(output.format), model.config
+    uses = (
+        ("unique_key", facts.takes_keys, "only adds rows, or replaces all of them", "replace rows"),
+        ("delete_when", facts.deletes_by_key or not config.unique_key, "cannot delete single rows", "delete rows"),
+        ("sequence_by", facts.merges_batches, "writes rows one after the other, or has no keys", "replace rows"),
+    )
+    for setting, has_effect, limit, ability in uses:
+        if getattr(config, setting) and not has_effect:
+            yield Problem(
+                f"`{model.name}` sets {setting}, which has no effect on sink `{output.sink}` of format {output.format}",
+                f"this format {limit}",
+                f"remove {setting}; or write to a table that can {ability}, such as format jdbc",
+                model.place_of(setting),
+            )
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The path and the name of the table of a source or sink, `what` in messages."""
+
+    what: str
+    format: str
+    path: str | None
+    table: str | None
+    example: str
+    location: Location
+
+
+@rule("missing-path", "invalid-value")
+def places_of_tables(compiled: CompiledProject) -> Problems:
+    """A table of Delta Lake or Iceberg has either a path or a name in a catalog."""
+    for place in _places(compiled):
+        if not place.path and not place.table:
+            yield Finding(
+                "missing-path",
+                f"{place.what} has no path and no table",
+                f"{place.format} finds a table by its folder or by its name in a catalog",
+                f"add {place.example}",
+                place.location,
+            )
+        elif place.path and place.table:
+            yield Finding(
+                "invalid-value",
+                f"{place.what} has both a path and a table",
+                "both name a table, and there can be only one",
+                "remove one of them",
+                place.location,
+            )
+
+
+def _places(compiled: CompiledProject) -> Iterator[_Place]:
+    for table in declared_sources(compiled.project.sources):
+        if format_of(table.format).is_table and not has_path_option(table.options):
+            what, example = f"source `{table.full_name}`", "path: with its folder, or table: with its name"
+            yield _Place(what, table.format, table.path, table.table, example, table.location)
+    for output in {output.sink: output for output in declared_outputs(compiled)}.values():
+        if format_of(output.format).is_table and not has_path_option(output.options):
+            what, example = f"sink `{output.sink}`", 'a path, for example path: "{{ model.name }}"'
+            yield _Place(what, output.format, output.path, output.table, example, output.location)
+
+
+@rule("relative-storage")
+def embedded_files(compiled: CompiledProject) -> Problems:
+    """A SQLite file is on the disk of one machine, so its target runs on one machine and stores its data there."""
+    target = compiled.project.target
+    outputs = {output.sink: output for output in declared_outputs(compiled) if format_of(output.format).is_embedded}
+    for output in outputs.values():
+        place = output.path if output.path is not None and is_absolute(output.path) else target.storage
+        is_remote = not plain_path("/", place).startswith("/")
+        if is_remote or not target.is_local:
+            where = f"stores it at {place}" if is_remote else f"runs on {target.master}"
+            yield Problem(
+                f"sink `{output.sink}` writes a {output.format} file, but target `{target.name}` {where}",
+                "the file must be on a disk of the machine that runs the query",
+                "write to a database with format: jdbc, or use a target with a local master and a local storage",
+                output.location,
+            )
+
+
+@output_rule("sink-schema")
+def unstored_types(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
+    """A database cannot store some types, and some of them only outside of the key."""
+    dialect = dialect_of(output.format, output.options)
+    keys = {key.lower() for key in model.config.unique_key}
+    for column in compiled.columns.get(model.unique_id) or () if dialect is not None else ():
+        if column.type is None or not type_name(column.type) or dialect is None:
+            continue
+        is_key = column.name.lower() in keys
+        if dialect.store(column.type, is_key) is None:
+            yield Problem(
+                f"sink `{output.sink}` cannot write the column `{column.name}` of `{model.name}`",
+                f"its type is {column.type}, which {dialect.title} cannot store" + (" in a key" if is_key else ""),
+                f"use cast({column.in_sql} as string) as {column.in_sql}",
+                model.place_of("sink"),
+            )
