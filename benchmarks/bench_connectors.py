@@ -32,8 +32,8 @@ from postgres import start_postgres  # noqa: E402
 from runs.measured import batches_of_run, batches_of_script  # noqa: E402
 
 from sqlstream.location import Location  # noqa: E402
+from sqlstream.project.configuration.target import Target  # noqa: E402
 from sqlstream.project.connectors.table import CONNECTORS, jars_of  # noqa: E402
-from sqlstream.project.values import Target  # noqa: E402
 from sqlstream.spark.jvm.class_archive import cache_folder, use_options  # noqa: E402
 from sqlstream.spark.jvm.jars import Repository, fetch_jar  # noqa: E402
 from sqlstream.spark.jvm.launch import JARS  # noqa: E402

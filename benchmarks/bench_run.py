@@ -28,7 +28,7 @@ from runs.measured import Batches, batches_of_run, batches_of_script, measure_me
 from runs.projects import STATELESS, WINDOWED, write_pipeline, write_project
 
 from sqlstream.location import Location
-from sqlstream.project.values import Target
+from sqlstream.project.configuration.target import Target
 from sqlstream.spark.jvm.class_archive import use_options
 from sqlstream.spark.jvm.session import FINITE_RUN_JVM, JVM_OPTIONS, spark_settings
 from sqlstream.spark.storage.storage import CHECKPOINT_FILES, PLAIN_FILES

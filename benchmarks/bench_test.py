@@ -23,7 +23,7 @@ from pathlib import Path
 from cases import stateful, stateless
 
 from sqlstream.location import Location
-from sqlstream.project.values import Target
+from sqlstream.project.configuration.target import Target
 from sqlstream.spark.jvm.class_archive import use_options
 from sqlstream.spark.jvm.session import JVM_OPTIONS, SHORT_LIVED_JVM, spark_settings
 from sqlstream.testing.settings import target_of_tests

@@ -67,4 +67,4 @@ def _watch(request: ShowRequest, previews: Previews, show: Callable[[RefreshResu
 def _schema_files(chosen: NodesToShow) -> tuple[str, ...]:
     """Returns the files besides YAML that declare schemas. They may be anywhere in the project."""
     tables = chosen.loaded.compiled.project.sources
-    return tuple({table.schema.location.path for table in tables if table.schema is not None})
+    return tuple({table.spark_schema.location.path for table in tables if table.spark_schema is not None})

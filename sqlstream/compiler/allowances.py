@@ -15,8 +15,9 @@ from sqlstream.codes import CODES, FOUND_BY_RUNS, LOWERABLE
 from sqlstream.compiler.spark_versions import on_spark
 from sqlstream.errors import Finding, Severity, can_be_lowered
 from sqlstream.location import Location, location_at
+from sqlstream.project.configuration.resources import COMMENT_START, CommentedFile, may_have_comments
 from sqlstream.project.configuration.settings import lowering_problem
-from sqlstream.project.values import COMMENT_START, CommentedFile, MacroFile, ModelFile, Project, may_have_comments
+from sqlstream.project.values import MacroFile, ModelFile, Project
 from sqlstream.project.wording import nearest, quoted
 
 _NAMED = r"(?P<name>[A-Za-z]+)(?P<colon>[ \t]*:|\b)[ \t]*(?P<words>.*?)[ \t]*"

@@ -19,7 +19,8 @@ from sqlstream.compiler.rewrite.deduplicate import key_columns, note_offset
 from sqlstream.compiler.sql.edits import SqlProblem, Where
 from sqlstream.compiler.sql.grammar import grammar_problems
 from sqlstream.compiler.sql.sql_text import quote_identifier
-from sqlstream.project.values import Project, Target
+from sqlstream.project.configuration.target import Target
+from sqlstream.project.values import Project
 from sqlstream.project.wording import did_you_mean
 
 

@@ -20,11 +20,11 @@ from sqlstream.compiler.render.values import RenderOptions, TemplateReads, merge
 from sqlstream.compiler.render.yaml import SinkRenderer
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
+from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.configuration.config import ModelConfig
-from sqlstream.project.formats.format import BATCH, STREAM
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.secrets import OptionValue, SecretText
-from sqlstream.project.values import Located, Project, Schema, Sink, SourceTable, StoredOutput
+from sqlstream.project.values import Project, Sink, SourceTable, StoredOutput
 from sqlstream.project.wording import did_you_mean
 
 _ANY_MODEL = ("model", "models/model.sql")
@@ -100,7 +100,7 @@ def _recall(memory: Memory, kind: str, name: str, key: str, options: RenderOptio
 
 def _needs_meta(sink: Sink) -> bool:
     values = (sink.path, sink.table, *sink.options.values())
-    return any(value is not None and "meta" in str(value.value) for value in values)
+    return any(value is not None and "meta" in str(value) for value in values)
 
 
 def fill_in(
@@ -110,21 +110,21 @@ def fill_in(
     model = {"name": model_name, "path": model_path, "tags": list(config.tags), "meta": dict(config.meta)}
     renderer = SinkRenderer(model, options)
 
-    def render(value: Located, *, secrets: bool = False) -> OptionValue:
-        rendered = renderer(value, secrets=secrets)
+    def render(key: str, value: object, *, secrets: bool = False) -> OptionValue:
+        rendered = renderer(sink.located(key, value), secrets=secrets)
         return rendered if isinstance(rendered, SecretText) else _option_text(rendered)
 
-    filled = {name: render(value, secrets=True) for name, value in sink.options.items()}
+    filled = {name: render(f"options.{name}", value, secrets=True) for name, value in sink.options.items()}
     filled |= {name: _option_text(value) for name, value in config.options.items()}
     output = Output(
         sink=sink.name,
         format=sink.format,
-        path=None if sink.path is None else str(render(sink.path)),
+        path=None if sink.path is None else str(render("path", sink.path)),
         partition_by=config.partition_by or sink.partition_by,
         options=filled,
         location=sink.location,
-        table=None if sink.table is None else str(render(sink.table)),
-        python=sink.python,
+        table=None if sink.table is None else str(render("table", sink.table)),
+        python=sink.function,
         record=sink.record,
     )
     return output, renderer.reads
@@ -151,19 +151,15 @@ def stored_tables(
 
 def _table(model: CompiledModel, output: Output, columns: tuple[Column, ...] | None) -> SourceTable:
     location = model.place_of("materialized")
-    return SourceTable(
+    return SourceTable.model_construct(
         source="",
         name=model.name,
         format=output.format,
         path=output.path,
-        schema=_schema(columns, location),
-        mode=STREAM if model.streams_when_stored else BATCH,
+        spark_schema=_schema(columns, location),
+        mode="stream" if model.streams_when_stored else "batch",
         options=_reader_options(output),
-        watermark=None,
-        columns=(),
         description=model.file.description,
-        tags=(),
-        meta={},
         location=location,
         table=output.table,
         on_corrupt="fail" if format_of(output.format).is_parsed else None,

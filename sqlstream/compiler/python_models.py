@@ -14,8 +14,9 @@ from typing import Literal
 from sqlstream.compiler.render.values import Reference, RenderedModel, TemplateReads
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
-from sqlstream.project.values import Located, ModelFile
+from sqlstream.project.values import ModelFile
 from sqlstream.project.wording import did_you_mean
+from sqlstream.project.yaml import Located
 
 FUNCTION = "model"
 FORM = "def model(sqlstream, spark): ... return a DataFrame"

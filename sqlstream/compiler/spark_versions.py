@@ -10,11 +10,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sqlstream.errors import Finding, Severity
-from sqlstream.project.values import Target
 from sqlstream.project.wording import quoted_list
+
+if TYPE_CHECKING:  # the declarations of commands load this module, and need no pydantic
+    from sqlstream.project.configuration.target import Target
 
 TESTED = ("4.1", "4.2", "4.3")
 """The minor versions of Spark that the lists were compared with, oldest first."""

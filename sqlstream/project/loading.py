@@ -10,14 +10,22 @@ from pathlib import Path
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.configuration.config import ModelConfig, SeedConfig
+from sqlstream.project.configuration.docs_blocks import DocsBlock, load_docs_blocks
 from sqlstream.project.configuration.folders import FolderConfig, Folders, Section, read_folder_config, unused_folders
 from sqlstream.project.configuration.overrides import wrong_keys, wrong_overrides
 from sqlstream.project.configuration.properties import collect_properties, unused_properties
-from sqlstream.project.configuration.resources import Resources, SeenNames, load_resources, overrides_of
-from sqlstream.project.configuration.selectors import load_selectors
+from sqlstream.project.configuration.resources import (
+    CommentedFile,
+    Resources,
+    WrittenTests,
+    load_resources,
+    overrides_of,
+)
+from sqlstream.project.configuration.selectors import Selector, load_selectors
 from sqlstream.project.configuration.settings import Settings, load_settings, written_section
-from sqlstream.project.configuration.target import DEFAULT_MASTER, DEFAULT_TARGET, RequestedTarget
-from sqlstream.project.declarations.docs_blocks import load_docs_blocks
+from sqlstream.project.configuration.target import DEFAULT_MASTER, DEFAULT_TARGET, RequestedTarget, Target
+from sqlstream.project.configuration.templates import MakeRenderYaml
+from sqlstream.project.configuration.validate import SeenNames
 from sqlstream.project.declarations.exposures import build_exposures
 from sqlstream.project.declarations.models import (
     MODELS,
@@ -45,21 +53,7 @@ from sqlstream.project.files.python_files import (
     find_name,
     load_python,
 )
-from sqlstream.project.values import (
-    CommentedFile,
-    DocsBlock,
-    Exposure,
-    MacroFile,
-    MakeRenderYaml,
-    ModelFile,
-    Project,
-    Seed,
-    Selector,
-    Sink,
-    SourceTable,
-    Target,
-    WrittenTests,
-)
+from sqlstream.project.values import Exposure, MacroFile, ModelFile, Project, Seed, Sink, SourceTable
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import locate
 
@@ -187,7 +181,7 @@ def _data_paths(
 ) -> frozenset[str]:
     """Returns the field `data` of the project."""
     read = [table.path for table in sources] + [table.options.get("path") for table in sources]
-    written = [str(sink.path.value).partition("{")[0] for sink in sinks if sink.path is not None]
+    written = [sink.path.partition("{")[0] for sink in sinks if sink.path is not None]
     outputs = [path for path in written if is_absolute(path)]  # others are in the storage
     storage = [settings.target.storage] if settings is not None else []
     paths = [path for path in (*read, *outputs, *storage) if isinstance(path, str)]

@@ -161,8 +161,8 @@ def schemas_of(compiled: CompiledProject, model: CompiledModel) -> Iterator[tupl
     decide more than types: also their digests are there, with the name of the input, a space, and `key` or `value`.
     """
     for table in compiled.tables_of(model.unique_id):
-        if table.schema is not None:
-            yield table.full_name, table.schema.ddl or table.schema.json or ""
+        if table.spark_schema is not None:
+            yield table.full_name, table.spark_schema.ddl or table.spark_schema.json or ""
         parts = {"key": table.messages.key_avro, "value": table.messages.avro} if table.messages else {}
         for part, avro in parts.items():
             if avro is not None:

@@ -10,11 +10,11 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.digest import digest
 from sqlstream.compiler.rewrite.deduplicate import key_columns
 from sqlstream.compiler.sql.sql_text import fingerprint, python_fingerprint
+from sqlstream.project.configuration.target import Target
 from sqlstream.project.files.python_code import NO_CODE, ModuleCode, ReachedCode, installed_versions, reach, read_code
 from sqlstream.project.files.python_files import PythonFunction, PythonModule
 from sqlstream.project.formats.file_options import layout_options
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.values import Target
 from sqlstream.state.contents import contents_of, read_seed_columns, schemas_of, seeds_of, static_paths
 from sqlstream.state.ledger import FUNCTION, SINK, SOURCE, OutputColumn, QueryIdentity, SinkUse, SourceUse
 from sqlstream.state.settings import FindValue, declared_settings, substituted, without_credentials

@@ -13,8 +13,8 @@ from sqlstream.location import Location
 from sqlstream.project.types.types import Field, Struct, Unknown
 from sqlstream.project.unit_tests.fixtures import FIELDS, Rows, message_rows
 from sqlstream.project.unit_tests.values import Batch, BetweenBatches, Given, UnitTest
-from sqlstream.project.values import Located
 from sqlstream.project.wording import did_you_mean, quoted, quoted_list
+from sqlstream.project.yaml import Located
 from sqlstream.testing.expectation_check import expectation_problems
 from sqlstream.testing.values import ValueReader
 

@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.unit_tests.fixtures import Rows
-from sqlstream.project.values import Located
 from sqlstream.project.wording import quoted, quoted_list
+from sqlstream.project.yaml import Located
 from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.memory_streams import RowMaker, strict_casts

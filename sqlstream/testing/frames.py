@@ -219,7 +219,7 @@ class CaseFrames:
         return [rows for feed in self.case.feeds for node_id, rows in feed.rows if node_id == item.node_id]
 
     def _schema(self, item: CaseInput, table: SourceTable | None) -> StructType:
-        if table is not None and table.stored is not None and table.schema is None:
+        if table is not None and table.stored is not None and table.spark_schema is None:
             stored = self._analyse(self.case.compiled.writer_of(table), given=False).schema
             return StructType(list(map(_plain, stored)))
         if table is not None:
@@ -229,7 +229,7 @@ class CaseFrames:
         return self.inputs.open_seed(item.node_id).schema
 
     def _declared(self, table: SourceTable) -> StructType:
-        if table.python is not None and table.schema is None:
+        if table.python is not None and table.spark_schema is None:
             schema = _python_schema(table, table.python)
             found = SparkType.fromDDL(schema) if isinstance(schema, str) else schema
             return found if isinstance(found, StructType) else StructType()

@@ -13,8 +13,8 @@ from sqlstream.compiler.sql.tokens import TokenKind, Tokens, tokenize
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
 from sqlstream.project.unit_tests.values import BetweenBatches
-from sqlstream.project.values import Located
 from sqlstream.project.wording import quoted
+from sqlstream.project.yaml import Located
 from sqlstream.spark.jvm.errors import bug_finding, error_finding
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.plans import processors

@@ -14,7 +14,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.unit_tests.values import BetweenBatches
-from sqlstream.project.values import Located
+from sqlstream.project.yaml import Located
 from sqlstream.spark.jvm.errors import error_finding, fragment_of
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, causes_of
 from sqlstream.spark.jvm.plans import is_stateful

@@ -10,7 +10,7 @@ from pyspark.sql.types import LongType, StructType
 
 from sqlstream.compiler.spark_versions import TESTED, is_later
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.values import Target
+from sqlstream.project.configuration.target import Target
 from sqlstream.spark.jvm.cluster import PARTITIONS
 from sqlstream.spark.jvm.gateway import JVM_ERRORS
 from sqlstream.spark.jvm.internals import is_missing

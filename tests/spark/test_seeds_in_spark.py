@@ -13,8 +13,10 @@ from pyspark.sql import SparkSession
 from sqlstream import ProjectRequest
 from sqlstream.app.compile import compile_models
 from sqlstream.location import Location
+from sqlstream.project.configuration.documents import DeclaredColumn
 from sqlstream.project.files.csv_text import CsvText
-from sqlstream.project.values import DeclaredColumn, Located, Seed
+from sqlstream.project.values import Seed
+from sqlstream.project.yaml import Located
 from sqlstream.spark.reading.inputs import NodeReader, ViewBuilder
 from sqlstream.spark.reading.seeds import open_seed
 from sqlstream.spark.reading.sources import Readers
@@ -55,7 +57,7 @@ def open_text(spark: SparkSession, root: Path, path: str, data: bytes, delimiter
     (root / path).write_bytes(data)
     csv = CsvText((root / path).read_bytes().decode().removeprefix("\ufeff"), delimiter)
     header = tuple(value.text for value in csv.values(next(csv.rows())))
-    columns = tuple(DeclaredColumn(name, "string") for name in header)
+    columns = tuple(DeclaredColumn(name=name, data_type="string") for name in header)
     config = {"delimiter": Located(delimiter, Location(path))}
     seed = Seed("s", path, "", columns, config, Location(path), header=header)
     frame = open_seed(seed, Readers(spark, Secrets({}), root))

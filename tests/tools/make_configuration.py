@@ -17,11 +17,11 @@ from pydantic.fields import FieldInfo
 from sqlstream.project.configuration.alerts import AlertRulesDocument, AlertsDocument, ChannelDocument
 from sqlstream.project.configuration.config import ModelConfig, SeedConfig
 from sqlstream.project.configuration.documents import (
-    ColumnDocument,
+    DeclaredColumn,
     MetricsDocument,
     ModelProperties,
     ProjectDocument,
-    RepositoryDocument,
+    Repository,
     ResourceDocument,
     SchemaRegistryDocument,
     SeedProperties,
@@ -31,11 +31,11 @@ from sqlstream.project.configuration.documents import (
     SourceDocument,
     TableDocument,
     TargetDocument,
-    WatermarkDocument,
+    Watermark,
 )
 from sqlstream.project.configuration.exposures import ExposureConfig, ExposureProperties, OwnerDocument
 from sqlstream.project.configuration.fields import Document
-from sqlstream.project.configuration.freshness import FreshnessDocument, SourceConfigDocument, ThresholdDocument
+from sqlstream.project.configuration.freshness import Freshness, SourceConfigDocument, Threshold
 from sqlstream.project.json_schemas import json_schemas
 from sqlstream.project.unit_tests.documents import (
     BatchDocument,
@@ -58,16 +58,16 @@ HEADINGS: dict[type[Document], str] = {
     AlertsDocument: "Alerts",
     AlertRulesDocument: "Alerts",
     ChannelDocument: "Alerts",
-    RepositoryDocument: "Repositories",
+    Repository: "Repositories",
     ResourceDocument: "Other YAML files",
     SourceDocument: "Sources",
     TableDocument: "Source tables",
     SchemaRegistryDocument: "Schema registries",
-    WatermarkDocument: "Watermark of a source table",
-    FreshnessDocument: "Freshness of sources",
-    ThresholdDocument: "Thresholds of freshness",
+    Watermark: "Watermark of a source table",
+    Freshness: "Freshness of sources",
+    Threshold: "Thresholds of freshness",
     SourceConfigDocument: "Configuration of sources",
-    ColumnDocument: "Columns",
+    DeclaredColumn: "Columns",
     SinkDocument: "Sinks",
     ModelProperties: "Properties of models",
     ModelConfig: "Configuration of models",

@@ -20,7 +20,8 @@ from sqlstream.compiler.selection.methods import METHODS
 from sqlstream.location import Location
 from sqlstream.project.configuration import documents
 from sqlstream.project.configuration.fields import Document
-from sqlstream.project.values import ModelFile, Target
+from sqlstream.project.configuration.target import Target
+from sqlstream.project.values import ModelFile
 from sqlstream.spark.jvm.session import spark_settings
 from sqlstream.state.settings import FROZEN_SETTINGS, SOURCE_EVOLUTION
 

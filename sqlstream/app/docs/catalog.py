@@ -21,7 +21,7 @@ from sqlstream.compiler.graph import seed_id, sink_id, source_id
 from sqlstream.compiler.selection.select import SelectableNode
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.values import OVERVIEW
+from sqlstream.project.configuration.docs_blocks import OVERVIEW
 from sqlstream.version import __version__
 from sqlstream.web.site.markdown import markdown_html
 

@@ -15,7 +15,7 @@ from sqlstream.location import Location
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.files.python_files import PythonFunction
 from sqlstream.project.formats.guarantees import guarantee_of, modes_of
-from sqlstream.project.values import Freshness, Project, Seed, Sink, SourceTable
+from sqlstream.project.values import Project, Seed, Sink, SourceTable
 
 _MACRO = re.compile(r"\{%-?\s*macro\s+(\w+)\s*\((.*?)\)\s*-?%\}.*?\{%-?\s*endmacro\s*-?%\}", re.DOTALL)
 
@@ -36,7 +36,7 @@ def source_entry(table: SourceTable, compiled: CompiledProject) -> dict[str, Any
         "refresh": table.refresh,
         "timestamp_unit": table.timestamp_unit,
         "max_event_time": table.max_event_time,
-        **_freshness(table.freshness),
+        **_freshness(table),
         "options": {name: str(value) for name, value in table.options.items()},
     }
     return {
@@ -54,15 +54,15 @@ def source_entry(table: SourceTable, compiled: CompiledProject) -> dict[str, Any
     }
 
 
-def _freshness(freshness: Freshness | None) -> dict[str, str | None]:
+def _freshness(table: SourceTable) -> dict[str, str | None]:
+    freshness = table.freshness
     if freshness is None:
         return {}
     limits = (("warn after", freshness.warn_after), ("error after", freshness.error_after))
-    field, condition = freshness.loaded_at_field, freshness.filter
     return {
         "freshness": ", ".join(f"{word} {limit.text}" for word, limit in limits if limit is not None),
-        "freshness filter": None if condition is None else condition.sql,
-        "loaded_at_field": None if field is None else field.sql,
+        "freshness filter": freshness.filter,
+        "loaded_at_field": table.loaded_at_field,
     }
 
 
@@ -88,14 +88,14 @@ def sink_entry(sink: Sink, compiled: CompiledProject, chosen: Collection[str]) -
     """Returns the entry of a sink, which depends on the models that write to it."""
     settings = {
         "format": sink.format,
-        "path": sink.path and sink.path.value,
-        "table": sink.table and sink.table.value,
-        "function": sink.python,
+        "path": sink.path,
+        "table": sink.table,
+        "function": sink.function,
         "value_format": sink.record.value_format,
         "key": list(sink.record.key),
         "headers": list(sink.record.headers),
         "partition_by": list(sink.partition_by),
-        "options": {name: str(option.value) for name, option in sink.options.items()},
+        "options": {name: str(option) for name, option in sink.options.items()},
     }
     writers = [model.unique_id for model, output in terminal_models(compiled) if output.sink == sink.name]
     return {

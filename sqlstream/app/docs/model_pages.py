@@ -17,8 +17,8 @@ from sqlstream.compiler.refusals import is_about
 from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.location import Location
+from sqlstream.project.configuration.documents import DeclaredColumn
 from sqlstream.project.formats.guarantees import guarantee_of
-from sqlstream.project.values import DeclaredColumn
 from sqlstream.report.emission import emission_text
 from sqlstream.web.site.markdown import markdown_html, markdown_words
 

@@ -20,11 +20,12 @@ from sqlstream.app.running.signals import StopSignals, interruptible
 from sqlstream.app.state.backlogs import files_at
 from sqlstream.compiler.graph import source_id
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.configuration.freshness import Freshness
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.format import STREAMS
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.unknown_freshness import no_time, only_streams, unknown
-from sqlstream.project.values import Freshness, SourceTable
+from sqlstream.project.values import SourceTable
 from sqlstream.report.source_freshness import sources_artifact
 from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.state.output_files import StoredFile
@@ -167,7 +168,7 @@ def newest_without_spark(loaded: Loaded, table: SourceTable) -> datetime | None:
     freshness, known = table.freshness, format_of(table.format)
     if known.reads == STREAMS:
         raise FindingsError([only_streams(table)])
-    if freshness is None or freshness.loaded_at_field is not None:
+    if freshness is None or table.loaded_at_field is not None:
         return None
     if not (known.is_file or known.is_table or known.name == "kafka"):
         raise FindingsError([no_time(table)])

@@ -10,8 +10,9 @@ from sqlstream.app.loading.load import Loaded
 from sqlstream.app.running.session import spark_session
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.errors import FindingsError
+from sqlstream.project.configuration.freshness import Freshness
 from sqlstream.project.unknown_freshness import unknown
-from sqlstream.project.values import Freshness, SourceTable
+from sqlstream.project.values import SourceTable
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.newest import NewestData
 from sqlstream.spark.reading.sources import Readers

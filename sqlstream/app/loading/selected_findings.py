@@ -97,8 +97,8 @@ class _Owners:
             self._add(_sink_id(sink.name), _places_of_sink(sink))
         for node, model in compiled.models.items():
             self._add(node, _places_of_model(model))
-            for column in model.file.columns if has_columns else ():
-                self._add(node, column.places.values())
+            for places in model.file.column_places.values() if has_columns else ():
+                self._add(node, places.values())
 
     def of(self, finding: Finding) -> set[str]:
         """Returns the nodes and sinks of a finding."""

@@ -13,7 +13,7 @@ from sqlstream.app.systems import is_windows
 from sqlstream.compiler.digest import digest
 from sqlstream.compiler.spark_versions import ParserUnavailableError, ParseWithSpark
 from sqlstream.errors import Finding
-from sqlstream.project.values import Target
+from sqlstream.project.configuration.target import Target
 from sqlstream.project.wording import counted
 
 logger = logging.getLogger("sqlstream.parser")

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from sqlstream.compiler.analysed import keeps_state
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.project.configuration.target import Target
 from sqlstream.project.connectors.table import CONNECTORS
 from sqlstream.project.types.parser import TypeSyntaxError, parse_type
 from sqlstream.project.types.types import Field, Primitive, type_name
-from sqlstream.project.values import Target
 from sqlstream.state.identity import identity_of
 from sqlstream.state.ledger import OutputColumn, QueryIdentity
 from sqlstream.state.plan import CheckpointState

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.sql.sql_text import quote_identifier
-from sqlstream.project.values import Schema, SourceTable
+from sqlstream.project.configuration.columns import Schema
+from sqlstream.project.values import SourceTable
 from sqlstream.state.checkpoints import FilesOf, read_checkpoint
 from sqlstream.state.layout import output_path, query_root
 from sqlstream.state.ledger import Ledger
@@ -30,12 +31,12 @@ def with_stored_tables(
 def _resolved(compiled: CompiledProject, table: SourceTable, files_of: FilesOf, storage: str) -> SourceTable:
     writer = compiled.writer_of(table)
     ledger = read_checkpoint(files_of, query_root(storage, writer.query_id, writer.config.checkpoint)).ledger
-    schema = table.schema if ledger is None or ledger.identity.columns is None else _schema(ledger, table)
+    schema = table.spark_schema if ledger is None or ledger.identity.columns is None else _schema(ledger, table)
     is_current = ledger is not None and writer.output is not None and ledger.identity.sink_path == writer.output.place
     place = ledger.output if ledger is not None and is_current else None
     if table.path is None:
-        return replace(table, table=place or table.table, schema=schema)
-    return replace(table, path=place or output_path(storage, table.path), schema=schema)
+        return table.model_copy(update={"table": place or table.table, "spark_schema": schema})
+    return table.model_copy(update={"path": place or output_path(storage, table.path), "spark_schema": schema})
 
 
 def _schema(ledger: Ledger, table: SourceTable) -> Schema:

@@ -167,7 +167,7 @@ def _read_again(table: SourceTable) -> SourceTable:
     kept = {name: value for name, value in table.options.items() if name.lower() not in _WITHOUT_SIDE_EFFECT}
     given = {name: value for name, value in kept.items() if name.lower() not in _EXACT}
     exact = {"failOnDataLoss": "true"} if table.format in ("kafka", "delta") else {}
-    return replace(table, options={**given, **exact})
+    return table.model_copy(update={"options": {**given, **exact}})
 
 
 def _differs(name: str, now: QueryIdentity, then: QueryIdentity) -> bool:

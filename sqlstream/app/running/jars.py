@@ -12,10 +12,10 @@ from sqlstream.compiler.connectors import needed_connectors, used_connectors
 from sqlstream.compiler.spark_versions import installed_spark, minor_version_text
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.location import Location
+from sqlstream.project.configuration.target import Target
 from sqlstream.project.connectors.lock import LOCK_FILE, ConnectorsLock, read_lock
 from sqlstream.project.connectors.table import EXTENSIONS, Jar, jars_of
 from sqlstream.project.files.files import ProjectFiles
-from sqlstream.project.values import Target
 from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.report.numbers import plural
 from sqlstream.spark.jvm.class_archive import cache_folder

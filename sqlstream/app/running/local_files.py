@@ -14,9 +14,10 @@ from typing import IO
 from sqlstream.app.state.backlogs import files_at, local_matches
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.errors import Finding
+from sqlstream.project.configuration.target import Target
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import FORMATS
-from sqlstream.project.values import SourceTable, Target
+from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.state.progress.source_files import file_choice
 

@@ -16,8 +16,8 @@ from sqlstream.app.running.jars import session_connectors
 from sqlstream.app.running.places import storage_base
 from sqlstream.app.running.signals import StopSignals
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.configuration.target import Target
 from sqlstream.project.files.paths import join
-from sqlstream.project.values import Target
 from sqlstream.spark.jvm.class_archive import use_options
 from sqlstream.spark.jvm.java import find_java
 from sqlstream.spark.jvm.launch import AVRO_LIMITS, executor_limits

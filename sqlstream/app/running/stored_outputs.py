@@ -12,8 +12,9 @@ from sqlstream.app.running.places import place_of_output, storage_base
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.formats.format import BATCH
-from sqlstream.project.values import Schema, SourceTable, StoredOutput
+from sqlstream.project.values import SourceTable, StoredOutput
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.storage import Storage, storage_for, storage_problems
 from sqlstream.spark.writing.table_formats.table import DELTA_LOG
@@ -56,10 +57,10 @@ class StoredOutputs:
 
     def _resolve(self, table: SourceTable) -> SourceTable:
         output = self.planned.get(table.name) or self._written(self.loaded.compiled.writer_of(table))
-        schema = table.schema if output.columns is None else _schema(output.columns, table)
+        schema = table.spark_schema if output.columns is None else _schema(output.columns, table)
         path, name = (output.place, None) if table.table is None else (None, output.place)
         stored = StoredOutput(table.name, exists=self._exists(table, output.place))
-        return replace(table, path=path, table=name, schema=schema, stored=stored)
+        return table.model_copy(update={"path": path, "table": name, "spark_schema": schema, "stored": stored})
 
     def _written(self, model: CompiledModel) -> WrittenOutput:
         """Returns the output of the current version of a query that is not part of this run."""

@@ -31,7 +31,8 @@ from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location, Place
 from sqlstream.project.secrets import SecretName, SecretText
 from sqlstream.project.types import types
-from sqlstream.project.values import Located, RecordFormat
+from sqlstream.project.values import RecordFormat
+from sqlstream.project.yaml import Located
 
 T = TypeVar("T")
 

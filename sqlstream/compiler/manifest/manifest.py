@@ -8,8 +8,10 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.emission import reads_of
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.graph import doc_id, seed_id, sink_id, source_id
+from sqlstream.project.configuration.docs_blocks import DocsBlock
+from sqlstream.project.configuration.documents import DeclaredColumn
 from sqlstream.project.files.files import checksum
-from sqlstream.project.values import DeclaredColumn, DocsBlock, Exposure, RecordFormat, Seed, Sink, SourceTable
+from sqlstream.project.values import Exposure, RecordFormat, Seed, Sink, SourceTable
 from sqlstream.version import __version__
 
 MANIFEST_VERSION = 2
@@ -119,18 +121,13 @@ def _source(table: SourceTable) -> dict[str, Any]:
         "timestamp_unit": table.timestamp_unit,
         "max_event_time": table.max_event_time,
         "freshness": None if table.freshness is None else table.freshness.criteria,
-        "loaded_at_field": _loaded_at_field(table),
-        "schema": None if table.schema is None else table.schema.ddl or table.schema.json,
+        "loaded_at_field": None if table.freshness is None else table.loaded_at_field,
+        "schema": None if table.spark_schema is None else table.spark_schema.ddl or table.spark_schema.json,
         "watermark": None if watermark is None else {"column": watermark.column, "delay": watermark.delay},
         "options": {name: str(value) for name, value in table.options.items()},
         "columns": _columns(table.columns),
         **_described(table),
     }
-
-
-def _loaded_at_field(table: SourceTable) -> str | None:
-    field = None if table.freshness is None else table.freshness.loaded_at_field
-    return None if field is None else field.sql
 
 
 def _sink(sink: Sink) -> dict[str, Any]:
@@ -139,12 +136,12 @@ def _sink(sink: Sink) -> dict[str, Any]:
         "name": sink.name,
         "unrendered_config": dict(sink.written),
         "format": sink.format,
-        "path": sink.path and sink.path.value,
-        "table": sink.table and sink.table.value,
-        "function": sink.python,
+        "path": sink.path,
+        "table": sink.table,
+        "function": sink.function,
         **_record(sink.record),
         "partition_by": list(sink.partition_by),
-        "options": {name: option.value for name, option in sink.options.items()},
+        "options": dict(sink.options),
         **_described(sink),
     }
 

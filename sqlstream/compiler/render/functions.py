@@ -12,8 +12,8 @@ from jinja2.utils import Cycler, Joiner, Namespace
 from sqlstream.compiler.render.sandbox.allowed import TemplateFunction, from_json, to_json
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
 from sqlstream.compiler.render.sandbox.problems import TemplateProblem
+from sqlstream.project.configuration.docs_blocks import FOLDERS, DocsBlock
 from sqlstream.project.secrets import SECRET_PREFIX
-from sqlstream.project.values import FOLDERS, DocsBlock
 from sqlstream.project.wording import did_you_mean, quoted
 
 UNSET: Any = object()

@@ -14,8 +14,9 @@ from sqlstream.compiler.render.values import Reference, RenderOptions
 from sqlstream.compiler.sql.sql_text import view_name
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
-from sqlstream.project.values import Located, ModelFile
+from sqlstream.project.values import ModelFile
 from sqlstream.project.wording import quoted
+from sqlstream.project.yaml import Located
 
 EFFECT_STEPS = 10
 """The steps that it costs to record a reference or a configured value with its location."""

@@ -12,7 +12,9 @@ from typing import Literal
 from sqlstream.compiler.digest import digest
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.values import ConfigPatch, ModelFile, Target
+from sqlstream.project.configuration.config import ConfigPatch
+from sqlstream.project.configuration.target import Target
+from sqlstream.project.values import ModelFile
 
 LONGEST_VALUE = 100
 """The most characters of a variable's value that messages and ledgers quote."""

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from sqlstream.compiler.render.values import RenderOptions, TemplateReads
 from sqlstream.location import Location
+from sqlstream.project.configuration.docs_blocks import DocsBlock
+from sqlstream.project.configuration.templates import MakeRenderYaml, RenderYaml
 from sqlstream.project.configuration.validate import is_template
-from sqlstream.project.values import DocsBlock, Located, MakeRenderYaml, RenderYaml
+from sqlstream.project.yaml import Located
 
 if TYPE_CHECKING:
     from sqlstream.compiler.render.yaml_texts import YamlEnvironment

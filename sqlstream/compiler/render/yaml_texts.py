@@ -24,8 +24,8 @@ from sqlstream.compiler.render.sandbox.source import TemplateSource
 from sqlstream.compiler.render.values import TemplateReads, merge_reads
 from sqlstream.errors import FindingsError
 from sqlstream.location import Location
+from sqlstream.project.configuration.docs_blocks import DocsBlock
 from sqlstream.project.secrets import SecretName, SecretText
-from sqlstream.project.values import DocsBlock
 
 JOINING = frozenset({"join", "format", "string"})
 """Operations that only join texts."""

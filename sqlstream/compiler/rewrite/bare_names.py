@@ -16,8 +16,9 @@ from sqlstream.compiler.sql.relations import SqlRelation
 from sqlstream.compiler.sql.sql_text import SqlText, view_name
 from sqlstream.compiler.sql.tokens import Tokens
 from sqlstream.errors import Severity
+from sqlstream.project.configuration.target import Target
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.values import Project, Target
+from sqlstream.project.values import Project
 from sqlstream.project.wording import nearest, quoted
 
 WAREHOUSE = "spark.sql.warehouse.dir"

@@ -35,10 +35,10 @@ def _wrong_columns(model: CompiledModel, columns: Sequence[Column]) -> Problems:
                 f"model {quoted(model.name)} has no column {quoted(declared.name)}",
                 f"the columns of the model are {quoted_list(names, most=20)}",
                 did_you_mean(declared.name, names),
-                declared.places.get("name", model.file.location),
+                model.file.place_of_column(declared.name, "name"),
             )
         elif declared.data_type is not None and len(by_name) == len(columns):
-            place = declared.places.get("data_type", model.file.location)
+            place = model.file.place_of_column(declared.name, "data_type")
             yield from _other_type(model, declared.data_type, column, place)
 
 

@@ -12,12 +12,13 @@ from sqlstream.compiler.rules.sources import used_sources
 from sqlstream.compiler.spark_versions import TESTED, minor_version_text
 from sqlstream.errors import Finding
 from sqlstream.location import Location
+from sqlstream.project.configuration.target import Target
 from sqlstream.project.connectors.table import SESSION_CATALOG
 from sqlstream.project.declarations.on_corrupt import declared_sources
 from sqlstream.project.files.python_files import find_name
 from sqlstream.project.formats.format import STREAM
 from sqlstream.project.formats.formats import FORMATS, format_of
-from sqlstream.project.values import Sink, SourceTable, Target
+from sqlstream.project.values import Sink, SourceTable
 from sqlstream.project.wording import alternatives, nearest, quoted_list
 
 NEAR = 0.75
@@ -146,7 +147,7 @@ def _python_names(compiled: CompiledProject) -> Iterator[_NamedPart]:
         yield _NamedPart(what, table.format, "python", "class", table.python, place)
     for sink in compiled.project.sinks:
         place = sink.places.get("function", sink.location)
-        yield _NamedPart(f"sink `{sink.name}`", sink.format, "python", "function", sink.python, place)
+        yield _NamedPart(f"sink `{sink.name}`", sink.format, "python", "function", sink.function, place)
 
 
 def _tables(

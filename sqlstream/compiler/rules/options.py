@@ -9,13 +9,14 @@ from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.rules.rule import Problem, Problems, rule, terminal_models
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
+from sqlstream.project.configuration.target import Target
 from sqlstream.project.declarations.on_corrupt import declared_sources
 from sqlstream.project.formats.format import BATCH, STREAM, Format
 from sqlstream.project.formats.formats import MESSAGES, format_of
 from sqlstream.project.formats.option_types import CHARSET, MODE, PATTERN, OptionType
 from sqlstream.project.messages.message_format import PROTOBUF, MessageFormat
 from sqlstream.project.secrets import OptionValue
-from sqlstream.project.values import SourceTable, Target
+from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import alternatives, nearest, quoted, quoted_list
 
 

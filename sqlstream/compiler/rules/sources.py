@@ -9,12 +9,13 @@ from sqlstream.compiler.rules.options import has_path_option
 from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, source_rule
 from sqlstream.compiler.rules.streams.watermarks import may_be_event_time
 from sqlstream.compiler.spark_versions import rules_apply
+from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.formats.format import BATCH, BATCHES, STREAM, STREAMS
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.messages.pinned import pinned_path
 from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
 from sqlstream.project.types.types import Struct, read_json_schema
-from sqlstream.project.values import Schema, SourceTable
+from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 
 INFERENCE = "spark.sql.streaming.schemaInference"
@@ -25,7 +26,7 @@ def missing_schemas(compiled: CompiledProject, table: SourceTable) -> Problems:
     """A stream of files needs a schema unless the target lets Spark infer it."""
     is_inferred = str(compiled.project.target.spark.get(INFERENCE, "false")).lower() == "true"
     needs_schema = table.mode == STREAM and format_of(table.format).schema == "required"
-    if needs_schema and table.schema is None and not is_inferred:
+    if needs_schema and table.spark_schema is None and not is_inferred:
         yield Problem(
             f"source `{table.full_name}` has no schema",
             f"Spark needs a declared schema to stream {table.format} files",
@@ -98,7 +99,7 @@ def source_modes(_: CompiledProject, table: SourceTable) -> Problems:
 @source_rule("fixed-schema")
 def fixed_schemas(_: CompiledProject, table: SourceTable) -> Problems:
     """Generators, sockets and binary files have fixed columns."""
-    facts, schema = format_of(table.format), table.schema
+    facts, schema = format_of(table.format), table.spark_schema
     if schema is None or table.messages is not None:
         return
     if facts.schema == "fixed":

@@ -25,7 +25,7 @@ from sqlstream.compiler.selection.criteria import (
 from sqlstream.compiler.selection.methods import SELECTOR, check_criterion, named_selectors
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.values import Selector
+from sqlstream.project.configuration.selectors import Selector
 from sqlstream.project.wording import alternatives, did_you_mean, given, quoted, quoted_list
 from sqlstream.project.yaml import YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence, plain
 

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location, location_at
-from sqlstream.project.configuration.documents import ColumnDocument, TableDocument
-from sqlstream.project.configuration.resources import SeenNames
-from sqlstream.project.configuration.validate import Path, is_template
+from sqlstream.project.configuration.documents import DeclaredColumn, TableDocument
+from sqlstream.project.configuration.validate import Path, SeenNames, is_template
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.types.parser import TypeSyntaxError, parse_schema, parse_type
-from sqlstream.project.values import DeclaredColumn, Schema
 from sqlstream.project.wording import alternatives, quoted
 from sqlstream.project.yaml import YamlMapping, locate, locate_in_scalar
+
+
+@dataclass(frozen=True)
+class Schema:
+    """A declared schema: either Spark DDL or the JSON of a Spark `StructType`."""
+
+    location: Location
+    ddl: str | None = None
+    json: str | None = None
 
 
 def build_schema(
@@ -36,7 +44,7 @@ def build_schema(
 
 
 def schema_of_columns(
-    columns: Sequence[ColumnDocument],
+    columns: Sequence[DeclaredColumn],
     node: YamlMapping,
     path: Path,
     files: ProjectFiles,
@@ -52,20 +60,17 @@ def schema_of_columns(
     return _from_columns(columns, node, (*path, key), findings) if typed else None
 
 
-def build_columns(
-    columns: Sequence[ColumnDocument], node: YamlMapping, path: Path, findings: list[Finding]
-) -> tuple[DeclaredColumn, ...]:
-    """Returns the columns of the mapping at `path`, and adds a finding for each repeated name."""
+def check_names(columns: Sequence[DeclaredColumn], node: YamlMapping, path: Path, findings: list[Finding]) -> None:
+    """Adds a finding for each repeated name among the columns of the mapping at `path`."""
     # Locating a name costs more than everything else here, and few names are repeated.
     if len({column.name.casefold() for column in columns}) < len(columns):
         names = SeenNames("columns")
         for index, column in enumerate(columns):
             names.add(column.name, locate(node, (*path, "columns", index, "name")), findings)
-    return tuple(DeclaredColumn(column.name, column.data_type, column.description) for column in columns)
 
 
 def _from_columns(
-    columns: Sequence[ColumnDocument], node: YamlMapping, path: Path, findings: list[Finding]
+    columns: Sequence[DeclaredColumn], node: YamlMapping, path: Path, findings: list[Finding]
 ) -> Schema | None:
     untyped = [index for index, column in enumerate(columns) if not column.data_type]
     findings.extend(_untyped(columns[at].name, locate(node, (*path, at, "name"))) for at in untyped)
@@ -170,7 +175,7 @@ def type_problem(ddl: str, place: Location, files: ProjectFiles) -> Finding | No
 
 
 def column_problems(
-    columns: Sequence[ColumnDocument], node: YamlMapping, path: Path, files: ProjectFiles
+    columns: Sequence[DeclaredColumn], node: YamlMapping, path: Path, files: ProjectFiles
 ) -> list[Finding]:
     """Returns the errors in the types of the list of columns at `path`."""
     # many columns share a type, and few types are wrong

@@ -25,7 +25,11 @@ from sqlstream.project.configuration.fields import (
 from sqlstream.project.configuration.retries import Retries
 from sqlstream.project.configuration.trigger import Trigger
 from sqlstream.project.configuration.validate import Path, is_template, to_finding
-from sqlstream.project.values import ConfigPatch, Located
+from sqlstream.project.yaml import Located
+
+ConfigPatch = Mapping[str, Located]
+"""The configuration keys that one place sets (a folder in project.yml, a properties file, config())."""
+
 
 __all__ = [
     "MergedConfig",

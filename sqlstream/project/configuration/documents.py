@@ -26,9 +26,10 @@ from sqlstream.project.configuration.fields import (
 from sqlstream.project.configuration.freshness import (
     FRESHNESS,
     LOADED_AT,
-    FreshnessDocument,
+    Freshness,
     SourceConfigDocument,
 )
+from sqlstream.project.secrets import OptionValue
 
 _TAGS = "Tags for selection; tags from all places are combined."
 _META = "Any values; sqlstream copies them to the manifest."
@@ -36,7 +37,7 @@ _DESCRIPTION = "A description for readers."
 _SOURCE_CONFIG = "Another place for `freshness` and `loaded_at_field`, as in dbt 1.10."
 
 
-class WatermarkDocument(Document):
+class Watermark(Document):
     """The event time of a source table."""
 
     label: ClassVar[str] = "a watermark"
@@ -45,7 +46,7 @@ class WatermarkDocument(Document):
     delay: Delay = Field(description="How late rows can be and still count, for example 10 minutes.")
 
 
-class ColumnDocument(Document):
+class DeclaredColumn(Document):
     """One column of a source table, a model or a seed."""
 
     label: ClassVar[str] = "a column"
@@ -84,7 +85,7 @@ class TableDocument(Document):
     table: Text | None = Field(
         None, description="With `format: table`, delta or iceberg, the table's name in Spark's catalog."
     )
-    class_: Text | None = Field(
+    python: Text | None = Field(
         None, alias="class", description="With `format: python`, a DataSource in python/, as `module:Class`."
     )
     schema_: Text | None = Field(
@@ -94,14 +95,14 @@ class TableDocument(Document):
         None,
         description="A project file with Spark DDL, Spark's JSON schema, or for `value_format: avro` Avro's.",
     )
-    columns: tuple[ColumnDocument, ...] = Field(
+    columns: tuple[DeclaredColumn, ...] = Field(
         (), description="The columns. If all have a data_type, they are the schema."
     )
     options: Options = Field(default_factory=dict, description="Options for Spark's reader.")
     mode: Literal["stream", "batch"] = Field(
         "stream", description="Whether to read it as a stream, or as a static table (batch)."
     )
-    watermark: WatermarkDocument | None = Field(None, description="The table's event time and its delay.")
+    watermark: Watermark | None = Field(None, description="The table's event time and its delay.")
     value_format: Literal["json", "avro", "protobuf", "debezium", "text", "raw"] | None = Field(
         None, description="With `format: kafka`, the format of the values of messages."
     )
@@ -111,7 +112,7 @@ class TableDocument(Document):
     key_format: Literal["json", "avro", "text", "raw"] | None = Field(
         None, description="With `value_format`, the format of the keys of messages (default: raw)."
     )
-    key_columns: tuple[ColumnDocument, ...] = Field(
+    key_columns: tuple[DeclaredColumn, ...] = Field(
         (), description="The columns of the keys, for a `key_format` with columns."
     )
     schema_registry: SchemaRegistryDocument | None = Field(
@@ -139,7 +140,7 @@ class TableDocument(Document):
     previous_name: Name | None = Field(
         None, description="The table's former name; after a rename queries continue where they stopped reading it."
     )
-    freshness: FreshnessDocument | None = Field(None, description=FRESHNESS)
+    freshness: Freshness | None = Field(None, description=FRESHNESS)
     loaded_at_field: Text | None = Field(None, description=LOADED_AT)
     config: SourceConfigDocument | None = Field(None, description=_SOURCE_CONFIG)
     tags: Names = Field((), description=_TAGS)
@@ -157,7 +158,7 @@ class SourceDocument(Document):
     options: Options = Field(
         default_factory=dict, description="Options for all its tables; a table's own options take precedence."
     )
-    freshness: FreshnessDocument | None = Field(None, description=f"For all its tables. {FRESHNESS}")
+    freshness: Freshness | None = Field(None, description=f"For all its tables. {FRESHNESS}")
     loaded_at_field: Text | None = Field(None, description=f"For all its tables. {LOADED_AT}")
     config: SourceConfigDocument | None = Field(None, description=_SOURCE_CONFIG)
     tags: Names = Field((), description=_TAGS)
@@ -206,7 +207,7 @@ class ModelProperties(Document):
 
     name: Name = Field(description="The model's name: its file name without the extension.")
     description: Text = Field("", description=_DESCRIPTION)
-    columns: tuple[ColumnDocument, ...] = Field((), description="The columns.")
+    columns: tuple[DeclaredColumn, ...] = Field((), description="The columns.")
     config: ModelConfig | None = Field(None, description="The configuration; `config()` in the model takes precedence.")
     tags: Names = Field((), description=_TAGS)
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)
@@ -219,7 +220,7 @@ class SeedProperties(Document):
 
     name: Name = Field(description="The seed's name: its file name without the extension.")
     description: Text = Field("", description=_DESCRIPTION)
-    columns: tuple[ColumnDocument, ...] = Field((), description="The columns; Spark infers undeclared types.")
+    columns: tuple[DeclaredColumn, ...] = Field((), description="The columns; Spark infers undeclared types.")
     config: SeedConfig | None = Field(None, description="The configuration.")
     tags: Names = Field((), description=_TAGS)
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)
@@ -259,14 +260,18 @@ class SelectorsDocument(Document):
     selectors: tuple[SelectorDocument, ...] = Field((), description="Selectors.")
 
 
-class RepositoryDocument(Document):
+class Repository(Document):
     """A Maven repository, or a folder with jars."""
 
-    called: ClassVar[str] = "a repository"
+    label: ClassVar[str] = "a repository"
 
     url: OptionText = Field(description="The address, such as https://nexus.example.com/maven, or a folder.")
     username: OptionText = Field("", description="The user, for a repository that needs one.")
     password: OptionText = Field("", description="The password; use a secret.")
+
+    def values(self) -> tuple[OptionValue, ...]:
+        """Returns all parts, any of which can name secrets."""
+        return (self.url, self.username, self.password)
 
 
 class MetricsDocument(Document):
@@ -292,7 +297,7 @@ class TargetDocument(Document):
     )
     spark: Options = Field(default_factory=dict, description="Spark configuration.")
     packages: tuple[Text, ...] = Field((), description="Maven packages to load: group:artifact:version.")
-    repositories: tuple[RepositoryDocument, ...] = Field(
+    repositories: tuple[Repository, ...] = Field(
         (), description="Maven repositories or folders to fetch jars from, in this order (default: Maven Central)."
     )
     metrics: MetricsDocument | None = Field(None, description="Replaces `metrics` of the project.")

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
-from sqlstream.project.configuration.config import check_patch
+from sqlstream.project.configuration.config import ConfigPatch, check_patch
 from sqlstream.project.configuration.fields import Document
 from sqlstream.project.configuration.templates import as_written
 from sqlstream.project.configuration.validate import allowed_keys, with_dbt_hint
-from sqlstream.project.values import ConfigPatch, Located
 from sqlstream.project.wording import did_you_mean, quoted, quoted_list
-from sqlstream.project.yaml import YamlEntry, YamlMapping, plain
+from sqlstream.project.yaml import Located, YamlEntry, YamlMapping, plain
 
 Folders = tuple[str, ...]
 """Folders below models/ or seeds/, outermost first. The last can also be a file's name without suffix, as in dbt."""

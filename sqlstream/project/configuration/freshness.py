@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
 from sqlstream.errors import Finding
+from sqlstream.location import Location
 from sqlstream.project.configuration.fields import Document, Text
-from sqlstream.project.values import Expression, Freshness, Threshold
-from sqlstream.project.yaml import YamlMapping, YamlScalar, entries_at, follow, locate
+from sqlstream.project.yaml import YamlMapping, entries_at, plain
 
 Path = tuple[str | int, ...]
 
@@ -17,25 +18,46 @@ LOADED_AT = "The time of a row: a column or SQL expression (default: the time of
 FRESHNESS = "How old the newest data can be, for `sqlstream source freshness`; `null` turns off an inherited check."
 
 
-class ThresholdDocument(Document):
-    """An age of the newest data."""
+PERIOD_SECONDS = {"minute": 60, "hour": 3600, "day": 86_400}
+"""dbt's periods, in seconds."""
+
+
+class Threshold(Document):
+    """An age of the newest data, such as 12 hours."""
 
     label: ClassVar[str] = "a threshold of freshness"
 
     count: int = Field(ge=1, description="The number of periods.")
     period: Literal["minute", "hour", "day"] = Field(description="The unit: minute, hour or day.")
 
+    @property
+    def seconds(self) -> int:
+        """The age in seconds."""
+        return self.count * PERIOD_SECONDS[self.period]
 
-class FreshnessDocument(Document):
+    @property
+    def text(self) -> str:
+        """The age in words: `12 hours`."""
+        return f"{self.count} {self.period}{'' if self.count == 1 else 's'}"
+
+
+class Freshness(Document):
     """How old the newest data of a source can be."""
 
     label: ClassVar[str] = "a freshness check"
 
-    warn_after: ThresholdDocument | None = Field(None, description="Warn if the newest data is older.")
-    error_after: ThresholdDocument | None = Field(None, description="Fail if the newest data is older.")
+    warn_after: Threshold | None = Field(None, description="Warn if the newest data is older.")
+    error_after: Threshold | None = Field(None, description="Fail if the newest data is older.")
     filter: Text | None = Field(
         None, description="A SQL condition: only these rows count. It needs a `loaded_at_field`."
     )
+
+    @property
+    def criteria(self) -> dict[str, object]:
+        """The thresholds and the filter in the form of dbt's artifacts."""
+        none = {"count": None, "period": None}
+        warn, error = (none if each is None else each.model_dump() for each in (self.warn_after, self.error_after))
+        return {"warn_after": warn, "error_after": error, "filter": self.filter}
 
 
 class SourceConfigDocument(Document):
@@ -43,70 +65,52 @@ class SourceConfigDocument(Document):
 
     label: ClassVar[str] = "a source's configuration"
 
-    freshness: FreshnessDocument | None = Field(None, description=FRESHNESS)
+    freshness: Freshness | None = Field(None, description=FRESHNESS)
     loaded_at_field: Text | None = Field(None, description=LOADED_AT)
 
 
-def build_freshness(node: YamlMapping, path: Path, findings: list[Finding]) -> Freshness | None:
-    """Returns the check of the source table at `path` in a valid file, None if it has none.
+class Inherited(NamedTuple):
+    """The check of a table with what it inherits from its source: None without a threshold. `loaded_at_field` is the
+    time of a row. `places` has the locations of `freshness`, `freshness.filter` and `loaded_at_field`.
+    """
+
+    freshness: Freshness | None
+    loaded_at_field: str | None
+    places: Mapping[str, Location]
+
+
+def inherit_freshness(node: YamlMapping, path: Path, findings: list[Finding]) -> Inherited:
+    """Returns the check of the source table at `path` in a valid file.
 
     As in dbt, each key of the table beats that of its source, also in `freshness`, and a null removes it.
     """
-    places = [(*place, *config) for place in (path[:2], path) for config in ((), ("config",))]
-    thresholds: dict[str, Threshold | None] = {}
-    condition: Expression | None = None
-    location = None
-    for place in places:
-        entry = next((entry for entry in entries_at(node, place) if entry.key == "freshness"), None)
-        if entry is None:
-            continue
-        location, below = entry.key_location, (*place, "freshness")
-        if not isinstance(entry.value, YamlMapping):
-            thresholds, condition = {}, None
-        for name in (each.key for each in entries_at(node, below)):
-            if name == "filter":
-                condition = _expression(node, (*below, name))
-            else:
-                thresholds[name] = _threshold(node, (*below, name))
-    warn_after, error_after = thresholds.get("warn_after"), thresholds.get("error_after")
-    if location is None or (warn_after is None and error_after is None):
-        return None
-    freshness = Freshness(warn_after, error_after, location, _loaded_at(node, places), condition)
-    findings.extend(_problems(freshness))
-    return freshness
+    levels = [(*level, *config) for level in (path[:2], path) for config in ((), ("config",))]
+    values: dict[str, object] = {}
+    loaded_at: str | None = None
+    places: dict[str, Location] = {}
+    for level in levels:
+        for key, key_location, value in entries_at(node, level):
+            if key == "loaded_at_field":
+                loaded_at = None if plain(value) is None else str(plain(value))
+                places[key] = value.location
+            elif key == "freshness":
+                places[key] = key_location
+                below = plain(value)
+                values = {**values, **below} if isinstance(below, dict) else {}
+                places |= {f"{key}.{name}": each.location for name, _, each in entries_at(node, (*level, key))}
+    freshness = Freshness.model_validate(values)
+    if freshness.warn_after is None and freshness.error_after is None:
+        return Inherited(None, loaded_at, places)
+    if freshness.filter is not None and loaded_at is None:
+        findings.append(_unused_filter(places["freshness.filter"]))
+    return Inherited(freshness, loaded_at, places)
 
 
-def _loaded_at(node: YamlMapping, places: list[Path]) -> Expression | None:
-    given = [place for place in places if any(entry.key == "loaded_at_field" for entry in entries_at(node, place))]
-    return _expression(node, (*given[-1], "loaded_at_field")) if given else None
-
-
-def _threshold(node: YamlMapping, path: Path) -> Threshold | None:
-    values = {entry.key: entry.value for entry in entries_at(node, path)}
-    if not values:
-        return None
-    document = ThresholdDocument.model_validate(
-        {key: value.value for key, value in values.items() if isinstance(value, YamlScalar)}
+def _unused_filter(location: Location) -> Finding:
+    return Finding(
+        "invalid-value",
+        "`filter` has no effect without a `loaded_at_field`",
+        "without it, the time comes from the files, commits or records of the source, and no rows are read",
+        "set `loaded_at_field` to the column with the time of a row, or remove `filter`",
+        location,
     )
-    return Threshold(document.count, document.period)
-
-
-def _expression(node: YamlMapping, path: Path) -> Expression | None:
-    found = follow(node, path)
-    if not isinstance(found, YamlScalar) or found.value is None:
-        return None
-    return Expression(str(found.value), locate(node, path))
-
-
-def _problems(freshness: Freshness) -> list[Finding]:
-    if freshness.filter is None or freshness.loaded_at_field is not None:
-        return []
-    return [
-        Finding(
-            "invalid-value",
-            "`filter` has no effect without a `loaded_at_field`",
-            "without it, the time comes from the files, commits or records of the source, and no rows are read",
-            "set `loaded_at_field` to the column with the time of a row, or remove `filter`",
-            freshness.filter.location,
-        )
-    ]

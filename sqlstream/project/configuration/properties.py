@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
-from sqlstream.project.configuration.columns import build_columns
-from sqlstream.project.configuration.config import ModelConfig, SeedConfig, combine_patches
-from sqlstream.project.configuration.documents import ModelProperties, SeedProperties
+from sqlstream.project.configuration.columns import check_names
+from sqlstream.project.configuration.config import ConfigPatch, ModelConfig, SeedConfig, combine_patches
+from sqlstream.project.configuration.documents import DeclaredColumn, ModelProperties, SeedProperties
 from sqlstream.project.configuration.fields import Document
-from sqlstream.project.configuration.resources import Resources, SeenNames
-from sqlstream.project.configuration.validate import Path, allowed_keys
-from sqlstream.project.values import ConfigPatch, DeclaredColumn, Located
+from sqlstream.project.configuration.resources import Resources
+from sqlstream.project.configuration.validate import Path, SeenNames, allowed_keys
 from sqlstream.project.wording import did_you_mean, quoted
-from sqlstream.project.yaml import YamlMapping, entries_at, locate, plain
+from sqlstream.project.yaml import Located, YamlMapping, entries_at, locate, plain
 
 
 @dataclass(frozen=True)
 class Properties:
-    """The YAML of one model or seed. `written` is its configuration before Jinja is rendered."""
+    """The YAML of one model or seed. `written` is its configuration before Jinja is rendered. `column_places` has the
+    locations of `name` and `data_type` of each column.
+    """
 
     name: str
     description: str
     columns: tuple[DeclaredColumn, ...]
+    column_places: Mapping[str, Mapping[str, Location]]
     config: ConfigPatch
     written: ConfigPatch
     location: Location
@@ -63,16 +65,17 @@ def _read(
     path: Path,
     findings: list[Finding],
 ) -> Properties:
-    columns = build_columns(entry.columns, node, path, findings)
+    check_names(entry.columns, node, path, findings)
     is_seed = isinstance(entry, SeedProperties)
     model: type[Document] = SeedConfig if is_seed else ModelConfig
     config = configuration_of(node, path, model)
     return Properties(
         name=entry.name,
         description=entry.description,
-        columns=tuple(
-            replace(column, places=_Places(node, (*path, "columns", index))) for index, column in enumerate(columns)
-        ),
+        columns=entry.columns,
+        column_places={
+            column.name: _Places(node, (*path, "columns", index)) for index, column in enumerate(entry.columns)
+        },
         config=config,
         written=config if written is node else configuration_of(written, path, model),
         location=locate(node, (*path, "name")),

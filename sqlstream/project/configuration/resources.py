@@ -7,16 +7,39 @@ from dataclasses import dataclass
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
-from sqlstream.project.configuration.config import combine_patches
+from sqlstream.project.configuration.config import ConfigPatch, combine_patches
 from sqlstream.project.configuration.documents import ResourceDocument
 from sqlstream.project.configuration.overrides import NO_OVERRIDES, Overrides, apply_overrides
 from sqlstream.project.configuration.settings import Settings
 from sqlstream.project.configuration.templates import KEPT_PATHS, RESOURCE_RULES, render_mapping, render_node
 from sqlstream.project.configuration.validate import Path, boolean_words, is_template, validate_node
 from sqlstream.project.files.files import ProjectFiles
-from sqlstream.project.values import CommentedFile, ConfigPatch, Schema, WrittenTests, may_have_comments
-from sqlstream.project.wording import quoted
-from sqlstream.project.yaml import YamlMapping, entries_at, locate, parse_yaml, plain
+from sqlstream.project.yaml import YamlMapping, YamlNode, entries_at, locate, parse_yaml, plain
+
+COMMENT_START = "sqlstream:"
+"""The start of a comment to sqlstream."""
+
+
+def may_have_comments(text: str) -> bool:
+    """Whether a file may contain a comment to sqlstream, possibly misspelled."""
+    return COMMENT_START in text or "allow" in text.lower()
+
+
+@dataclass(frozen=True)
+class CommentedFile:
+    """A YAML file with a comment to sqlstream."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True)
+class WrittenTests:
+    """The `unit_tests` of one YAML file, unrendered and unvalidated until they run."""
+
+    node: YamlNode
+    location: Location
+
 
 YAML_SUFFIXES = (".yml", ".yaml")
 
@@ -65,34 +88,6 @@ def overrides_of(settings: Settings, target: str | None = None) -> Overrides:
     section = settings.section if name == settings.target.name else settings.written_section
     sources, sinks = section("targets", name, "sources"), section("targets", name, "sinks")
     return Overrides(sources, sinks) if sources.entries or sinks.entries else NO_OVERRIDES
-
-
-class SeenNames:
-    """Finds repeated names of one kind. Names that differ only in letter case are equal, because Spark ignores the case
-    of views and columns. With `in_spark=False`, for names that Spark never sees, they are different, as in dbt.
-    """
-
-    def __init__(self, kind: str, *, in_spark: bool = True) -> None:
-        self._kind = kind
-        self._in_spark = in_spark
-        self._seen: dict[str, tuple[str, Location]] = {}
-
-    def add(self, name: str, location: Location, findings: list[Finding]) -> bool:
-        """Returns whether the name is new. Adds a finding with both locations if it is not."""
-        first = self._seen.setdefault(name.casefold() if self._in_spark else name, (name, location))
-        if first[1] is location:
-            return True
-        also = "" if first[0] == name else f" as {quoted(first[0])}; names are case-insensitive in Spark"
-        findings.append(
-            Finding(
-                "duplicate-name",
-                f"there are two {self._kind} named {quoted(name)}",
-                f"the other one is at {first[1].path}:{first[1].line}{also}",
-                "rename or remove one of them",
-                location,
-            )
-        )
-        return False
 
 
 def places_of(node: YamlMapping, path: Path) -> dict[str, Location]:
@@ -158,9 +153,6 @@ def _without_tests(node: YamlMapping, tests: list[WrittenTests]) -> YamlMapping:
 DESCRIBING = ("name", "previous_name", "description", "tags", "meta")
 """Keys that do not change how a source or sink is read or written. dbt ignores changes of them, too."""
 
-_INHERITED = ("format", "options", "freshness", "loaded_at_field", "config")
-"""Keys of a source that its tables inherit. dbt counts a change of freshness as a change, too."""
-
 
 def written_config(*patches: ConfigPatch) -> Mapping[str, object]:
     """Returns the configuration from patches in ascending precedence."""
@@ -171,30 +163,3 @@ def written_keys(node: YamlMapping, path: Path, but: Collection[str] = DESCRIBIN
     """Returns the mapping at `path` without the keys `but`; empty if it does not exist."""
     values = ((entry.key, plain(entry.value)) for entry in entries_at(node, path) if entry.key not in but)
     return {key: value for key, value in values if value is not None}
-
-
-def written_table(node: YamlMapping, path: Path, schema: Schema | None) -> Mapping[str, object]:
-    """Returns the YAML of the source table at `path`, with the keys that it inherits from its source.
-
-    A schema counts as its text, in a file or not, and columns as their names and types.
-    """
-    table, source = written_keys(node, path), written_keys(node, path[:2], (*DESCRIBING, "tables"))
-    taken = {key: value for key, value in source.items() if key in _INHERITED}
-    written = {**taken, **table}
-    inherited, own = source.get("options"), table.get("options")
-    if isinstance(inherited, dict) and isinstance(own, dict):
-        written["options"] = inherited | own
-    if written.pop("schema_file", None) is not None and schema is not None:
-        written["schema"] = schema.ddl or schema.json
-    columns = _typed_columns(written.pop("columns", None))
-    return {**written, "columns": columns} if columns else written
-
-
-def _typed_columns(columns: object) -> list[object]:
-    """The names and types of columns that have a type."""
-    entries = columns if isinstance(columns, list) else []
-    return [
-        [entry.get("name"), entry["data_type"]]
-        for entry in entries
-        if isinstance(entry, dict) and entry.get("data_type") is not None
-    ]

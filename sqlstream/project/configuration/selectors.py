@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.configuration.documents import SelectorsDocument
-from sqlstream.project.configuration.resources import YAML_SUFFIXES, SeenNames
+from sqlstream.project.configuration.resources import YAML_SUFFIXES
 from sqlstream.project.configuration.settings import Settings
 from sqlstream.project.configuration.templates import render_mapping
-from sqlstream.project.configuration.validate import validate_node
+from sqlstream.project.configuration.validate import SeenNames, validate_node
 from sqlstream.project.files.files import ProjectFiles
-from sqlstream.project.values import Selector
 from sqlstream.project.wording import quoted
-from sqlstream.project.yaml import YamlMapping, follow, locate, parse_yaml
+from sqlstream.project.yaml import YamlMapping, YamlNode, follow, locate, parse_yaml
+
+
+@dataclass(frozen=True)
+class Selector:
+    """A selection of selectors.yml. `is_default`: it applies if none is given. `definition` has its criteria."""
+
+    name: str
+    description: str
+    is_default: bool
+    definition: YamlNode
+    location: Location
+
 
 SELECTOR_FILES = tuple(f"selectors{suffix}" for suffix in YAML_SUFFIXES)
 """The files at the project's root that define selectors."""

@@ -12,11 +12,18 @@ from sqlstream.codes import CODES, LOWERABLE
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.configuration.documents import ProjectDocument
-from sqlstream.project.configuration.target import RequestedTarget, build_target, choose_target, target_names
-from sqlstream.project.configuration.templates import PROJECT_RULES, TARGET_RULES, Rules, render_mapping, render_node
+from sqlstream.project.configuration.target import RequestedTarget, Target, build_target, choose_target, target_names
+from sqlstream.project.configuration.templates import (
+    PROJECT_RULES,
+    TARGET_RULES,
+    MakeRenderYaml,
+    RenderYaml,
+    Rules,
+    render_mapping,
+    render_node,
+)
 from sqlstream.project.configuration.validate import boolean_words, is_template, validate_node
 from sqlstream.project.files.files import PROJECT_FILE, ProjectFiles, project_not_found
-from sqlstream.project.values import MakeRenderYaml, RenderYaml, Target
 from sqlstream.project.wording import did_you_mean, quoted
 from sqlstream.project.yaml import YamlMapping, YamlNode, YamlSequence, entries_at, follow, locate, parse_yaml, plain
 from sqlstream.version import __version__

@@ -3,19 +3,54 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.alerts import NO_ALERTS, Alerts, Channel, Webhook
 from sqlstream.project.configuration.alerts import ChannelDocument
-from sqlstream.project.configuration.documents import ProjectDocument, TargetDocument
+from sqlstream.project.configuration.documents import ProjectDocument, Repository, TargetDocument
 from sqlstream.project.configuration.trigger import interval_seconds
 from sqlstream.project.configuration.validate import Path
 from sqlstream.project.metrics import MetricsSink
-from sqlstream.project.values import RepositoryAddress, Target
+from sqlstream.project.secrets import OptionValue
 from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 from sqlstream.project.yaml import YamlMapping, entries_at, locate, plain
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where Spark runs, and where data and checkpoints are stored. `threads` is the number of queries that run at once
+    if they end by themselves. `max_streams` is the greatest number of other queries that can start together.
+    `metrics` is the sink for the metrics of runs, `alerts` are the alerts of the project.
+    """
+
+    name: str
+    master: str
+    storage: str
+    spark: Mapping[str, OptionValue]
+    packages: tuple[str, ...]
+    location: Location
+    remote: str | None = None
+    threads: int = 4
+    max_streams: int = 100
+    repositories: tuple[Repository, ...] = ()
+    metrics: MetricsSink | None = None
+    alerts: Alerts = NO_ALERTS
+
+    @property
+    def resolves_in_spark(self) -> bool:
+        """Whether Spark itself resolves `packages`, because `spark` configures its Ivy."""
+        return any(name.startswith(("spark.jars.ivy", "spark.jars.repo", "spark.jars.excl")) for name in self.spark)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether all of Spark runs on this machine: `local`, `local[4]`, or the workers of `local-cluster[2,1,1024]`.
+        Only for targets without `remote`.
+        """
+        return re.match(r"local($|\[|-cluster\[)", self.master) is not None
+
 
 DEFAULT_TARGET = "local"
 """The target of a project that declares none, and the choice among several without a default."""
@@ -85,7 +120,7 @@ def build_target(name: str, document: ProjectDocument, project: YamlMapping, fin
         max_streams=target.max_streams,
         metrics=_metrics_sink(name, document, project),
         alerts=build_alerts(name, document, project, findings),
-        repositories=tuple(RepositoryAddress(each.url, each.username, each.password) for each in target.repositories),
+        repositories=target.repositories,
     )
 
 

@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
+from typing import Protocol
 
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Location
+from sqlstream.project.configuration.docs_blocks import DocsBlock
 from sqlstream.project.configuration.validate import is_template
 from sqlstream.project.secrets import SecretText
-from sqlstream.project.values import RenderYaml
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence, from_plain
+
+
+class RenderYaml(Protocol):
+    """Renders one YAML string with Jinja. The caller of the loader provides it, because jinja2 is used only in
+    compiler/render.
+    """
+
+    def __call__(self, text: str, location: Location, *, secrets: bool) -> object:
+        """Returns the rendered text, or the value of the expression if the whole text is one `{{ }}`.
+
+        With `secrets`, an environment variable whose name starts with `SECRET_PREFIX` becomes a `SecretText`; without,
+        it is a finding. Raises: FindingsError.
+        """
+
+    def with_docs(self, blocks: Sequence[DocsBlock]) -> RenderYaml:
+        """Returns a renderer whose texts can also include `blocks`, with doc()."""
+
+
+class MakeRenderYaml(Protocol):
+    """Creates a `RenderYaml` once the variables are known."""
+
+    def __call__(self, variables: Mapping[str, object], target: str | None) -> RenderYaml:
+        """Returns a renderer that uses `variables` for var() and `target` for `target.name`."""
 
 
 class RenderPolicy(Enum):

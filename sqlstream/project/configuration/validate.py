@@ -325,3 +325,31 @@ _EXPECTED: tuple[tuple[str, str, str], ...] = (
 def _as_clause(sentence: str) -> str:
     """A field's description as part of a line: without its period."""
     return sentence.removesuffix(".")
+
+
+class SeenNames:
+    """Finds repeated names of one kind. Names that differ only in letter case are equal, because Spark ignores the case
+    of views and columns. With `in_spark=False`, for names that Spark never sees, they are different, as in dbt.
+    """
+
+    def __init__(self, kind: str, *, in_spark: bool = True) -> None:
+        self._kind = kind
+        self._in_spark = in_spark
+        self._seen: dict[str, tuple[str, Location]] = {}
+
+    def add(self, name: str, location: Location, findings: list[Finding]) -> bool:
+        """Returns whether the name is new. Adds a finding with both locations if it is not."""
+        first = self._seen.setdefault(name.casefold() if self._in_spark else name, (name, location))
+        if first[1] is location:
+            return True
+        also = "" if first[0] == name else f" as {quoted(first[0])}; names are case-insensitive in Spark"
+        findings.append(
+            Finding(
+                "duplicate-name",
+                f"there are two {self._kind} named {quoted(name)}",
+                f"the other one is at {first[1].path}:{first[1].line}{also}",
+                "rename or remove one of them",
+                location,
+            )
+        )
+        return False

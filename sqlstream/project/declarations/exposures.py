@@ -10,14 +10,15 @@ from pydantic import ValidationError
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
+from sqlstream.project.configuration.config import ConfigPatch
 from sqlstream.project.configuration.exposures import ExposureConfig, ExposureProperties
 from sqlstream.project.configuration.folders import FolderConfig, Folders, Section, read_folder_config, unused_folders
 from sqlstream.project.configuration.properties import config_of
-from sqlstream.project.configuration.resources import Resources, SeenNames
+from sqlstream.project.configuration.resources import Resources
 from sqlstream.project.configuration.settings import Settings
-from sqlstream.project.configuration.validate import Path
+from sqlstream.project.configuration.validate import Path, SeenNames
 from sqlstream.project.declarations.models import folders_of
-from sqlstream.project.values import ConfigPatch, Exposure, ExposureInput
+from sqlstream.project.values import Exposure, ExposureInput
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import YamlMapping, entries_at, locate, plain
 

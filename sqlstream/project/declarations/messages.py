@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.configuration.columns import build_schema, schema_of_columns
+from sqlstream.project.configuration.columns import Schema, build_schema, schema_of_columns
 from sqlstream.project.configuration.documents import TableDocument
 from sqlstream.project.configuration.overrides import MESSAGE_KEYS
 from sqlstream.project.configuration.validate import Path
@@ -33,7 +33,7 @@ from sqlstream.project.messages.pinned import AvroSchemas, pinned_path, read_pin
 from sqlstream.project.secrets import OptionValue
 from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
 from sqlstream.project.types.types import DataType, Field, Primitive, Struct, columns_ddl, read_json_schema
-from sqlstream.project.values import Schema, SourceTable
+from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import nearest, quoted
 from sqlstream.project.yaml import YamlMapping, locate
 

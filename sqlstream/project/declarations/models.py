@@ -9,12 +9,14 @@ from collections.abc import Mapping
 
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
+from sqlstream.project.configuration.config import ConfigPatch
 from sqlstream.project.configuration.fields import is_name
 from sqlstream.project.configuration.folders import FolderConfig, Folders
 from sqlstream.project.configuration.properties import Properties
-from sqlstream.project.configuration.resources import SeenNames, written_config
+from sqlstream.project.configuration.resources import written_config
+from sqlstream.project.configuration.validate import SeenNames
 from sqlstream.project.files.files import DBT_PROJECT_FILE, ProjectFiles
-from sqlstream.project.values import ConfigPatch, MacroFile, ModelFile
+from sqlstream.project.values import MacroFile, ModelFile
 from sqlstream.project.wording import counted, quoted
 
 MODELS, SEEDS, MACROS = "models", "seeds", "macros"
@@ -104,6 +106,7 @@ def _build_model(path: str, text: str, folders: FolderConfig, properties: Proper
         columns=properties.columns if properties else (),
         configs=configs,
         properties_location=properties.location if properties else None,
+        column_places=properties.column_places if properties else {},
         written=written_config(*written),
     )
 

@@ -3,38 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
+from sqlstream.project.configuration.columns import Schema
+from sqlstream.project.configuration.config import ConfigPatch
+from sqlstream.project.configuration.documents import DeclaredColumn
 from sqlstream.project.configuration.folders import FolderConfig
 from sqlstream.project.configuration.properties import Properties
 from sqlstream.project.configuration.resources import written_config
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
 from sqlstream.project.types.types import Field, Primitive, Struct, read_json_schema
-from sqlstream.project.values import ConfigPatch, DeclaredColumn, Located, ModelFile, Schema, SourceTable
+from sqlstream.project.values import ModelFile, SourceTable
 from sqlstream.project.wording import quoted
+from sqlstream.project.yaml import Located
 
 CORRUPT_SUFFIX = "__corrupt"
 """The suffix of the names of a table of corrupt records and of the model that writes them."""
 
+
+def _column(name: str, data_type: str, description: str) -> DeclaredColumn:
+    return DeclaredColumn(name=name, data_type=data_type, description=description)
+
+
+_QUARANTINED_AT = _column("quarantined_at", "timestamp", "The start time of the batch that found it")
 CORRUPT_COLUMNS = (
-    DeclaredColumn("record", "string", "The record as it is in the file"),
-    DeclaredColumn("file", "string", "The file of the record"),
-    DeclaredColumn("quarantined_at", "timestamp", "The start time of the batch that found it"),
+    _column("record", "string", "The record as it is in the file"),
+    _column("file", "string", "The file of the record"),
+    _QUARANTINED_AT,
 )
 """The columns of a table of corrupt records."""
 
 CORRUPT_MESSAGE_COLUMNS = (
-    DeclaredColumn("key", "binary", "The key of the message"),
-    DeclaredColumn("value", "binary", "The value of the message"),
-    DeclaredColumn("topic", "string", "The topic"),
-    DeclaredColumn("partition", "int", "The partition"),
-    DeclaredColumn("offset", "bigint", "The offset in the partition"),
-    DeclaredColumn("timestamp", "timestamp", "The timestamp of the message"),
-    DeclaredColumn("reason", "string", "Why it is corrupt"),
-    DeclaredColumn("quarantined_at", "timestamp", "The start time of the batch that found it"),
+    _column("key", "binary", "The key of the message"),
+    _column("value", "binary", "The value of the message"),
+    _column("topic", "string", "The topic"),
+    _column("partition", "int", "The partition"),
+    _column("offset", "bigint", "The offset in the partition"),
+    _column("timestamp", "timestamp", "The timestamp of the message"),
+    _column("reason", "string", "Why it is corrupt"),
+    _QUARANTINED_AT,
 )
 """The columns of a table of corrupt messages of a Kafka source."""
 
@@ -123,7 +132,7 @@ def event_column(table: SourceTable) -> str | None:
         return None
     if whole.watermark is not None:
         return whole.watermark.column
-    fields = whole.messages.columns if whole.messages is not None else _fields(whole.schema)
+    fields = whole.messages.columns if whole.messages is not None else _fields(whole.spark_schema)
     times = [field.name for field in fields if field.type == Primitive("timestamp")]
     return times[0] if len(times) == 1 else None
 
@@ -195,7 +204,7 @@ def captures_corrupt(table: SourceTable, default: str = CORRUPT_COLUMN) -> bool:
     """
     if option_of(table, CORRUPT_OPTION) is not None:
         return True
-    return table.schema is not None and default.lower() in map(str.lower, column_names(table.schema))
+    return table.spark_schema is not None and default.lower() in map(str.lower, column_names(table.spark_schema))
 
 
 def corrupt_table(table: SourceTable) -> SourceTable | None:
@@ -204,17 +213,18 @@ def corrupt_table(table: SourceTable) -> SourceTable | None:
         return None
     place, columns = table.places["on_corrupt"], _corrupt_columns(table)
     ddl = ", ".join(f"`{column.name}` {column.data_type}" for column in columns)
-    return replace(
-        table,
-        name=table.name + CORRUPT_SUFFIX,
-        schema=Schema(place, ddl=ddl),
-        watermark=None,
-        columns=columns,
-        description=f"The records of {table.full_name} that cannot be parsed.",
-        location=place,
-        corrupt_of=table,
-        freshness=None,
-        previous_name=table.previous_name and table.previous_name + CORRUPT_SUFFIX,
+    return table.model_copy(
+        update={
+            "name": table.name + CORRUPT_SUFFIX,
+            "spark_schema": Schema(place, ddl=ddl),
+            "watermark": None,
+            "columns": columns,
+            "description": f"The records of {table.full_name} that cannot be parsed.",
+            "location": place,
+            "corrupt_of": table,
+            "freshness": None,
+            "previous_name": table.previous_name and table.previous_name + CORRUPT_SUFFIX,
+        }
     )
 
 

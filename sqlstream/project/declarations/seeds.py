@@ -14,13 +14,14 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, location_at
 from sqlstream.project.configuration.columns import type_problem
 from sqlstream.project.configuration.config import SeedConfig, check_patch, combine_patches
+from sqlstream.project.configuration.documents import DeclaredColumn
 from sqlstream.project.configuration.folders import FolderConfig
 from sqlstream.project.configuration.properties import Properties
 from sqlstream.project.configuration.resources import written_config
 from sqlstream.project.declarations.models import file_name, folders_of
 from sqlstream.project.files.csv_text import BLANK_BEFORE, TEXT_AFTER, UNCLOSED, CsvText, Fault, Row, Value
 from sqlstream.project.files.files import ProjectFiles, checksum
-from sqlstream.project.values import DeclaredColumn, Seed
+from sqlstream.project.values import Seed
 from sqlstream.project.wording import counted, did_you_mean, quoted, quoted_list
 
 
@@ -106,6 +107,7 @@ def _build_seed(path: str, folders: FolderConfig, properties: Properties | None)
         config=combine_patches(patches),
         location=Location(path),
         properties_location=properties.location if properties else None,
+        column_places=properties.column_places if properties else {},
         written={**written_config(*written), **({"columns": types} if types else {})},
     )
 
@@ -171,7 +173,7 @@ def check_columns(seed: Seed, header: tuple[str, ...], findings: list[Finding]) 
             f"{quoted(column.name)} is not a column of seed {quoted(seed.name)}",
             f"the header of {quoted(seed.path)} has {quoted_list(header)}",
             did_you_mean(column.name, header),
-            column.places.get("name", seed.properties_location),
+            seed.place_of_column(column.name, "name"),
         )
         for column in seed.columns
         if column.name.lower() not in known
@@ -181,7 +183,7 @@ def check_columns(seed: Seed, header: tuple[str, ...], findings: list[Finding]) 
 def check_types(seed: Seed, files: ProjectFiles, findings: list[Finding]) -> None:
     """Adds a finding for each declared type that Spark would refuse, at its location in the YAML."""
     for column in seed.columns:
-        place = column.places.get("data_type", seed.properties_location)
+        place = seed.place_of_column(column.name, "data_type")
         problem = type_problem(column.data_type, place, files) if column.data_type and place else None
         if problem is not None:
             what = wrong_type(seed, column)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.configuration.columns import build_columns
+from sqlstream.project.configuration.columns import Schema, check_names
 from sqlstream.project.configuration.documents import SourceDocument, TableDocument
-from sqlstream.project.configuration.freshness import build_freshness
-from sqlstream.project.configuration.resources import Resources, SeenNames, places_of, written_table
-from sqlstream.project.configuration.validate import Path
+from sqlstream.project.configuration.freshness import inherit_freshness
+from sqlstream.project.configuration.resources import DESCRIBING, Resources, places_of, written_keys
+from sqlstream.project.configuration.validate import Path, SeenNames
 from sqlstream.project.declarations.messages import TableNode, build_table_schema, message_problems, pinned_ids
 from sqlstream.project.declarations.on_corrupt import corrupt_table, on_corrupt_problems, time_problems
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.values import SourceTable, Watermark
+from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import YamlMapping, locate
 
@@ -45,15 +44,14 @@ def _declared_tables(resources: Resources, files: ProjectFiles, findings: list[F
         )
         for at, source, index in entries:
             path: Path = ("sources", at, "tables", index)
-            built = _build_table(source, source.tables[index], node, path, files, findings)
-            written = written_table(resources.written[file], path, built.schema)
-            yield replace(built, written={**written, **pinned_ids(built.messages)})
+            yield _build_table(source, source.tables[index], node, resources.written[file], path, files, findings)
 
 
 def _build_table(
     source: SourceDocument,
     table: TableDocument,
     node: YamlMapping,
+    written: YamlMapping,
     path: Path,
     files: ProjectFiles,
     findings: list[Finding],
@@ -61,32 +59,25 @@ def _build_table(
     """The declared table, with an empty format if it has none."""
     options = {**source.options, **table.options}
     schema, messages = build_table_schema(TableNode(table, options, node, path, files, findings))
-    return SourceTable(
-        source=source.name,
-        name=table.name,
-        format=table.format or source.format or "",
-        path=table.path,
-        schema=schema,
-        mode=table.mode,
-        options=options,
-        watermark=_watermark(table, node, path),
-        columns=build_columns(table.columns, node, path, findings),
-        description=table.description,
-        tags=tuple(dict.fromkeys((*source.tags, *table.tags))),
-        meta={**source.meta, **table.meta},
-        location=locate(node, (*path, "name")),
-        places=_places(node, path),
-        table=table.table,
-        python=table.class_,
-        on_corrupt=table.on_corrupt,
-        quarantine_sink=table.quarantine_sink,
-        refresh=table.refresh,
-        timestamp_unit=table.timestamp_unit,
-        max_event_time=table.max_event_time,
-        mask=table.mask,
-        messages=messages,
-        freshness=build_freshness(node, path, findings),
-        previous_name=_previous_name(source, table),
+    check_names(table.columns, node, path, findings)
+    freshness, loaded_at_field, places = inherit_freshness(node, path, findings)
+    return SourceTable.model_construct(
+        **{
+            **vars(table),
+            "source": source.name,
+            "format": table.format or source.format or "",
+            "options": options,
+            "tags": tuple(dict.fromkeys((*source.tags, *table.tags))),
+            "meta": {**source.meta, **table.meta},
+            "freshness": freshness,
+            "loaded_at_field": loaded_at_field,
+            "previous_name": _previous_name(source, table),
+            "spark_schema": schema,
+            "messages": messages,
+            "location": locate(node, (*path, "name")),
+            "places": {**_places(node, path), **places},
+            "written": {**_written_table(written, path, schema), **pinned_ids(messages)},
+        }
     )
 
 
@@ -104,12 +95,6 @@ def _places(node: YamlMapping, path: Path) -> Mapping[str, Location]:
 
 
 _INHERITED = ("format", "options", "tags", "meta", "previous_name")
-
-
-def _watermark(table: TableDocument, node: YamlMapping, path: Path) -> Watermark | None:
-    if table.watermark is None:
-        return None
-    return Watermark(table.watermark.column, table.watermark.delay, locate(node, (*path, "watermark")))
 
 
 def _taken_names(tables: Sequence[SourceTable]) -> Iterator[Finding]:
@@ -152,3 +137,34 @@ def _has_format(table: SourceTable, findings: list[Finding]) -> bool:
             )
         )
     return bool(table.format)
+
+
+_WRITTEN_OF_SOURCE = ("format", "options", "freshness", "loaded_at_field", "config")
+"""Keys of a source that its tables inherit. dbt counts a change of freshness as a change, too."""
+
+
+def _written_table(node: YamlMapping, path: Path, schema: Schema | None) -> Mapping[str, object]:
+    """Returns the YAML of the source table at `path`, with the keys that it inherits from its source.
+
+    A schema counts as its text, in a file or not, and columns as their names and types.
+    """
+    table, source = written_keys(node, path), written_keys(node, path[:2], (*DESCRIBING, "tables"))
+    taken = {key: value for key, value in source.items() if key in _WRITTEN_OF_SOURCE}
+    written = {**taken, **table}
+    inherited, own = source.get("options"), table.get("options")
+    if isinstance(inherited, dict) and isinstance(own, dict):
+        written["options"] = inherited | own
+    if written.pop("schema_file", None) is not None and schema is not None:
+        written["schema"] = schema.ddl or schema.json
+    columns = _typed_columns(written.pop("columns", None))
+    return {**written, "columns": columns} if columns else written
+
+
+def _typed_columns(columns: object) -> list[object]:
+    """The names and types of columns that have a type."""
+    entries = columns if isinstance(columns, list) else []
+    return [
+        [entry.get("name"), entry["data_type"]]
+        for entry in entries
+        if isinstance(entry, dict) and entry.get("data_type") is not None
+    ]

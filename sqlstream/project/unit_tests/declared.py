@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
-from sqlstream.project.configuration.resources import YAML_SUFFIXES
-from sqlstream.project.configuration.templates import UNIT_TEST_RULES, render_mapping
+from sqlstream.project.configuration.resources import YAML_SUFFIXES, WrittenTests
+from sqlstream.project.configuration.templates import UNIT_TEST_RULES, RenderYaml, render_mapping
 from sqlstream.project.configuration.validate import validate_node
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.unit_tests.documents import (
@@ -21,9 +21,18 @@ from sqlstream.project.unit_tests.documents import (
 )
 from sqlstream.project.unit_tests.fixtures import FixtureReader, Rows
 from sqlstream.project.unit_tests.values import Batch, BetweenBatches, BrokenTest, Expected, Given, UnitTest, UnitTests
-from sqlstream.project.values import Located, RenderYaml, WrittenTests
 from sqlstream.project.wording import did_you_mean, given, quoted
-from sqlstream.project.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence, follow, locate, parse_yaml, plain
+from sqlstream.project.yaml import (
+    Located,
+    YamlMapping,
+    YamlNode,
+    YamlScalar,
+    YamlSequence,
+    follow,
+    locate,
+    parse_yaml,
+    plain,
+)
 
 TESTS_FOLDER = "tests/models"
 """The folder whose YAML files, at any depth, contain unit tests, besides those of models/."""

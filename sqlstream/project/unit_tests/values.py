@@ -10,8 +10,7 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.unit_tests.documents import ExpectDocument, UnitTestDocument
 from sqlstream.project.unit_tests.fixtures import Rows
-from sqlstream.project.values import Located
-from sqlstream.project.yaml import YamlMapping
+from sqlstream.project.yaml import Located, YamlMapping
 
 
 class BetweenBatches(StrEnum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlstream.project.yaml.nodes import (
+    Located,
     YamlEntry,
     YamlMapping,
     YamlNode,
@@ -19,6 +20,7 @@ from sqlstream.project.yaml.nodes import (
 from sqlstream.project.yaml.parse import parse_yaml
 
 __all__ = [
+    "Located",
     "YamlEntry",
     "YamlMapping",
     "YamlNode",

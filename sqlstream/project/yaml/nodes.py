@@ -13,6 +13,14 @@ import yaml
 from sqlstream.location import Location
 
 
+@dataclass(frozen=True)
+class Located:
+    """A value from YAML or config() (str, int, float, bool, None, list, dict), with its location."""
+
+    value: object
+    location: Location
+
+
 @dataclass(frozen=True, slots=True)
 class YamlScalar:
     """A single value: `value` as YAML reads it (None, bool, int, float, str), `text` as in the file. After rendering,

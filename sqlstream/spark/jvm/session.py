@@ -21,8 +21,8 @@ from pyspark.sql import SparkSession
 
 from sqlstream.compiler.spark_versions import minor_version
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.configuration.target import Target
 from sqlstream.project.connectors.table import EXTENSIONS
-from sqlstream.project.values import Target
 from sqlstream.spark.jvm.cluster import PARTITIONS, ClusterDefault
 from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from sqlstream.compiler.compiled import CompiledProject
@@ -104,7 +104,7 @@ def tables_with_records(compiled: CompiledProject, node_id: str) -> tuple[Source
     project = compiled.project
     read = {node_id, *compiled.upstream(node_id)}
     return tuple(
-        replace(table, path=plain_path(str(project.root), table.path))
+        table.model_copy(update={"path": plain_path(str(project.root), table.path)})
         for node, table in compiled.sources.items()
         if table.path and format_of(table.format.lower()).is_parsed and node in read
     )
@@ -151,9 +151,9 @@ def corrupt_record_finding(
 def _correction(record: CorruptRecord, tables: Sequence[SourceTable]) -> str:
     """Returns what to fix: the file, the declared type, or the option for a header line."""
     table = _table_of(record.file, tables)
-    if table is None or table.schema is None:
+    if table is None or table.spark_schema is None:
         return "fix the file, or the type of the column in the source"
-    names, declared = column_names(table.schema), table.schema.location
+    names, declared = column_names(table.spark_schema), table.spark_schema.location
     text = _NO_NUMBER.fullmatch(record.reason)
     if table.format.lower() == "csv" and option_of(table, "header") is None and text and text.group(1) in names:
         return f"set the option header: true of source `{table.full_name}` at {table.location}"

@@ -11,7 +11,7 @@ import re
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
@@ -130,9 +130,8 @@ def input_ids(compiled: CompiledProject, model: CompiledModel, session: SparkSes
         if ask is None or table.mode != "stream" or secrets.missing(table.options, table.location):
             continue
         try:
-            ids = ask(
-                replace(table, path=table.path and join(str(compiled.project.root), table.path)), session, secrets
-            )
+            path = table.path and join(str(compiled.project.root), table.path)
+            ids = ask(table.model_copy(update={"path": path}), session, secrets)
         # an invalid option fails at the start; py4j raises TypeError for a class that a Spark does not have
         except (UnreachableError, ValueError, TypeError, AttributeError, *SPARK_ERRORS):
             logger.info("the ids of %s are unknown", table.full_name, exc_info=True)

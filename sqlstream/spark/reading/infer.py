@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import coalesce, col, count, every, lit
@@ -49,7 +49,7 @@ def infer_columns(inputs: NodeReader, table: SourceTable, max_files: int) -> Inf
         raise FindingsError(missing)
     if not format_of(table.format).layout:
         return Inferred(_format_columns(inputs, table))
-    undeclared = replace(as_batch(table), schema=None)
+    undeclared = as_batch(table).model_copy(update={"spark_schema": None})
     paths = _paths(inputs, undeclared)
     sampled = spread(paths, max_files)
     if not sampled:
@@ -66,7 +66,7 @@ def spread(paths: Sequence[str], most: int) -> list[str]:
 
 
 def _format_columns(inputs: NodeReader, table: SourceTable) -> StructType:
-    undeclared = replace(table, schema=None, watermark=None)
+    undeclared = table.model_copy(update={"spark_schema": None, "watermark": None})
     frame = open_batch(inputs, undeclared)
     return (inputs.open_source(undeclared, None) if frame is None else frame).schema
 
@@ -76,7 +76,7 @@ def list_files(inputs: NodeReader, table: SourceTable) -> DataFrame:
     `modificationTime`. Raises: FindingsError, for example if the path does not exist.
     """
     options = {name: value for name, value in table.options.items() if name.lower() in map(str.lower, LISTING)}
-    return inputs.open_source(replace(table, format="binaryFile", options=options), None)
+    return inputs.open_source(table.model_copy(update={"format": "binaryFile", "options": options}), None)
 
 
 def _paths(inputs: NodeReader, table: SourceTable) -> list[str]:

@@ -190,8 +190,8 @@ def _source_fix(error: Exception) -> str:
 def _location_of(table: SourceTable, error: Exception) -> Location:
     """Returns the location of the YAML key that causes Spark's error, according to its condition."""
     condition = "SCHEMA" if isinstance(error, SchemaError) else read_error(error).condition or ""
-    if table.schema is not None and any(word in condition for word in ("PARSE", "SCHEMA", "DATATYPE", "DECIMAL")):
-        return table.schema.location
+    if table.spark_schema is not None and any(word in condition for word in ("PARSE", "SCHEMA", "DATATYPE", "DECIMAL")):
+        return table.spark_schema.location
     if "path" in table.places and host_fix(error) is not None:
         return table.places["path"]
     for key, words in (("path", ("PATH",)), ("format", ("DATA_SOURCE",))):

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col, expr, unix_micros
 from pyspark.sql.functions import max as newest_of
-from pyspark.sql.types import DataType, DateType, StringType, TimestampNTZType, TimestampType
+from pyspark.sql.types import DateType, StringType, TimestampNTZType, TimestampType
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, Place
+from sqlstream.project.configuration.freshness import Freshness
 from sqlstream.project.files.paths import join
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.unknown_freshness import only_streams, unknown, what_is_unknown
-from sqlstream.project.values import Expression, Freshness, SourceTable
+from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.errors import error_finding
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.endpoints import UnreachableError, check_brokers, source_endpoint
@@ -47,8 +48,8 @@ class NewestData:
         try:
             endpoint = source_endpoint(table, self.inputs.readers.secrets)
             check_brokers([endpoint] if endpoint.addresses else [])
-            if freshness.loaded_at_field is not None:
-                return self._newest_row(table, freshness.loaded_at_field, freshness.filter)
+            if table.loaded_at_field is not None:
+                return self._newest_row(table, table.loaded_at_field, freshness.filter)
             return self._newest_change(table)
         except UnreachableError as error:
             fix = "start the broker, or fix the address"
@@ -58,19 +59,23 @@ class NewestData:
         except (OSError, ValueError) as error:  # a log that cannot be read
             raise FindingsError([unknown(table, str(error))]) from error
 
-    def _newest_row(self, table: SourceTable, field: Expression, condition: Expression | None) -> int | None:
+    def _newest_row(self, table: SourceTable, field: str, condition: str | None) -> int | None:
         frame = open_batch(self.inputs, table)
         if frame is None:
             raise FindingsError([only_streams(table)])
-        rows = frame if condition is None else self._filtered(table, frame, condition)
-        times = self._analysed(table, field, lambda: rows.select(expr(field.sql).alias("at")))
+        rows, place = frame, table.places["loaded_at_field"]
+        if condition is not None:
+            rows = self._analysed(table, table.places["freshness.filter"], lambda: frame.where(expr(condition)))
+        times = self._analysed(table, place, lambda: rows.select(expr(field).alias("at")))
         kind = times.schema["at"].dataType
         if not isinstance(kind, TIMES):
-            raise FindingsError([self._no_time(table, field, kind)])
+            why = f"`{field}` is of type {kind.simpleString()}, which is not a time"
+            fix = "convert it, for example with timestamp_millis(...) or to_timestamp(...)"
+            raise FindingsError([unknown(table, why, fix, place)])
         try:
             return _maximum(times, col("at").cast("timestamp"))
         except SPARK_ERRORS as error:
-            raise FindingsError([self._failure(table, error, field.location)]) from error
+            raise FindingsError([self._failure(table, error, place)]) from error
 
     def _newest_change(self, table: SourceTable) -> int | None:
         """Returns the time that the source itself records. Raises: Spark's errors, OSError, FindingsError."""
@@ -78,7 +83,8 @@ class NewestData:
         if table.format == "kafka":
             return _micros(newest_record_ms(readers.session, readers.secrets.resolve_all(table.options)))
         if format_of(table.format).is_file:
-            listed = list_files(self.inputs, replace(as_batch(table), schema=None, on_corrupt=None))
+            whole = as_batch(table).model_copy(update={"spark_schema": None, "on_corrupt": None})
+            listed = list_files(self.inputs, whole)
             return _maximum(listed, col("modificationTime"))
         if table.format == "iceberg":
             return _maximum(self._snapshots(table).where("operation in ('append', 'overwrite')"), col("committed_at"))
@@ -101,15 +107,12 @@ class NewestData:
     def _path(self, table: SourceTable) -> str:
         return join(str(self.inputs.readers.root), table.path or "")
 
-    def _filtered(self, table: SourceTable, frame: DataFrame, condition: Expression) -> DataFrame:
-        return self._analysed(table, condition, lambda: frame.where(expr(condition.sql)))
-
-    def _analysed(self, table: SourceTable, part: Expression, analyse: Callable[[], DataFrame]) -> DataFrame:
-        """Returns what `analyse` makes of `part`. Raises: FindingsError, at its location."""
+    def _analysed(self, table: SourceTable, place: Location, analyse: Callable[[], DataFrame]) -> DataFrame:
+        """Returns the result of `analyse`. Raises: FindingsError, at `place`."""
         try:
             return analyse()
         except SPARK_ERRORS as error:
-            raise FindingsError([self._failure(table, error, part.location)]) from error
+            raise FindingsError([self._failure(table, error, place)]) from error
 
     def _failure(self, table: SourceTable, error: Exception, location: Location) -> Finding:
         return error_finding(
@@ -120,11 +123,6 @@ class NewestData:
             secrets=self.inputs.readers.secrets,
             fix="fix `loaded_at_field` or `filter`, or the declaration of the source",
         )
-
-    def _no_time(self, table: SourceTable, field: Expression, kind: DataType) -> Finding:
-        why = f"`{field.sql}` is of type {kind.simpleString()}, which is not a time"
-        fix = "convert it, for example with timestamp_millis(...) or to_timestamp(...)"
-        return unknown(table, why, fix, field.location)
 
 
 def _maximum(frame: DataFrame, time: Column) -> int | None:

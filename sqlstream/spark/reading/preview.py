@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 from pyspark.sql.datasource import DataSource
@@ -172,7 +172,7 @@ def has_batch_reader(table: SourceTable) -> bool:
 def as_batch(table: SourceTable) -> SourceTable:
     """Returns `table` as a batch source, without the options that only streams support."""
     options = {name: value for name, value in table.options.items() if (name.lower(), value) not in STREAM_ONLY_OPTIONS}
-    return replace(table, mode="batch", options=options)
+    return table.model_copy(update={"mode": "batch", "options": options})
 
 
 def open_batch(inputs: NodeReader, table: SourceTable) -> DataFrame | None:

@@ -80,11 +80,11 @@ def check_python(compiled: CompiledProject) -> list[Finding]:
     """
     sources = [table for table in used_sources(compiled) if table.python is not None]
     used = {output.sink for _, output in terminal_models(compiled)}
-    sinks = [sink for sink in compiled.project.sinks if sink.python is not None and sink.name in used]
+    sinks = [sink for sink in compiled.project.sinks if sink.function is not None and sink.name in used]
     references = (
         *((function.reference, function.location, "function") for function in compiled.project.functions),
         *((table.python or "", table.places.get("class", table.location), "source") for table in sources),
-        *((sink.python or "", sink.places.get("function", sink.location), "sink") for sink in sinks),
+        *((sink.function or "", sink.places.get("function", sink.location), "sink") for sink in sinks),
     )
     return [finding for reference in references for finding in _problems(*reference)]
 

@@ -11,7 +11,7 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType, Tim
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
-from sqlstream.project import values
+from sqlstream.project.configuration.documents import DeclaredColumn
 from sqlstream.project.declarations.seeds import MOST_COUNTED, find_values, first_few, wrong_type
 from sqlstream.project.files.paths import escaped
 from sqlstream.project.values import Seed
@@ -124,7 +124,7 @@ def _has_type(text: Column, data_type: DataType) -> Column:
 def _wrong_value(seed: Seed, cell: tuple[int, int], data_type: DataType, readers: Readers) -> Finding:
     name = seed.header[cell[1]]
     declared = next(column for column in seed.columns if column.name.lower() == name.lower())
-    place = declared.places.get("data_type", seed.properties_location)
+    place = seed.place_of_column(declared.name, "data_type")
     found = find_values(readers.root, seed, [cell])
     location, value = found[0] if found else (seed.location, "")
     return Finding(
@@ -138,12 +138,12 @@ def _wrong_value(seed: Seed, cell: tuple[int, int], data_type: DataType, readers
     )
 
 
-def _wrong_type(seed: Seed, column: values.DeclaredColumn, error: PySparkException, readers: Readers) -> Finding:
+def _wrong_type(seed: Seed, column: DeclaredColumn, error: PySparkException, readers: Readers) -> Finding:
     return error_finding(
         error,
         code="seed-column",
         what=wrong_type(seed, column),
-        place=Place(column.places.get("data_type", seed.location)),
+        place=Place(seed.place_of_column(column.name, "data_type") or seed.location),
         secrets=readers.secrets,
         fix="use a Spark type, such as `string`, `bigint`, `double`, `date` or `timestamp`",
     )

@@ -48,12 +48,12 @@ def merge_columns(table: SourceTable, inferred: Inferred) -> SourceColumns:
 
 
 def _declared(table: SourceTable) -> Mapping[str, DataType]:
-    if table.schema is None:
+    if table.spark_schema is None:
         return {}
-    if table.schema.json is not None:
-        schema: DataType = StructType.fromJson(json.loads(table.schema.json))
+    if table.spark_schema.json is not None:
+        schema: DataType = StructType.fromJson(json.loads(table.spark_schema.json))
     else:
-        schema = DataType.fromDDL(table.schema.ddl or "")
+        schema = DataType.fromDDL(table.spark_schema.ddl or "")
     return {field.name: field.dataType for field in schema} if isinstance(schema, StructType) else {}
 
 

@@ -14,10 +14,11 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import DataType, StructType
 
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.databases.jdbc_options import reader_options
 from sqlstream.project.files.paths import escaped, has_special_characters, is_pattern, join
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.values import Schema, SourceTable
+from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.fresh_files import refuse_doubled_files
 from sqlstream.spark.reading.corrupt import (
     FAILING,
@@ -137,7 +138,7 @@ class Readers:
             return _typed(rows, times, schema)
         reader = reader.format(self._format(table)).options(**(FAILING if policy == "fail" else {}))
         declared = _struct(schema)
-        if schema is not None and (table.schema is not None or format_of(table.format).schema == "extended"):
+        if schema is not None and (table.spark_schema is not None or format_of(table.format).schema == "extended"):
             reader = reader.schema(times.parsed(declared))
 
         def load(reader: DataStreamReader | DataFrameReader) -> DataFrame:
@@ -291,8 +292,8 @@ def declared_schema(table: SourceTable) -> StructType | None:
 
 
 def _schema_of(table: SourceTable) -> StructType | str | None:
-    if table.schema is not None:
-        return _spark_schema(table.schema)
+    if table.spark_schema is not None:
+        return _spark_schema(table.spark_schema)
     return format_of(table.format).columns_with(table.options)
 
 

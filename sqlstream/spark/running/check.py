@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 
@@ -13,7 +13,8 @@ from sqlstream.compiler.refusals import SparkRefusal
 from sqlstream.compiler.sql.sql_text import view_name
 from sqlstream.errors import FindingsError
 from sqlstream.location import Place
-from sqlstream.project.values import Schema, SourceTable
+from sqlstream.project.configuration.columns import Schema
+from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.errors import error_finding
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.session import SparkRuntime, child_session
@@ -123,7 +124,7 @@ class _Checker:
         if frame is None:
             raise FindingsError([])  # the model has the findings
         ddl = ", ".join(f"{quoted(field.name)} {type_text(field.dataType)}" for field in frame.schema)
-        return replace(table, schema=Schema(table.location, ddl=ddl))
+        return table.model_copy(update={"spark_schema": Schema(table.location, ddl=ddl)})
 
     def _try(self, node_id: str, call: Callable[[], DataFrame]) -> DataFrame | None:
         try:

@@ -13,8 +13,8 @@ from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.compiler.graph import source_id
 from sqlstream.errors import Finding
 from sqlstream.location import Place
+from sqlstream.project.configuration.resources import COMMENT_START
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.values import COMMENT_START
 from sqlstream.spark.jvm.errors import LOST_IN_KAFKA, OTHER_RUN_MESSAGES, error_finding, fragment_of, own_error
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, causes_of
 from sqlstream.spark.jvm.internals import unfinished_batch

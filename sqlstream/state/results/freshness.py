@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from sqlstream.errors import Finding
-from sqlstream.project.values import Freshness
+from sqlstream.project.configuration.freshness import Freshness
 
 NEVER = datetime(1, 1, 1, tzinfo=UTC)
 """The time of the newest data of a source without data, as in dbt: it exceeds each threshold."""

@@ -325,7 +325,10 @@ ISOLATION = "kafka.isolation.level"
 """Whether Kafka returns records of transactions that were not committed. It counts, unlike Kafka's other options."""
 
 SOURCE_KEYS = (
-    Harmless("description tags meta mask freshness location places written", "words about the table, tests and checks"),
+    Harmless(
+        "description tags meta mask freshness loaded_at_field config location places written",
+        "words about the table, tests and checks",
+    ),
     Harmless("previous_name source name", "the name of the reader in the checkpoint decides, and is compared itself"),
     Harmless(
         "on_corrupt quarantine_sink corrupt_of",

@@ -11,7 +11,7 @@ from sqlstream.app.loading.load import load
 from sqlstream.app.loading.spark_parser import InstalledParser
 from sqlstream.app.request import silent
 from sqlstream.compiler.spark_versions import ParserUnavailableError
-from sqlstream.project.values import Target
+from sqlstream.project.configuration.target import Target
 
 
 def target(root: Path, settings: str) -> Target:

@@ -13,7 +13,7 @@ from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.project.secrets import SecretName, SecretText
 from sqlstream.project.types.types import Array, Decimal, Field, Struct
-from sqlstream.project.values import Located
+from sqlstream.project.yaml import Located
 
 COLUMNS = (Column("a", Struct((Field("b", Array(Decimal(10, 2))),)), origins=frozenset({("source.p.s.t", "a")})),)
 

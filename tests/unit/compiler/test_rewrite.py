@@ -14,7 +14,8 @@ from sqlstream.compiler.rewrite.sql import plan_rewriting
 from sqlstream.compiler.sql.edits import Edit, EditedText, apply_edits
 from sqlstream.compiler.sql.tokens import SqlTokenError, Token, TokenKind, tokenize
 from sqlstream.location import Location
-from sqlstream.project.values import ModelFile, Target
+from sqlstream.project.configuration.target import Target
+from sqlstream.project.values import ModelFile
 
 STREAM, STATIC = "model.p.events", "model.p.lists"
 OPTIONS = RenderOptions(

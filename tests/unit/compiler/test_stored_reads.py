@@ -91,7 +91,7 @@ def test_a_table_with_a_key_is_a_static_table(tmp_path: Path, format_: str) -> N
 
 def test_storage_keeps_types_and_lineage_but_no_watermark(compiled: CompiledProject) -> None:
     """A stored output has the columns of its model and their origins, and none of its watermarks."""
-    schema = compiled.stored["stored.shop.bronze"].schema
+    schema = compiled.stored["stored.shop.bronze"].spark_schema
     assert schema is not None
     assert schema.ddl == "id int, `at` timestamp, kind string"
     before, after = (

@@ -10,7 +10,7 @@ from loading_cases import found, load, load_good
 from sqlstream.errors import FindingsError
 from sqlstream.project.configuration.config import ModelConfig, SeedConfig
 from sqlstream.project.configuration.documents import (
-    ColumnDocument,
+    DeclaredColumn,
     ModelProperties,
     ProjectDocument,
     ResourceDocument,
@@ -25,7 +25,7 @@ from sqlstream.project.files.files import find_project_root
 from sqlstream.project.unit_tests.documents import UnitTestsDocument
 
 DOCUMENTS = (
-    ColumnDocument,
+    DeclaredColumn,
     ModelConfig,
     ModelProperties,
     ProjectDocument,

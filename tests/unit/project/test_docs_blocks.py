@@ -11,7 +11,7 @@ from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.manifest.manifest import build_manifest
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.declarations.docs_blocks import read_docs_blocks
+from sqlstream.project.configuration.docs_blocks import read_docs_blocks
 
 MODEL = {
     "sinks.yml": "sinks: [{name: lake, format: parquet, path: '{{ model.name }}'}]\n",

@@ -8,7 +8,8 @@ import pytest
 
 from sqlstream.app.loading.load import try_load
 from sqlstream.app.request import ProjectRequest
-from sqlstream.project.values import Freshness, Threshold
+from sqlstream.project.configuration.freshness import Freshness, Threshold
+from sqlstream.project.values import SourceTable
 
 SOURCE = """version: 2
 sources:
@@ -23,8 +24,8 @@ sources:
 """
 
 
-def checks(folder: Path, table: str = "", source: str = SOURCE) -> tuple[Freshness | None, list[str]]:
-    """Returns the check of the table with more keys, and the findings."""
+def load(folder: Path, table: str = "", source: str = SOURCE) -> tuple[SourceTable | None, list[str]]:
+    """Returns the table with more keys, and the findings."""
     (folder / "project.yml").write_text("name: shop\n")
     (folder / "models").mkdir(exist_ok=True)
     (folder / "models/a.sql").write_text("select * from {{ source('shop', 'orders') }}")
@@ -32,19 +33,29 @@ def checks(folder: Path, table: str = "", source: str = SOURCE) -> tuple[Freshne
     attempt = try_load(ProjectRequest(folder))
     findings = [f"{finding.location}: {finding.code}" for finding in attempt.errors]
     tables = attempt.loaded.compiled.project.sources if attempt.loaded is not None else ()
-    return (tables[0].freshness if tables else None), findings
+    return (tables[0] if tables else None), findings
+
+
+def checks(folder: Path, table: str = "") -> tuple[Freshness | None, list[str]]:
+    """Returns the check of the table with more keys, and the findings."""
+    found, findings = load(folder, table)
+    return (found.freshness if found else None), findings
 
 
 def test_a_table_inherits_the_check_of_its_source(tmp_path: Path) -> None:
     """A table has the thresholds, the filter and the field of its source, located there."""
-    freshness, findings = checks(tmp_path)
+    table, findings = load(tmp_path)
 
     assert findings == []
+    assert table is not None
+    freshness = table.freshness
     assert freshness is not None
-    assert (freshness.warn_after, freshness.error_after) == (Threshold(6, "hour"), Threshold(1, "day"))
-    assert freshness.loaded_at_field is not None
-    assert (freshness.loaded_at_field.sql, freshness.loaded_at_field.location.line) == ("at", 5)
-    assert freshness.filter is not None
+    assert (freshness.warn_after, freshness.error_after) == (
+        Threshold(count=6, period="hour"),
+        Threshold(count=1, period="day"),
+    )
+    assert (table.loaded_at_field, table.places["loaded_at_field"].line) == ("at", 5)
+    assert table.places["freshness.filter"].line == 4
     assert freshness.criteria == {
         "warn_after": {"count": 6, "period": "hour"},
         "error_after": {"count": 1, "period": "day"},
@@ -54,16 +65,22 @@ def test_a_table_inherits_the_check_of_its_source(tmp_path: Path) -> None:
 
 def test_each_key_is_inherited_alone(tmp_path: Path) -> None:
     """A table overrides single keys, also below config, which beats the same key outside of it."""
-    table = (
+    keys = (
         "freshness: {error_after: {count: 9, period: minute}}\nconfig: {freshness: {error_after: null, filter: null}}"
     )
 
-    freshness, findings = checks(tmp_path, table)
+    table, findings = load(tmp_path, keys)
 
     assert findings == []
+    assert table is not None
+    freshness = table.freshness
     assert freshness is not None
-    assert (freshness.warn_after, freshness.error_after, freshness.filter) == (Threshold(6, "hour"), None, None)
-    assert freshness.location.line == 12
+    assert (freshness.warn_after, freshness.error_after, freshness.filter) == (
+        Threshold(count=6, period="hour"),
+        None,
+        None,
+    )
+    assert table.places["freshness"].line == 12
 
 
 @pytest.mark.parametrize(

@@ -59,15 +59,15 @@ def test_the_columns_are_those_of_the_value_then_the_metadata(rest: str, ddl: st
     """The schema has the columns of the value, the key as its format says, and the metadata."""
     table = table_of(tmp_path, rest)
 
-    assert table.schema is not None
-    assert table.schema.ddl == ddl
+    assert table.spark_schema is not None
+    assert table.spark_schema.ddl == ddl
 
 
 def test_without_a_value_format_nothing_changes(tmp_path: Path) -> None:
     """Without `value_format` a source has no schema, so it has Spark's columns."""
     table = table_of(tmp_path, "options: {subscribe: orders}")
 
-    assert (table.schema, table.messages) == (None, None)
+    assert (table.spark_schema, table.messages) == (None, None)
 
 
 def test_an_override_with_another_format_has_no_messages(tmp_path: Path) -> None:
@@ -76,4 +76,4 @@ def test_an_override_with_another_format_has_no_messages(tmp_path: Path) -> None
 
     table = table_of(tmp_path, rest, "files")
 
-    assert (table.format, table.messages, table.schema and table.schema.ddl) == ("json", None, "id int")
+    assert (table.format, table.messages, table.spark_schema and table.spark_schema.ddl) == ("json", None, "id int")

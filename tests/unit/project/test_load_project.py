@@ -8,9 +8,12 @@ import pytest
 from loading_cases import load, load_good
 
 from sqlstream.location import Location
+from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.configuration.config import Trigger, merge_configs
+from sqlstream.project.configuration.documents import DeclaredColumn
+from sqlstream.project.configuration.target import Target
 from sqlstream.project.secrets import SecretName, SecretText
-from sqlstream.project.values import DeclaredColumn, Located, Schema, Target
+from sqlstream.project.yaml import Located
 
 SINKS = "sinks:\n  - {name: lake, format: parquet, path: '{{ model.name }}', options: {retries: 010, header: true}}\n"
 
@@ -71,9 +74,9 @@ sources:
     assert (table.format, table.mode, table.path) == ("json", "batch", "data/orders")
     assert table.options == {"maxFilesPerTrigger": "5", "multiLine": "true"}
     assert (table.tags, table.meta) == (("raw", "money"), {"owner": "c", "team": "b"})
-    assert table.schema == Schema(Location("models/deep/_shop.yml", 11, 17), ddl="id bigint, at timestamp")
+    assert table.spark_schema == Schema(Location("models/deep/_shop.yml", 11, 17), ddl="id bigint, at timestamp")
     assert table.watermark is not None
-    assert (table.watermark.delay, table.watermark.location.line) == ("10 minutes", 16)
+    assert (table.watermark.delay, table.places["watermark"].line) == ("10 minutes", 16)
     assert table.places["format"].line == 4
     assert table.places["options.maxFilesPerTrigger"].line == 12
     assert table.places["options.multiLine"].line == 5
@@ -105,19 +108,19 @@ sources:
 """
     files = {"sources.yml": text, "schemas/b.json": struct, "schemas/c.ddl": "x int\n"}
     a, b, c, d = load_good(tmp_path, files).sources
-    assert a.schema is not None
-    assert a.schema.ddl == "`odd``name` int, `b` string"
-    assert b.schema == Schema(Location("schemas/b.json"), json=struct)
-    assert c.schema == Schema(Location("schemas/c.ddl"), ddl="x int")
-    assert c.columns == (DeclaredColumn("x", None, "the x"),)
-    assert d.schema is None
+    assert a.spark_schema is not None
+    assert a.spark_schema.ddl == "`odd``name` int, `b` string"
+    assert b.spark_schema == Schema(Location("schemas/b.json"), json=struct)
+    assert c.spark_schema == Schema(Location("schemas/c.ddl"), ddl="x int")
+    assert c.columns == (DeclaredColumn(name="x", description="the x"),)
+    assert d.spark_schema is None
 
 
 def test_sinks_keep_their_jinja(tmp_path: Path) -> None:
     """Jinja over `model` in a sink is left for the compiler, and option values are text."""
     (sink,) = load_good(tmp_path, {"sinks/lake.yaml": SINKS}).sinks
-    assert sink.path == Located("{{ model.name }}", Location("sinks/lake.yaml", 2, 41))
-    assert {key: item.value for key, item in sink.options.items()} == {"retries": "010", "header": "true"}
+    assert sink.located("path", sink.path) == Located("{{ model.name }}", Location("sinks/lake.yaml", 2, 41))
+    assert sink.options == {"retries": "010", "header": "true"}
 
 
 def test_one_source_can_be_spread_over_files(tmp_path: Path) -> None:
@@ -177,7 +180,8 @@ targets:
     assert (a.mode, a.path, a.options) == ("batch", "elsewhere", {"sep": ";", "header": "true"})
     assert (b.mode, b.path, b.options) == ("batch", "y", {})
     assert a.places["path"] == Location("project.yml", 6, 19)
-    assert project.sinks[0].path == Located("copy/{{ model.name }}", Location("project.yml", 8, 20))
+    (sink,) = project.sinks
+    assert (sink.path, sink.places["path"]) == ("copy/{{ model.name }}", Location("project.yml", 8, 20))
 
 
 KAFKA = """\
@@ -213,7 +217,7 @@ def test_an_override_with_another_format_drops_old_options(tmp_path: Path) -> No
 
     orders, returns = project.sources
     assert (orders.format, orders.path, orders.options) == ("json", "in/orders", {})
-    assert orders.schema == Schema(Location("project.yml", 4, 68), ddl="timestamp timestamp")
+    assert orders.spark_schema == Schema(Location("project.yml", 4, 68), ddl="timestamp timestamp")
     assert (orders.description, orders.tags) == ("Orders as they are placed", ("core",))
     assert orders.watermark is not None
     assert returns.format == "kafka"
@@ -280,7 +284,7 @@ def test_an_override_replaces_the_complete_schema(
 
     (table,) = load_good(tmp_path, files).sources
 
-    assert (table.schema and (table.schema.ddl or "").replace("`a`", "a")) == ddl
+    assert (table.spark_schema and (table.spark_schema.ddl or "").replace("`a`", "a")) == ddl
 
 
 def test_configuration_comes_from_folders_and_properties(tmp_path: Path) -> None:
@@ -317,7 +321,10 @@ models:
     assert (merged.config.enabled, merged.config.trigger) == (False, Trigger("available_now"))
     assert merged.places["trigger"] == Location("models/_m.yml", 6, 38)
     assert merged.places["enabled"] == Location("project.yml", 10, 16)
-    assert (model.description, model.columns) == ("One row per day", (DeclaredColumn("day", "date", "The day"),))
+    assert (model.description, model.columns) == (
+        "One row per day",
+        (DeclaredColumn(name="day", data_type="date", description="The day"),),
+    )
 
 
 def test_folder_with_the_name_of_the_project(tmp_path: Path) -> None:
@@ -342,7 +349,7 @@ def test_seed_has_its_properties(tmp_path: Path) -> None:
         "  - {name: old, config: {enabled: false}}\n",
     }
     (seed,) = load_good(tmp_path, files).seeds
-    assert seed.columns == (DeclaredColumn("zip", "string"),)
+    assert seed.columns == (DeclaredColumn(name="zip", data_type="string"),)
     assert seed.config["tags"].value == ["all", "geo"]
 
 

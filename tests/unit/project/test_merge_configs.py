@@ -7,8 +7,15 @@ from typing import Any
 import pytest
 
 from sqlstream.location import Location
-from sqlstream.project.configuration.config import ModelConfig, SeedConfig, Trigger, check_patch, merge_configs
-from sqlstream.project.values import ConfigPatch, Located
+from sqlstream.project.configuration.config import (
+    ConfigPatch,
+    ModelConfig,
+    SeedConfig,
+    Trigger,
+    check_patch,
+    merge_configs,
+)
+from sqlstream.project.yaml import Located
 
 LOW = Location("project.yml", 3, 1)
 HIGH = Location("models/a.sql", 1, 11)

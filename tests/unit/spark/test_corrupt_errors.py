@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sqlstream.location import Location, Place
-from sqlstream.project.values import Schema, SourceTable
+from sqlstream.project.configuration.columns import Schema
+from sqlstream.project.values import SourceTable
 from sqlstream.spark.reading.corrupt_errors import CorruptRecord, corrupt_record_finding
 from sqlstream.spark.secrets import Secrets
 
@@ -13,19 +14,13 @@ from sqlstream.spark.secrets import Secrets
 def source(name: str, path: str, ddl: str = "id int, at string, temp int", **options: object) -> SourceTable:
     """Returns a CSV table at an absolute path."""
     return SourceTable(
-        "climate",
-        name,
-        "csv",
-        path,
-        Schema(Location("models/_sources.yml", 9, 18), ddl=ddl),
-        "stream",
-        options,  # type: ignore[arg-type]  # only their names count
-        None,
-        (),
-        "",
-        (),
-        {},
-        Location("models/_sources.yml", 7, 15),
+        source="climate",
+        name=name,
+        format="csv",
+        path=path,
+        spark_schema=Schema(Location("models/_sources.yml", 9, 18), ddl=ddl),
+        options=options,
+        location=Location("models/_sources.yml", 7, 15),
     )
 
 

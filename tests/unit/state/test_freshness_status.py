@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.location import Location
-from sqlstream.project.values import Freshness, Threshold
+from sqlstream.project.configuration.freshness import Freshness, Threshold
 from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.state.progress.delta_commits import last_rows_added
 from sqlstream.state.results.freshness import NEVER, FreshnessStatus, Measured, judge
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
-HOUR, DAY = Threshold(1, "hour"), Threshold(1, "day")
+HOUR, DAY = Threshold(count=1, period="hour"), Threshold(count=1, period="day")
 
 
 @pytest.mark.parametrize(
@@ -36,7 +35,7 @@ def test_an_age_is_compared_with_both_thresholds(
     warn_after: Threshold | None, error_after: Threshold | None, age: timedelta, status: FreshnessStatus
 ) -> None:
     """An age above a threshold exceeds it, an equal one does not; a source without data exceeds each."""
-    assert judge(Freshness(warn_after, error_after, Location("s.yml")), Measured(NOW - age, NOW)) is status
+    assert judge(Freshness(warn_after=warn_after, error_after=error_after), Measured(NOW - age, NOW)) is status
 
 
 ADD: dict[str, object] = {"add": {"path": "a", "dataChange": True}}

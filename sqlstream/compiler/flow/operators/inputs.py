@@ -54,10 +54,11 @@ def _as_stored(column: Column) -> Column:
 
 
 def _columns(node: str, table: SourceTable) -> Columns | None:
-    if table.schema is not None and table.schema.json is not None:
-        found = read_json_schema(table.schema.json)
+    declared = table.spark_schema
+    if declared is not None and declared.json is not None:
+        found = read_json_schema(declared.json)
     else:
-        ddl = format_of(table.format).columns_with(table.options) if table.schema is None else table.schema.ddl
+        ddl = format_of(table.format).columns_with(table.options) if declared is None else declared.ddl
         if ddl is None:
             return None
         try:

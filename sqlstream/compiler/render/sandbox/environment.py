@@ -26,8 +26,9 @@ from sqlstream.compiler.render.sandbox.source import TemplateSource, offset_toke
 from sqlstream.compiler.render.values import MacroIndex, Reference, TemplateReads
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.values import Located, ModelFile
+from sqlstream.project.values import ModelFile
 from sqlstream.project.wording import quoted
+from sqlstream.project.yaml import Located
 
 NO_CODE = ("data", "whitespace", "comment")
 """Kinds of tokens that produce no Python code."""

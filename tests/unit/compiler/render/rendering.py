@@ -11,7 +11,9 @@ from sqlstream.compiler.render.model import ModelRenderer
 from sqlstream.compiler.render.values import RenderedModel, RenderOptions
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
-from sqlstream.project.values import ConfigPatch, MacroFile, ModelFile, Target
+from sqlstream.project.configuration.config import ConfigPatch
+from sqlstream.project.configuration.target import Target
+from sqlstream.project.values import MacroFile, ModelFile
 
 VARIABLES: Mapping[str, object] = {"days": 7, "columns": ["a", "b"], "name": "shop"}
 ENV = {"HOME": "/home/ana", "SQLSTREAM_SECRET_TOKEN": "canary-4711"}

@@ -18,7 +18,7 @@ from rendering import ENV, VARIABLES, model, options, renderer
 from sqlstream.compiler.render.yaml import SinkRenderer, make_yaml_renderer
 from sqlstream.errors import FindingsError
 from sqlstream.location import Location
-from sqlstream.project.values import Located
+from sqlstream.project.yaml import Located
 
 PLACE = Location("sources.yml", 3, 5)
 WATCHED = (

@@ -8,7 +8,7 @@ from rendering import LOGGED, finding_of, model, render, renderer
 from sqlstream.compiler.render.values import Reference
 from sqlstream.errors import Severity
 from sqlstream.location import Location
-from sqlstream.project.values import Located
+from sqlstream.project.yaml import Located
 
 PATH = "models/orders.sql"
 

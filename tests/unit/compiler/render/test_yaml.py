@@ -9,7 +9,7 @@ from sqlstream.compiler.render.yaml import SinkRenderer, make_yaml_renderer
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.secrets import SecretName, SecretText
-from sqlstream.project.values import Located
+from sqlstream.project.yaml import Located
 
 PLACE = Location("sources.yml", 3, 14)
 TOKEN = SecretName("SQLSTREAM_SECRET_TOKEN")

@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location, location_at
-from sqlstream.project.configuration.resources import SeenNames
+from sqlstream.project.configuration.validate import SeenNames
 from sqlstream.project.files.files import ProjectFiles
-from sqlstream.project.values import FOLDERS, DocsBlock
 from sqlstream.project.wording import quoted
+
+FOLDERS = ("models", "seeds", "macros", "sources", "sinks")
+"""The folders whose Markdown files, at any depth, can contain docs blocks: as in dbt, those with resources."""
+
+OVERVIEW = "__overview__"
+"""The block that dbt shows on the first page of its documentation."""
+
+
+@dataclass(frozen=True)
+class DocsBlock:
+    """One `{% docs name %}` block: its text without the white space around it, and the location of its tag."""
+
+    name: str
+    text: str
+    location: Location
+
 
 _TAG = re.compile(r"\{#.*?#\}|\{%[-+]?\s*(?P<word>docs|enddocs)\b(?P<rest>.*?)[-+]?%\}", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_]\w*")
