@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 
 from sqlstream.location import Location
+from sqlstream.project.configuration.fields import Document
 
 WORDS_ABOUT = frozenset({"description", "tags", "meta", "places", "location"})
 """Fields of declarations that do not change any query."""
@@ -31,8 +32,13 @@ def declared(value: object) -> object:
     """Returns a declaration as a value for `digest`, without its locations and the fields in `WORDS_ABOUT`."""
     if isinstance(value, Location):
         return None
-    if is_dataclass(value) and not isinstance(value, type):
-        kept = [field.name for field in fields(value) if field.name not in WORDS_ABOUT]
+    names: Iterable[str] | None = None
+    if isinstance(value, Document):
+        names = type(value).model_fields
+    elif is_dataclass(value) and not isinstance(value, type):
+        names = (field.name for field in fields(value))
+    if names is not None:
+        kept = [name for name in names if name not in WORDS_ABOUT]
         return (type(value).__name__, *((name, declared(getattr(value, name))) for name in kept))
     if isinstance(value, Mapping):
         return tuple((key, declared(item)) for key, item in value.items())

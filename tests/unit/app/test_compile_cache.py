@@ -83,6 +83,16 @@ def test_a_changed_comment_causes_no_parsing(request_: ProjectRequest) -> None:
     assert changed(flow, keys(request_, "flow")) == set()
 
 
+def test_words_about_a_source_and_its_lines_cause_no_parsing(request_: ProjectRequest) -> None:
+    """A description of a source, which also moves its lines, changes the key of no query."""
+    kinds = ("rewrite", "flow", "query")
+    before = [keys(request_, kind) for kind in kinds]
+    path = request_.folder / "sources.yml"
+    path.write_text(path.read_text().replace("- name: clicks\n", "- name: clicks\n        description: said\n"))
+    outcome(request_, partial=True)
+    assert [keys(request_, kind) for kind in kinds] == before
+
+
 def test_deleted_models_leave_the_cache(request_: ProjectRequest) -> None:
     """A deleted model has no cache entry of any kind."""
     (request_.folder / "models" / "late" / "m5.sql").unlink()

@@ -19,6 +19,10 @@ CASES: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
         {"sources.yml": TABLE + "        watermark:\n          column: a\n          dely: 1 day\n"},
         ["sources.yml:6:9 missing-key", "sources.yml:8:11 unknown-key"],
     ),
+    "unknown key of a repository": (
+        {"project.yml": "name: a\ntargets:\n  local:\n    repositories:\n      - {url: x, user: y}\n"},
+        ["project.yml:5:18 unknown-key"],
+    ),
     "unknown + key": ({"project.yml": "name: a\nmodels:\n  +tag: x\n"}, ["project.yml:3:3 unknown-key"]),
     "unknown key of a model's config": (
         {"models/a.sql": "select 1", "models/a.yml": "models:\n  - name: a\n    config: {snik: lake}\n"},
