@@ -16,10 +16,10 @@ from pathlib import Path
 
 from generate import chains, write_sqlstream_project
 
-from sqlstream.app.compile import choose
+from sqlstream.app.compile.compile import choose
 from sqlstream.app.loading.load import load
 from sqlstream.app.request import EVERYTHING, ProjectRequest
-from sqlstream.app.running.session import spark_session
+from sqlstream.app.session.session import spark_session
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.running.check import check_with_spark

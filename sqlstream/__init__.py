@@ -10,9 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sqlstream.app.compile import compile_models
+    from sqlstream.app.compile.compile import compile_models
     from sqlstream.app.request import ProjectRequest, RunRequest
-    from sqlstream.app.run import run_models
+    from sqlstream.app.run.run import run_models
     from sqlstream.errors import Finding, FindingsError, Severity, SqlstreamError, UsageError
     from sqlstream.location import Location
     from sqlstream.spark.writing.micro_batches import MicroBatch
@@ -39,8 +39,8 @@ _HOMES = {
     "Location": "sqlstream.location",
     "MicroBatch": "sqlstream.spark.writing.micro_batches",
     "__version__": "sqlstream.version",
-    "compile_models": "sqlstream.app.compile",
-    "run_models": "sqlstream.app.run",
+    "compile_models": "sqlstream.app.compile.compile",
+    "run_models": "sqlstream.app.run.run",
 }
 
 

@@ -1,1 +1,1 @@
-"""One use case per file. Each imports pyspark only when it needs it."""
+"""What each command does, without its command line: one folder for each feature. Loads pyspark only when needed."""

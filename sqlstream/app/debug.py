@@ -131,7 +131,7 @@ def _user() -> str:
 
 def _spark(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Check]:
     """Yields the checks of the jars, of Spark, which does not start without them, and of the project's servers."""
-    from sqlstream.app.running.session import spark_session  # loads pyspark
+    from sqlstream.app.session.session import spark_session  # loads pyspark
     from sqlstream.spark.running.connections import ask_servers, servers_of
 
     packages = ", ".join(loaded.compiled.project.target.packages)
@@ -165,13 +165,13 @@ def try_alerts(request: ProjectRequest) -> Iterator[Check]:
 
     Raises: FindingsError if the project cannot be compiled; UsageError without channels.
     """
-    from sqlstream.app.running.alerts.trying import try_channels  # most checks need neither
+    from sqlstream.app.alerts.test_message import try_channels  # most checks need neither
 
     for name, ok, found in try_channels(request, _open_sink):
         yield Check(name, ok, found, "" if ok else "fix its entry in `notify` of project.yml, or the receiver")
 
 
 def _open_sink(loaded: Loaded, secrets: Secrets) -> AbstractContextManager[Any]:
-    from sqlstream.app.running.observers.own_rows import writing_alerts  # loads pyspark
+    from sqlstream.app.run.own_rows import writing_alerts  # loads pyspark
 
     return writing_alerts(loaded, secrets)

@@ -14,7 +14,7 @@ from sqlstream.project.connectors.lock import LOCK_FILE, ConnectorsLock, lock_te
 from sqlstream.project.connectors.table import Jar
 
 if TYPE_CHECKING:  # loads pyspark
-    from sqlstream.app.running.jars import JarStore, ResolvedJars
+    from sqlstream.app.session.jars import JarStore, ResolvedJars
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def fetch_connectors(request: ProjectRequest, progress: DownloadProgress, *, upg
     Keeps the jars that the lock names; with `upgrade` it takes those that this version of sqlstream names, and
     resolves packages again. Raises: FindingsError, UsageError.
     """
-    from sqlstream.app.running.jars import jar_store, project_lock, resolve_jars, spark_minor  # loads pyspark
+    from sqlstream.app.session.jars import jar_store, project_lock, resolve_jars, spark_minor  # loads pyspark
     from sqlstream.spark.secrets import Secrets
 
     loaded = load_for_reading(request)

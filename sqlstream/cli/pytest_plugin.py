@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from sqlstream.app.test import TestedProject
+    from sqlstream.app.test.unit_tests import TestedProject
     from sqlstream.project.unit_tests.values import BrokenTest, UnitTest
-    from sqlstream.state.results.unit_tests import CaseResult
+    from sqlstream.state.runs.unit_tests import CaseResult
     from sqlstream.testing.harness import Harness
 
 YAML_SUFFIXES = (".yml", ".yaml")
@@ -40,7 +40,7 @@ class Projects:
     def open(self, root: Path) -> TestedProject:
         """Returns the project in the folder `root`. Raises: FindingsError."""
         from sqlstream.app.request import ProjectRequest
-        from sqlstream.app.test import open_tests
+        from sqlstream.app.test.unit_tests import open_tests
 
         if root not in self._opened:
             logging.getLogger("sqlstream").propagate = False  # the failure report must not contain log lines of the JVM
@@ -50,7 +50,7 @@ class Projects:
 
     def run(self, root: Path, test: UnitTest | BrokenTest) -> CaseResult:
         """Runs a test and returns its result."""
-        from sqlstream.app.test import prepare_case
+        from sqlstream.app.test.unit_tests import prepare_case
         from sqlstream.testing.cases import Case
 
         known = prepare_case(self.open(root), test)
@@ -58,7 +58,7 @@ class Projects:
 
     def _harness_for(self, root: Path) -> Harness:
         from sqlstream.app.request import UnitTestRequest
-        from sqlstream.app.unit_tests.session import open_harness
+        from sqlstream.app.test.test_session import open_harness
 
         if self._harness is None or self._harness_of != root:
             self.close()
@@ -116,7 +116,7 @@ class YamlFile(pytest.File):
 
     def collect(self) -> Iterator[CaseItem]:
         """Yields an item for each unit test in the file."""
-        from sqlstream.app.test import ordered_tests
+        from sqlstream.app.test.unit_tests import ordered_tests
         from sqlstream.errors import FindingsError
         from sqlstream.report.findings import findings_text
 
@@ -145,7 +145,7 @@ class CaseItem(pytest.Item):
 
     def runtest(self) -> None:
         """Runs the test. Raises: CaseNotPassedError."""
-        from sqlstream.state.results.unit_tests import Outcome
+        from sqlstream.state.runs.unit_tests import Outcome
 
         parent = self.parent
         root = parent.root if isinstance(parent, YamlFile) else Path()
@@ -159,7 +159,7 @@ class CaseItem(pytest.Item):
         """Returns what pytest prints for a test that did not pass: the different rows, without a traceback."""
         if not isinstance(excinfo.value, CaseNotPassedError):
             return super().repr_failure(excinfo, style)
-        from sqlstream.report.unit_tests.text import failure_text
+        from sqlstream.report.unit_tests_text import failure_text
 
         return failure_text(excinfo.value.result, None)
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
-from sqlstream.app.runs.recorded import RunOutcome
+from sqlstream.app.run.recorded import RunOutcome
 from sqlstream.cli.output import DONE, FAILED, RunLines, RunScreen, echo_trace, is_screen, refusals_printed
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.report.runs.as_json import JsonReporter, outcome_json
-from sqlstream.report.runs.live import LiveReporter
-from sqlstream.report.runs.text import Counts, TextReporter, summary_text
+from sqlstream.report.live_table import LiveReporter
+from sqlstream.report.run_json import JsonReporter, outcome_json
+from sqlstream.report.run_text import Counts, TextReporter, summary_text
 from sqlstream.state.runs.events import RunEvent, WarningEmitted
 
 Execute = Callable[[Callable[[RunEvent], None]], RunOutcome]

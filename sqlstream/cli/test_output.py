@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import click
 
-from sqlstream.app.test import UnitTestOutcome
+from sqlstream.app.test.unit_tests import UnitTestOutcome
 from sqlstream.cli.output import echo_warnings
 from sqlstream.cli.terminal import terminal_width
-from sqlstream.report.unit_tests.as_json import results_json
-from sqlstream.report.unit_tests.text import done_line, failure_text, result_line
-from sqlstream.state.results.unit_tests import CaseResult
+from sqlstream.report.unit_tests_json import results_json
+from sqlstream.report.unit_tests_text import done_line, failure_text, result_line
+from sqlstream.state.runs.unit_tests import CaseResult
 
 
 def result_printer(output: str) -> Callable[[CaseResult, int], None]:

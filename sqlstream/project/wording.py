@@ -35,11 +35,6 @@ def alternatives(names: Sequence[str]) -> str:
     return " or ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
 
 
-def counted(count: int, word: str) -> str:
-    """Returns `1 value` or `3 values`."""
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
-
-
 def given(value: object) -> str:
     """Returns a value in plain words: `the number 5`, `a list`, `empty`, or the text itself."""
     if value is None:

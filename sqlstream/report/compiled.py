@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.emission import reads_of
 from sqlstream.errors import Finding
+from sqlstream.numbers import plural
 from sqlstream.project.declarations.on_corrupt import declared_sources
 from sqlstream.project.wording import excerpt
 from sqlstream.report.findings import findings_json
-from sqlstream.report.numbers import plural
 
 LONGEST_SQL = 100_000
 """The most characters of compiled SQL to print. The file contains all of it."""

@@ -7,7 +7,7 @@ from typing import IO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn
 
-from sqlstream.report.numbers import plural
+from sqlstream.numbers import plural
 
 
 class DownloadBars:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from sqlstream.report.numbers import plural
+from sqlstream.numbers import plural
 
 
 def next_steps_text(root: Path, file_count: int, here: Path) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from decimal import Decimal
 from io import StringIO
 
-from sqlstream.report.numbers import count_text, plural
+from sqlstream.numbers import count_text, plural
 from sqlstream.report.table import fit_table
-from sqlstream.state.results.rows import ShownRows
+from sqlstream.state.preview import ShownRows
 
 NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 """The types whose columns are aligned to the right."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
@@ -12,8 +12,7 @@ from sqlstream.project.formats.formats import format_of
 from sqlstream.state.batch_logs import SINK_LOG, BatchLog, entry_names
 from sqlstream.state.layout import SNAPSHOT_NAME, checkpoint_path, ledger_path, version_number, versions_path
 from sqlstream.state.ledger import Ledger, LedgerUnreadableError, read_ledger
-from sqlstream.state.plan import CheckpointState
-from sqlstream.state.versions.versions import Versions, read_parts, with_new_names
+from sqlstream.state.query_versions import Versions, read_parts, with_new_names
 
 
 class ReadableFiles(Protocol):
@@ -28,6 +27,38 @@ class ReadableFiles(Protocol):
 
 FilesOf = Callable[[str], tuple[ReadableFiles, str]]
 """Returns the files at a path, and the path in the form that they accept."""
+
+
+@dataclass(frozen=True)
+class CheckpointState:
+    """The stored state of one version of a query: its number `version` (0: none), the ledger in effect, whether a batch
+    has begun, and the number of the last committed batch (-1: none). `newest` is the highest number of a version.
+
+    `ledger` is None if there is none; `unreadable` then says why if the file exists. `abandoned` is the ledger of a
+    changed query that started last and committed no batch. `output_committed`: the log of a file sink has a batch, even
+    if the checkpoint has none. `published` is as in `Versions`.
+    """
+
+    version: int
+    ledger: Ledger | None
+    has_batches: bool
+    ledger_path: str
+    unreadable: str | None = None
+    last_commit: int = -1
+    output_committed: bool = False
+    abandoned: Ledger | None = None
+    newest: int = 0
+    published: tuple[str, ...] = ()
+
+    @property
+    def next_version(self) -> int:
+        """The number of a new version."""
+        return max(self.version, self.newest) + 1
+
+    @property
+    def is_used(self) -> bool:
+        """Whether a batch was committed, in the checkpoint or in the output."""
+        return self.last_commit >= 0 or self.output_committed
 
 
 def read_checkpoint(files_of: FilesOf, root: str, *, parallel: bool = False) -> CheckpointState:

@@ -17,9 +17,9 @@ from sqlstream.state.batch_logs import OFFSETS_LINES, SINK_LOG, entry_names, fro
 from sqlstream.state.checkpoints import FilesOf, ReadableFiles, read_log
 from sqlstream.state.layout import SNAPSHOT_NAME, checkpoint_path
 from sqlstream.state.ledger import QueryIdentity
+from sqlstream.state.query_versions import split_sqlite_place
 from sqlstream.state.refusals import refresh_text
 from sqlstream.state.repartition.batches import batch_partitions
-from sqlstream.state.versions.versions import split_sqlite_place
 
 _TABLE_FOLDERS = {"delta": "_delta_log", "iceberg": "metadata"}
 """The folder that makes a folder a table, by format."""

@@ -11,15 +11,16 @@ from sqlstream.errors import Finding
 from sqlstream.project.formats.formats import format_of
 from sqlstream.state import refusals
 from sqlstream.state.changes import Change, describe_changes
+from sqlstream.state.checkpoints import CheckpointState
 from sqlstream.state.judgement import SAFE, FindSignature, JudgeBySql, Judgement, judge_changes
 from sqlstream.state.ledger import InputIds, Ledger, QueryIdentity
 from sqlstream.state.output_columns import ColumnChange, column_changes, layout_changes
+from sqlstream.state.query_versions import parallel_problem
 from sqlstream.state.readers import continuing, names_sources, respelled, unsure_tables
 from sqlstream.state.reading import ReadingChange, ReadSoFar, reading_changes, reading_refused
 from sqlstream.state.refusals import PlaceOf, StartRefusal, StateChange, replaced_inputs
 from sqlstream.state.signature.signature import FORMAT
 from sqlstream.state.sinks import UNSTORED, has_other_sink, is_same_sink, key_change, sink_text
-from sqlstream.state.versions.versions import parallel_problem
 
 FindIds = Callable[[], InputIds]
 """Returns the ids of what a query reads now, as far as they are known."""
@@ -35,38 +36,6 @@ class Action(StrEnum):
     REFRESH = "refresh"
     FRESH_EACH_RUN = "fresh each run"
     WRITE = "write"
-
-
-@dataclass(frozen=True)
-class CheckpointState:
-    """The stored state of one version of a query: its number `version` (0: none), the ledger in effect, whether a batch
-    has begun, and the number of the last committed batch (-1: none). `newest` is the highest number of a version.
-
-    `ledger` is None if there is none; `unreadable` then says why if the file exists. `abandoned` is the ledger of a
-    changed query that started last and committed no batch. `output_committed`: the log of a file sink has a batch, even
-    if the checkpoint has none. `published` is as in `Versions`.
-    """
-
-    version: int
-    ledger: Ledger | None
-    has_batches: bool
-    ledger_path: str
-    unreadable: str | None = None
-    last_commit: int = -1
-    output_committed: bool = False
-    abandoned: Ledger | None = None
-    newest: int = 0
-    published: tuple[str, ...] = ()
-
-    @property
-    def next_version(self) -> int:
-        """The number of a new version."""
-        return max(self.version, self.newest) + 1
-
-    @property
-    def is_used(self) -> bool:
-        """Whether a batch was committed, in the checkpoint or in the output."""
-        return self.last_commit >= 0 or self.output_committed
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from typing import Any
 
 from sqlstream.errors import Finding
 from sqlstream.location import Place
+from sqlstream.numbers import plural
 from sqlstream.project.formats.formats import FORMATS
 from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
 from sqlstream.project.types.types import Struct
-from sqlstream.project.wording import counted, quoted_list
+from sqlstream.project.wording import quoted_list
 from sqlstream.state.ledger import Ledger, QueryIdentity, SourceUse
 from sqlstream.state.output_files import StoredFile
 from sqlstream.state.progress.source_files import FileChoice, file_choice, file_name, local_path, unread_files
@@ -325,8 +326,8 @@ def _of_files(before: SourceUse, now: SourceUse, so_far: ReadSoFar) -> Iterator[
     again = _read_before(unread, so_far.read, by_name=is_elsewhere or _by_path_now(choices))
     if again:
         yield ReadingChange(
-            f"{_named(now)}: {counted(len(again), 'file')} would be read again",
-            f"would read {counted(len(again), 'file')} of {_named(now)} again",
+            f"{_named(now)}: {plural(len(again), 'file')} would be read again",
+            f"would read {plural(len(again), 'file')} of {_named(now)} again",
             f"{_declared(now)} reads {_where(now)}, and was {_where(before)}; {again[0]} has the name of a file that "
             "was read at another place",
             ("set the option `fileNameOnly: true`, if no two files have the same name: Spark then knows the files",),
@@ -335,8 +336,8 @@ def _of_files(before: SourceUse, now: SourceUse, so_far: ReadSoFar) -> Iterator[
     never = _newly_too_old(so_far, so_far.read, choices[0], choices[1])
     if never:
         yield ReadingChange(
-            f"{_named(now)}: {counted(len(never), 'file')} would never be read",
-            f"would never read {counted(len(never), 'file')} of {_named(now)}",
+            f"{_named(now)}: {plural(len(never), 'file')} would never be read",
+            f"would never read {plural(len(never), 'file')} of {_named(now)}",
             f"{never[0]} is older than `maxFileAge` allows: Spark counts it from the newest file that was read",
             (f"set the option `maxFileAge` of {_declared(now)} to more, such as 10000d, until they are read",),
             "ignores them",

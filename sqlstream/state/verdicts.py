@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlstream.errors import Finding
+from sqlstream.state.changed_columns import Break, ColumnDifference
 from sqlstream.state.changes import Change, describe_changes
-from sqlstream.state.downstream.columns import Break, ColumnDifference
 from sqlstream.state.judgement import Judgement
 from sqlstream.state.ledger import QueryIdentity
 from sqlstream.state.output_columns import stores_columns

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from sqlstream.project.types.parser import TypeSyntaxError, parse_type
 from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct, Unknown
-from sqlstream.state.results.unit_tests import ANY, ComparedRow, Row, RowKind, Value
+from sqlstream.state.runs.unit_tests import ANY, ComparedRow, Row, RowKind, Value
 
 
 @dataclass(frozen=True)

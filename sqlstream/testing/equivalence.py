@@ -27,7 +27,7 @@ from sqlstream.spark.reading.static_stream import (
     key_columns,
     matched_rows,
 )
-from sqlstream.state.results.unit_tests import CaseResult, Observed, Outcome, Row, RowDifference, RowKind
+from sqlstream.state.runs.unit_tests import CaseResult, Observed, Outcome, Row, RowDifference, RowKind
 from sqlstream.testing.compare import RowComparison, types_of
 from sqlstream.testing.judge import result_of
 from sqlstream.testing.prepared import PreparedCase

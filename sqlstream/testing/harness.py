@@ -23,8 +23,8 @@ from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.python_code import register_functions
 from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.secrets import Secrets
-from sqlstream.state.results.unit_tests import NOTHING, CaseResult, Observed, Outcome
 from sqlstream.state.runs.silence import why_ended_silent
+from sqlstream.state.runs.unit_tests import NOTHING, CaseResult, Observed, Outcome
 from sqlstream.testing.cases import Case
 from sqlstream.testing.equivalence import Equivalence
 from sqlstream.testing.expected import ExpectedRowsReader, moment

@@ -9,15 +9,7 @@ from decimal import Decimal
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.state.results.unit_tests import (
-    CaseResult,
-    Observed,
-    Outcome,
-    Row,
-    RowDifference,
-    RowKind,
-    ValueDifference,
-)
+from sqlstream.state.runs.unit_tests import CaseResult, Observed, Outcome, Row, RowDifference, RowKind, ValueDifference
 from sqlstream.testing.cases import Case
 from sqlstream.testing.compare import RowComparison, types_of
 

@@ -29,12 +29,13 @@ from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.micro_batches import RefusedRowsError, SinkTarget, count_keys, last_rows
 from sqlstream.spark.writing.table_formats.writers import DELETES
 from sqlstream.spark.writing.writers import batch_writer
+from sqlstream.state.checkpoints import CheckpointState
 from sqlstream.state.identity import identity_of
 from sqlstream.state.ledger import Ledger, QueryIdentity
-from sqlstream.state.plan import Action, CheckpointState, StartOptions, plan_query
+from sqlstream.state.plan import Action, StartOptions, plan_query
 from sqlstream.state.readers import source_uses
 from sqlstream.state.refusals import StartRefusal, refusal_findings
-from sqlstream.state.results.unit_tests import Observed, Row, Value
+from sqlstream.state.runs.unit_tests import Observed, Row, Value
 from sqlstream.state.signature.signature import StateSignature
 from sqlstream.testing.cases import Case, GivenBatch
 from sqlstream.testing.expectation_check import table_output

@@ -30,7 +30,7 @@ from sqlstream.project.yaml import YamlMapping
 from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.memory_streams import JavaRows, RowMaker
-from sqlstream.state.results.unit_tests import Row
+from sqlstream.state.runs.unit_tests import Row
 from sqlstream.testing.values import Json, ValueReader
 
 T = TypeVar("T")

@@ -31,9 +31,9 @@ from sqlstream.spark.reading.memory_streams import (
     watermark_of,
 )
 from sqlstream.spark.running.watermarks import raise_watermarks, watermarks_of
-from sqlstream.state.results.unit_tests import Observed, Row
 from sqlstream.state.runs.figures import Figures, add_batch
 from sqlstream.state.runs.progress import read_progress
+from sqlstream.state.runs.unit_tests import Observed, Row
 from sqlstream.testing.frames import CaseFrames
 
 MEMORY_DISK = Path("/dev/shm")  # noqa: S108 - tempfile creates a private folder in it

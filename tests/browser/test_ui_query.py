@@ -15,7 +15,7 @@ from make_history import RUN_SECONDS
 from playwright.sync_api import Browser, Page, expect
 from ui_project import Served, served_project
 
-from sqlstream.report.runs.as_json import event_fields, event_name
+from sqlstream.report.run_json import event_fields, event_name
 from sqlstream.state.runs.events import AlertChanged
 
 CLEAR = 15.0

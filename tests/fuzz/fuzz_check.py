@@ -9,19 +9,19 @@ from functools import lru_cache
 from itertools import product
 from pathlib import Path
 
-from sqlstream.app.compile import CompileOutput, compile_models
-from sqlstream.app.explain_model import explain_model
-from sqlstream.app.lineage import trace
-from sqlstream.app.ls import list_nodes
+from sqlstream.app.compile.compile import CompileOutput, compile_models
+from sqlstream.app.compile.emission_text import emission_json, emission_text, refused_text
+from sqlstream.app.compile.explain_model import explain_model
+from sqlstream.app.compile.lineage import trace
+from sqlstream.app.compile.lineage_text import lineage_json, lineage_text
+from sqlstream.app.compile.ls import list_nodes
 from sqlstream.app.request import ProjectRequest
 from sqlstream.codes import CODES
 from sqlstream.compiler.cache.rendering import OF_THE_MOMENT
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.location import Location
 from sqlstream.report.compiled import compiled_json, compiled_text
-from sqlstream.report.emission import emission_json, emission_text, refused_text
 from sqlstream.report.findings import findings_text, refusal_json
-from sqlstream.report.lineage import lineage_json, lineage_text
 
 SECRET = "canary-4711"
 ENVIRONMENT = {"HOME": "/home/ana", "SQLSTREAM_SECRET_X": SECRET}

@@ -28,7 +28,7 @@ from pyspark.sql import SparkSession
 
 from sqlstream import ProjectRequest, RunRequest, run_models
 from sqlstream.app.request import Selection
-from sqlstream.app.runs.recorded import RunOutcome
+from sqlstream.app.run.recorded import RunOutcome
 from sqlstream.cli.main import main
 from sqlstream.compiler.spark_versions import minor_version
 from sqlstream.spark.jvm.internals import SETTING

@@ -16,7 +16,7 @@ from alert_receiver import Receiver, alerts_to, receiving
 from conftest import ProjectFolder, order_rows, wait_for
 
 from sqlstream import ProjectRequest, RunRequest, run_models
-from sqlstream.app.runs.recorded import RunOutcome
+from sqlstream.app.run.recorded import RunOutcome
 from sqlstream.state.runs.events import AlertChanged, Notice, RunEvent
 from sqlstream.state.runs.limits import RunLimits
 from sqlstream.state.runs.progress import BatchProgress

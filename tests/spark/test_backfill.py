@@ -19,11 +19,11 @@ from conftest import ProjectFolder, order_rows
 from kafka_topics import Message, Topic
 
 from sqlstream import FindingsError
-from sqlstream.app.backfilling.backfill_query import backfill_query
-from sqlstream.app.backfilling.request import BackfillRequest
+from sqlstream.app.backfill.backfill_query import backfill_query
+from sqlstream.app.backfill.backfill_request import BackfillRequest
+from sqlstream.app.backfill.backfill_result import Backfilled
 from sqlstream.app.request import ProjectRequest
 from sqlstream.cli.main import cli
-from sqlstream.state.results.backfill import Backfilled
 
 ReadParquet = Callable[[Path], list[dict[str, Any]]]
 

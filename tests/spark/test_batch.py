@@ -14,7 +14,7 @@ from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, bare_session, wait_for
 
 from sqlstream import FindingsError, ProjectRequest
 from sqlstream.app.loading.load import load
-from sqlstream.app.state.switch import promote, roll_back
+from sqlstream.app.versions.switch import promote, roll_back
 from sqlstream.spark.running.batch_write import replace_output
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.local import LocalStorage

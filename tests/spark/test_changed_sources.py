@@ -13,7 +13,7 @@ import pytest
 from conftest import ProjectFolder, shop_project
 from kafka_topics import Topic, create_topic
 
-from sqlstream.app.plan import plan_project
+from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.errors import FindingsError
 from sqlstream.state.runs.events import QueryResult

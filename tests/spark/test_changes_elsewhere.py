@@ -9,7 +9,7 @@ from avro_bytes import avro_long, avro_string
 from conftest import ProjectFolder, order_rows
 from kafka_topics import Message, Topic
 
-from sqlstream.app.plan import plan_project
+from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.errors import FindingsError
 from sqlstream.state.verdicts import QueryVerdict, Verdict

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from sqlstream.app.request import ProjectRequest, Selection, UnitTestRequest
-from sqlstream.app.test import open_tests, ordered_tests, run_tests
-from sqlstream.app.unit_tests.coverage import find_coverage
-from sqlstream.app.unit_tests.record import record_case
-from sqlstream.app.unit_tests.update import update_expectations
-from sqlstream.app.unit_tests.watch import is_affected
+from sqlstream.app.test.coverage import find_coverage
+from sqlstream.app.test.record_case import record_case
+from sqlstream.app.test.unit_tests import open_tests, ordered_tests, run_tests
+from sqlstream.app.test.update import update_expectations
+from sqlstream.app.test.watch import is_affected
 from sqlstream.errors import Severity
-from sqlstream.state.results.unit_tests import Outcome
+from sqlstream.state.runs.unit_tests import Outcome
 
 PROJECT = Path(__file__).parent / "fixtures" / "tested"
 

@@ -11,10 +11,10 @@ import pytest
 from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, wait_for
 
 from sqlstream import FindingsError, ProjectRequest
-from sqlstream.app.check import check_models
+from sqlstream.app.compile.check import check_models
 from sqlstream.app.loading.load import load
 from sqlstream.app.request import Selection
-from sqlstream.app.running.session import spark_session
+from sqlstream.app.session.session import spark_session
 from sqlstream.errors import Finding
 from sqlstream.spark.running.check import check_with_spark
 from sqlstream.spark.secrets import Secrets

@@ -13,8 +13,8 @@ import pytest
 from make_checkpoints import FOLDER, PROJECT, ROOT, with_root, write_project, write_rows
 
 from sqlstream.app.request import ProjectRequest, RunRequest
-from sqlstream.app.run import run_models
-from sqlstream.app.runs.recorded import RunOutcome
+from sqlstream.app.run.recorded import RunOutcome
+from sqlstream.app.run.run import run_models
 from sqlstream.state.runs.events import Status
 
 Rows = Callable[[Path], list[dict[str, Any]]]

@@ -12,7 +12,7 @@ import pytest
 from conftest import ProjectFolder, order_rows
 
 from sqlstream import ProjectRequest, RunRequest, run_models
-from sqlstream.app.plan import plan_project
+from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest
 from sqlstream.errors import FindingsError
 from sqlstream.state.runs.events import Notice, QueryStarted, RunEvent, Status, TableShown

@@ -12,7 +12,7 @@ import pytest
 from conftest import PROJECT, ProjectFolder
 
 from sqlstream import ProjectRequest
-from sqlstream.app.explain_model import explain_model
+from sqlstream.app.compile.explain_model import explain_model
 from sqlstream.compiler.emission import Emission, Example
 from sqlstream.state.runs.progress import BatchProgress
 

@@ -14,8 +14,8 @@ from kafka_topics import Message, Topic
 from schema_registry import SchemaRegistry, start_registry
 
 from sqlstream.app.request import ProjectRequest, Selection
-from sqlstream.app.show import ShowRequest, show_rows
-from sqlstream.app.source_schema import source_schema
+from sqlstream.app.show.show import ShowRequest, show_rows
+from sqlstream.app.source.source_schema import source_schema
 from sqlstream.errors import FindingsError
 from sqlstream.project.messages.avro_types import avro_type
 from sqlstream.project.types.types import Struct

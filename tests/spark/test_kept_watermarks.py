@@ -11,10 +11,10 @@ from conftest import PROJECT, ProjectFolder
 
 from sqlstream import ProjectRequest
 from sqlstream.app.request import Selection, UnitTestRequest
-from sqlstream.app.test import run_tests
+from sqlstream.app.test.unit_tests import run_tests
 from sqlstream.spark.running import watermarks
-from sqlstream.state.results.unit_tests import Outcome
 from sqlstream.state.runs.events import Notice
+from sqlstream.state.runs.unit_tests import Outcome
 
 pytestmark = pytest.mark.slow
 

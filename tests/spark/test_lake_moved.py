@@ -8,7 +8,7 @@ import pytest
 from conftest import ProjectFolder, order_rows
 from lake_tables import FORMATS, SINKS, lake_session, rows
 
-from sqlstream.app.plan import plan_project
+from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.errors import FindingsError
 from sqlstream.state.verdicts import Verdict

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.running.session import spark_session
+from sqlstream.app.session.session import spark_session
 from sqlstream.compiler.rules.options import EXCLUDING, REPLACED
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, jvm_of

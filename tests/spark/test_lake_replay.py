@@ -9,7 +9,7 @@ from conftest import ProjectFolder
 from lake_tables import RAW_TABLE, SINKS
 
 from sqlstream import ProjectRequest
-from sqlstream.app.replaying.replay_batch import ReplayRequest, replay_batch
+from sqlstream.app.replay.replay_batch import ReplayRequest, replay_batch
 
 pytestmark = pytest.mark.smoke
 

@@ -10,7 +10,7 @@ from conftest import ProjectFolder, shop_project
 from lake_tables import FORMATS, SINKS, lake_session, rows
 
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.source_schema import source_schema
+from sqlstream.app.source.source_schema import source_schema
 from sqlstream.errors import FindingsError
 
 pytestmark = pytest.mark.smoke

@@ -10,7 +10,7 @@ from lake_tables import RAW_TABLE, SINKS
 
 from sqlstream import ProjectRequest
 from sqlstream.app.request import Selection
-from sqlstream.app.status import read_status
+from sqlstream.app.status.status import read_status
 from sqlstream.state.progress.lag import Lag, VersionLag
 from sqlstream.state.runs.events import AlertChanged, RunEvent
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from conftest import ProjectFolder, order_rows
 
-from sqlstream.app.plan import plan_project
+from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
-from sqlstream.app.state.switch import promote
+from sqlstream.app.versions.switch import promote
 from sqlstream.errors import FindingsError
 from sqlstream.state.verdicts import Verdict
 

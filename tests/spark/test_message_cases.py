@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from sqlstream.app.request import ProjectRequest, Selection, UnitTestRequest
-from sqlstream.app.test import run_tests
-from sqlstream.report.unit_tests.text import failure_text
-from sqlstream.state.results.unit_tests import CaseResult, Outcome
+from sqlstream.app.test.unit_tests import run_tests
+from sqlstream.report.unit_tests_text import failure_text
+from sqlstream.state.runs.unit_tests import CaseResult, Outcome
 from sqlstream.testing import prepared
 
 PROJECT = Path(__file__).parent / "fixtures" / "tested_messages"

@@ -11,7 +11,7 @@ import pytest
 from conftest import LONGEST_WAIT_SECONDS, ProjectFolder
 from kafka_topics import Topic
 
-from sqlstream.app.running.observers import metrics_sink
+from sqlstream.app.observe import metrics_sink
 from sqlstream.state.runs.events import Notice
 
 MODEL = "{{ config(sink='lake') }}\nselect id, amount from {{ source('shop', 'orders') }}\n"

@@ -12,7 +12,7 @@ import pytest
 from conftest import ProjectFolder, wait_for
 
 from sqlstream.app.request import ProjectRequest, Selection
-from sqlstream.app.show import ShowRequest, show_rows
+from sqlstream.app.show.show import ShowRequest, show_rows
 from sqlstream.errors import FindingsError
 from sqlstream.state.runs.events import QueryRestarting, QuerySilent, TableShown
 from sqlstream.state.runs.progress import BatchProgress

@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.state.files import state_files
-from sqlstream.app.state.history import query_history
-from sqlstream.app.state.switch import promote, roll_back
+from sqlstream.app.versions.history import query_history
+from sqlstream.app.versions.switch import promote, roll_back
+from sqlstream.app.versions.versions_text import switched_text
 from sqlstream.errors import FindingsError
-from sqlstream.report.state.output_files import switched_text
 from sqlstream.spark.publication.folders import FolderPublication
 
 IDS = """{{{{ config(sink='lake'{}) }}}} select id * {} as id, kind from {{{{ source('shop', 'orders') }}}}"""

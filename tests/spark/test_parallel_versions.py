@@ -13,11 +13,11 @@ import pytest
 from click.testing import CliRunner
 from conftest import ProjectFolder, order_rows, wait_for
 
-from sqlstream.app.plan import plan_project
+from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
-from sqlstream.app.state.history import query_history
-from sqlstream.app.state.switch import promote, roll_back
-from sqlstream.app.status import read_status
+from sqlstream.app.status.status import read_status
+from sqlstream.app.versions.history import query_history
+from sqlstream.app.versions.switch import promote, roll_back
 from sqlstream.cli.main import cli
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.state.runs.events import Notice, RunEvent

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from conftest import ProjectFolder
 
-from sqlstream.app.plan import plan_project
+from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.cli.main import cli
 from sqlstream.state.verdicts import ProjectPlan, QueryVerdict, Verdict

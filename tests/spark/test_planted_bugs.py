@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from sqlstream.app.request import ProjectRequest, Selection, UnitTestRequest
-from sqlstream.app.test import run_tests
-from sqlstream.state.results.unit_tests import Outcome
+from sqlstream.app.test.unit_tests import run_tests
+from sqlstream.state.runs.unit_tests import Outcome
 
 ROOT = Path(__file__).parents[2]
 PARTS = ("project.yml", "sources.yml", "sinks.yml", "models", "macros", "seeds", "tests/models")

@@ -18,8 +18,8 @@ from conftest import ProjectFolder, order_rows
 from database_server import PASSWORD, USER, DatabaseServer
 
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.state.history import query_history
-from sqlstream.app.state.switch import promote, roll_back
+from sqlstream.app.versions.history import query_history
+from sqlstream.app.versions.switch import promote, roll_back
 from sqlstream.errors import FindingsError
 from sqlstream.state.runs.events import Notice
 
@@ -161,7 +161,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.state import switch
+from sqlstream.app.versions import switch
 from sqlstream.spark.publication.tables import TablePublication
 
 TablePublication.switch_to = lambda *_: os.kill(os.getpid(), signal.SIGKILL)

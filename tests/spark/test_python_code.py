@@ -11,7 +11,7 @@ import pytest
 from conftest import ProjectFolder
 
 from sqlstream import ProjectRequest
-from sqlstream.app.check import check_models
+from sqlstream.app.compile.check import check_models
 from sqlstream.app.request import Selection
 from sqlstream.errors import FindingsError
 from sqlstream.spark.reading import inputs

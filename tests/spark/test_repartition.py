@@ -15,12 +15,12 @@ from click.testing import CliRunner
 from conftest import PROJECT, ProjectFolder, order_rows
 
 from sqlstream import FindingsError, UsageError
-from sqlstream.app.plan import plan_project
+from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.app.state.repair import repair_checkpoint
 from sqlstream.app.state.repartition import repartition_query
 from sqlstream.app.state.rows import state_size
-from sqlstream.app.state.switch import promote
+from sqlstream.app.versions.switch import promote
 from sqlstream.cli.main import cli
 from sqlstream.state.runs.events import Notice
 
@@ -225,7 +225,7 @@ def test_a_repartition_that_is_killed_after_its_commit(
 ) -> None:
     """The log of the output lacks the batch: `run` refuses, and a repetition adds it."""
     with monkeypatch.context() as patched:
-        patched.setattr("sqlstream.app.running.partitions.repartition.log_empty_batch", _killed)
+        patched.setattr("sqlstream.app.state.partitions.log_empty_batch", _killed)
         with pytest.raises(KeyboardInterrupt):
             repartition_query(request(hours), "hours", 7)
 

@@ -15,12 +15,12 @@ from conftest import ProjectFolder, order_rows
 from kafka_topics import Topic
 
 from sqlstream import FindingsError, UsageError
-from sqlstream.app.replaying.replay_batch import ReplayRequest, replay_batch
+from sqlstream.app.replay.replay_batch import ReplayRequest, replay_batch
+from sqlstream.app.replay.replay_text import replayed_text
+from sqlstream.app.replay.replayed_batch import Replayed, ReplayedNode
 from sqlstream.app.request import ProjectRequest, UnitTestRequest
-from sqlstream.app.test import run_tests
+from sqlstream.app.test.unit_tests import run_tests
 from sqlstream.cli.main import cli
-from sqlstream.report.replay import replayed_text
-from sqlstream.state.results.replay import Replayed, ReplayedNode
 
 ReadParquet = Callable[[Path], list[dict[str, Any]]]
 

@@ -11,7 +11,7 @@ from conftest import ProjectFolder
 from pyspark.sql import SparkSession
 
 from sqlstream import ProjectRequest
-from sqlstream.app.compile import compile_models
+from sqlstream.app.compile.compile import compile_models
 from sqlstream.location import Location
 from sqlstream.project.configuration.documents import DeclaredColumn
 from sqlstream.project.files.csv_text import CsvText

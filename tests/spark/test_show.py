@@ -13,9 +13,9 @@ from conftest import ProjectFolder
 
 from sqlstream import FindingsError, ProjectRequest, UsageError
 from sqlstream.app.request import Selection
-from sqlstream.app.show import ShowRequest, show_rows
+from sqlstream.app.show.show import ShowRequest, show_rows
 from sqlstream.cli.main import main
-from sqlstream.state.results.rows import ShownRows
+from sqlstream.state.preview import ShownRows
 
 READS = "from {{ source('shop', 'orders') }}"
 WINDOWS = (

@@ -9,9 +9,9 @@ from conftest import ProjectFolder
 
 from sqlstream import FindingsError, ProjectRequest, UsageError
 from sqlstream.app.loading.load import load
-from sqlstream.app.source_schema import source_schema
-from sqlstream.report.source_columns import columns_yaml
-from sqlstream.state.results.source_columns import SourceColumns
+from sqlstream.app.source.source_columns_text import columns_yaml
+from sqlstream.app.source.source_schema import source_schema
+from sqlstream.state.source_columns import SourceColumns
 
 ORDERS = """sources:
   - name: shop

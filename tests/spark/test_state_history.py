@@ -12,10 +12,10 @@ from conftest import ProjectFolder, order_rows
 
 from sqlstream import FindingsError
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.state.history import query_history
+from sqlstream.app.versions.history import query_history
+from sqlstream.app.versions.stored_versions import QueryHistory
 from sqlstream.cli.main import cli
 from sqlstream.state.ledger import read_ledger
-from sqlstream.state.results.history import QueryHistory
 
 TOTALS = (
     "{{{{ config(sink='tables', output_mode='update', unique_key='kind') }}}}\n"

@@ -16,7 +16,7 @@ from make_checkpoints import FOLDER, ROOT, with_root, write_project, write_rows
 
 from sqlstream import FindingsError, ProjectRequest
 from sqlstream.app.request import Selection
-from sqlstream.app.status import read_status
+from sqlstream.app.status.status import read_status
 from sqlstream.state.progress.lag import FileLag, QueryProgress, RecordLag, VersionProgress
 from sqlstream.state.runs.events import RunEvent
 from sqlstream.state.runs.progress import BatchProgress

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from sqlstream.app.loading.load import Loaded, load_for_reading
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.running.session import spark_session
+from sqlstream.app.session.session import spark_session
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
 from sqlstream.spark.publication import tables as mysql

@@ -11,7 +11,7 @@ import pytest
 from conftest import ProjectFolder, order_rows
 from database_server import PASSWORD, USER, DatabaseServer
 
-from sqlstream.app.plan import plan_project
+from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.retries import OUTLASTS

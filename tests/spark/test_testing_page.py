@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sqlstream.app.request import ProjectRequest, Selection, UnitTestRequest
-from sqlstream.app.test import run_tests
-from sqlstream.report.unit_tests.text import failure_text
+from sqlstream.app.test.unit_tests import run_tests
+from sqlstream.report.unit_tests_text import failure_text
 
 PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
 NAMED = re.compile(r"(?ms)^```(?:yaml|sql)\n((?:#|--) (\S+)\n.*?)^```$")

@@ -7,7 +7,7 @@ import os
 import pytest
 from conftest import ProjectFolder
 
-from sqlstream.app.plan import plan_project
+from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.errors import FindingsError
 from sqlstream.state.verdicts import QueryVerdict, Verdict

@@ -6,7 +6,7 @@ import pytest
 from odd_values import VALUES, exact, rows_of
 from pyspark.sql import SparkSession
 
-from sqlstream.app.unit_tests.written import RowMasker
+from sqlstream.app.test.written import RowMasker
 from sqlstream.compiler.render.yaml import make_yaml_renderer
 from sqlstream.errors import Finding
 from sqlstream.location import Location

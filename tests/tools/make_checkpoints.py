@@ -93,7 +93,7 @@ def with_root(source: Path, destination: Path, before: str, after: str) -> None:
 def main() -> None:
     """Makes the corpus of the installed Spark."""
     from sqlstream.app.request import ProjectRequest, RunRequest
-    from sqlstream.app.run import run_models
+    from sqlstream.app.run.run import run_models
 
     version = ".".join(pyspark.__version__.split(".")[:2])
     with tempfile.TemporaryDirectory() as name:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from sqlstream.app.observe.metrics_catalog import METRICS, QUERY_LABELS, RUN_LABELS, SOURCE_LABELS, Metric
 from sqlstream.compiler.metrics import ALERT_COLUMNS, METRICS_COLUMNS
-from sqlstream.state.metrics.catalog import METRICS, QUERY_LABELS, RUN_LABELS, SOURCE_LABELS, Metric
 
 PAGE = Path(__file__).parents[2] / "docs" / "monitoring.md"
 

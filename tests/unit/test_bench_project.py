@@ -6,7 +6,7 @@ from pathlib import Path
 
 from generate import CHAIN, chains, edit_a_model, write_sqlstream_project
 
-from sqlstream.app.compile import compile_models
+from sqlstream.app.compile.compile import compile_models
 from sqlstream.app.request import ProjectRequest
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sqlstream import ProjectRequest
-from sqlstream.app.compile import CompileOutput, compile_models
+from sqlstream.app.compile.compile import CompileOutput, compile_models
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ("activity", "cdc", "cloudtrail", "devices", "events", "logs", "nest", "transforms", "wordcount")

@@ -16,7 +16,7 @@ from sqlstream.app.docs.declared_pages import (
 )
 from sqlstream.app.docs.model_pages import ModelPages
 from sqlstream.app.loading.selectable import selectable_nodes
-from sqlstream.app.test import TestedProject
+from sqlstream.app.test.unit_tests import TestedProject
 from sqlstream.compiler.graph import seed_id, sink_id, source_id
 from sqlstream.compiler.selection.select import SelectableNode
 from sqlstream.errors import Finding

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from sqlstream.app.docs.model_pages import declared_columns, described
-from sqlstream.app.test import TestedProject, unit_test_id
+from sqlstream.app.test.unit_tests import TestedProject, unit_test_id
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.graph import model_id, seed_id, source_id
 from sqlstream.compiler.rules.rule import terminal_models

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlstream.app.compile import choose
+from sqlstream.app.compile.compile import choose
 from sqlstream.app.docs.catalog import build_catalog
 from sqlstream.app.loading.artifacts import write_compiled
 from sqlstream.app.loading.atomic_writes import write_file
 from sqlstream.app.loading.selected_findings import adding_project_errors, unselected_errors_line
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
-from sqlstream.app.test import open_tests
+from sqlstream.app.test.unit_tests import open_tests
 from sqlstream.errors import Finding
 from sqlstream.web.site.page import site_files, static_page
 

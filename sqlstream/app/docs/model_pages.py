@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
+from sqlstream.app.compile.emission_text import emission_text
 from sqlstream.app.loading.load import LoadAttempt
 from sqlstream.compiler.analysed import analyse_models, direct_origins
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, place_in
@@ -19,7 +20,6 @@ from sqlstream.compiler.sql.edits import Where
 from sqlstream.location import Location
 from sqlstream.project.configuration.documents import DeclaredColumn
 from sqlstream.project.formats.guarantees import guarantee_of
-from sqlstream.report.emission import emission_text
 from sqlstream.web.site.markdown import markdown_html, markdown_words
 
 

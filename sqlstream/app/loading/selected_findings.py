@@ -15,8 +15,8 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.graph import model_id, seed_id
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
+from sqlstream.numbers import plural
 from sqlstream.project.values import Sink
-from sqlstream.project.wording import counted
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def selected_errors(attempt: LoadAttempt, loaded: Loaded, chosen: Collection[str
 
 def unselected_errors_line(count: int) -> str:
     """Returns the line about `count` errors that do not block the command."""
-    return f"{counted(count, 'error')} in models that are not selected; `sqlstream compile` shows them"
+    return f"{plural(count, 'error')} in models that are not selected; `sqlstream compile` shows them"
 
 
 def findings_of_selection(

@@ -13,8 +13,8 @@ from sqlstream.app.systems import is_windows
 from sqlstream.compiler.digest import digest
 from sqlstream.compiler.spark_versions import ParserUnavailableError, ParseWithSpark
 from sqlstream.errors import Finding
+from sqlstream.numbers import plural
 from sqlstream.project.configuration.target import Target
-from sqlstream.project.wording import counted
 
 logger = logging.getLogger("sqlstream.parser")
 
@@ -53,7 +53,7 @@ class InstalledParser:
         java = find_java(self.env, start=False)
         if isinstance(java, Finding):
             raise ParserUnavailableError(java.why)
-        message = f"Checking {counted(count, 'model')} with Spark's parser"
+        message = f"Checking {plural(count, 'model')} with Spark's parser"
         logger.info(message)
         self.notify(message)
         from sqlstream.spark.jvm.parser import spark_parser  # loads pyspark

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.running.stored_query import OutputFolder, StoredQuery, open_query
+from sqlstream.app.stored.stored_query import OutputFolder, StoredQuery, open_query
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import UsageError
 from sqlstream.state.output_files import ModelFiles, OutputFiles

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from sqlstream.app.loading.load import load
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.running.stored_query import OutputFolder, StoredQuery, open_query
+from sqlstream.app.stored.stored_query import OutputFolder, StoredQuery, open_query
 from sqlstream.errors import FindingsError
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.checkpoints import archive_entry, move_with_checksum, stored_damage

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 from sqlstream.app.loading.load import load
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.running.partitions.repartition import StoredState
-from sqlstream.app.running.stored_query import StoredQuery, open_query
+from sqlstream.app.state.partitions import StoredState
+from sqlstream.app.stored.stored_query import StoredQuery, open_query
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.locks import HeldLock
 from sqlstream.spark.storage.query_locks import query_lock
 from sqlstream.state.checkpoints import read_version
 from sqlstream.state.repartition.refusals import older_spark
-from sqlstream.state.results.state import Repartitioned
+from sqlstream.state.stored_state import Repartitioned
 
 
 def repartition_query(

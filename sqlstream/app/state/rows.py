@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.running.stored_query import StoredQuery, open_query
+from sqlstream.app.stored.stored_query import StoredQuery, open_query
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.location import Place
 from sqlstream.spark.jvm.errors import error_finding
@@ -17,7 +17,7 @@ from sqlstream.spark.reading.state_rows import partition_sizes, readable_checkpo
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.checkpoints import read_offsets
 from sqlstream.state.repartition.batches import batch_partitions
-from sqlstream.state.results.state import ShownState, StateSize, StateStore, StoreSize
+from sqlstream.state.stored_state import ShownState, StateSize, StateStore, StoreSize
 
 _FILE = re.compile(r"(?P<operator>\d+)/(?P<partition>\d+)/")
 

@@ -14,14 +14,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sqlstream.app.lineage import trace_compiled
+from sqlstream.app.compile.lineage import trace_compiled
 from sqlstream.app.loading.artifacts import RUN_RESULTS
 from sqlstream.app.loading.logs import LOGS_FOLDER
-from sqlstream.app.planning.local_files import local_storage
+from sqlstream.app.observe.record import journal_files
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.running.record import journal_files
-from sqlstream.app.state.backlogs import Backlog, Pace, source_backlogs, total
-from sqlstream.app.state.progress import progress_without_spark
+from sqlstream.app.status.lags import progress_without_spark
+from sqlstream.app.status.status_text import recorded_finding_text
+from sqlstream.app.stored.backlogs import Backlog, Pace, source_backlogs, total
+from sqlstream.app.stored.local_storage import local_storage
 from sqlstream.app.ui.live_runs import LiveQuery
 from sqlstream.app.ui.overview import Differences, Overviews
 from sqlstream.app.ui.project_view import ProjectView, SeenProject
@@ -34,7 +35,6 @@ from sqlstream.history.series import NAMES, SeriesRequest, read_series
 from sqlstream.history.store import History
 from sqlstream.project.files.files import ARTIFACTS_FOLDER
 from sqlstream.report.findings import finding_text, sort_findings
-from sqlstream.report.runs.status import recorded_finding_text
 from sqlstream.state.runs.events import Status
 from sqlstream.state.runs.run_state import LiveStatus
 from sqlstream.version import __version__

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 
 from sqlstream.app.loading.logs import LOGS_FOLDER
-from sqlstream.app.running.record import journal_files
+from sqlstream.app.observe.record import journal_files
 from sqlstream.history.store import History
 
 INTERVAL_SECONDS = 5.0

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlstream.app.status import run_status
+from sqlstream.app.status.status import run_status
 from sqlstream.history.lines import backlog_of
 from sqlstream.history.reads import (
     StoredRun,

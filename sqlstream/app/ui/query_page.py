@@ -7,19 +7,22 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlstream.app.explain_model import Explanation
+from sqlstream.app.compile.emission_text import emission_text
+from sqlstream.app.compile.explain_model import Explanation
 from sqlstream.app.loading.load import Loaded
-from sqlstream.app.planning.beside import ParallelQueries
-from sqlstream.app.planning.details import removed_queries
-from sqlstream.app.planning.local_files import files_of, local_storage
-from sqlstream.app.planning.pure import plan_without_spark
+from sqlstream.app.plan.details import removed_queries
+from sqlstream.app.plan.parallel import ParallelQueries
+from sqlstream.app.plan.plan_text import verdict_json
+from sqlstream.app.plan.without_spark import plan_without_spark
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.state.progress import progress_without_spark
-from sqlstream.app.state.versions import stored_versions
-from sqlstream.app.test import unit_tests_of
+from sqlstream.app.status.lags import progress_without_spark
+from sqlstream.app.status.lags_text import progress_json
+from sqlstream.app.stored.local_storage import files_of, local_storage
+from sqlstream.app.test.test_results import read_results
+from sqlstream.app.test.unit_tests import unit_tests_of
 from sqlstream.app.ui.project_view import SeenProject
 from sqlstream.app.ui.shape import QueryShape
-from sqlstream.app.unit_tests.results import read_results
+from sqlstream.app.versions.stored_versions import stored_versions
 from sqlstream.compiler.analysed import emission_of_query, reads_of_query
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.graph import kind_of
@@ -27,10 +30,7 @@ from sqlstream.compiler.refusals import is_about
 from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.project.unit_tests.values import BrokenTest, UnitTest
-from sqlstream.report.emission import emission_text
 from sqlstream.report.findings import findings_json
-from sqlstream.report.plan import verdict_json
-from sqlstream.report.runs.progress import progress_json
 from sqlstream.state.layout import query_root
 
 SOURCE_KEYS = ("format", "mode", "path", "table", "description", "watermark", "on_corrupt")

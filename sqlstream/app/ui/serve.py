@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from sqlstream.app.request import UI_PORT, ProjectRequest, UiRequest
-from sqlstream.app.running.signals import stop_signals
+from sqlstream.app.session.signals import stop_signals
 from sqlstream.errors import UsageError
 from sqlstream.project.files.files import find_project_root
 

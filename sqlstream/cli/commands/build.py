@@ -22,7 +22,7 @@ def build(request: RunRequest, log_format: str, output: str) -> int:
     If a unit test does not pass, the query of its model and all queries downstream are skipped. Queries that never end
     do not run; with --available-now, all streams end.
     """
-    from sqlstream.app.runs.build import build_models
+    from sqlstream.app.run.build import build_models
     from sqlstream.cli.run_output import RunPrinter
 
     require_spark_system("build")

@@ -13,7 +13,7 @@ from sqlstream.cli.output import echo_warnings, output_option, refusals_printed
 from sqlstream.errors import FindingsError, UsageError
 
 if TYPE_CHECKING:
-    from sqlstream.app.compile import CompileOutput
+    from sqlstream.app.compile.compile import CompileOutput
 
 
 @click.command("compile")
@@ -48,7 +48,7 @@ def compile_(
 
     Writes the SQL of the selected models, and prints it if there is only one.
     """
-    from sqlstream.app.compile import compile_models
+    from sqlstream.app.compile.compile import compile_models
 
     if check:
         require_spark_system("compile --check")
@@ -59,7 +59,7 @@ def compile_(
         return
     with refusals_printed(output, debug):
         if check:
-            from sqlstream.app.check import check_models
+            from sqlstream.app.compile.check import check_models
 
             compiled, spark = check_models(project, selection)
         else:
@@ -79,8 +79,8 @@ def _show(compiled: CompileOutput, spark: str | None, output: str, quiet: bool) 
 
 
 def _explain(request: ProjectRequest, name: str, output: str, debug: bool) -> None:
-    from sqlstream.app.explain_model import explain_model
-    from sqlstream.report.emission import emission_json, emission_text, refused_text
+    from sqlstream.app.compile.emission_text import emission_json, emission_text, refused_text
+    from sqlstream.app.compile.explain_model import explain_model
 
     with refusals_printed(output, debug):
         found = explain_model(request, name)

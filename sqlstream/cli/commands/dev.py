@@ -15,7 +15,7 @@ from sqlstream.cli.terminal import terminal_width
 from sqlstream.errors import UsageError
 
 if TYPE_CHECKING:
-    from sqlstream.app.dev import RefreshResult
+    from sqlstream.app.show.dev import RefreshResult
 
 
 @click.command("dev")
@@ -33,8 +33,8 @@ def dev(
     The rows are those of `sqlstream show`. Spark starts only once, so an answer takes about a second. Ctrl-C ends
     it.
     """
-    from sqlstream.app.dev import watch_rows
-    from sqlstream.app.show import ShowRequest
+    from sqlstream.app.show.dev import watch_rows
+    from sqlstream.app.show.show import ShowRequest
 
     require_spark_system("dev")
     del debug  # the traceback of an error is printed by main
@@ -45,7 +45,7 @@ def dev(
 
 
 def _show(refreshed: RefreshResult) -> None:
-    from sqlstream.report.dev import refreshed_text
+    from sqlstream.app.show.dev_text import refreshed_text
 
     now = datetime.now().astimezone()
     each = (refreshed.changed, refreshed.nodes, refreshed.findings, refreshed.seconds)

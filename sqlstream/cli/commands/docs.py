@@ -38,7 +38,7 @@ def generate(
     Open it with a browser, with or without a server.
     """
     from sqlstream.app.docs.generate import generate_docs
-    from sqlstream.report.numbers import bytes_text
+    from sqlstream.numbers import bytes_text
     from sqlstream.report.written import site_json
 
     with refusals_printed(output, debug):

@@ -25,7 +25,7 @@ def ls(
     """List the models, seeds, sources and exposures of a selection, one per line; with --resource-type unit_test its
     unit tests, with --resource-type sink the sinks that its models write to. Needs no Java.
     """
-    from sqlstream.app.ls import list_nodes
+    from sqlstream.app.compile.ls import list_nodes
 
     with refusals_printed(output, debug):
         listing = list_nodes(project, selection)

@@ -49,8 +49,8 @@ def plan(
 
     Exits with 1 if a run would refuse a query, or if it is undecided whether it would.
     """
-    from sqlstream.app.plan import plan_project
-    from sqlstream.report.plan import plan_json, plan_markdown, plan_text
+    from sqlstream.app.plan.plan import plan_project
+    from sqlstream.app.plan.plan_text import plan_json, plan_markdown, plan_text
 
     if check:
         require_spark_system("plan --check")

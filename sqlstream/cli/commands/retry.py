@@ -16,7 +16,7 @@ from sqlstream.cli.output import DONE, FAILED, echo_progress, output_option, ref
 from sqlstream.cli.run_options import full_refresh_option, log_format_option, threads_option
 
 if TYPE_CHECKING:
-    from sqlstream.app.runs.retry import Retry
+    from sqlstream.app.run.retry import Retry
 
 
 @click.command("retry")
@@ -46,9 +46,9 @@ def retry(
     target/run_results.json says what these are. A query whose new version a --full-refresh has started continues that
     version.
     """
-    from sqlstream.app.runs.retry import RetryRequest, plan_retry
+    from sqlstream.app.run.retry import RetryRequest, plan_retry
     from sqlstream.cli.run_output import RunPrinter
-    from sqlstream.report.runs.as_json import outcome_json
+    from sqlstream.report.run_json import outcome_json
 
     require_spark_system("retry")
     is_json = "json" in (log_format, output)
@@ -82,11 +82,11 @@ def _is_given(name: str) -> bool:
 
 def _repeat(planned: Retry, output: str, debug: bool) -> int:
     """Repeats a command that starts no query."""
-    from sqlstream.app.backfilling.backfill_query import backfill_query  # loads pyspark
-    from sqlstream.app.backfilling.request import BackfillRequest
-    from sqlstream.app.test import run_tests
+    from sqlstream.app.backfill.backfill_query import backfill_query  # loads pyspark
+    from sqlstream.app.backfill.backfill_request import BackfillRequest
+    from sqlstream.app.backfill.backfill_text import backfilled_json, backfilled_text
+    from sqlstream.app.test.unit_tests import run_tests
     from sqlstream.cli.test_output import print_outcome, result_printer
-    from sqlstream.report.backfill import backfilled_json, backfilled_text
 
     request = planned.request
     with refusals_printed(output, debug):

@@ -113,7 +113,7 @@ def run(
     each query then stops after its running batch, and the next run continues there. A run restarts a failed query
     as its `retries` define.
     """
-    from sqlstream.app.run import run_models
+    from sqlstream.app.run.run import run_models
     from sqlstream.cli.run_output import RunPrinter
 
     require_spark_system("run")

@@ -14,7 +14,7 @@ from sqlstream.cli.terminal import terminal_width
 from sqlstream.errors import UsageError
 
 if TYPE_CHECKING:
-    from sqlstream.app.show import ShowResult
+    from sqlstream.app.show.show import ShowResult
 
 
 @click.command("show")
@@ -44,7 +44,7 @@ def show(
     that can only stream, reads a sample for a few seconds first. If the query of a model is running and writes to
     a memory sink, shows the current table of that query.
     """
-    from sqlstream.app.show import ShowRequest, show_rows
+    from sqlstream.app.show.show import ShowRequest, show_rows
 
     require_spark_system("show")
     del quiet  # `project` holds it

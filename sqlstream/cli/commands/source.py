@@ -38,8 +38,8 @@ def schema(project: ProjectRequest, debug: bool, name: str, sample: int, output:
     Declared columns remain; comments show how many files were read and where the data differ. Changes no files, except
     that it writes the schemas of a schema registry to registry/.
     """
-    from sqlstream.app.source_schema import source_schema
-    from sqlstream.report.source_columns import columns_json, columns_yaml
+    from sqlstream.app.source.source_columns_text import columns_json, columns_yaml
+    from sqlstream.app.source.source_schema import source_schema
 
     require_spark_system("source schema")
     with refusals_printed(output, debug):
@@ -76,9 +76,9 @@ def freshness(
     Checks the selected sources that have `freshness`. Starts Java only if the time is in a column, in Kafka or in
     remote files.
     """
-    from sqlstream.app.freshness.check import FreshnessObserver, FreshnessRequest, check_freshness
+    from sqlstream.app.source.freshness import FreshnessObserver, FreshnessRequest, check_freshness
+    from sqlstream.app.source.freshness_text import FreshnessReporter, sources_artifact
     from sqlstream.report.rows import json_text
-    from sqlstream.report.source_freshness import FreshnessReporter, sources_artifact
 
     reporter = FreshnessReporter(click.echo)
     is_text = output == "text"

@@ -31,8 +31,8 @@ def status(project: ProjectRequest, debug: bool, selection: Selection, check: bo
     Works in another terminal during a run, afterwards, and on another machine with the same storage. Starts no query,
     and needs no Java without --check. Exit code 1 if a query failed or was killed.
     """
-    from sqlstream.app.status import read_status
-    from sqlstream.report.runs.status import status_json, status_text
+    from sqlstream.app.status.status import read_status
+    from sqlstream.app.status.status_text import status_json, status_text
 
     if check:
         require_spark_system("status --check")

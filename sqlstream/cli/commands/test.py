@@ -17,8 +17,8 @@ from sqlstream.errors import UsageError
 from sqlstream.report.findings import findings_text
 
 if TYPE_CHECKING:
-    from sqlstream.app.test import UnitTestOutcome
-    from sqlstream.state.results.unit_tests import Coverage
+    from sqlstream.app.test.unit_tests import UnitTestOutcome
+    from sqlstream.state.runs.unit_tests import Coverage
 
 RECORDED_ROWS = 20
 """Default number of rows to record of each input."""
@@ -96,9 +96,9 @@ def test(
     A test gives rows to a model, batch by batch, and states the rows that it emits. It needs no source and no
     network.
     """
-    from sqlstream.app.test import run_tests
-    from sqlstream.app.unit_tests.coverage import find_coverage
-    from sqlstream.app.unit_tests.update import update_expectations
+    from sqlstream.app.test.coverage import find_coverage
+    from sqlstream.app.test.unit_tests import run_tests
+    from sqlstream.app.test.update import update_expectations
     from sqlstream.cli.test_output import print_outcome, result_printer
 
     require_spark_system("test")
@@ -131,14 +131,14 @@ def _check_modes(given: Sequence[str], junit_xml: Path | None) -> None:
 
 
 def _write_xml(outcome: UnitTestOutcome, path: Path) -> None:
-    from sqlstream.report.unit_tests.as_json import results_xml
+    from sqlstream.report.unit_tests_json import results_xml
 
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(results_xml(outcome.results, outcome.project), encoding="utf-8")
 
 
 def _covers_enough(request: UnitTestRequest, least: float | None) -> bool:
-    from sqlstream.app.unit_tests.coverage import find_coverage
+    from sqlstream.app.test.coverage import find_coverage
 
     if least is None or (percent := find_coverage(request).percent) >= least:
         return True
@@ -147,14 +147,14 @@ def _covers_enough(request: UnitTestRequest, least: float | None) -> bool:
 
 
 def _cover(found: Coverage, least: float | None, output: str) -> int:
-    from sqlstream.report.unit_tests.text import coverage_json, coverage_text
+    from sqlstream.report.unit_tests_text import coverage_json, coverage_text
 
     click.echo(coverage_json(found) if output == "json" else coverage_text(found, terminal_width()))
     return DONE if least is None or found.percent >= least else FAILED
 
 
 def _record(request: UnitTestRequest, model: str, limit: int, output: str) -> int:
-    from sqlstream.app.unit_tests.record import record_case  # pyspark is loaded here and not before
+    from sqlstream.app.test.record_case import record_case  # pyspark is loaded here and not before
     from sqlstream.cli.test_output import ResultLines, print_outcome
 
     outcome = record_case(request, model, limit, echo_progress)
@@ -167,9 +167,9 @@ def _record(request: UnitTestRequest, model: str, limit: int, output: str) -> in
 
 
 def _watch(request: UnitTestRequest, output: str) -> int:
-    from sqlstream.app.unit_tests.watch import Rerun, watch_tests  # pyspark is loaded here and not before
+    from sqlstream.app.test.watch import Rerun, watch_tests  # pyspark is loaded here and not before
     from sqlstream.cli.test_output import ResultLines
-    from sqlstream.report.unit_tests.text import done_line
+    from sqlstream.report.unit_tests_text import done_line
 
     if output == "json":
         raise UsageError("--watch prints text only; remove --output")

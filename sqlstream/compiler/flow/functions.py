@@ -20,9 +20,9 @@ from sqlstream.compiler.flow.types import (
     struct_of,
     text_of,
 )
+from sqlstream.numbers import plural
 from sqlstream.project.types.parser import parse_type
 from sqlstream.project.types.types import Array, DataType, Field, Map, Struct, Unknown
-from sqlstream.project.wording import counted
 
 # The notation for the signatures of Spark's functions.
 #
@@ -72,7 +72,7 @@ class Counts:
             words = f"{', '.join(map(str, most))} or {last}" if most else str(last)
             return f"{words} argument{'' if self.listed == (1,) else 's'}" if last else "no arguments"
         if count < self.least:
-            return f"at least {counted(self.least, 'argument')}"
+            return f"at least {plural(self.least, 'argument')}"
         return "pairs of arguments, so an even number" if self.even and count % 2 else None
 
 

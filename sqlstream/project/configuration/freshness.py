@@ -9,6 +9,7 @@ from pydantic import Field
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
+from sqlstream.numbers import plural
 from sqlstream.project.configuration.fields import Document, Text
 from sqlstream.project.yaml import YamlMapping, entries_at, plain
 
@@ -38,7 +39,7 @@ class Threshold(Document):
     @property
     def text(self) -> str:
         """The age in words: `12 hours`."""
-        return f"{self.count} {self.period}{'' if self.count == 1 else 's'}"
+        return plural(self.count, self.period)
 
 
 class Freshness(Document):

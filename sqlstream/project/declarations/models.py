@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
+from sqlstream.numbers import plural
 from sqlstream.project.configuration.config import ConfigPatch
 from sqlstream.project.configuration.fields import is_name
 from sqlstream.project.configuration.folders import FolderConfig, Folders
@@ -17,7 +18,7 @@ from sqlstream.project.configuration.resources import written_config
 from sqlstream.project.configuration.validate import SeenNames
 from sqlstream.project.files.files import DBT_PROJECT_FILE, ProjectFiles
 from sqlstream.project.values import MacroFile, ModelFile
-from sqlstream.project.wording import counted, quoted
+from sqlstream.project.wording import quoted
 
 MODELS, SEEDS, MACROS = "models", "seeds", "macros"
 """The project's folders."""
@@ -156,7 +157,7 @@ def unread_files(files: ProjectFiles) -> list[Finding]:
     for folder in ("tests", "tests/generic"):
         tests = [path for path in files.files_in(folder) if path.endswith(".sql")]
         others = (
-            f", and neither {'is' if len(tests) == 2 else 'are'} {counted(len(tests) - 1, 'other file')} in the "
+            f", and neither {'is' if len(tests) == 2 else 'are'} {plural(len(tests) - 1, 'other file')} in the "
             "same folder"
             if len(tests) > 1
             else ""

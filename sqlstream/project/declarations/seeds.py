@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, location_at
+from sqlstream.numbers import plural
 from sqlstream.project.configuration.columns import type_problem
 from sqlstream.project.configuration.config import SeedConfig, check_patch, combine_patches
 from sqlstream.project.configuration.documents import DeclaredColumn
@@ -22,7 +23,7 @@ from sqlstream.project.declarations.models import file_name, folders_of
 from sqlstream.project.files.csv_text import BLANK_BEFORE, TEXT_AFTER, UNCLOSED, CsvText, Fault, Row, Value
 from sqlstream.project.files.files import ProjectFiles, checksum
 from sqlstream.project.values import Seed
-from sqlstream.project.wording import counted, did_you_mean, quoted, quoted_list
+from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 
 
 def load_seeds(
@@ -200,7 +201,7 @@ def first_few(items: Sequence[T], describe: Callable[[T], Finding]) -> list[Find
     findings = [describe(item) for item in items[: MOST_SHOWN + 1]]
     if len(items) > MOST_SHOWN:
         following = findings.pop()
-        more = counted(len(items) - MOST_SHOWN, "more mistake")
+        more = plural(len(items) - MOST_SHOWN, "more mistake")
         findings.append(
             Finding(
                 following.code,
@@ -266,7 +267,7 @@ class SeedCheck:
         if row.fault is not None:
             return self._fault(row.fault)
         values = self._csv.values(row)
-        what = f"this row has {counted(len(values), 'value')}, but the header has {counted(count, 'column')}"
+        what = f"this row has {plural(len(values), 'value')}, but the header has {plural(count, 'column')}"
         if len(values) < count:
             return self._finding("seed-row", row.start, what, *_TOO_FEW)
         return self._finding("seed-row", values[count].offset, what, *_TOO_MANY)

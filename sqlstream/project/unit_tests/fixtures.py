@@ -16,13 +16,14 @@ from decimal import Decimal
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location, locator
+from sqlstream.numbers import plural
 from sqlstream.project.configuration.validate import validate_node
 from sqlstream.project.files.csv_text import CsvText, Row
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.types.types import Array, Field, Primitive, Struct
 from sqlstream.project.unit_tests.documents import ExpectedBatchDocument
 from sqlstream.project.values import SourceTable
-from sqlstream.project.wording import alternatives, counted, did_you_mean, given, quoted
+from sqlstream.project.wording import alternatives, did_you_mean, given, quoted
 from sqlstream.project.yaml import (
     YamlEntry,
     YamlMapping,
@@ -156,7 +157,7 @@ class FixtureReader:
         if len(found) == 1:
             return found[0]
         if found:
-            what = f"{quoted(name)} matches {counted(len(found), 'fixture')}"
+            what = f"{quoted(name)} matches {plural(len(found), 'fixture')}"
             why = f"the fixtures are {' and '.join(found)}"
             self.report(what, why, "add the extension to the name", named_at)
             return None
@@ -211,7 +212,7 @@ class FixtureReader:
         if line.fault is not None:
             what, at = "the quotes of this value are not balanced", line.fault.offset
         else:
-            what = f"this row has {counted(line.width, 'value')}, but the header has {counted(count, 'column')}"
+            what = f"this row has {plural(line.width, 'value')}, but the header has {plural(count, 'column')}"
             at = line.start
         fix = "fix the row; put text with a comma or a quote in double quotes, and double the quotes inside"
         self.report(what, "each row needs one value per column", fix, rows.place(at))

@@ -12,7 +12,8 @@ import yaml
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.wording import LONGEST_NAME, counted, given, quoted
+from sqlstream.numbers import plural
+from sqlstream.project.wording import LONGEST_NAME, given, quoted
 
 _PROBLEMS: tuple[tuple[str, str, str], ...] = (
     (
@@ -488,8 +489,8 @@ def _wrong_indentation(lines: list[str], at: int) -> Iterator[_Repair]:
     while below < len(lines) and (not lines[below].strip() or _indent(lines[below]) > own):
         below += 1
     for level in sorted(levels.keys() - {own}, key=lambda level: (abs(level - own), -level)):
-        spaces = counted(level, "space")
-        why = f"with {counted(own, 'space')} before it, this line is not part of anything above it"
+        spaces = plural(level, "space")
+        why = f"with {plural(own, 'space')} before it, this line is not part of anything above it"
         like = f"like {_element_at(lines[levels[level]], level)} in line {levels[level] + 1}"
         fix = f"indent it by {spaces}, {like}" if level else f"remove the spaces before it: it starts {like}"
         mistake = Mistake(at + 1, own + 1, why, fix)

@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from sqlstream.spark.publication.publication import CannotPublishError, NotWrittenError
+from sqlstream.spark.publication.sink_entries import MovedEntry, move_entry
 from sqlstream.spark.storage.checkpoints import read_sink_log
 from sqlstream.spark.storage.local import (
     LocalStorage,
@@ -31,8 +32,7 @@ from sqlstream.spark.writing.table_formats.table import DELTA_LOG
 from sqlstream.state.batch_logs import SINK_LOG, entry_names, is_complete
 from sqlstream.state.layout import published_folder, snapshot_folder
 from sqlstream.state.output_files import sort_files
-from sqlstream.state.versions.sink_entries import MovedEntry, move_entry
-from sqlstream.state.versions.versions import place_of
+from sqlstream.state.query_versions import place_of
 
 _OWN = frozenset({SINK_LOG, DELTA_LOG, "_change_data", "_temporary"})
 """The folders of an output beside its partitions."""

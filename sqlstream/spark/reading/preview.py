@@ -27,7 +27,7 @@ from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.python_code import import_name
 from sqlstream.spark.reading.rows import columns_of, first_rows
 from sqlstream.spark.reading.sources import quoted
-from sqlstream.state.results.rows import ShownRows
+from sqlstream.state.preview import ShownRows
 
 NO_BATCH_READER = "is not a valid Spark SQL Data Source"
 """Spark's message about a source without a batch reader, such as `rate` or `socket` (_LEGACY_ERROR_TEMP_1135)."""

@@ -21,7 +21,7 @@ from pyspark.sql.types import (
 from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.project.formats.option_types import is_fixed_zone
 from sqlstream.spark.jvm.session import TIME_ZONE
-from sqlstream.state.results.rows import ShownColumn
+from sqlstream.state.preview import ShownColumn
 
 JSON_OPTIONS = {"ignoreNullFields": "false"}
 """The options of `to_json`."""

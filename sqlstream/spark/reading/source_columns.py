@@ -13,7 +13,7 @@ from sqlstream.project.values import SourceTable
 from sqlstream.spark.reading.infer import Inferred
 from sqlstream.spark.reading.sources import has_own_columns
 from sqlstream.spark.reading.type_text import stored_fits, text_fits, type_text
-from sqlstream.state.results.source_columns import InferredColumn, SourceColumns
+from sqlstream.state.source_columns import InferredColumn, SourceColumns
 
 
 def merge_columns(table: SourceTable, inferred: Inferred) -> SourceColumns:

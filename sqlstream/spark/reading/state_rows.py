@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, count
 
 from sqlstream.spark.reading.rows import columns_of, first_rows
-from sqlstream.state.results.rows import ShownRows
-from sqlstream.state.results.state import PartitionSize, StateStore
+from sqlstream.state.preview import ShownRows
+from sqlstream.state.stored_state import PartitionSize, StateStore
 
 
 @contextmanager

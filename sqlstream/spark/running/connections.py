@@ -18,6 +18,7 @@ from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.graph import source_id
 from sqlstream.errors import Finding, FindingsError, Severity
 from sqlstream.location import Location, Place
+from sqlstream.numbers import plural
 from sqlstream.project.databases.jdbc_options import server_of
 from sqlstream.project.messages.message_format import SchemaRegistry
 from sqlstream.project.secrets import OptionValue
@@ -151,7 +152,7 @@ def _ask_kafka(declared: _Declared, session: SparkSession, secrets: Secrets) -> 
     missing = [name for name, partitions in found.topics.items() if not partitions]
     if missing and (not declared.is_sink or found.creates_topics is False):
         raise FindingsError([_missing_topic(declared, missing, at, found.others)])
-    names = [f"{quoted(name)} ({count} partition{'s' * (count != 1)})" for name, count in found.topics.items() if count]
+    names = [f"{quoted(name)} ({plural(count, 'partition')})" for name, count in found.topics.items() if count]
     topics = [f"topic {', '.join(names)}"] if names else []
     topics += [f"{quoted_list(missing)} does not exist yet, and the broker may create it"] if missing else []
     if not found.topics:
@@ -223,7 +224,7 @@ def _ask_registry(declared: _Declared, registry: SchemaRegistry, place: Location
         found = {subject: client.version_numbers(subject) for subject in registry.subjects}
     except RegistryError as error:
         raise FindingsError([_unreachable(declared.what, secrets.redact(str(error)), place)]) from error
-    counts = {subject: f"{len(versions)} version{'s' * (len(versions) != 1)}" for subject, versions in found.items()}
+    counts = {subject: plural(len(versions), "version") for subject, versions in found.items()}
     subjects = ", ".join(f"{quoted(subject)} ({count})" for subject, count in counts.items())
     return f"{client.shown} answers; subject {subjects}" if subjects else f"{client.shown} answers"
 

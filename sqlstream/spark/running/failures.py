@@ -13,6 +13,7 @@ from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.compiler.graph import source_id
 from sqlstream.errors import Finding
 from sqlstream.location import Place
+from sqlstream.numbers import span_text
 from sqlstream.project.configuration.resources import COMMENT_START
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.errors import LOST_IN_KAFKA, OTHER_RUN_MESSAGES, error_finding, fragment_of, own_error
@@ -27,7 +28,6 @@ from sqlstream.spark.running.query_run import QueryRun
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.state_files import schema_finding, state_finding
 from sqlstream.spark.writing.databases.database import DatabaseError
-from sqlstream.state.alerts.payloads import span_text
 
 CONTINUES = "the query continues where it stopped"
 STARTS_OVER = "the query starts from the beginning, with a new checkpoint"

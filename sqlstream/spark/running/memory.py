@@ -15,7 +15,7 @@ from sqlstream.spark.reading.sources import quoted
 from sqlstream.spark.reading.static_stream import key_columns
 from sqlstream.spark.running.prepare import PreparedQuery
 from sqlstream.spark.running.start import query_name
-from sqlstream.state.results.rows import ShownRows
+from sqlstream.state.preview import ShownRows
 from sqlstream.state.runs.events import TableShown
 
 MEMORY = "memory"

@@ -25,7 +25,7 @@ from sqlstream.state.batch_logs import (
     after_compact,
     from_compact,
 )
-from sqlstream.state.checkpoints import read_log
+from sqlstream.state.checkpoints import CheckpointState, read_log
 from sqlstream.state.damage import Damage, find_damage
 from sqlstream.state.layout import (
     archive_folder,
@@ -38,7 +38,7 @@ from sqlstream.state.layout import (
 )
 from sqlstream.state.ledger import Ledger, LedgerUnreadableError, read_ledger
 from sqlstream.state.output_files import sort_files
-from sqlstream.state.plan import Action, CheckpointState
+from sqlstream.state.plan import Action
 from sqlstream.state.repartition.batches import is_written_by
 
 StorageOf = Callable[[str], tuple[Storage, str]]

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
-from sqlstream.project.wording import counted, quoted
+from sqlstream.numbers import plural
+from sqlstream.project.wording import quoted
 from sqlstream.state.backfill.ranges import read_again
 from sqlstream.state.backfill.record import BackfillRecord
 from sqlstream.state.progress.positions import DatedFilesOf, read_position
@@ -47,7 +48,7 @@ def written_by_backfill(model: str, table: str, files: Sequence[str], location: 
     """Returns the finding that a stream would read files again that a backfill has written."""
     return Finding(
         AGAIN,
-        f"{quoted(model)} would read {counted(len(files), 'file')} again that a backfill has written to its sink",
+        f"{quoted(model)} would read {plural(len(files), 'file')} again that a backfill has written to its sink",
         f"the options of its source {quoted(table)}, such as `maxFileAge`, now include them, for example {files[0]}",
         f"undo the change of the options; or read everything in a new version: "
         f"`sqlstream run --full-refresh --select {model}`",

@@ -10,7 +10,7 @@ from sqlstream.location import Location
 from sqlstream.project.wording import quoted
 from sqlstream.state.refusals import refresh_text
 from sqlstream.state.repartition.batches import PARTITIONS
-from sqlstream.state.results.state import StateStore
+from sqlstream.state.stored_state import StateStore
 
 CODE, UNFINISHED = "cannot-repartition", "unfinished-repartition"
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlstream.errors import Finding
-from sqlstream.state.results.unit_tests import CaseResult
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.runs.silence import Silence
+from sqlstream.state.runs.unit_tests import CaseResult
 
 
 class Status(StrEnum):

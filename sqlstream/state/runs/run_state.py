@@ -8,7 +8,6 @@ from datetime import datetime
 from enum import StrEnum
 
 from sqlstream.errors import Finding
-from sqlstream.state.results.unit_tests import CaseResult, Outcome
 from sqlstream.state.runs.events import (
     AlertChanged,
     QueriesSelected,
@@ -29,6 +28,7 @@ from sqlstream.state.runs.events import (
 from sqlstream.state.runs.figures import Figures, add_batch
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.runs.silence import Silence, no_input, nothing_new
+from sqlstream.state.runs.unit_tests import CaseResult, Outcome
 from sqlstream.times import utc_text
 
 

@@ -13,7 +13,7 @@ from matrix import SETTINGS, settings_text
 from planned_edits import TABLES, ledger_of, model_of, plan_of, written_project
 
 from sqlstream.app.loading.load import Loaded
-from sqlstream.app.running.session import spark_session
+from sqlstream.app.session.session import spark_session
 from sqlstream.errors import FindingsError
 from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.running.prepare import prepare_query

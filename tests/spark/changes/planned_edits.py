@@ -10,17 +10,18 @@ from matrix import SETTINGS, settings_text
 from world_sinks import sinks_text
 
 from sqlstream.app.loading.load import Loaded, load
-from sqlstream.app.planning.details import describe
-from sqlstream.app.planning.identity import identity_without_spark
-from sqlstream.app.planning.pure import sql_judge
+from sqlstream.app.plan.compiled_identity import identity_without_spark
+from sqlstream.app.plan.details import describe
+from sqlstream.app.plan.without_spark import sql_judge
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.analysed import keeps_state
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.project.types.types import type_name
+from sqlstream.state.checkpoints import CheckpointState
 from sqlstream.state.identity import identity_of
 from sqlstream.state.judgement import FindSignature
 from sqlstream.state.ledger import Ledger, OutputColumn, QueryIdentity
-from sqlstream.state.plan import CheckpointState, StartOptions, plan_query
+from sqlstream.state.plan import StartOptions, plan_query
 from sqlstream.state.readers import source_uses
 from sqlstream.state.settings import RESULT_DEFAULTS, SOURCE_EVOLUTION, TIME_ZONE
 from sqlstream.state.signature.signature import StateSignature

@@ -16,7 +16,7 @@ from read_edits import ReadEdit, Tables
 from worlds import Judged
 
 from sqlstream import FindingsError
-from sqlstream.app.plan import plan_project
+from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.state.runs.events import Status
 from sqlstream.state.verdicts import QueryVerdict, Verdict

@@ -8,11 +8,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sqlstream.app.loading.load import load
-from sqlstream.app.planning.identity import identity_without_spark
+from sqlstream.app.plan.compiled_identity import identity_without_spark
 from sqlstream.app.request import ProjectRequest
 from sqlstream.state.changes import describe_changes
+from sqlstream.state.checkpoints import CheckpointState
 from sqlstream.state.ledger import QueryIdentity
-from sqlstream.state.plan import CheckpointState
 
 COLUMNS = "k string, v int, m map<string, int>, n map<string, map<string, int>>, s struct<a: int, b: int>, j string"
 ROWS = (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sqlstream.app.compile import compile_models
+from sqlstream.app.compile.compile import compile_models
 from sqlstream.app.loading.logs import TEMPLATE_LOGGER
 from sqlstream.app.request import ProjectRequest
 from sqlstream.errors import FindingsError

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[3]
 SCRIPT = """
 import sys
 from pathlib import Path
-from sqlstream.app.compile import compile_models
+from sqlstream.app.compile.compile import compile_models
 from sqlstream.app.request import ProjectRequest
 compile_models(ProjectRequest(Path(sys.argv[1]), env={}))
 print(*sorted({"jinja2", "sqlglot"} & sys.modules.keys()))

@@ -9,9 +9,9 @@ import pytest
 
 from sqlstream import ProjectRequest
 from sqlstream.app.loading.load import load
-from sqlstream.app.plan import plan_project
+from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest
-from sqlstream.app.running.local_files import header_findings
+from sqlstream.app.stored.local_sources import header_findings
 from sqlstream.location import Location
 from sqlstream.state.verdicts import Verdict
 

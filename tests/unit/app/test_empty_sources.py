@@ -8,7 +8,7 @@ import pytest
 
 from sqlstream import ProjectRequest
 from sqlstream.app.loading.load import load
-from sqlstream.app.running.local_files import empty_source_lines
+from sqlstream.app.stored.local_sources import empty_source_lines
 
 MODEL = "{{{{ config(sink='nowhere') }}}} select * from {{{{ {} }}}}"
 FILES = {

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from sqlstream.app.compile.ls import list_nodes
 from sqlstream.app.loading.load import load_for_reading
-from sqlstream.app.ls import list_nodes
 from sqlstream.app.request import ProjectRequest, Selection
 from sqlstream.cli.main import cli
 from sqlstream.compiler.manifest.changes import find_states

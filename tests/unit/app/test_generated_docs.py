@@ -12,7 +12,7 @@ import pytest
 from sqlstream.app.docs.catalog import build_catalog
 from sqlstream.app.docs.generate import generate_docs
 from sqlstream.app.request import ProjectRequest, Selection
-from sqlstream.app.test import open_tests
+from sqlstream.app.test.unit_tests import open_tests
 from sqlstream.cli.main import main
 from sqlstream.web.site.page import data_script, site_files, static_page
 

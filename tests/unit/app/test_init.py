@@ -11,7 +11,7 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 from jsonschema import Draft7Validator
 
-from sqlstream.app.compile import compile_models
+from sqlstream.app.compile.compile import compile_models
 from sqlstream.app.init import PLACEHOLDER, init_project
 from sqlstream.app.request import ProjectRequest
 from sqlstream.errors import UsageError

@@ -9,7 +9,7 @@ import resource
 import signal
 from pathlib import Path
 
-from sqlstream.app.running.record import GENERATIONS, Journal, journal_files
+from sqlstream.app.observe.record import GENERATIONS, Journal, journal_files
 
 
 def lines(folder: Path) -> list[str]:

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from test_compile_broken_projects import run_without_java
 
-from sqlstream.app.freshness.check import FreshnessRequest, check_freshness
 from sqlstream.app.request import ProjectRequest, Selection
+from sqlstream.app.source.freshness import FreshnessRequest, check_freshness
+from sqlstream.app.source.freshness_result import NEVER
 from sqlstream.cli.main import main
 from sqlstream.errors import UsageError
-from sqlstream.state.results.freshness import NEVER
 
 NEWEST = datetime(2026, 1, 1, tzinfo=UTC)
 

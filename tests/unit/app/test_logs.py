@@ -12,7 +12,7 @@ import pytest
 
 from sqlstream.app.loading import logs
 from sqlstream.app.loading.logs import BACKUPS, PROJECT_LOG, open_log
-from sqlstream.app.running.session import line_logger
+from sqlstream.app.session.session import line_logger
 from sqlstream.spark.secrets import Secrets
 
 ENV = {"SQLSTREAM_SECRET_TOKEN": "hunter22", "HOME": "/home/me"}

@@ -8,7 +8,7 @@ import pytest
 
 from sqlstream import FindingsError, ProjectRequest, compile_models
 from sqlstream.app.request import EVERYTHING, Selection
-from sqlstream.app.test import open_tests, select_tests
+from sqlstream.app.test.unit_tests import open_tests, select_tests
 
 READS = "{{ config(sink='out') }} select %s from {{ source('shop', '%s') }}"
 

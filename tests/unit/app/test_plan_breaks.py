@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from sqlstream.app.loading.load import load_for_reading
-from sqlstream.app.planning.breaks import with_breaks
+from sqlstream.app.plan.breaks import with_breaks
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.state.downstream.columns import ColumnDifference
+from sqlstream.state.changed_columns import ColumnDifference
 from sqlstream.state.ledger import OutputColumn
 from sqlstream.state.verdicts import QueryVerdict, Verdict
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from compiling import write_files
 
-from sqlstream.app.compile import compile_models
+from sqlstream.app.compile.compile import compile_models
 from sqlstream.app.loading.load import load
+from sqlstream.app.loading.quarantines import add_quarantines, quarantines_to_end
 from sqlstream.app.loading.selecting import select, terminal_models
 from sqlstream.app.request import ProjectRequest, Selection
-from sqlstream.app.running.quarantines import add_quarantines, quarantines_to_end
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sqlstream import ProjectRequest, compile_models
-from sqlstream.app.ls import list_nodes
+from sqlstream.app.compile.ls import list_nodes
 from sqlstream.app.request import Selection
 
 COUNT = "select id, count(*) as n from {{ source('shop', 'orders') }} group by id"

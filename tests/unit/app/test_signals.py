@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from sqlstream.app.running.signals import STOP_SIGNALS, StopRequestedError, stop_signals
+from sqlstream.app.session.signals import STOP_SIGNALS, StopRequestedError, stop_signals
 
 HANDLERS = tuple[object, ...]
 

@@ -8,7 +8,7 @@ import pytest
 
 from sqlstream import ProjectRequest
 from sqlstream.app.loading.load import load
-from sqlstream.app.running.local_files import SMALL_RUN_BYTES, SMALL_RUN_FILES, is_small
+from sqlstream.app.stored.local_sources import SMALL_RUN_BYTES, SMALL_RUN_FILES, is_small
 
 
 def small(root: Path, *, path: str = "path: in", trigger: str = "available_now") -> bool:

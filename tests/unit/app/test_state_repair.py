@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from sqlstream.app.running.stored_query import OutputFolder, StoredQuery
 from sqlstream.app.state.repair import archive_leftovers
+from sqlstream.app.stored.stored_query import OutputFolder, StoredQuery
 from sqlstream.spark.storage.checkpoints import read_sink_log
 from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.spark.storage.storage import Storage

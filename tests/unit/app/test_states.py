@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from sqlstream.app.compile import compile_models
+from sqlstream.app.compile.compile import compile_models
+from sqlstream.app.compile.ls import list_nodes
 from sqlstream.app.loading.load import load
 from sqlstream.app.loading.selecting import select, selection_graph
-from sqlstream.app.ls import list_nodes
 from sqlstream.app.request import ProjectRequest, Selection
 from sqlstream.compiler.selection.select import select_nodes
 from sqlstream.errors import FindingsError, UsageError

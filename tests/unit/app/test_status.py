@@ -11,7 +11,7 @@ import pytest
 
 from sqlstream import FindingsError, ProjectRequest, UsageError
 from sqlstream.app.request import Selection
-from sqlstream.app.status import read_status
+from sqlstream.app.status.status import read_status
 from sqlstream.cli.main import main
 from sqlstream.spark.storage.processes import process_start
 from sqlstream.state.runs.history import RunStatus

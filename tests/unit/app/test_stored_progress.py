@@ -14,8 +14,8 @@ from make_checkpoints import FOLDER, ROOT, with_root, write_project, write_rows
 
 from sqlstream import FindingsError, ProjectRequest, UsageError
 from sqlstream.app.request import Selection
-from sqlstream.app.state.backlogs import files_at
-from sqlstream.app.status import read_status
+from sqlstream.app.status.status import read_status
+from sqlstream.app.stored.backlogs import files_at
 from sqlstream.cli.main import main
 from sqlstream.spark.storage.locks import file_lock
 from sqlstream.state.backfill.record import Backfill, BackfillRecord, HistoryFile, SourceHistory

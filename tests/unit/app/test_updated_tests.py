@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.app.unit_tests.update import update_expectations
+from sqlstream.app.test.update import update_expectations
 from sqlstream.location import Location
 from sqlstream.project.types.types import Primitive
-from sqlstream.state.results.unit_tests import ANY, CaseResult, ComparedRow, Outcome, Row, RowDifference, RowKind
+from sqlstream.state.runs.unit_tests import ANY, CaseResult, ComparedRow, Outcome, Row, RowDifference, RowKind
 
 PATH = "tests/models/t.yml"
 TYPES = (Primitive("string"), Primitive("int"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.app.plan import plan_project
+from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.project.databases.sqlite import SQLITE
 from sqlstream.project.databases.statements import BatchRecord

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sqlstream import ProjectRequest, compile_models
-from sqlstream.app.explain_model import Explanation, explain_model
+from sqlstream.app.compile.explain_model import Explanation, explain_model
 from sqlstream.compiler.emission import Emission, TimeWindow, read_window
 from sqlstream.compiler.sql.intervals import parse_interval
 from sqlstream.errors import UsageError

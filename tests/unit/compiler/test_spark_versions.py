@@ -10,8 +10,8 @@ import pytest
 
 from sqlstream import FindingsError, ProjectRequest, compile_models
 from sqlstream.app.loading.load import try_load
-from sqlstream.app.plan import plan_project
-from sqlstream.app.planning.pure import sql_judge
+from sqlstream.app.plan.plan import plan_project
+from sqlstream.app.plan.without_spark import sql_judge
 from sqlstream.app.request import PlanRequest
 from sqlstream.codes import CODES, LOWERABLE, SPARK_DECIDES
 from sqlstream.compiler.allowances import lower_findings

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from sqlstream import FindingsError, ProjectRequest, compile_models
-from sqlstream.app.explain_model import explain_model
+from sqlstream.app.compile.emission_text import reads_lines
+from sqlstream.app.compile.explain_model import explain_model
 from sqlstream.app.loading.load import try_load
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.emission import ModelRead
 from sqlstream.compiler.outputs import stages, stored_inputs
-from sqlstream.report.emission import reads_lines
 from sqlstream.state.readers import source_uses
 
 BRONZE = "{{ config(sink='lake', materialized='stored') }}\nselect /*+ WATERMARK(at, '1 hour') */ id, at, kind from {{ source('shop', 'orders') }}"

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from make_history import batch_line, entry, iso, name_of
 
-from sqlstream.app.running.record import Journal, journal_files
+from sqlstream.app.observe.record import Journal, journal_files
 from sqlstream.history.store import HISTORY, Bound, History
 
 NOW = 1_795_000_000.0
@@ -129,7 +129,7 @@ def test_two_processes_write_each_line_once(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from sqlstream.history.store import History; "
         "from sqlstream.history import lines as journal; from sqlstream.history.store import Bound; "
-        "from sqlstream.app.running.record import journal_files; journal.CHUNK_BYTES = 50_000; "
+        "from sqlstream.app.observe.record import journal_files; journal.CHUNK_BYTES = 50_000; "
         "logs = Path(sys.argv[1]); "
         "print(History(logs, journal_files(logs), Bound(batch_days=100_000)).ingest().batches)"
     )

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from sqlstream.app.source.source_columns_text import columns_json, columns_yaml
 from sqlstream.project.yaml import parse_yaml, plain
-from sqlstream.report.source_columns import columns_json, columns_yaml
-from sqlstream.state.results.source_columns import InferredColumn, SourceColumns
+from sqlstream.state.source_columns import InferredColumn, SourceColumns
 
 
 @pytest.mark.parametrize(

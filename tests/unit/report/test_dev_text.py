@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from sqlstream.app.show.dev_text import refreshed_text
 from sqlstream.errors import Finding
-from sqlstream.report.dev import refreshed_text
-from sqlstream.state.results.rows import ShownColumn, ShownRows
+from sqlstream.state.preview import ShownColumn, ShownRows
 
 AT = datetime(2024, 1, 1, 12, 0, 5)
 

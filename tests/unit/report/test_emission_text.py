@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sqlstream import ProjectRequest
-from sqlstream.app.explain_model import explain_model
-from sqlstream.report.emission import emission_text
+from sqlstream.app.compile.emission_text import emission_text
+from sqlstream.app.compile.explain_model import explain_model
 
 GROUPED = "select count(*) as n\nfrom {{ source('shop', 'orders') }}\ngroup by "
 EXAMPLE = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.report.numbers import count_text, plural, seconds_text
+from sqlstream.numbers import count_text, plural, seconds_text
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0"), (999, "999"), (1234567, "1,234,567"), (None, "-")])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
+from sqlstream.app.plan.plan_text import plan_json, plan_markdown, plan_text
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
-from sqlstream.report.plan import plan_json, plan_markdown, plan_text
+from sqlstream.state.changed_columns import Break, BreakKind
 from sqlstream.state.changes import Change
-from sqlstream.state.downstream.columns import Break, BreakKind
 from sqlstream.state.verdicts import ProjectPlan, QueryVerdict, Verdict
 
 FINDING = Finding(

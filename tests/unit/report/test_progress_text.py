@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from sqlstream.report.numbers import epoch_text, long_seconds_text, since_text
-from sqlstream.report.runs.progress import lag_text, offset_text, progress_json, progress_texts
-from sqlstream.report.runs.status import status_text
+from sqlstream.app.status.lags_text import lag_text, offset_text, progress_json, progress_texts
+from sqlstream.app.status.status_text import status_text
+from sqlstream.numbers import epoch_text, long_seconds_text, since_text
 from sqlstream.state.ledger import SourceUse
 from sqlstream.state.progress.lag import (
     FileLag,

@@ -9,7 +9,7 @@ from typing import Any
 
 from run_events import EVENTS, FAILURE, RESULTS
 
-from sqlstream.report.runs.as_json import JsonReporter
+from sqlstream.report.run_json import JsonReporter
 from sqlstream.state.runs.events import TableShown, WarningEmitted
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from run_events import BATCH, BIG, FAILURE
 
-from sqlstream.report.runs.live import LiveReporter
-from sqlstream.report.runs.text import Counts
+from sqlstream.report.live_table import LiveReporter
+from sqlstream.report.run_text import Counts
 from sqlstream.state.runs.events import (
     Notice,
     QueriesSelected,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from sqlstream.report.runs.status import status_json, status_text
-from sqlstream.report.runs.text import query_table, sparkline
+from sqlstream.app.status.status_text import status_json, status_text
+from sqlstream.report.run_text import query_table, sparkline
 from sqlstream.state.runs.history import PastRun, ProjectStatus, QueryWithStatus, RunStatus, RunWithStatus
 
 NOW = datetime(2024, 1, 1, 12, 5, 30, tzinfo=UTC)

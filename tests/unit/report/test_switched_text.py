@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from sqlstream.report.state.output_files import history_text, no_promotion_text, no_rollback_text, switched_text
-from sqlstream.state.results.history import QueryHistory, VersionHistory
-from sqlstream.state.results.switched import Switched
+from sqlstream.app.versions.stored_versions import QueryHistory, Switched, VersionHistory
+from sqlstream.app.versions.versions_text import history_text, no_promotion_text, no_rollback_text, switched_text
+from sqlstream.state.query_versions import Switch, Versions
 from sqlstream.state.runs.lease import holder_text
-from sqlstream.state.versions.versions import Switch, Versions
 
 PROMOTED = Switch("2026-11-25T04:00:49+00:00", "promote", 2, 1)
 BACK = Switch("2026-11-25T05:00:00+00:00", "rollback", 1, 2)

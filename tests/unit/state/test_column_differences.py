@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.state.downstream.columns import column_differences
+from sqlstream.state.changed_columns import column_differences
 from sqlstream.state.ledger import OutputColumn
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from sqlstream.app.source.freshness_result import NEVER, FreshnessStatus, Measured, judge
 from sqlstream.project.configuration.freshness import Freshness, Threshold
 from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.state.progress.delta_commits import last_rows_added
-from sqlstream.state.results.freshness import NEVER, FreshnessStatus, Measured, judge
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 HOUR, DAY = Threshold(count=1, period="hour"), Threshold(count=1, period="day")

@@ -12,8 +12,9 @@ from sqlstream.compiler.render.values import TemplateInputs
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
 from sqlstream.state.changes import describe_changes
+from sqlstream.state.checkpoints import CheckpointState
 from sqlstream.state.ledger import InputIds, OutputColumn, QueryIdentity, SourceUse
-from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
+from sqlstream.state.plan import Action, QueryPlan, StartOptions, plan_query
 from sqlstream.state.refusals import StartRefusal, refusal_findings
 from sqlstream.state.settings import SOURCE_EVOLUTION
 from sqlstream.state.sinks import UNSTORED

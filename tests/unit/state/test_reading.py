@@ -12,10 +12,11 @@ from identities import ORDERS, STATEFUL, ledger_of
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
 from sqlstream.state.changes import describe_changes
+from sqlstream.state.checkpoints import CheckpointState
 from sqlstream.state.contents import earlier_names
 from sqlstream.state.ledger import Ledger, QueryIdentity, SourceUse, read_ledger
 from sqlstream.state.output_files import StoredFile
-from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
+from sqlstream.state.plan import Action, QueryPlan, StartOptions, plan_query
 from sqlstream.state.readers import continuing, respelled
 from sqlstream.state.reading import ReadSoFar
 from sqlstream.state.refusals import StartRefusal

@@ -20,7 +20,7 @@ from sqlstream.state.repartition.batches import (
     target_partitions,
 )
 from sqlstream.state.repartition.refusals import older_spark, unsupported_operators, unsupported_store
-from sqlstream.state.results.state import StateStore
+from sqlstream.state.stored_state import StateStore
 
 PLACE = Location("models/totals.sql", 1, 1)
 LEDGER = Ledger(STATEFUL, 1, "2026-01-01T00:00:00+00:00", "0.1.0", "4.3.0", "start")

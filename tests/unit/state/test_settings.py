@@ -10,14 +10,15 @@ import pytest
 from identities import STATEFUL, ledger_of
 
 from sqlstream.app.loading.load import load
-from sqlstream.app.planning.identity import identity_without_spark
+from sqlstream.app.plan.compiled_identity import identity_without_spark
 from sqlstream.app.request import ProjectRequest
 from sqlstream.project.secrets import SecretName, SecretText
 from sqlstream.project.values import SourceTable
 from sqlstream.state.changes import describe_changes
+from sqlstream.state.checkpoints import CheckpointState
 from sqlstream.state.judgement import Judgement, judge_changes
 from sqlstream.state.ledger import QueryIdentity
-from sqlstream.state.plan import Action, CheckpointState, QueryPlan
+from sqlstream.state.plan import Action, QueryPlan
 from sqlstream.state.settings import (
     ANSI,
     CASE_SENSITIVE,

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sqlstream.app.ls import list_nodes
+from sqlstream.app.compile.ls import list_nodes
 from sqlstream.app.request import ProjectRequest, Selection, UnitTestRequest
-from sqlstream.app.test import open_tests, ordered_tests, prepare_case, run_chosen, select_tests
-from sqlstream.app.unit_tests.coverage import find_coverage
+from sqlstream.app.test.coverage import find_coverage
+from sqlstream.app.test.unit_tests import open_tests, ordered_tests, prepare_case, run_chosen, select_tests
 from sqlstream.compiler.graph import UNIT_TEST
 from sqlstream.errors import FindingsError
-from sqlstream.state.results.unit_tests import CaseResult, Outcome
+from sqlstream.state.runs.unit_tests import CaseResult, Outcome
 from sqlstream.testing.cases import Case
 
 if TYPE_CHECKING:
-    from sqlstream.app.test import TestedProject  # pytest would treat this name as a test
+    from sqlstream.app.test.unit_tests import TestedProject  # pytest would treat this name as a test
 
 SOURCES = """version: 2
 sources:

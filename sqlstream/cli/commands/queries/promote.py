@@ -19,8 +19,8 @@ def promote(project: ProjectRequest, debug: bool, output: str, model: str) -> No
     stays as it is, and `sqlstream rollback MODEL` goes back to it. Running queries continue.
     """
     require_spark_system("promote")
-    from sqlstream.app.state.switch import promote
-    from sqlstream.report.state.output_files import switched_json, switched_text
+    from sqlstream.app.versions.switch import promote
+    from sqlstream.app.versions.versions_text import switched_json, switched_text
 
     with refusals_printed(output, debug):
         done = promote(project, model)

@@ -57,8 +57,8 @@ def replay(
     to the checkpoint or the sink. Also works during a run.
     """
     require_spark_system("replay")
-    from sqlstream.app.replaying.replay_batch import ReplayRequest, replay_batch
-    from sqlstream.report.replay import replayed_json, replayed_text
+    from sqlstream.app.replay.replay_batch import ReplayRequest, replay_batch
+    from sqlstream.app.replay.replay_text import replayed_json, replayed_text
 
     with refusals_printed(output, debug):
         shown = replay_batch(ReplayRequest(project, model, batch, version, limit, test))

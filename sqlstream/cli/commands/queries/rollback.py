@@ -19,8 +19,8 @@ def rollback(project: ProjectRequest, debug: bool, output: str, model: str) -> N
     The other one stays as it is, and `sqlstream promote MODEL` makes it current again. Running queries continue.
     """
     require_spark_system("rollback")
-    from sqlstream.app.state.switch import roll_back
-    from sqlstream.report.state.output_files import switched_json, switched_text
+    from sqlstream.app.versions.switch import roll_back
+    from sqlstream.app.versions.versions_text import switched_json, switched_text
 
     with refusals_printed(output, debug):
         done = roll_back(project, model)

@@ -44,7 +44,7 @@ def files(
     """
     require_spark_system("state files")
     from sqlstream.app.state.files import state_files
-    from sqlstream.report.state.output_files import files_json, files_notes, files_text
+    from sqlstream.app.state.state_text import files_json, files_notes, files_text
 
     with refusals_printed(output, debug):
         found = state_files(project, model, version, sink)
@@ -64,8 +64,8 @@ def files(
 def history(project: ProjectRequest, debug: bool, output: str, model: str) -> None:
     """Show the stored versions of MODEL's query, the newest first: when each began, and how its query changed since."""
     require_spark_system("state history")
-    from sqlstream.app.state.history import query_history
-    from sqlstream.report.state.output_files import history_json, history_text
+    from sqlstream.app.versions.history import query_history
+    from sqlstream.app.versions.versions_text import history_json, history_text
 
     with refusals_printed(output, debug):
         found = query_history(project, model)
@@ -87,7 +87,7 @@ def show(
     """
     require_spark_system("state show")
     from sqlstream.app.state.rows import show_state
-    from sqlstream.report.state.output_files import state_json, state_text
+    from sqlstream.app.state.state_text import state_json, state_text
 
     with refusals_printed(output, debug):
         shown = show_state(project, model, version=version, key=key, limit=limit)
@@ -103,7 +103,7 @@ def size(project: ProjectRequest, debug: bool, version: int | None, output: str,
     """Show how many rows each operator of MODEL's query remembers, by partition, and the size of their files."""
     require_spark_system("state size")
     from sqlstream.app.state.rows import state_size
-    from sqlstream.report.state.output_files import size_json, size_text
+    from sqlstream.app.state.state_text import size_json, size_text
 
     with refusals_printed(output, debug):
         found = state_size(project, model, version=version)
@@ -125,7 +125,7 @@ def repartition(
     """
     require_spark_system("state repartition")
     from sqlstream.app.state.repartition import repartition_query
-    from sqlstream.report.state.output_files import repartitioned_json, repartitioned_text
+    from sqlstream.app.state.state_text import repartitioned_json, repartitioned_text
 
     with refusals_printed(output, debug):
         done = repartition_query(project, model, partitions, version=version)
@@ -145,7 +145,7 @@ def repair(project: ProjectRequest, debug: bool, version: int | None, output: st
     """
     require_spark_system("state repair")
     from sqlstream.app.state.repair import repair_checkpoint
-    from sqlstream.report.state.output_files import repaired_json, repaired_text
+    from sqlstream.app.state.state_text import repaired_json, repaired_text
 
     with refusals_printed(output, debug):
         done = repair_checkpoint(project, model, version)

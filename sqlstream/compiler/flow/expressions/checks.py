@@ -21,9 +21,10 @@ from sqlstream.compiler.flow.types import BIGINT, DATETIME, DIGITS, DOUBLE, NUMB
 from sqlstream.compiler.sql.clauses import at
 from sqlstream.compiler.sql.edits import SqlProblem
 from sqlstream.compiler.sql.tokens import Token, TokenKind, Tokens
+from sqlstream.numbers import plural
 from sqlstream.project.formats.option_types import may_be_zone
 from sqlstream.project.types.types import DataType
-from sqlstream.project.wording import alternatives, counted, did_you_mean, quoted
+from sqlstream.project.wording import alternatives, did_you_mean, quoted
 
 CONDITIONS = {Clause.WHERE: "the condition of WHERE", Clause.ON: "the condition of the join"}
 """The clauses whose expression must be a boolean, with their names in messages. Spark casts HAVING to boolean."""
@@ -235,7 +236,7 @@ def _call_problem(text: Text, index: int | None) -> Iterator[SqlProblem]:
     function = FUNCTIONS.get(name.name.lower())
     wanted = None if count is None or function is None else function.counts.wanted(count)
     if wanted is not None:
-        what = f"{quoted(name.text)} has {counted(count or 0, 'argument')}"
+        what = f"{quoted(name.text)} has {plural(count or 0, 'argument')}"
         why = f"this Spark function takes {wanted}"
         fix = "add or remove arguments; `describe function extended` in a Spark shell shows examples"
         yield SqlProblem(name.start, "argument-count", what, why, fix)

@@ -11,7 +11,8 @@ from sqlstream.compiler.flow.functions import AGGREGATES, FUNCTIONS, GENERATORS,
 from sqlstream.compiler.flow.names import ANYWHERE
 from sqlstream.compiler.flow.text import Text, is_windowed
 from sqlstream.compiler.sql.edits import SqlProblem
-from sqlstream.project.wording import counted, quoted
+from sqlstream.numbers import plural
+from sqlstream.project.wording import quoted
 
 CODE = "misplaced-function"
 
@@ -126,7 +127,7 @@ def alias_problems(node: exp.Expr, columns: int | None, text: Text) -> Iterator[
         fix = "use one name without parentheses, or select several columns"
         yield text.problem(node, CODE, what, why, fix)
     elif name in GENERATORS and columns is not None and columns != names:
-        what = f"{quoted(name)} returns {counted(columns, 'column')} but has {counted(names, 'name')}"
+        what = f"{quoted(name)} returns {plural(columns, 'column')} but has {plural(names, 'name')}"
         why = "if a generator has names for its columns, each column needs one"
         fix = f"write as ({', '.join(f'name{place + 1}' for place in range(columns))})"
         yield text.problem(node, CODE, what, why, fix)

@@ -28,7 +28,7 @@ from sqlstream.compiler.flow.nodes import Key
 from sqlstream.compiler.flow.text import Text, is_windowed, name_parts
 from sqlstream.compiler.flow.types import contains
 from sqlstream.compiler.sql.edits import SqlProblem
-from sqlstream.project.wording import counted
+from sqlstream.numbers import plural
 
 SETS = {exp.Rollup: "rollup", exp.Cube: "cube", exp.GroupingSets: "grouping sets"}
 """sqlglot's classes for grouping sets, and their names."""
@@ -172,7 +172,7 @@ def _out_of_range(items: list[exp.Expr], columns: int, clause: str, text: Text) 
         place = _position(item)
         if place is not None and not 1 <= place <= columns:
             what = f"{clause} {place} is not a position in the select list"
-            why = f"a number in {clause} is a position in the select list, which has {counted(columns, 'column')}"
+            why = f"a number in {clause} is a position in the select list, which has {plural(columns, 'column')}"
             yield text.problem(item, "bad-position", what, why, "use the column name")
 
 

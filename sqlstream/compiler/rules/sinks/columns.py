@@ -11,9 +11,9 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.rules.rule import Problem, Problems, output_rule
 from sqlstream.errors import Finding
+from sqlstream.numbers import plural
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct, type_name
-from sqlstream.project.wording import counted
 
 _NO_FOLDER_NAMES = frozenset({"void", "variant", "interval", "array", "map", "struct", "geometry", "geography"})
 
@@ -137,7 +137,7 @@ def _unfit_counts(
     facts = format_of(output.format)
     message = f"sink `{output.sink}` cannot write the columns of `{model.name}`"
     if facts.holds_one_string and len(written) != 1:
-        count = counted(len(written), "column")
+        count = plural(len(written), "column")
         why = f"the model has {count} to write, but a text file holds exactly one string column"
         fix = "select one string, for example concat_ws(',', *) as value or to_json(struct(*)) as value"
         yield Problem(message, why, fix, model.place_of("sink"))

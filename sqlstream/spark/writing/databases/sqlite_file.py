@@ -14,7 +14,7 @@ from sqlstream.project.databases.sqlite import SQLITE
 from sqlstream.project.databases.statements import TableLayout, create_staging
 from sqlstream.spark.writing.databases.database import Connection, DatabaseError, FoundColumn, FoundTable
 from sqlstream.state.layout import output_table
-from sqlstream.state.versions.versions import split_sqlite_place
+from sqlstream.state.query_versions import split_sqlite_place
 
 if TYPE_CHECKING:  # a plan without Spark reads the file, too
     from pyspark.sql import DataFrame

@@ -19,15 +19,15 @@ from pathlib import Path
 import pytest
 from alert_receiver import LONGEST_WAIT_SECONDS, Receiver, receiving
 
-from sqlstream.app.running.alerts.delivery import Delivery, DeliveryError, Outbox, OutboxTexts, Sender
-from sqlstream.app.running.alerts.sink import SinkSender
-from sqlstream.app.running.alerts.store import ALERTS_FILE, KEEP_SECONDS, AlertStore
-from sqlstream.app.running.alerts.webhook import CommandSender, WebhookSender, _retry_after
+from sqlstream.app.alerts.alerts_sink import SinkSender
+from sqlstream.app.alerts.alerts_store import ALERTS_FILE, KEEP_SECONDS, AlertStore
+from sqlstream.app.alerts.delivery import Delivery, DeliveryError, Outbox, OutboxTexts, Sender
+from sqlstream.app.alerts.evaluation import OpenAlert
+from sqlstream.app.alerts.payloads import AlertMessage, RunNames, message_of
+from sqlstream.app.alerts.webhook import CommandSender, WebhookSender, _retry_after
 from sqlstream.project.alerts import AlertKind, Webhook
 from sqlstream.project.secrets import OptionValue, SecretName, SecretText
 from sqlstream.spark.secrets import Secrets
-from sqlstream.state.alerts.evaluation import OpenAlert
-from sqlstream.state.alerts.payloads import AlertMessage, RunNames, message_of
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 SECRET = "SQLSTREAM_SECRET_HOOK"

@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sqlstream.app.running.alerts.delivery import Change
-from sqlstream.app.running.alerts.of_run import AlertObserver
-from sqlstream.app.running.observers.observers import Snapshot
+from sqlstream.app.alerts.delivery import Change
+from sqlstream.app.alerts.evaluation import AlertBook, QueryRules
+from sqlstream.app.alerts.measures import Measures, Reading
+from sqlstream.app.alerts.run_alerts import AlertObserver
+from sqlstream.app.observe.observers import Snapshot
 from sqlstream.project.alerts import AlertKind, AlertRule
-from sqlstream.state.alerts.evaluation import AlertBook, QueryRules
-from sqlstream.state.alerts.measures import Measures, Reading
 from sqlstream.state.runs.events import QueryStarted
 from sqlstream.state.runs.run_state import RunState
 

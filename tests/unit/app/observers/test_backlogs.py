@@ -12,8 +12,8 @@ from make_checkpoints import FOLDER, ROOT, with_root, write_project, write_rows
 
 from sqlstream import ProjectRequest
 from sqlstream.app.loading.load import Loaded, load
-from sqlstream.app.running.observers.backlogs import Backlogs, has_unreported_backlog
-from sqlstream.app.state.backlogs import Pace, source_backlogs, total
+from sqlstream.app.run.lag_observer import Backlogs, has_unreported_backlog
+from sqlstream.app.stored.backlogs import Pace, source_backlogs, total
 from sqlstream.spark.storage.locks import file_lock
 from sqlstream.spark.storage.processes import is_this_process, this_process
 from sqlstream.state.progress.lag import FileLag, SourceProgress, VersionProgress

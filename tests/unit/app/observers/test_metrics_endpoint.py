@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from sqlstream.app.running.observers.endpoint import Endpoint, Exposition
-from sqlstream.app.running.observers.metrics import RunMetrics
-from sqlstream.app.running.observers.observers import Observed, Snapshot
+from sqlstream.app.observe.endpoint import Endpoint, Exposition
+from sqlstream.app.observe.health import liveness, readiness
+from sqlstream.app.observe.metrics import RunMetrics
+from sqlstream.app.observe.metrics_catalog import METRICS, Metric
+from sqlstream.app.observe.observers import Observed, Snapshot
+from sqlstream.app.observe.samples import RunFacts
 from sqlstream.errors import Finding, UsageError
-from sqlstream.state.metrics.catalog import METRICS, Metric
-from sqlstream.state.metrics.health import liveness, readiness
-from sqlstream.state.metrics.samples import RunFacts
 from sqlstream.state.runs.events import (
     QueriesSelected,
     QueryRestarting,

@@ -7,11 +7,11 @@ import threading
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 
-from sqlstream.app.running.observers.metrics_sink import MetricsSink
-from sqlstream.app.running.observers.observers import Observed
+from sqlstream.app.observe.metrics_rows import MetricsRow
+from sqlstream.app.observe.metrics_sink import MetricsSink
+from sqlstream.app.observe.observers import Observed
+from sqlstream.app.observe.samples import RunFacts
 from sqlstream.compiler.metrics import METRICS_COLUMNS
-from sqlstream.state.metrics.rows import MetricsRow
-from sqlstream.state.metrics.samples import RunFacts
 from sqlstream.state.runs.progress import BatchProgress, SourceProgress, StateProgress
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sqlstream.app.running.observers.observers import EventQueue, Observed, Observers, Snapshot, observing
+from sqlstream.app.observe.observers import EventQueue, Observed, Observers, Snapshot, observing
 from sqlstream.state.runs.events import Notice, QueriesSelected, RunEvent, SelectedQuery
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.runs.run_state import RunState, follow

@@ -12,11 +12,11 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from test_metrics_endpoint import EVENTS, FACTS, NOW, QUERIES, metrics_after
 
-from sqlstream.app.running.observers.observers import Observed, Snapshot
-from sqlstream.app.running.observers.otel import OtelMetrics
-from sqlstream.app.running.observers.otel_settings import exports_metrics
+from sqlstream.app.observe.metrics_catalog import METRICS
+from sqlstream.app.observe.observers import Observed, Snapshot
+from sqlstream.app.observe.otel import OtelMetrics
+from sqlstream.app.observe.otel_settings import exports_metrics
 from sqlstream.errors import FindingsError
-from sqlstream.state.metrics.catalog import METRICS
 from sqlstream.state.runs.run_state import RunState
 
 LAST = Snapshot(NOW, RunState(), 0)

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from sqlstream import ProjectRequest, RunRequest
-from sqlstream.app.backfilling.request import BackfillRequest, backfill_arguments
+from sqlstream.app.backfill.backfill_request import BackfillRequest, backfill_arguments
+from sqlstream.app.records.arguments import arguments_of_tests, command_line, run_arguments
 from sqlstream.app.request import Selection, UnitTestRequest
-from sqlstream.app.runs.arguments import arguments_of_tests, command_line, run_arguments
-from sqlstream.app.runs.retry import RetryRequest, plan_retry
+from sqlstream.app.run.retry import RetryRequest, plan_retry
 from sqlstream.errors import UsageError
 from sqlstream.spark.storage.processes import process_start
 from sqlstream.state.runs.limits import RunLimits

@@ -11,7 +11,7 @@ import pytest
 
 from sqlstream import FindingsError, ProjectRequest, RunRequest
 from sqlstream.app.request import Selection
-from sqlstream.app.runs.build import build_models
+from sqlstream.app.run.build import build_models
 from sqlstream.state.runs.events import QueriesSelected, RunEvent, UnitTestEnded, UnitTestsSelected, WarningEmitted
 
 LIVE = "{{ config(sink='nowhere', trigger='10 seconds') }} select value from {{ source('s', 't') }}"

@@ -18,10 +18,10 @@ from make_history import History, LiveRun, make_history, name_of
 from ui_page import page_of
 
 from sqlstream import ProjectRequest
+from sqlstream.app.test.test_results import TEST_RESULTS
 from sqlstream.app.ui.data import ProjectData
 from sqlstream.app.ui.history_keeper import HistoryKeeper
 from sqlstream.app.ui.sample import sample_of
-from sqlstream.app.unit_tests.results import TEST_RESULTS
 from sqlstream.cli.main import main
 from sqlstream.times import utc_text
 from sqlstream.web.server.protocol import Span

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.app.compile import compile_models
-from sqlstream.app.lineage import trace
+from sqlstream.app.compile.compile import compile_models
+from sqlstream.app.compile.lineage import trace
 from sqlstream.app.request import ProjectRequest
 from sqlstream.errors import FindingsError
 

@@ -9,11 +9,11 @@ from itertools import count
 
 import pytest
 
+from sqlstream.app.alerts.evaluation import AlertBook, OpenAlert, QueryRules
+from sqlstream.app.alerts.measures import PARTS, RecentCount
 from sqlstream.errors import Finding
+from sqlstream.numbers import span_text
 from sqlstream.project.alerts import AlertKind, AlertRule
-from sqlstream.state.alerts.evaluation import AlertBook, OpenAlert, QueryRules
-from sqlstream.state.alerts.measures import PARTS, RecentCount
-from sqlstream.state.alerts.payloads import span_text
 from sqlstream.state.runs.backlog import Unread
 from sqlstream.state.runs.events import (
     AlertChanged,

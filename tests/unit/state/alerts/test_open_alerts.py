@@ -6,10 +6,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sqlstream.report.runs.as_json import event_fields, event_name
-from sqlstream.report.runs.text import Counts, TextReporter, summary_text
-from sqlstream.state.metrics.catalog import ALERT_ACTIVE
-from sqlstream.state.metrics.samples import QueryTotals, RunFacts, query_samples
+from sqlstream.app.observe.metrics_catalog import ALERT_ACTIVE
+from sqlstream.app.observe.samples import QueryTotals, RunFacts, query_samples
+from sqlstream.report.run_json import event_fields, event_name
+from sqlstream.report.run_text import Counts, TextReporter, summary_text
 from sqlstream.state.runs.events import AlertChanged, QueriesSelected, SelectedQuery
 from sqlstream.state.runs.run_state import QueryState, RunState, follow
 

@@ -8,7 +8,7 @@ import runpy
 from pathlib import Path
 from typing import Any
 
-from sqlstream.state.metrics.catalog import METRICS, Metric
+from sqlstream.app.observe.metrics_catalog import METRICS, Metric
 
 ROOT = Path(__file__).parents[4]
 FILE = ROOT / "docs" / "grafana" / "sqlstream.json"

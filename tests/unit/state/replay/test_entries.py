@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from sqlstream.app.replay.batch_entries import BatchEntries, files_between, planned_at, state_versions
 from sqlstream.state.batch_logs import BatchLog
 from sqlstream.state.ledger import SourceUse
-from sqlstream.state.replay.entries import BatchEntries, files_between, planned_at, state_versions
 
 BATCH = '{"batchWatermarkMs":0,"batchTimestampMs":1700000000000}'
 ORDERS, CLICKS = (SourceUse(name, f"shop.{name}", None, via=name) for name in ("orders", "clicks"))

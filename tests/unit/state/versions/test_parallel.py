@@ -8,8 +8,9 @@ import pytest
 from identities import STATEFUL, ledger_of
 
 from sqlstream.location import Location, Place
+from sqlstream.state.checkpoints import CheckpointState
 from sqlstream.state.ledger import QueryIdentity
-from sqlstream.state.plan import Action, CheckpointState, QueryPlan, StartOptions, plan_query
+from sqlstream.state.plan import Action, QueryPlan, StartOptions, plan_query
 from sqlstream.state.refusals import StartRefusal
 
 MODEL = Place(Location("models/per_hour.sql"))

@@ -8,7 +8,7 @@ import pytest
 from identities import STATEFUL, ledger_of
 
 from sqlstream.state.ledger import SinkUse
-from sqlstream.state.versions.versions import with_new_names
+from sqlstream.state.query_versions import with_new_names
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.state.versions.versions import (
+from sqlstream.state.query_versions import (
     MOST_SWITCHES,
     Switch,
     Versions,

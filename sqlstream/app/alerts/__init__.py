@@ -1,0 +1,1 @@
+"""Alerts: what they measure, when they are raised and resolved, and how they reach their channels."""

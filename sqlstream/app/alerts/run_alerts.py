@@ -1,0 +1,248 @@
+"""The alerts of a run, from its configuration, and the observer that raises and resolves them."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import uuid4
+
+from sqlstream.app.alerts.alerts_sink import SinkSender, Write
+from sqlstream.app.alerts.alerts_store import ALERTS_FILE, AlertStore
+from sqlstream.app.alerts.delivery import Change, Delivery, Outbox, OutboxTexts, Sender
+from sqlstream.app.alerts.evaluation import AlertBook, QueryRules
+from sqlstream.app.alerts.payloads import RunNames
+from sqlstream.app.alerts.webhook import CommandSender, WebhookSender
+from sqlstream.app.loading.load import Loaded
+from sqlstream.app.loading.logs import LOGS_FOLDER
+from sqlstream.app.loading.quarantines import is_quarantine
+from sqlstream.app.observe.observers import Observed, Snapshot
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.graph import source_id
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.alerts import AlertKind, AlertRule, Alerts, Channel
+from sqlstream.project.configuration.trigger import interval_seconds
+from sqlstream.project.declarations.on_corrupt import quarantine_name
+from sqlstream.spark.secrets import Secrets
+from sqlstream.state.runs.backlog import Unread
+from sqlstream.state.runs.events import AlertChanged, QueriesSelected
+from sqlstream.state.runs.run_state import LiveStatus
+
+IN_USE = "query-in-use"
+
+
+class AlertObserver:
+    """Passes each change of the alerts in `book` to `put`. `unread` returns what models have left to read."""
+
+    name = "the alerts"
+
+    def __init__(
+        self, book: AlertBook, put: Callable[[Change], None], unread: Callable[[], Mapping[str, Unread]]
+    ) -> None:
+        self._book, self._put, self._unread = book, put, unread
+        self._refusal: str | None = None
+
+    def observe(self, seen: Observed) -> None:
+        """Raises or resolves alerts after an event."""
+        if isinstance(seen.event, QueriesSelected):
+            self._put_all(self._book.begin(), seen.at)
+        elif seen.query is not None and not isinstance(seen.event, AlertChanged):
+            self._put_all(self._book.observe(seen.query.query.model, seen.event, seen.at), seen.at)
+
+    def tick(self, now: Snapshot) -> None:
+        """Raises or resolves alerts after some time. If that fails for one query, raises the error after the others."""
+        unread, bugs = self._unread(), list[Exception]()
+        for model in self._book.models:
+            try:
+                self._put_all(self._book.tick(model, now.at, unread.get(model)), now.at)
+            except Exception as bug:  # a bug in the alerts of one query must not hide those of the others
+                bugs.append(bug)
+        if bugs:
+            raise bugs[0]
+
+    def refuse(self, findings: Iterable[Finding]) -> None:
+        """The run ends because of `findings`. Call it before `close`, which raises the alerts. A run that is refused
+        because another one has its queries is no failure of these queries.
+        """
+        self._refusal = next((finding.message for finding in findings if finding.code != IN_USE), None)
+
+    def close(self, last: Snapshot) -> None:
+        """Raises `failed` for the queries that did not start, if the run was refused."""
+        if self._refusal is not None:
+            queries = last.run.queries
+            waiting = [model for model, query in queries.items() if query.status is LiveStatus.PENDING]
+            self._put_all(self._book.refuse(waiting, self._refusal, last.at), last.at)
+
+    def _put_all(self, changes: Iterable[AlertChanged], at: datetime) -> None:
+        for change in changes:
+            self._put(Change(change, self._book.open.get((change.model, AlertKind(change.alert))), at))
+
+
+FINISH_SECONDS = 10.0
+"""How long the end of a run waits for the last deliveries."""
+
+
+@dataclass(frozen=True)
+class RunAlerts:
+    """The alerts of a run: the observer that raises them, and what delivers them."""
+
+    observer: AlertObserver
+    outbox: Outbox
+    deliveries: tuple[Delivery, ...]
+    sink: SinkSender | None
+
+    @contextmanager
+    def writing(self, write: Write, drain: Callable[[], object]) -> Iterator[None]:
+        """Writes alerts to their sink during the body, and the last ones after it. `drain` waits until all events were
+        observed.
+        """
+        if self.sink is None:
+            yield
+            return
+        self.sink.attach(write)
+        self._wake()
+        try:
+            yield
+        finally:
+            drain()
+            self.outbox.join(FINISH_SECONDS)
+            for delivery in self.deliveries:
+                if delivery.sender is self.sink:
+                    delivery.flush(FINISH_SECONDS)
+            self.sink.detach()
+
+    def _wake(self) -> None:
+        for delivery in self.deliveries:
+            delivery.wake()
+
+
+@contextmanager
+def alerting(
+    loaded: Loaded,
+    queries: Mapping[str, QueryRules],
+    env: Mapping[str, str],
+    emit: Callable[[AlertChanged], None],
+    report: Callable[[str], None],
+    unread: Callable[[], Mapping[str, Unread]],
+) -> Iterator[RunAlerts | None]:
+    """Delivers alerts of `queries` by their rules during the body, and the last ones after it; None without any rule,
+    channel or alert of an earlier run. Enter it before the observers start, and leave it after they have ended. `emit`
+    gets each change and `report` sentences for the user, in any thread. `unread` returns what the queries have left to
+    read.
+
+    Raises: FindingsError for a secret that is not set.
+    """
+    compiled = loaded.compiled
+    alerts = compiled.project.target.alerts
+    is_configured = bool(alerts.channels) or any(query.rules for query in queries.values())
+    if not is_configured and not (compiled.project.root / LOGS_FOLDER / ALERTS_FILE).exists():
+        yield None
+        return
+    secrets = Secrets(env)
+    check_secrets(alerts.channels, secrets)
+    store = AlertStore(compiled.project.root / LOGS_FOLDER, compiled.project.target.name)
+    if store.problem is not None:
+        report(f"logs/alerts.sqlite cannot be used ({store.problem}); alerts do not outlive this run")
+    senders = {each.name: make_sender(each, compiled, env, secrets) for each in alerts.channels}
+    deliveries = tuple(Delivery(name, sender, store, report) for name, sender in senders.items())
+    names = RunNames(compiled.project.name, compiled.project.target.name, loaded.invocation.id)
+    outbox = Outbox(store, deliveries, OutboxTexts(names, secrets.redact, emit, report))
+    observer = AlertObserver(_book(compiled, queries, alerts, store), outbox.put, unread)
+    outbox.start()
+    for delivery in deliveries:
+        delivery.start()
+    sink = next((sender for sender in senders.values() if isinstance(sender, SinkSender)), None)
+    try:
+        yield RunAlerts(observer, outbox, deliveries, sink)
+    finally:
+        _finish(outbox, deliveries, store, report)
+
+
+def _book(compiled: CompiledProject, queries: Mapping[str, QueryRules], alerts: Alerts, store: AlertStore) -> AlertBook:
+    """Returns the book of the queries. It knows their open alerts, and those of models that are no queries any more."""
+    names = {model.name for model in compiled.models.values() if model.output is not None}
+    known = [alert for alert in store.open_alerts() if alert.model in queries or alert.model not in names]
+    return AlertBook(queries, known, alerts.repeat_seconds, lambda: uuid4().hex)
+
+
+def query_rules(compiled: CompiledProject, models: Iterable[CompiledModel]) -> dict[str, QueryRules]:
+    """Returns the rules of each query by model: those of the project, and those of the model in their place.
+
+    Quarantined records count once, for the quarantine, however many queries read its source. Of several limits for
+    them, the lowest applies.
+    """
+    project = compiled.project
+    corrupt = {
+        source_id(project.name, table.corrupt_of): quarantine_name(table)
+        for table in project.sources
+        if table.corrupt_of is not None
+    }
+    found, guarded = {}, dict[str, list[AlertRule]]()
+    for model in models:
+        own = {} if model.config.alerts is None else model.config.alerts.by_kind
+        rules = {kind: rule for kind, rule in {**project.target.alerts.rules, **own}.items() if rule.is_on}
+        if not model.streaming:
+            rules = {kind: rule for kind, rule in rules.items() if kind is AlertKind.FAILED}
+        if is_quarantine(model):
+            rules.pop(AlertKind.NO_ROWS_FOR, None)  # its rows are what is wrong
+        trigger = model.config.trigger
+        seconds = interval_seconds(trigger.interval or "") if trigger.kind == "interval" else None
+        upstream = compiled.upstream(model.unique_id)
+        rule = rules.pop(AlertKind.QUARANTINED_OVER, None)
+        for node, name in corrupt.items():
+            if rule is not None and (node in upstream or name == model.name):
+                guarded.setdefault(name, []).append(rule)
+        found[model.name] = QueryRules(rules, seconds)
+    for name in guarded.keys() & found.keys():
+        lowest = min(guarded[name], key=lambda rule: (rule.limit, -rule.per_seconds))
+        found[name] = replace(found[name], rules={**found[name].rules, AlertKind.QUARANTINED_OVER: lowest})
+    return found
+
+
+def check_secrets(channels: Iterable[Channel], secrets: Secrets) -> None:
+    """Raises: FindingsError for the secrets of `channels` that are not set."""
+    missing: list[Finding] = []
+    for channel in channels:
+        options = {} if channel.webhook is None else channel.webhook.options
+        missing += secrets.missing(options, channel.location)
+    if missing:
+        raise FindingsError(missing)
+
+
+def make_sender(channel: Channel, compiled: CompiledProject, env: Mapping[str, str], secrets: Secrets) -> Sender:
+    """Returns what sends messages to a channel."""
+    if channel.webhook is not None:
+        return WebhookSender(channel.webhook, channel.timeout_seconds, secrets)
+    if channel.command:
+        return CommandSender(channel.command, compiled.project.root, env, channel.timeout_seconds, secrets)
+    return SinkSender(secrets)
+
+
+def _finish(outbox: Outbox, deliveries: Sequence[Delivery], store: AlertStore, report: Callable[[str], None]) -> None:
+    until = time.monotonic() + FINISH_SECONDS
+    outbox.end(FINISH_SECONDS)
+    for delivery in deliveries:
+        delivery.stop()
+    for delivery in deliveries:
+        delivery.join(max(until - time.monotonic(), 0.0))
+    for delivery in deliveries:
+        _report_left(delivery.name, store, report)
+    store.close()
+
+
+def _report_left(name: str, store: AlertStore, report: Callable[[str], None]) -> None:
+    with suppress(sqlite3.Error):
+        left, dropped = store.count(name), store.dropped.get(name, 0)
+        if left:
+            it = "it" if left == 1 else "them"
+            then = f"the next run sends {it}" if store.problem is None else f"nothing keeps {it} for the next run"
+            report(f"{_alerts(left)} not delivered to {name}; {then}")
+        if dropped:
+            report(f"{_alerts(dropped)} to {name} dropped, because too many were waiting")
+
+
+def _alerts(count: int) -> str:
+    return "1 alert was" if count == 1 else f"{count:,} alerts were"

@@ -1,0 +1,325 @@
+"""Finds the history of each source that a backfill can write, and writes it in batches, so that an interruption at any
+moment loses and repeats nothing.
+
+The steps: the batch is recorded with the number after the last one; its offsets, those of the last batch, are written
+to the checkpoint; Spark runs it on a temporary checkpoint and writes it to the sink with that number; it is committed.
+From the first step to the last no run starts the query, and a repetition runs the same batch again: a sink that has it
+ignores it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from sqlstream.app.backfill.backfill_result import BackfilledBatch
+from sqlstream.app.backfill.checkpoint import has_batch, write_history
+from sqlstream.app.plan.ready import CheckContext, CheckedQuery
+from sqlstream.app.replay.copies import temporary_folder
+from sqlstream.app.session.signals import StopRequestedError, StopSignals
+from sqlstream.app.session.target_storage import storage_base
+from sqlstream.app.stored.backlogs import files_at
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Place
+from sqlstream.project.configuration.config import Trigger
+from sqlstream.project.values import SourceTable
+from sqlstream.project.wording import quoted
+from sqlstream.spark.jvm.errors import error_finding
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.jvm.session import SparkRuntime
+from sqlstream.spark.reading.corrupt_errors import corrupt_record_finding, read_corrupt_record
+from sqlstream.spark.reading.endpoints import UnreachableError, check_brokers
+from sqlstream.spark.reading.kafka_ends import first_and_end_offsets, offsets_at
+from sqlstream.spark.running.start import StartOrder, start_query
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.storage.checkpoints import archive_entry
+from sqlstream.spark.storage.local import LocalStorage
+from sqlstream.spark.storage.storage import SessionStorages, Storage, storage_for
+from sqlstream.spark.writing.databases.database import DatabaseError
+from sqlstream.spark.writing.micro_batches import SinkTarget
+from sqlstream.state.backfill.ranges import Offsets, TimeRange, unread_history, unread_records
+from sqlstream.state.backfill.record import Backfill, BackfillRecord, SourceHistory, record_path
+from sqlstream.state.backfill.refusals import beside, cannot_backfill, unfinished
+from sqlstream.state.batch_logs import COMMITS_LINES, DELTA, FILES, KAFKA, OFFSETS_LINES, is_complete, is_complete_start
+from sqlstream.state.layout import archive_moment, archive_path, checkpoint_path
+from sqlstream.state.progress.positions import SourcePosition, read_position
+from sqlstream.state.progress.source_files import file_choice
+from sqlstream.state.runs.progress import ROWS_OUT
+
+POLL_SECONDS = 0.2
+"""How often to check for a stop request."""
+
+
+@dataclass
+class HistoryWriter:
+    """Writes the batches of one locked query, whose last batch `last` is committed, and updates its `record`."""
+
+    query: CheckedQuery
+    checks: CheckContext
+    signals: StopSignals
+    record: BackfillRecord
+    last: int
+
+    def write(self, sources: Mapping[str, SourceHistory], since: str | None, until: str | None) -> BackfilledBatch:
+        """Writes one batch of history. Raises: FindingsError, StopRequestedError."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        backfill = Backfill(self.last + 1, now, since, until, sources)
+        self._save(BackfillRecord((*self.record.entries, backfill)))
+        return self._run(backfill)
+
+    def complete(self, backfill: Backfill) -> BackfilledBatch:
+        """Completes the backfill that was interrupted last. Raises: FindingsError, StopRequestedError."""
+        return replace(self._run(backfill), is_completed=True)
+
+    def _run(self, backfill: Backfill) -> BackfilledBatch:
+        storage, checkpoint = self._storage
+        identity = storage.read_text(f"{checkpoint}/metadata") or ""
+        planned = _entry(storage, f"{checkpoint}/offsets/{self.last}", OFFSETS_LINES)
+        committed = _entry(storage, f"{checkpoint}/commits/{self.last}", COMMITS_LINES)
+        self._confirm()
+        storage.write_text(f"{checkpoint}/offsets/{backfill.batch}", planned)
+        query_id = _query_id(identity)
+        is_local = self.checks.loaded.compiled.project.target.is_local
+        session = self.checks.runtime.session
+        with temporary_folder(session, None if is_local else storage_base(self.checks.loaded)) as folder:
+            write_history(session, folder, backfill, identity, planned, committed)
+            rows_in, rows_out = self._write_to_sink(backfill, folder, query_id)
+        self._confirm()
+        storage.write_text(f"{checkpoint}/commits/{backfill.batch}", committed)
+        self.last = backfill.batch
+        return BackfilledBatch(backfill.batch, backfill.sources, rows_in, rows_out)
+
+    def _write_to_sink(self, backfill: Backfill, folder: str, query_id: str) -> tuple[int | None, int | None]:
+        order = replace(self.query.order(self.checks), checkpoint=folder, trigger=Trigger(kind="once"))
+        try:
+            query = start_query(order, self.checks.secrets)
+            try:
+                while not query.awaitTermination(POLL_SECONDS):  # type: ignore[arg-type] # also accepts fractions
+                    self.signals.check()
+            finally:
+                query.stop()
+            return _counts(query)
+        except (StopRequestedError, *SPARK_ERRORS) as error:
+            if self._take_back(backfill, order, query_id):
+                raise self._failure(error, backfill) from error
+            raise FindingsError([self._unfinished(backfill)]) from error
+
+    def _take_back(self, backfill: Backfill, order: StartOrder, query_id: str) -> bool:
+        """Removes a failed backfill from the checkpoint if no sink has its batch. Returns whether it did."""
+        targets = _targets(order, self.checks)
+        try:
+            if any(has_batch(target, backfill.batch, query_id) is not False for target in targets):
+                return False
+        except (OSError, DatabaseError, *SPARK_ERRORS):
+            return False
+        storages, version = SessionStorages(self.checks.runtime.session), self.query.state.version
+        _, checkpoint = self._storage
+        archive = archive_path(self.query.root, version, archive_moment())
+        with suppress(FileNotFoundError):
+            archive_entry(storages, f"{checkpoint}/offsets/{backfill.batch}", checkpoint, archive)
+        self._save(BackfillRecord(self.record.entries[:-1]))
+        return True
+
+    def _failure(self, error: BaseException, backfill: Backfill) -> Exception:
+        if isinstance(error, StopRequestedError):
+            return error
+        model, secrets = self.query.query.model, self.checks.secrets
+        what = f"the backfill of `{model.name}` failed in batch {backfill.batch}, and nothing was written"
+        record = read_corrupt_record(error)
+        place = Place(model.file.location)
+        if record is not None:
+            return FindingsError([corrupt_record_finding(record, what, place, secrets, self.query.query.tables)])
+        fix = "fix the cause, and repeat the command"
+        return FindingsError(
+            [error_finding(error, code="query-failed", what=what, place=place, secrets=secrets, fix=fix)]
+        )
+
+    def _unfinished(self, backfill: Backfill) -> Finding:
+        model = self.query.query.model
+        return unfinished(model.name, backfill.batch, model.file.location)
+
+    def _save(self, record: BackfillRecord) -> None:
+        self._confirm()
+        storage, root = self.checks.storage_of(self.query.root)
+        storage.write_text(record_path(root, self.query.state.version), record.to_json())
+        self.record = record
+
+    def _confirm(self) -> None:
+        model = self.query.query.model
+        self.checks.locks.confirm(self.query.lock_root, model.name, model.file.location)
+
+    @property
+    def _storage(self) -> tuple[Storage, str]:
+        return self.checks.storage_of(checkpoint_path(self.query.root, self.query.state.version))
+
+
+def _targets(order: StartOrder, checks: CheckContext) -> Sequence[SinkTarget]:
+    model, frame = order.query.model, order.query.frame
+    pairs = zip(model.outputs, (order.output, *order.also), strict=True)
+    return [SinkTarget(model, output, place, frame, checks.secrets) for output, place in pairs]
+
+
+def _entry(storage: Storage, path: str, lines: int) -> str:
+    text = storage.read_text(path)
+    if text is None or not is_complete(text, lines):
+        raise OSError(f"{path} is missing or incomplete")
+    return text
+
+
+def _query_id(identity: str) -> str:
+    return str(json.loads(identity)["id"])
+
+
+def _counts(query: StreamingQuery) -> tuple[int | None, int | None]:
+    """Returns the rows that the batch has read and emitted, None if Spark does not know them."""
+    progress = query.lastProgress
+    if progress is None:
+        return None, None
+    observed = progress.observedMetrics.get(ROWS_OUT)
+    return int(progress.numInputRows), None if observed is None else int(observed["rows"])
+
+
+_DELTA_START = frozenset({"startingversion", "startingtimestamp"})
+"""Options with which a stream of a Delta table leaves out history."""
+
+
+@dataclass(frozen=True)
+class HistoryFinder:
+    """Finds the history of the sources of `query` between two times, without what the backfills of `record` have."""
+
+    query: CheckedQuery
+    runtime: SparkRuntime
+    secrets: Secrets
+    record: BackfillRecord
+    times: TimeRange
+
+    def find(self) -> dict[str, list[SourceHistory]]:
+        """Returns the history of each source, by its name or position in the checkpoint: one entry for each batch that
+        is needed to read it. Raises: FindingsError, OSError, Spark's errors.
+        """
+        position = read_position(
+            lambda path: storage_for(path, self.runtime.session), self.query.root, self.query.state.version
+        )
+        found = {source.key: self._of(source) for source in position.sources}
+        return {key: histories for key, histories in found.items() if histories}
+
+    def _of(self, source: SourcePosition) -> list[SourceHistory]:
+        table = self._table(source)
+        if table is None or (source.offset is None and source.form == ""):
+            return []
+        if source.form == FILES:
+            return self._files(source, table)
+        if source.form == KAFKA:
+            return self._records(source, table)
+        if source.form == DELTA and not _DELTA_START & {name.lower() for name in table.options}:
+            return []  # the stream has begun with all rows of the table
+        raise self._refusal(
+            f"sqlstream cannot read the history of its source {quoted(table.full_name)}, only that of files and Kafka",
+            beside(self.query.query.model.name),
+        )
+
+    def _table(self, source: SourcePosition) -> SourceTable | None:
+        query = self.query.query
+        tables = {table.full_name: table for table in query.compiled.tables_of(query.model.unique_id)}
+        return tables.get(source.use.table) if source.use is not None else None
+
+    def _files(self, source: SourcePosition, table: SourceTable) -> list[SourceHistory]:
+        """Returns the files that are too old for the stream (`maxFileAge`)."""
+        choice = file_choice(table.options)
+        path = source.use.path if source.use is not None else None
+        storage, folder = storage_for(path or "", self.runtime.session)
+        if choice is None or source.read is None or path is None or not isinstance(storage, LocalStorage):
+            why = (
+                "its files are not on this machine"
+                if not isinstance(storage, LocalStorage)
+                else "it is unknown which files the stream has read, or one of its options can only be applied by Spark"
+            )
+            raise self._refusal(
+                f"the history of its source {quoted(table.full_name)} is unknown: {why}",
+                beside(self.query.query.model.name),
+            )
+        found = files_at(folder, choice, self.query.query.compiled.project.root) or ()
+        files = unread_history(found, source.read, choice, self.times, self.record.histories(source.key))
+        return [SourceHistory(table.full_name, FILES, files)] if files else []
+
+    def _records(self, source: SourcePosition, table: SourceTable) -> list[SourceHistory]:
+        """Returns the offsets below those with which the stream began."""
+        first = self._first_offsets(source, table)
+        try:
+            check_brokers(each for each in self.query.query.endpoints if each.what == table.described)
+            since, until = self._limits(table, first)
+        except (UnreachableError, *SPARK_ERRORS) as error:
+            raise FindingsError([self._unreadable(table, error)]) from error
+        rounds = unread_records(first, since, until, self.record.histories(source.key))
+        return [SourceHistory(table.full_name, KAFKA, start=start, end=stop) for start, stop in rounds]
+
+    def _limits(self, table: SourceTable, first: Offsets) -> tuple[Offsets, Offsets]:
+        """Returns the offsets at which the range of times begins and ends, none after those in `first`."""
+        options, session = self.secrets.resolve_all(table.options), self.runtime.session
+        earliest, _ = first_and_end_offsets(session, options, first)
+        known = {topic: sorted(partitions) for topic, partitions in first.items()}
+        since = _within(earliest, first)
+        if self.times.since is not None:
+            at = offsets_at(session, options, known, self.times.since)
+            since = _later(since, _with_defaults(at, first))
+        until: Offsets = first
+        if self.times.until is not None:
+            at = offsets_at(session, options, known, self.times.until)
+            until = _within(at, first)
+        return since, until
+
+    def _unreadable(self, table: SourceTable, error: Exception) -> Finding:
+        return error_finding(
+            error,
+            code="source-unreadable",
+            what=f"the history of {table.described} cannot be read",
+            place=Place(table.location),
+            secrets=self.secrets,
+        )
+
+    def _first_offsets(self, source: SourcePosition, table: SourceTable) -> Offsets:
+        version = self.query.state.version
+        storage, root = storage_for(self.query.root, self.runtime.session)
+        path = f"{root}/v{version}/checkpoint/sources/{source.key}/0"
+        text = storage.read_text(path)
+        if text is None or not is_complete_start(text):
+            raise self._refusal(
+                f"the offsets with which its source {quoted(table.full_name)} began are unknown",
+                beside(self.query.query.model.name),
+            )
+        found: Offsets = json.loads(text.split("\n")[1])
+        return found
+
+    def _refusal(self, why: str, fix: str) -> FindingsError:
+        model = self.query.query.model
+        findings: Sequence[Finding] = [cannot_backfill(model.name, why, fix, model.file.location)]
+        return FindingsError(findings)
+
+
+def _with_defaults(offsets: Offsets, default: Offsets) -> Offsets:
+    """Returns an offset for each partition of `default`, its own if `offsets` has none."""
+    return {
+        topic: {partition: offsets.get(topic, {}).get(partition, other) for partition, other in partitions.items()}
+        for topic, partitions in default.items()
+    }
+
+
+def _within(offsets: Offsets, first: Offsets) -> Offsets:
+    """Returns an offset for each partition of `first`, at most the one there."""
+    filled = _with_defaults(offsets, first)
+    return {
+        topic: {partition: min(filled[topic][partition], other) for partition, other in partitions.items()}
+        for topic, partitions in first.items()
+    }
+
+
+def _later(one: Offsets, other: Offsets) -> Offsets:
+    return {
+        topic: {partition: max(offset, other[topic][partition]) for partition, offset in partitions.items()}
+        for topic, partitions in one.items()
+    }

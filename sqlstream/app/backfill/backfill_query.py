@@ -1,0 +1,208 @@
+"""`sqlstream backfill`: writes history that a stream has left out into its sink, as batches of the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+
+from sqlstream.app.backfill.backfill_batches import HistoryFinder, HistoryWriter
+from sqlstream.app.backfill.backfill_request import BackfillRequest, backfill_arguments
+from sqlstream.app.backfill.backfill_result import Backfilled, BackfilledBatch
+from sqlstream.app.loading.load import Loaded, load
+from sqlstream.app.loading.quarantines import is_quarantine
+from sqlstream.app.plan.ready import CheckContext, CheckedQuery, check_all
+from sqlstream.app.records.last_command import ShortCommand
+from sqlstream.app.replay.parts import static_names
+from sqlstream.app.request import RunRequest
+from sqlstream.app.session.session import spark_session
+from sqlstream.app.session.signals import StopRequestedError, StopSignals, stop_signals
+from sqlstream.app.session.target_storage import storage_location
+from sqlstream.app.stored.stored_query import terminal_model
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.errors import FindingsError, UsageError
+from sqlstream.project.wording import quoted, quoted_list
+from sqlstream.spark.jvm.session import FINITE_RUN_JVM
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.storage.query_locks import NoLocks, QueryLocks
+from sqlstream.spark.storage.storage import storage_problems
+from sqlstream.state.backfill.ranges import in_batches
+from sqlstream.state.backfill.record import Backfill
+from sqlstream.state.backfill.refusals import beside, cannot_backfill
+from sqlstream.state.batch_logs import entry_names
+from sqlstream.state.changes import describe_changes
+from sqlstream.state.checkpoints import unrestartable
+from sqlstream.state.layout import checkpoint_path
+from sqlstream.state.plan import Action
+from sqlstream.times import utc_text
+
+
+def backfill_query(request: BackfillRequest) -> Backfilled:
+    """Writes the history of a query that its stream has not read and will not read, each row once, and returns what was
+    written. First completes a backfill that was interrupted.
+
+    Raises: FindingsError if the query cannot be backfilled, or runs; UsageError if the model is not terminal.
+    """
+    loaded = load(request.project)
+    model = terminal_model(loaded, request.model)
+    check_model(loaded, model)
+    with (
+        nullcontext() if request.dry_run else _recorded(loaded, model, request),
+        _checked(loaded, model, request) as found,
+    ):
+        return _Backfilling(*found, request).run()
+
+
+@contextmanager
+def _recorded(loaded: Loaded, model: CompiledModel, request: BackfillRequest) -> Iterator[None]:
+    """Records the backfill in run_results.json, where `retry` finds it if it fails or is killed."""
+    project = loaded.compiled.project
+    command = ShortCommand(project.root, project.target.name, backfill_arguments(request))
+    entry = {"unique_id": model.unique_id, "model": model.name, "kind": "backfill"}
+    command.write([{**entry, "status": "running"}], succeeded=None)
+    try:
+        yield
+    except BaseException as error:
+        findings = error.findings if isinstance(error, FindingsError) else ()
+        command.write([{**entry, "status": "error"}], succeeded=False, findings=findings)
+        raise
+    command.write([{**entry, "status": "success"}], succeeded=True)
+
+
+@contextmanager
+def _checked(
+    loaded: Loaded, model: CompiledModel, request: BackfillRequest
+) -> Iterator[tuple[CheckedQuery, CheckContext, StopSignals]]:
+    """Yields the query, checked as a run checks it, and locked. A dry run locks nothing. Raises: FindingsError."""
+    secrets, project = Secrets(request.project.env), request.project
+    with ExitStack() as stack, _interrupts():
+        signals = stack.enter_context(stop_signals())
+        # the locks are released after Spark stops: until then the query may write
+        locks = stack.enter_context((NoLocks if request.dry_run else QueryLocks)(secrets, project.notify))
+        starting = spark_session(
+            loaded,
+            secrets,
+            signals,
+            [model.unique_id],
+            notify=project.notify,
+            notice=f"Starting Spark to {'plan the backfill of' if request.dry_run else 'backfill'} {model.name}",
+            purpose=FINITE_RUN_JVM,
+        )
+        runtime = stack.enter_context(starting)
+        checks = CheckContext(loaded, RunRequest(project), runtime, secrets, locks, is_backfill=True)
+        (query,) = check_all(checks, [model], signals)
+        stack.callback(query.query.release)
+        with storage_problems(query.root, storage_location(loaded, model), secrets):
+            yield query, checks, signals
+
+
+@contextmanager
+def _interrupts() -> Iterator[None]:
+    """Converts a requested stop to KeyboardInterrupt."""
+    try:
+        yield
+    except StopRequestedError as error:
+        raise KeyboardInterrupt from error
+
+
+@dataclass(frozen=True)
+class _Backfilling:
+    query: CheckedQuery
+    checks: CheckContext
+    signals: StopSignals
+    request: BackfillRequest
+
+    def run(self) -> Backfilled:
+        record, last = self.query.backfills(self.checks), self.query.state.last_commit
+        begun = record.unfinished(last)
+        check_plan(self.query)
+        open_batch(self.query, self.checks, begun)
+        writer = HistoryWriter(self.query, self.checks, self.signals, record, last)
+        done: list[BackfilledBatch] = []
+        if begun is not None and not self.request.dry_run:
+            done.append(writer.complete(begun))
+        elif self.request.only_complete:
+            raise UsageError("give a range with --from and --to, or all history with --full-range")
+        finder = HistoryFinder(self.query, self.checks.runtime, self.checks.secrets, writer.record, self.request.times)
+        for sources in in_batches({} if self.request.only_complete else finder.find()):
+            self.signals.check()
+            if self.request.dry_run:
+                done.append(BackfilledBatch(last + len(done) + 1, sources))
+            else:
+                done.append(writer.write(sources, *self._limits))
+        model = self.query.query.model
+        return Backfilled(
+            model.name, self.query.plan.version, *self._limits, tuple(done), self.request.dry_run, tuple(self._notes())
+        )
+
+    @property
+    def _limits(self) -> tuple[str | None, str | None]:
+        since, until = self.request.since, self.request.until
+        return (None if since is None else utc_text(since)), (None if until is None else utc_text(until))
+
+    def _notes(self) -> Iterator[str]:
+        query = self.query.query
+        compiled, model = query.compiled, query.model
+        static = static_names(compiled, model)
+        if static:
+            yield f"{quoted_list(static)} {'is' if len(static) == 1 else 'are'} read as of now"
+        tables = () if is_quarantine(model) else compiled.tables_of(model.unique_id)
+        kept = [table for table in tables if table.on_corrupt == "quarantine"]
+        for table in kept:
+            yield f"corrupt records of {quoted(table.full_name)} are left out; backfill the query of its quarantine too"
+        if any(output.format == "kafka" for output in model.outputs):
+            yield "Kafka gets each row at least once: after an interruption, some can be there twice"
+
+
+def check_model(loaded: Loaded, model: CompiledModel) -> None:
+    """Checks what is known without Spark. Raises: FindingsError."""
+    run, why = f"`sqlstream run --select {model.name}`", unrestartable(loaded.compiled, model)
+    if not model.streaming:
+        raise _refused(model, "it is a batch model, and each run writes all rows of its inputs", f"run it: {run}")
+    if model.config.output_mode == "complete":
+        raise _refused(model, "in complete mode, each batch replaces all rows by its own", beside(model.name))
+    if why is not None:
+        raise _refused(model, f"it starts with a new checkpoint in every run, because {why}", f"run it: {run}")
+    if not model.config.trigger.has_batches:
+        kind = model.config.trigger.kind.replace("_", "-")
+        raise _refused(model, f"its trigger is {kind}, and such a query has no batches to add to", beside(model.name))
+    keys = model.config.unique_key
+    if keys:
+        why = f"it replaces rows by their {quoted_list(keys)}, and older rows would replace newer ones"
+        raise _refused(model, why, beside(model.name))
+
+
+def check_plan(query: CheckedQuery) -> None:
+    """Checks what the ledger and Spark's plan say. Raises: FindingsError."""
+    model, plan = query.query.model, query.plan
+    run = f"`sqlstream run --available-now --select {model.name}`"
+    if query.query.identity.stateful:
+        why = "it keeps state, and the state after the present rows cannot take up older ones"
+        raise _refused(model, why, beside(model.name))
+    if plan.action is not Action.RESUME or query.state.last_commit < 0:
+        why = "it has not committed a batch yet, so there is no stream that left out history"
+        raise _refused(model, why, f"run it first: {run}; its starting offsets decide what it reads")
+    ledger, abandoned = query.state.ledger, query.state.abandoned
+    if ledger is not None and abandoned is not None and describe_changes(ledger.identity, abandoned.identity):
+        why = "a changed query was started on its checkpoint, and has committed nothing"
+        raise _refused(model, why, f"run the present query first: {run}")
+    if plan.changes:
+        why = f"it has changed since its last run: {'; '.join(plan.changes)}"
+        raise _refused(model, why, f"run the changed query first: {run}")
+
+
+def open_batch(query: CheckedQuery, checks: CheckContext, begun: Backfill | None) -> None:
+    """Checks that no batch of the stream is unfinished. `begun` is a backfill that was interrupted. Raises:
+    FindingsError.
+    """
+    model, last = query.query.model, query.state.last_commit
+    storage, checkpoint = checks.storage_of(checkpoint_path(query.root, query.state.version))
+    offsets = max(entry_names(storage.names(f"{checkpoint}/offsets")), default=-1)
+    if offsets > last and (begun is None or offsets > begun.batch):
+        why = f"its batch {offsets} has begun and is not committed"
+        fix = f"complete it first: `sqlstream run --available-now --select {model.name}`"
+        raise _refused(model, why, fix)
+
+
+def _refused(model: CompiledModel, why: str, fix: str) -> FindingsError:
+    return FindingsError([cannot_backfill(model.name, why, fix, model.file.location)])

@@ -1,0 +1,87 @@
+"""A backfill as text and JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from sqlstream.app.backfill.backfill_result import Backfilled, BackfilledBatch
+from sqlstream.numbers import plural
+from sqlstream.state.backfill.ranges import count_records
+from sqlstream.state.backfill.record import SourceHistory
+from sqlstream.state.batch_logs import FILES
+
+SHOWN_FILES = 3
+"""The number of files to name."""
+
+
+def backfilled_text(found: Backfilled) -> str:
+    """Returns a line for each source of each batch, and one with the result."""
+    lines = [line for batch in found.batches for line in _batch_lines(batch)]
+    return "\n".join([*lines, *(f"Note: {note}." for note in found.notes if found.batches), _result(found)])
+
+
+def _batch_lines(batch: BackfilledBatch) -> Iterator[str]:
+    again = ", which was interrupted" if batch.is_completed else ""
+    rows = "" if batch.rows_out is None else f": {plural(batch.rows_in or 0, 'row')} in, {batch.rows_out:,} out"
+    yield f"batch {batch.batch}{again}{rows}"
+    for history in batch.sources.values():
+        yield f"  {history.table}: {_history_text(history)}"
+
+
+def _history_text(history: SourceHistory) -> str:
+    if history.form != FILES:
+        spans = [
+            f"{topic}-{partition} {history.start[topic][partition]:,} to {end - 1:,}"
+            for topic, partitions in history.end.items()
+            for partition, end in partitions.items()
+            if end > history.start[topic][partition]
+        ]
+        return f"{plural(count_records(history), 'offset')} ({', '.join(spans)})"
+    first, last = (_moment(file.modified) for file in (history.files[0], history.files[-1]))
+    names = [file.uri.rpartition("/")[2] for file in history.files[:SHOWN_FILES]]
+    more = len(history.files) - len(names)
+    named = ", ".join(names) + (f" and {more:,} more" if more else "")
+    return f"{plural(len(history.files), 'file')} of {first} to {last} ({named})"
+
+
+def _moment(milliseconds: int) -> str:
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def _result(found: Backfilled) -> str:
+    name, between = f"`{found.model}`, version {found.version}", _range_text(found)
+    if not found.batches:
+        return f"Nothing to backfill of {name}{between}: the stream has read or will read everything there."
+    count = plural(len(found.batches), "batch", "batches")
+    if found.dry_run:
+        return f"Would backfill {name}{between}, in {count}. Nothing was written."
+    return f"Backfilled {name}{between}, in {count}. The next run continues the stream."
+
+
+def _range_text(found: Backfilled) -> str:
+    since = f" from {found.since}" if found.since else ""
+    return since + (f" to {found.until}" if found.until else "")
+
+
+def backfilled_json(found: Backfilled) -> str:
+    """Returns one JSON object."""
+    batches = [
+        {
+            "batch": batch.batch,
+            "rows_in": batch.rows_in,
+            "rows_out": batch.rows_out,
+            "completed_interrupted": batch.is_completed,
+            "sources": [_source(history) for history in batch.sources.values()],
+        }
+        for batch in found.batches
+    ]
+    head = {"succeeded": True, "model": found.model, "version": found.version, "from": found.since, "to": found.until}
+    return json.dumps({**head, "dry_run": found.dry_run, "batches": batches, "notes": list(found.notes)}, indent=2)
+
+
+def _source(history: SourceHistory) -> dict[str, object]:
+    if history.form == FILES:
+        return {"name": history.table, "files": [file.uri for file in history.files]}
+    return {"name": history.table, "start_offsets": history.start, "end_offsets": history.end}

@@ -1,0 +1,1 @@
+"""`sqlstream compile`, `ls` and `lineage`: what a project says before anything runs."""

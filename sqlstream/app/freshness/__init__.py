@@ -1,1 +1,0 @@
-"""`source freshness`: the time of the newest data of each source, from files, logs, offsets or a column."""

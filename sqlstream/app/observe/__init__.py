@@ -1,0 +1,1 @@
+"""What follows a run without slowing it: records, metrics and their exports."""

@@ -1,0 +1,150 @@
+"""Collects a row of metrics for each batch, and writes them to a sink in a background thread."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import copy_context
+from itertools import count
+
+from sqlstream.app.observe.metrics_rows import MetricsRow, metrics_row
+from sqlstream.app.observe.observers import Observed, Snapshot
+from sqlstream.app.observe.samples import RunFacts
+from sqlstream.errors import FindingsError
+from sqlstream.state.runs.progress import BatchProgress
+
+MAX_ROWS = 20_000
+"""The number of rows to keep while the sink cannot be written."""
+
+FIRST_DELAY_SECONDS = 5.0
+LONGEST_DELAY_SECONDS = 300.0
+"""The delays before an attempt is repeated: they double."""
+
+FINISH_SECONDS = 20.0
+"""How long the end of a run waits for the last rows."""
+
+Write = Callable[[int, Sequence[MetricsRow]], None]
+"""Writes the batch with a number. The same number again is the same batch."""
+
+logger = logging.getLogger("sqlstream.metrics")
+
+
+class MetricsSink:
+    """Writes metrics to the sink `sink` every `interval_seconds`, while `writing` lasts. `report` gets sentences."""
+
+    name = "the sink of the metrics"
+
+    def __init__(
+        self,
+        sink: str,
+        interval_seconds: float,
+        facts: RunFacts,
+        invocation_id: str,
+        report: Callable[[str], None],
+        first_delay_seconds: float = FIRST_DELAY_SECONDS,
+        max_rows: int = MAX_ROWS,
+    ) -> None:
+        self._sink, self._interval, self._report = sink, interval_seconds, report
+        self._facts, self._invocation_id = facts, invocation_id
+        self._first_delay = first_delay_seconds
+        self._rows: deque[MetricsRow] = deque(maxlen=max_rows)
+        self._pending: tuple[int, list[MetricsRow]] | None = None
+        self._numbers = count()
+        self._lost = 0
+        self._failures = 0
+        self._changed = threading.Condition()
+        self._is_ending = False
+
+    def observe(self, seen: Observed) -> None:
+        """Keeps the row of a batch. If there are too many, the oldest one is lost."""
+        if not isinstance(seen.event, BatchProgress):
+            return
+        row = metrics_row(self._facts, self._invocation_id, seen.event, seen.query)
+        with self._changed:
+            self._lost += len(self._rows) == self._rows.maxlen
+            self._rows.append(row)
+
+    def tick(self, now: Snapshot) -> None:
+        """Does nothing."""
+
+    def close(self, last: Snapshot) -> None:
+        """Does nothing: `writing` has ended before."""
+
+    @contextmanager
+    def writing(self, write: Write, drain: Callable[[], object]) -> Iterator[None]:
+        """Writes rows during the body, and the last ones after it. `drain` waits until all events were observed."""
+        work = copy_context().run
+        thread = threading.Thread(target=work, args=(self._work, write), name="metrics sink", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            drain()
+            with self._changed:
+                self._is_ending = True
+                self._changed.notify_all()
+            thread.join(FINISH_SECONDS)
+            self._report_lost()
+            self._report = lambda _text: None  # the thread may still fail, after Spark has stopped
+
+    def _work(self, write: Write) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_ending, self._delay())
+                is_last = self._is_ending
+            is_written = self._write_all(write)
+            if is_last and (self._is_empty() or not is_written):
+                return
+
+    def _delay(self) -> float:
+        if not self._failures:
+            return self._interval
+        return min(self._first_delay * 2.0 ** (self._failures - 1), LONGEST_DELAY_SECONDS)
+
+    def _write_all(self, write: Write) -> bool:
+        """Writes the batch that failed before, if any, and then all other rows; returns whether that worked."""
+        while (batch := self._next_batch()) is not None:
+            try:
+                write(*batch)
+            except Exception as error:  # the sink must not harm the run; it is tried again
+                self._note_failure(error)
+                return False
+            with self._changed:
+                self._pending = None
+                self._failures = 0
+        return True
+
+    def _next_batch(self) -> tuple[int, list[MetricsRow]] | None:
+        with self._changed:
+            if self._pending is None and self._rows:
+                self._pending = (next(self._numbers), list(self._rows))
+                self._rows.clear()
+            return self._pending
+
+    def _note_failure(self, error: Exception) -> None:
+        self._failures += 1
+        logger.warning("metrics could not be written to %s", self._sink, exc_info=error)
+        if self._failures == 1:
+            why = error.findings[0].why if isinstance(error, FindingsError) else _first_line(error)
+            self._report(
+                f"metrics cannot be written to sink {self._sink} ({why}); the queries continue, and it is tried again"
+            )
+
+    def _is_empty(self) -> bool:
+        with self._changed:
+            return self._pending is None and not self._rows
+
+    def _report_lost(self) -> None:
+        with self._changed:
+            left = len(self._rows) + (len(self._pending[1]) if self._pending else 0)
+            lost = self._lost + left
+        if lost:
+            self._report(f"{lost:,} rows of metrics were not written to sink {self._sink}")
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0][:200] if lines else type(error).__name__

@@ -1,0 +1,51 @@
+"""`sqlstream plan`: says what the next run does with the checkpoint of each query. Writes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlstream.app.loading.load import Loaded, try_load
+from sqlstream.app.loading.quarantines import add_further_sinks, add_quarantines
+from sqlstream.app.loading.selected_findings import adding_project_errors, check_selected
+from sqlstream.app.loading.selecting import named_queries, select, terminal_models
+from sqlstream.app.plan.breaks import stored_differences, with_breaks
+from sqlstream.app.plan.details import removed_queries
+from sqlstream.app.plan.parallel import ParallelQueries
+from sqlstream.app.plan.without_spark import plan_without_spark
+from sqlstream.app.request import EVERYTHING, PlanRequest
+from sqlstream.app.stored.local_storage import files_of, local_storage, remote_storage
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.errors import FindingsError
+from sqlstream.state.verdicts import ProjectPlan
+
+
+def plan_project(request: PlanRequest) -> ProjectPlan:
+    """Returns the plan of the selected queries. Raises: FindingsError."""
+    attempt = try_load(request.project)
+    loaded = attempt.readable()
+    with adding_project_errors(attempt, request.selection):
+        chosen, _ = select(loaded.compiled, request.selection)
+        models = terminal_models(loaded.compiled, chosen) if chosen else ()
+    models = add_further_sinks(loaded.compiled, models, request.selection)
+    models = add_quarantines(loaded.compiled, models, request.selection)
+    check_selected(attempt, loaded, {*chosen, *(model.unique_id for model in models)}, request.project.notify)
+    named = named_queries(loaded, models, request.selection, "--parallel", request.parallel, "plan")
+    request = replace(request, parallel=named)
+    if request.check:
+        return _ask_spark(request, loaded, models)
+    storage = local_storage(loaded)
+    if storage is None:
+        raise FindingsError([remote_storage(loaded, "plan")])
+    removed = removed_queries(loaded, files_of, storage)
+    parallel = ParallelQueries(loaded.compiled, named, files_of, storage)
+    queries = tuple(plan_without_spark(loaded, storage, model, parallel, removed) for model in models)
+    queries = with_breaks(loaded.compiled, queries, stored_differences(loaded.compiled, files_of, storage))
+    warnings = tuple(finding for finding in loaded.findings if finding.code == "rules-off")
+    queries = (*queries, *(removed if request.selection == EVERYTHING else ()))
+    return ProjectPlan(loaded.compiled.project.target.name, queries, warnings=warnings)
+
+
+def _ask_spark(request: PlanRequest, loaded: Loaded, models: tuple[CompiledModel, ...]) -> ProjectPlan:
+    from sqlstream.app.plan.with_spark import plan_with_spark  # loads pyspark
+
+    return plan_with_spark(loaded, models, request)

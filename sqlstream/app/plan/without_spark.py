@@ -1,0 +1,153 @@
+"""Plans a query without Spark: what the compiler knows, compared with its ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from functools import partial
+
+from sqlstream.app.loading.load import Loaded
+from sqlstream.app.plan.compiled_identity import identity_without_spark
+from sqlstream.app.plan.details import describe
+from sqlstream.app.plan.parallel import ParallelQueries
+from sqlstream.app.plan.read_so_far import read_so_far
+from sqlstream.app.session.target_storage import place_of_output
+from sqlstream.app.stored.local_sources import header_findings
+from sqlstream.app.stored.local_storage import files_of
+from sqlstream.app.stored.stored_tables import with_stored_tables
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.spark_versions import rules_apply
+from sqlstream.errors import Finding
+from sqlstream.project.databases.sqlite import SQLITE
+from sqlstream.project.files.paths import plain_path
+from sqlstream.project.formats.formats import format_of
+from sqlstream.spark.writing.databases.database import DatabaseError, used_by_another
+from sqlstream.spark.writing.databases.sqlite_file import sqlite_file
+from sqlstream.state.changes import Change
+from sqlstream.state.checkpoints import CheckpointState, is_used_folder, read_checkpoint, unrestartable
+from sqlstream.state.judgement import JudgeBySql, Judgement
+from sqlstream.state.layout import query_root
+from sqlstream.state.ledger import Ledger, QueryIdentity
+from sqlstream.state.lost_outputs import is_table_folder, lost_files, lost_output
+from sqlstream.state.plan import Action, QueryPlan, StartOptions, plan_query
+from sqlstream.state.refusals import StartRefusal, output_in_use
+from sqlstream.state.verdicts import QueryVerdict, Verdict
+
+
+def plan_without_spark(
+    loaded: Loaded, storage: str, model: CompiledModel, parallel: ParallelQueries, removed: Sequence[QueryVerdict]
+) -> QueryVerdict:
+    """Returns the verdict on the query of `model`, whose checkpoint is in the local folder `storage`. `removed` are the
+    queries of `storage` without a model.
+    """
+    root = query_root(storage, model.query_id, model.config.checkpoint)
+    if not plain_path("/", root).startswith("/"):
+        reason = f"its checkpoint is in {root}, which only Spark can read: add --check"
+        return QueryVerdict(model.name, Verdict.UNDECIDED, reason)
+    try:
+        is_parallel = parallel.runs_beside(model, root)
+        state = read_checkpoint(files_of, root, parallel=is_parallel)
+        compiled = with_stored_tables(loaded.compiled, model, files_of, storage)
+        identity = identity_without_spark(compiled, model, state)
+        so_far = read_so_far(files_of, root, state, identity)
+    except OSError as error:
+        return QueryVerdict(model.name, Verdict.UNDECIDED, f"its storage cannot be read: {error}")
+    misread = header_findings(loaded.compiled, loaded.compiled.upstream(model.unique_id))
+    if misread:
+        return QueryVerdict(model.name, Verdict.REFUSE, misread[0].message, findings=tuple(misread))
+    plan = plan_query(
+        identity,
+        state,
+        StartOptions(parallel=is_parallel),
+        restartable=unrestartable(compiled, model) is None,
+        place_of=lambda name, offset: compiled.locate_in(name or model.name, offset),
+        judge_by_sql=sql_judge(compiled, model),
+        read_so_far=so_far,
+    )
+    if isinstance(plan, QueryPlan) and plan.action is Action.RESUME and state.last_commit >= 0:
+        lost = tuple(_lost_outputs(loaded, model, identity, state))
+        plan = StartRefusal(lost) if lost else plan
+    elif isinstance(plan, QueryPlan) and plan.action not in (Action.RESUME, Action.WRITE):
+        try:
+            used = tuple(_used_outputs(loaded, model, identity, plan.version, state))
+            may_have_moved = not state.version and bool(model.config.checkpoint or removed)
+            is_unknown = not used and _has_unknown_output(loaded, model, plan.version, state, may_have_moved)
+        except (OSError, DatabaseError) as error:
+            return QueryVerdict(model.name, Verdict.UNDECIDED, f"its output cannot be read: {error}")
+        if is_unknown:
+            return QueryVerdict(model.name, Verdict.UNDECIDED, _ONLY_OUTPUT)
+        plan = StartRefusal(used) if used else plan
+    return describe(compiled, model, identity, state, plan, has_spark=False, is_parallel=is_parallel)
+
+
+_ONLY_OUTPUT = "only its output shows whether another checkpoint has written there: add --check"
+
+
+def _used_outputs(
+    loaded: Loaded, model: CompiledModel, identity: QueryIdentity, version: int, state: CheckpointState
+) -> Iterator[Finding]:
+    """Yields the findings for local outputs with batches of another checkpoint than the new version. Raises: OSError,
+    DatabaseError.
+    """
+    for output, use in zip(model.outputs, identity.by_sink, strict=True):
+        facts, path = format_of(output.format), _local_path(loaded, output, version, state.published)
+        if path is None:
+            continue
+        if facts.is_embedded:
+            problem = used_by_another(sqlite_file(path, model.query_id), model, SQLITE.quote(model.query_id))
+            yield from () if problem is None else (problem,)
+        elif facts.writes_files and is_used_folder(*files_of(path), has_snapshots=use.writes_snapshots):
+            yield output_in_use(model.name, path, model.file.location)
+
+
+def _has_unknown_output(
+    loaded: Loaded, model: CompiledModel, version: int, state: CheckpointState, may_have_moved: bool
+) -> bool:
+    """Returns whether only Spark can tell that an output of a new version has no batches of another checkpoint: that of
+    an existing table of Delta Lake or Iceberg, or, if the query may have had another checkpoint, that of an output
+    which is not local. Raises: OSError.
+    """
+    for output in model.outputs:
+        facts, path = format_of(output.format), _local_path(loaded, output, version, state.published)
+        if model.config.output_mode == "complete" and not facts.writes_files:
+            continue  # it replaces all rows
+        if path is None and may_have_moved and (facts.keeps_output or output.table is not None):
+            return True
+        if path is not None and facts.is_table and is_table_folder(*files_of(path), output.format):
+            return True
+    return False
+
+
+def _local_path(loaded: Loaded, output: Output, version: int, published: Container[str]) -> str | None:
+    """Returns the local path to which a version writes, None for other outputs. For a file of SQLite, it names the
+    version, too.
+    """
+    place = place_of_output(loaded, output, version, published)
+    path = plain_path("/", place) if place is not None and "/" in place else ""
+    return path if path.startswith("/") else None
+
+
+def _lost_outputs(
+    loaded: Loaded, model: CompiledModel, identity: QueryIdentity, state: CheckpointState
+) -> Iterator[Finding]:
+    """Yields the findings for local outputs that lack committed batches. Databases and tables need Spark."""
+    for output, use in zip(model.outputs, identity.by_sink, strict=True):
+        path = _local_path(loaded, output, state.version, state.published)
+        problem = None if path is None else lost_files(files_of, use, path, state.last_commit)
+        if problem is not None:
+            yield lost_output(model.name, output.sink, problem, state.last_commit, model.place_of("sink"))
+
+
+def sql_judge(compiled: CompiledProject, model: CompiledModel) -> JudgeBySql:
+    """Returns what judges changes of the query of `model`. It loads sqlglot when it is called."""
+    return partial(_judge, compiled, model)
+
+
+def _judge(
+    compiled: CompiledProject, model: CompiledModel, ledger: Ledger, new: QueryIdentity, changes: Sequence[Change]
+) -> Judgement | None:
+    if not rules_apply(compiled.project.target):
+        return None  # names and values mean something else there
+    from sqlstream.state.comparison.inputs import input_columns
+    from sqlstream.state.comparison.judgement import judge_by_sql
+
+    return judge_by_sql(ledger, new, changes, input_columns(compiled, model))

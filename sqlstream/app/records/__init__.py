@@ -1,0 +1,1 @@
+"""The last command of a project: its arguments, and what of it failed."""

@@ -1,0 +1,1 @@
+"""`sqlstream replay`: a past batch of a query, run again on a copy of its checkpoint."""

@@ -1,0 +1,285 @@
+"""`sqlstream replay`: runs a past batch of a query again, shows its rows on their way through the query, and writes it
+as a unit test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from sqlstream.app.loading.load import load_for_reading
+from sqlstream.app.replay.batch_entries import BatchEntries, backfill_batch, no_batches, no_test, planned_at, sql_note
+from sqlstream.app.replay.copies import StoredCheckpoint
+from sqlstream.app.replay.parts import static_names
+from sqlstream.app.replay.replay import QueryReplay
+from sqlstream.app.replay.replayed_batch import Replayed, ReplayedNode
+from sqlstream.app.replay.replayed_query import PastQuery
+from sqlstream.app.request import ProjectRequest, Selection, UnitTestRequest
+from sqlstream.app.session.checking import spark_for
+from sqlstream.app.session.target_storage import storage_location
+from sqlstream.app.stored.stored_query import StoredQuery, open_query
+from sqlstream.app.test.unit_tests import open_tests
+from sqlstream.app.test.update import update_expectations
+from sqlstream.app.test.written import GivenRows, NewCase, RowMasker, free_name, masked_columns, run_case, write_case
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.errors import Finding, FindingsError, UsageError
+from sqlstream.project.unit_tests.values import BrokenTest, UnitTest
+from sqlstream.project.wording import quoted, quoted_list
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.storage.storage import Storage, storage_for, storage_problems
+from sqlstream.state.backfill.record import readable_record, record_path
+from sqlstream.state.batch_logs import watermark_of
+from sqlstream.state.checkpoints import CheckpointState
+from sqlstream.state.ledger import Ledger, SourceUse
+from sqlstream.state.preview import ShownRows
+from sqlstream.state.runs.unit_tests import Outcome
+from sqlstream.times import utc_text
+
+SHOWN_ROWS = 20
+"""The default number of rows to show of each source, view and model."""
+
+
+@dataclass(frozen=True)
+class ReplayRequest:
+    """A batch to replay, by default the last one of the current version. `test` is the name of the unit test to write:
+    None for no test, empty for a name made of the batch.
+    """
+
+    project: ProjectRequest
+    model: str
+    batch: int | None = None
+    version: int | None = None
+    limit: int = SHOWN_ROWS
+    test: str | None = None
+
+
+def replay_batch(request: ReplayRequest) -> Replayed:
+    """Returns the rows of a past batch, up to the source or view that fails. Only reads the checkpoint and the sources
+    of the query, which may be running.
+
+    Raises: FindingsError if the batch cannot be read again; UsageError if the model is not terminal, or the version
+    does not exist.
+    """
+    loaded = load_for_reading(request.project)
+    with open_query(loaded, request.project, request.model, request.version) as query:
+        ledger = _checked(query.model, query.state)
+    secrets = Secrets(request.project.env)
+    batch = "the last batch" if request.batch is None else f"batch {request.batch}"
+    notice = f"Starting Spark to replay {batch} of {request.model}"
+    problems = storage_problems(query.root, storage_location(loaded, query.model), secrets)
+    with spark_for(loaded, [query.model], request.project, secrets, notice) as (runtime, signals), problems:
+        stored = StoredCheckpoint(runtime.session, query.checkpoint)
+        number = stored.last() if request.batch is None else request.batch
+        _check_stream(query, number, storage_for(query.root, runtime.session))
+        past = PastQuery(loaded, query.model, ledger, runtime, secrets, has_ended=stored.is_committed(number))
+        replay = QueryReplay(loaded, query.model, query.checkpoint, past, runtime, secrets, signals)
+        entries = replay.entries(number)
+        nodes, failures = _until_failure(replay.nodes(entries, request.limit))
+        case = None if request.test is None or failures else collect_test(replay, entries, request.test)
+        notes = tuple(_notes(query, past, entries, storage_for(query.checkpoint, runtime.session)[0].modified))
+    at, watermark = (_moment(ms) for ms in (planned_at(entries.planned), watermark_of(entries.planned)))
+    shown = Replayed(
+        query.model.name, query.state.version, entries.number, at, watermark, nodes, notes, failures=failures
+    )
+    return shown if case is None else _with_test(request.project, shown, case)
+
+
+def _checked(model: CompiledModel, state: CheckpointState) -> Ledger:
+    """Returns the ledger of a query with batches that can be replayed. Raises: FindingsError, UsageError."""
+    place, why = model.file.location, None
+    if not model.streaming:
+        why = "it is a batch model, which has no checkpoint"
+    elif model.config.trigger.kind == "continuous":
+        why = "a continuous query has no batches"
+    elif state.unreadable:
+        why = f"its ledger cannot be read: {state.unreadable}"
+    elif state.version and state.ledger is None:
+        why = "its ledger is missing"
+    if why is not None:
+        raise FindingsError([no_batches(model.name, why, place)])
+    if state.ledger is None:
+        raise UsageError(f"`{model.name}` has not run yet, so there is no batch to replay")
+    return state.ledger
+
+
+def _until_failure(nodes: Iterator[ReplayedNode]) -> tuple[tuple[ReplayedNode, ...], tuple[Finding, ...]]:
+    """Returns the nodes up to the first one that fails, and why it fails."""
+    found: list[ReplayedNode] = []
+    try:
+        found.extend(nodes)
+    except FindingsError as error:
+        return tuple(found), tuple(error.findings)
+    return tuple(found), ()
+
+
+def _check_stream(query: StoredQuery, number: int, place: tuple[Storage, str]) -> None:
+    """Raises: FindingsError if the batch is one of a backfill, whose files are in no log of the stream."""
+    storage, root = place
+    record = readable_record(storage.read_text(record_path(root, query.state.version)))
+    if any(entry.batch == number for entry in record.entries):
+        raise FindingsError([backfill_batch(query.model.name, number, query.model.file.location)])
+
+
+def _notes(
+    query: StoredQuery, past: PastQuery, entries: BatchEntries, modified: Callable[[str], float | None]
+) -> Iterator[str]:
+    """Yields what can differ from the batch that ran."""
+    changed_at = past.ledger.history[-1].at if past.has_ended and len(past.ledger.history) > 1 else None
+    written = modified(f"{query.checkpoint}/offsets/{entries.number}")
+    if changed_at is not None and written is not None and written < datetime.fromisoformat(changed_at).timestamp():
+        yield f"the query has changed since this batch, at {changed_at}; this is what its later form returns"
+    elif past.query.changed:
+        yield sql_note(past.query.changed, has_ended=past.has_ended)
+    static = static_names(past.query.compiled, past.model)
+    if static:
+        yield f"{quoted_list(static)} {'is' if len(static) == 1 else 'are'} read as of now, not as of the batch"
+
+
+def _moment(milliseconds: int | None) -> str | None:
+    """Returns a time in ms since 1970 in ISO 8601 (UTC)."""
+    if milliseconds is None:
+        return None
+    return utc_text(datetime.fromtimestamp(milliseconds / 1000, UTC))
+
+
+def _with_test(project: ProjectRequest, shown: Replayed, case: TestOfBatch) -> Replayed:
+    path, name, passes, notes = case.write(project)
+    return replace(shown, test=(path, name, passes), notes=(*shown.notes, *notes))
+
+
+MOST_ROWS = 1_000
+"""The most rows of an input, or of the output, that a unit test gets."""
+
+MOST_BATCHES = 20
+"""The most batches that a unit test of a query with state gets."""
+
+REPLAYED = "replayed"
+"""The end of the name of the file with these tests."""
+
+
+@dataclass(frozen=True)
+class TestOfBatch:
+    """A unit test that is not written yet. With `is_exact`, it expects the rows that came out of the batch; otherwise
+    its expectation is what the model emits for all batches up to this one.
+    """
+
+    compiled: CompiledProject
+    case: NewCase
+    is_exact: bool
+
+    def write(self, project: ProjectRequest) -> tuple[str, str, bool, tuple[str, ...]]:
+        """Writes the test, and runs it. Returns its file, its name, whether it passes, and notes about it. Raises:
+        FindingsError.
+        """
+        tests = open_tests(project).tests
+        every: tuple[UnitTest | BrokenTest, ...] = (*tests.cases, *tests.broken)
+        name = free_name(self.case.name, [test.name for test in every if test.model == self.case.model])
+        case = replace(self.case, name=name)
+        path = write_case(self.compiled, case, RowMasker(Secrets(project.env)), REPLAYED)
+        only = UnitTestRequest(project, Selection((f"unit_test:{case.model}.{name}",)))
+        outcome = run_case(only, path, is_recorded=False)
+        is_masked = any(given.masked for given in case.given)
+        if not outcome.succeeded and (is_masked or not self.is_exact):
+            list(update_expectations(project.folder, outcome.results))
+            outcome = run_case(only, path, is_recorded=False)
+        passes = all(result.outcome is Outcome.PASSED for result in outcome.results) and bool(outcome.results)
+        return path, name, passes, tuple(self._notes(is_masked=is_masked))
+
+    def _notes(self, *, is_masked: bool) -> Iterator[str]:
+        if not self.is_exact:
+            yield (
+                "the unit test has all batches up to this one, and expects what the query has emitted when they are "
+                "fully processed"
+            )
+        if is_masked:
+            yield "the unit test has other values in masked columns, and expects what the model emits for them"
+
+
+def collect_test(replay: QueryReplay, entries: BatchEntries, wanted: str) -> TestOfBatch:
+    """Returns the unit test of a batch with all its rows. `wanted` is its name, empty for one made of the batch.
+
+    Raises: FindingsError if there are too many rows or batches.
+    """
+    query, stateful = replay.query, replay.query.is_stateful
+    numbers = range(entries.number + 1) if stateful else [entries.number]
+    if len(numbers) > MOST_BATCHES:
+        raise FindingsError([_too_many_batches(replay, entries.number)])
+    batches = [replay.entries(number) for number in numbers]
+    compiled = query.query.compiled
+    _check_readers(replay, batches)
+    given = [*_streams(replay, batches, is_batched=stateful), *_static(replay)]
+    name = wanted or f"batch_{entries.number}"
+    if stateful:
+        return TestOfBatch(compiled, NewCase(query.model.name, name, given), is_exact=False)
+    *_, last = replay.nodes(entries, MOST_ROWS + 1)
+    output = _all_rows(replay, last)
+    at = _clock(entries)
+    case = NewCase(query.model.name, name, given, output, at, None if at is None else REASON)
+    return TestOfBatch(compiled, case, is_exact=True)
+
+
+REASON = "its clock is that of the batch"
+"""Why the case of a batch is not compared with the batch query."""
+
+
+def _clock(entries: BatchEntries) -> str | None:
+    at = planned_at(entries.planned)
+    return None if at is None else datetime.fromtimestamp(at / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
+
+
+def _streams(replay: QueryReplay, batches: list[BatchEntries], *, is_batched: bool) -> Iterator[GivenRows]:
+    compiled = replay.query.query.compiled
+    for part in replay.query.parts:
+        if part.table is not None:
+            nodes = (replay.alone(part, entries, MOST_ROWS + 1) for entries in batches)
+            rows = tuple(_all_rows(replay, node) for node in nodes)
+            yield GivenRows(part.unique_id, rows, masked_columns(compiled, part.unique_id), is_batched)
+
+
+def _static(replay: QueryReplay) -> Iterator[GivenRows]:
+    """Yields the present rows of static tables. Seeds have their own rows in a unit test."""
+    compiled = replay.query.query.compiled
+    upstream = compiled.upstream(replay.query.model.unique_id)
+    for node, table in compiled.tables.items():
+        if node in upstream and table.mode != "stream":
+            rows = replay.query.static_rows(node, MOST_ROWS + 1)
+            found = ReplayedNode("source", rows.name, node, rows, len(rows.rows))
+            yield GivenRows(node, (_all_rows(replay, found),), masked_columns(compiled, node))
+
+
+def _all_rows(replay: QueryReplay, node: ReplayedNode) -> ShownRows:
+    """Returns all rows of a node. Raises: FindingsError if there are too many."""
+    if node.rows is not None and node.count is not None and node.count <= MOST_ROWS:
+        return node.rows
+    model = replay.model
+    why = node.note or "its rows are unknown"
+    if node.count:
+        why = f"{quoted(node.name)} has {node.count:,} rows in it, and a unit test gets at most {MOST_ROWS:,}"
+    fix = f"replay a smaller batch; or record a test with `sqlstream test --record {model.name}`"
+    raise FindingsError([no_test(model.name, why, fix, model.file.location)])
+
+
+def _too_many_batches(replay: QueryReplay, batch: int) -> Finding:
+    model = replay.model
+    return no_test(
+        model.name,
+        f"its state before batch {batch} depends on all earlier batches, and a unit test gets at most {MOST_BATCHES}",
+        f"replay a batch up to {MOST_BATCHES - 1}; or record a test with `sqlstream test --record {model.name}`",
+        model.file.location,
+    )
+
+
+def _check_readers(replay: QueryReplay, batches: list[BatchEntries]) -> None:
+    """Raises: FindingsError if two readers of one source have read different data: a unit test gives it once."""
+    for entries in batches:
+        read: dict[str, tuple[SourceUse, object]] = {}
+        for source in entries.sources(replay.ledger.identity.sources):
+            use, offsets = read.setdefault(source.use.table, (source.use, (source.start, source.end)))
+            if offsets != (source.start, source.end):
+                model = replay.model
+                why = (
+                    f"batch {entries.number} has read different data of {quoted(use.table)} in two places of the query"
+                )
+                fix = f"record a test with `sqlstream test --record {model.name}`"
+                raise FindingsError([no_test(model.name, why, fix, model.file.location)])

@@ -1,0 +1,1 @@
+"""`sqlstream run`, `build` and `retry`: from the selected queries to their results."""

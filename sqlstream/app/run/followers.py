@@ -1,0 +1,143 @@
+"""The observers that a run has, from its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlstream.app.alerts.alerts_sink import Write as WriteAlerts
+from sqlstream.app.alerts.evaluation import QueryRules
+from sqlstream.app.alerts.run_alerts import RunAlerts, alerting, query_rules
+from sqlstream.app.loading.load import Loaded
+from sqlstream.app.observe.endpoint import Heartbeat
+from sqlstream.app.observe.health import liveness, readiness
+from sqlstream.app.observe.metrics import RunMetrics
+from sqlstream.app.observe.metrics_sink import MetricsSink, Write
+from sqlstream.app.observe.observers import Observer, Observers, observing
+from sqlstream.app.observe.otel_settings import exports_metrics
+from sqlstream.app.observe.samples import RunFacts
+from sqlstream.app.request import RunRequest
+from sqlstream.app.run.lag_observer import Backlogs, has_unreported_backlog
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.errors import FindingsError
+from sqlstream.project.alerts import AlertKind
+from sqlstream.state.runs.events import AlertChanged
+from sqlstream.version import __version__
+
+
+@dataclass(frozen=True)
+class RunFollowers:
+    """What follows a run: its `observers`, the `heartbeat` of the supervisor of its queries, the sink for rows of
+    metrics, and the alerts.
+    """
+
+    observers: Observers
+    heartbeat: Heartbeat
+    metrics_sink: MetricsSink | None = None
+    alerts: RunAlerts | None = None
+
+    def writing_metrics(self, write: Write) -> AbstractContextManager[None]:
+        """Writes metrics to their sink during the body, if the project declares one."""
+        sink = self.metrics_sink
+        return nullcontext() if sink is None else sink.writing(write, self.observers.drain)
+
+    def writing_alerts(self, write: WriteAlerts) -> AbstractContextManager[None]:
+        """Writes alerts to their sink during the body, if the project declares one."""
+        return nullcontext() if self.alerts is None else self.alerts.writing(write, self.observers.drain)
+
+
+@contextmanager
+def following(
+    loaded: Loaded,
+    models: Sequence[CompiledModel],
+    request: RunRequest,
+    emit: Callable[[AlertChanged], None],
+    report: Callable[[str], None],
+) -> Iterator[RunFollowers]:
+    """Starts what follows a run of `models` for the body, and closes it after it. `emit` gets the changes of alerts,
+    and `report` sentences for the user, both in any thread.
+
+    Raises: FindingsError, UsageError, if something cannot work.
+    """
+    heartbeat = Heartbeat()
+    observers: list[Observer] = []
+    with ExitStack() as stack:
+        facts, exports = _facts(loaded), exports_metrics(request.project.env)
+        exports_any = exports or request.metrics_port is not None
+        rules = query_rules(loaded.compiled, models)
+        backlogs = stack.enter_context(_backlogs(loaded, models, rules, exports_any, report))
+        metrics = RunMetrics(facts, backlogs.unread)
+        observers += [metrics] if exports_any else []
+        if exports:
+            from sqlstream.app.observe.otel import OtelMetrics  # an extra, which may not be installed
+
+            observers.append(OtelMetrics(facts, metrics, request.project.env, report))
+        if request.metrics_port is not None:
+            stack.enter_context(_endpoint(request.metrics_host, request.metrics_port, metrics, heartbeat, report))
+        sink = _metrics_sink(loaded, facts, report)
+        observers += [sink] if sink is not None else []
+        alerts = stack.enter_context(alerting(loaded, rules, request.project.env, emit, report, backlogs.unread))
+        observers += [alerts.observer] if alerts is not None else []
+        started = Observers(observers, report)
+        stack.enter_context(observing(started))
+        try:
+            yield RunFollowers(started, heartbeat, sink, alerts)
+        except FindingsError as error:
+            if alerts is not None:
+                alerts.observer.refuse(error.findings)
+            raise
+
+
+@contextmanager
+def _backlogs(
+    loaded: Loaded,
+    models: Sequence[CompiledModel],
+    rules: Mapping[str, QueryRules],
+    exports: bool,
+    report: Callable[[str], None],
+) -> Iterator[Backlogs]:
+    """Reads during the body what the queries have left to read that alerts and exported metrics contain."""
+    counted = [model for model in models if has_unreported_backlog(loaded.compiled, model)]
+    needed = {
+        model.name: rule.unit
+        for model in counted
+        if (rule := rules[model.name].rules.get(AlertKind.LAG_OVER)) is not None and rule.unit != "records"
+    }
+    read = counted if exports else [model for model in counted if model.name in needed]
+    backlogs = Backlogs(loaded, read, needed, report)
+    with backlogs.reading():
+        yield backlogs
+
+
+@contextmanager
+def _endpoint(
+    host: str, port: int, metrics: RunMetrics, heartbeat: Heartbeat, report: Callable[[str], None]
+) -> Iterator[None]:
+    from sqlstream.app.observe.endpoint import Endpoint, Exposition
+
+    endpoint = Endpoint(
+        host,
+        port,
+        Exposition(metrics.samples).text,
+        lambda: liveness(heartbeat.idle_seconds),
+        lambda: readiness(metrics.run),
+    )
+    report(f"metrics are at {endpoint.url}, health at /health/live and /health/ready")
+    try:
+        yield
+    finally:
+        endpoint.close()
+
+
+def _metrics_sink(loaded: Loaded, facts: RunFacts, report: Callable[[str], None]) -> MetricsSink | None:
+    declared = loaded.compiled.project.target.metrics
+    if declared is None:
+        return None
+    return MetricsSink(declared.sink, declared.interval_seconds, facts, loaded.invocation.id, report)
+
+
+def _facts(loaded: Loaded) -> RunFacts:
+    project = loaded.compiled.project
+    return RunFacts(project.name, project.target.name, __version__, datetime.now(UTC))

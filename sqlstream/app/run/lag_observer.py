@@ -1,0 +1,122 @@
+"""The files, and versions of Delta Lake, that the queries of a run have left to read: Spark does not report them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import copy_context
+
+from sqlstream.app.loading.load import Loaded
+from sqlstream.app.status.lags import ProgressReader
+from sqlstream.app.stored.backlogs import Pace, source_backlogs
+from sqlstream.app.stored.local_storage import files_of, local_storage
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.project.files.paths import plain_path
+from sqlstream.project.formats.formats import format_of
+from sqlstream.spark.storage.processes import is_this_process
+from sqlstream.state.batch_logs import DELTA, FILES
+from sqlstream.state.checkpoints import read_versions
+from sqlstream.state.layout import query_root
+from sqlstream.state.progress.lag import VersionProgress
+from sqlstream.state.runs.backlog import Unread
+
+INTERVAL_SECONDS = 5.0
+"""How often checkpoints and folders are read."""
+
+_FORMS = {"files": FILES, "bytes": FILES, "versions": DELTA}
+"""The kind of source that has each unit."""
+
+logger = logging.getLogger("sqlstream.observers")
+
+
+class Backlogs:
+    """Reads the checkpoints of `models` and what these read, in a background thread. `needed` are the units of rules
+    `lag_over` by model. `report` gets a sentence once for each rule that cannot be measured.
+    """
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        models: Sequence[CompiledModel],
+        needed: Mapping[str, str],
+        report: Callable[[str], None],
+    ) -> None:
+        self._loaded, self._models, self._report = loaded, tuple(models), report
+        self._needed = dict(needed)
+        self._failed: set[str] = set()
+        self._unread: Mapping[str, Unread] = {}
+        self._ended = threading.Event()
+
+    def unread(self) -> Mapping[str, Unread]:
+        """Returns what each model had left at the last reading. Models that have not started are not included."""
+        return self._unread
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Reads during the body."""
+        work = copy_context().run  # its log records belong to this run
+        thread = threading.Thread(target=work, args=(self._work,), name="backlogs", daemon=True)
+        if self._models:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._ended.set()
+            if self._models:
+                thread.join(INTERVAL_SECONDS)
+            self._report = lambda _text: None  # a slow file system may still hold the thread
+
+    def _work(self) -> None:
+        pace, wait = Pace(INTERVAL_SECONDS), 0.0
+        while not self._ended.wait(wait):
+            pace.begin()
+            for model in self._models:
+                if self._ended.is_set():
+                    return
+                self._try(model)
+            wait = pace.end()
+
+    def _try(self, model: CompiledModel) -> None:
+        try:
+            self.read(model)
+        except OSError as error:
+            self._report_unknown(model.name, str(error))
+        except Exception:  # a thread beside the run must not end it
+            if model.name not in self._failed:
+                logger.exception("the backlog of %s was not read", model.name)
+            self._failed.add(model.name)
+
+    def read(self, model: CompiledModel) -> None:
+        """Reads what the version of `model` that this process runs has left. Raises: OSError."""
+        storage = local_storage(self._loaded) or ""
+        root = query_root(storage, model.query_id, model.config.checkpoint)
+        if not storage or not plain_path("/", root).startswith("/"):
+            self._report_unknown(model.name, "its checkpoint is not on the local file system")
+            return
+        reader, at = ProgressReader(self._loaded, storage, files_of), time.time()
+        versions = reversed(tuple(read_versions(files_of, root)))
+        own = next((each for each in versions if is_this_process(reader.holder(model, each))), None)
+        if own is not None:
+            self._add(model.name, reader.version(model, own), at)
+
+    def _add(self, model: str, version: VersionProgress, at: float) -> None:
+        self._unread = {**self._unread, model: Unread(at, source_backlogs(version))}
+        form = _FORMS.get(self._needed.get(model, ""))
+        unknown = [each for each in version.sources if each.position.form == form and each.lag is None]
+        if unknown:
+            self._report_unknown(model, unknown[0].problem or f"only Spark can list what is new in {unknown[0].name}")
+
+    def _report_unknown(self, model: str, reason: str) -> None:
+        if self._needed.pop(model, None) is not None:
+            self._report(f"`lag_over` of {model} cannot be measured: {reason}; use `no_rows_for` or `watermark_behind`")
+
+
+def has_unreported_backlog(compiled: CompiledProject, model: CompiledModel) -> bool:
+    """Returns whether `model` is a query that reads files or a table of Delta Lake as a stream."""
+    tables = compiled.tables_of(model.unique_id) if model.streaming and model.output is not None else ()
+    return any(
+        table.mode == "stream" and (table.format == "delta" or format_of(table.format).is_file) for table in tables
+    )

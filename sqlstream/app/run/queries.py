@@ -1,0 +1,279 @@
+"""The part of a run that needs Spark: prepares every query, writes its ledger, then starts and supervises them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import partial
+
+from sqlstream.app.loading.load import Loaded
+from sqlstream.app.plan.ready import CheckContext, CheckedQuery, check_all
+from sqlstream.app.request import RunRequest
+from sqlstream.app.run.followers import RunFollowers
+from sqlstream.app.run.ledgers import LedgerUpdater, known_ids, write_before_start
+from sqlstream.app.run.own_rows import ALERT_ROWS, METRICS_ROWS, write_own_rows
+from sqlstream.app.session.session import spark_session
+from sqlstream.app.session.signals import StopSignals
+from sqlstream.app.session.target_storage import storage_location
+from sqlstream.app.show.live_tables import serving
+from sqlstream.app.state.partitions import check_migrations, migrate
+from sqlstream.app.stored.local_sources import empty_source_lines, is_small
+from sqlstream.app.stored.stored_outputs import is_written, reads_static_outputs
+from sqlstream.app.versions.publisher import Publisher
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Place
+from sqlstream.project.declarations.on_corrupt import declared_sources
+from sqlstream.spark.jvm.java import NO_UTF8, NO_UTF8_FIX, java_locale
+from sqlstream.spark.jvm.session import FINITE_RUN_JVM, LONG_RUN_JVM, SHORT_LIVED_JVM, SparkRuntime
+from sqlstream.spark.running.memory import MEMORY, live_table, memory_table
+from sqlstream.spark.running.prepare import PreparedQuery
+from sqlstream.spark.running.runner import Runner
+from sqlstream.spark.running.start import StartOrder
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.storage.query_locks import QueryLocks
+from sqlstream.spark.storage.storage import storage_problems
+from sqlstream.state.layout import archives_path, ledger_path
+from sqlstream.state.plan import Action
+from sqlstream.state.preview import ShownRows
+from sqlstream.state.refusals import input_replaced, replaced_inputs
+from sqlstream.state.runs.events import Notice, QueryResult, RunEvent, RunStarting
+from sqlstream.state.runs.limits import RunLimits
+from sqlstream.state.verdicts import resume_reason
+from sqlstream.version import __version__
+
+
+def run_queries(
+    loaded: Loaded,
+    models: Sequence[CompiledModel],
+    request: RunRequest,
+    notify: Callable[[RunEvent], None],
+    signals: StopSignals,
+    followers: RunFollowers,
+) -> tuple[QueryResult, ...]:
+    """Runs `models` in one Spark session and returns their results.
+
+    Raises: FindingsError and StopRequestedError, both before any query starts.
+    """
+    secrets, ids = Secrets(request.project.env), [model.unique_id for model in (*models, *loaded.compiled.own_rows)]
+    starting = spark_session(
+        loaded,
+        secrets,
+        signals,
+        ids,
+        notify=lambda text: notify(Notice(text)),
+        purpose=_purpose(loaded, models),
+        console_to_stderr=request.console_to_stderr,
+    )
+    # the locks are released after Spark stops: until then queries may write
+    with QueryLocks(secrets, lambda text: notify(Notice(text))) as locks, starting as runtime:
+        notify(_found(loaded, runtime))
+        if java_locale() is None:
+            notify(Notice(f"{NO_UTF8}; {NO_UTF8_FIX}"))
+        if runtime.cluster is not None:
+            runtime.cluster.follow(lambda text: notify(Notice(text)), signals.check)
+        checks = CheckContext(loaded, request, runtime, secrets, locks)
+        ready = check_all(checks, models, signals)
+        check_migrations(ready, checks)
+        return _run_ready(checks, ready, notify, signals, followers)
+
+
+def _purpose(loaded: Loaded, models: Sequence[CompiledModel]) -> str:
+    """Returns the purpose of the JVM, which decides its options."""
+    if is_small(loaded.compiled, models):
+        return SHORT_LIVED_JVM
+    return FINITE_RUN_JVM if all(model.ends for model in models) else LONG_RUN_JVM
+
+
+def _run_ready(
+    checks: CheckContext,
+    ready: Sequence[CheckedQuery],
+    notify: Callable[[RunEvent], None],
+    signals: StopSignals,
+    followers: RunFollowers,
+) -> tuple[QueryResult, ...]:
+    cluster = checks.runtime.cluster
+    if cluster is not None and cluster.choice is not None:
+        notify(Notice(cluster.choice.why))
+    for line in empty_source_lines(checks.loaded.compiled, [item.query.model for item in ready]):
+        notify(Notice(line))
+    for item in ready:
+        _notify_unusual(item, checks.request.parallel, notify)
+    signals.check()
+    _for_each(ready, checks, CheckedQuery.lock)
+    ready = migrate(ready, checks, notify)
+    ledgers = LedgerUpdater(ready, checks, notify)
+    publisher = Publisher(ready, checks, ledgers)
+    _for_each(ready, checks, publisher.before_start)
+    _for_each(ready, checks, write_before_start)
+    orders = [item.order(checks) for item in ready]
+    restarts = Restarts(ready, checks)
+
+    def beat() -> None:
+        followers.heartbeat.beat()
+        publisher.check_waiting()
+
+    runner = Runner(checks.secrets, publisher, _limits(checks), restarts, restarts.following, beat=beat)
+    compiled = checks.loaded.compiled
+    write = partial(write_own_rows, checks.loaded, runtime=checks.runtime, secrets=checks.secrets)
+    metrics = followers.writing_metrics(write(compiled.metrics, METRICS_ROWS))
+    alerts = followers.writing_alerts(write(compiled.alerts, ALERT_ROWS))
+    with signals.forwarded_to(runner.request_stop), _live_tables(ready, restarts, checks), metrics, alerts:
+        results = tuple(publisher.with_plain_name(result) for result in runner.run(orders))
+    followers.heartbeat.end()
+    ledgers.finish(results)
+    _show_memory(restarts, results, checks.request.limit, notify)
+    return results
+
+
+def _live_tables(
+    ready: Sequence[CheckedQuery], restarts: Restarts, checks: CheckContext
+) -> AbstractContextManager[None]:
+    names = [item.query.model.name for item in ready if item.query.output.format == MEMORY]
+    tables = {name: partial(_live_table, restarts, name) for name in names}
+    return serving(checks.loaded.compiled.project.root, checks.loaded.invocation.id, tables)
+
+
+def _live_table(restarts: Restarts, name: str, limit: int) -> tuple[ShownRows, int] | None:
+    return live_table(restarts.query(name), limit)
+
+
+def _for_each(
+    ready: Sequence[CheckedQuery], checks: CheckContext, step: Callable[[CheckedQuery, CheckContext], None]
+) -> None:
+    """Calls `step` for every query. Raises: FindingsError with the findings of all queries."""
+    findings = [finding for item in ready for finding in _problems_of(item, checks, step)]
+    if findings:
+        raise FindingsError(findings)
+
+
+def _problems_of(
+    item: CheckedQuery, checks: CheckContext, step: Callable[[CheckedQuery, CheckContext], None]
+) -> Sequence[Finding]:
+    try:
+        with storage_problems(item.root, storage_location(checks.loaded, item.query.model), checks.secrets):
+            step(item, checks)
+    except FindingsError as error:
+        return error.findings
+    return ()
+
+
+def _limits(checks: CheckContext) -> RunLimits:
+    """Returns the limits of the request, or else of the target."""
+    limits = checks.request.limits
+    return replace(limits, threads=limits.threads or checks.loaded.compiled.project.target.threads)
+
+
+def _found(loaded: Loaded, runtime: SparkRuntime) -> RunStarting:
+    project, models = loaded.compiled.project, loaded.compiled.models
+    return RunStarting(
+        models=len(models),
+        sources=len(declared_sources(project.sources)),
+        sinks=len(project.sinks),
+        seeds=len(project.seeds),
+        exposures=len(project.exposures),
+        sqlstream_version=__version__,
+        spark_version=runtime.version,
+    )
+
+
+def _notify_unusual(ready: CheckedQuery, parallel: Sequence[str], notify: Callable[[RunEvent], None]) -> None:
+    """Prints a notice if a query does not simply start or resume."""
+    model, plan = ready.query.model, ready.plan
+    if plan.action is Action.FRESH_EACH_RUN:
+        why = ready.query.unrestartable
+        notify(Notice(f"{model.name}: starts with a new checkpoint in every run, because {why}"))
+    if plan.action is Action.REFRESH:
+        old = f"keeps version {ready.state.version} of its checkpoint and output"
+        notify(Notice(f"{model.name}: restarts as version {plan.version}; {old}"))
+    if model.name in parallel and not ready.is_parallel:
+        what = "its current version is the same query" if ready.state.version else "it has no version yet"
+        notify(Notice(f"{model.name}: runs as usual, without --parallel, because {what}"))
+    if ready.is_parallel:
+        how = f"runs version {plan.version} beside the current one, until `sqlstream promote {model.name}`"
+        notify(Notice(f"{model.name}: {how}"))
+    if plan.action is Action.RESET:
+        notify(
+            Notice(
+                f"{model.name}: starts from the beginning, because its last run ended before it committed a "
+                f"batch; the old files are in {archives_path(ready.root, plan.version)}"
+            )
+        )
+    if plan.changes:
+        how = "continues with its existing state, as accepted, although" if plan.accepted else "resumes;"
+        safe = not plan.accepted and plan.judgement.keeps_state
+        why = f"; {resume_reason(plan.judgement)}" if safe else ""
+        notify(Notice(f"{model.name}: {how} {'; '.join(plan.changes)}{why}"))
+    for text in plan.reads:
+        notify(Notice(f"{model.name}: {text}"))
+    if plan.new_columns:
+        notify(Notice(f"{model.name}: writes different columns from now on: {'; '.join(plan.new_columns)}"))
+
+
+def _show_memory(
+    restarts: Restarts, results: Sequence[QueryResult], limit: int | None, notify: Callable[[RunEvent], None]
+) -> None:
+    for result in results:
+        query = restarts.query(result.model)
+        table = memory_table(query, limit) if query.output.format == MEMORY and result.batches else None
+        if table is not None:
+            notify(table)
+
+
+class Restarts:
+    """Returns the orders to start and restart the queries of a run, which are `ready`."""
+
+    def __init__(self, ready: Sequence[CheckedQuery], checks: CheckContext) -> None:
+        self._checks = checks
+        self._ready = {item.query.model.name: item for item in ready}
+
+    def query(self, name: str) -> PreparedQuery:
+        """Returns the query of the model `name` as it started last."""
+        return self._ready[name].query
+
+    def following(self, order: StartOrder) -> StartOrder | None:
+        """Returns the order of a query that reads stored outputs of this run, None if they do not exist yet.
+
+        Raises: FindingsError.
+        """
+        model = order.query.model
+        compiled = self._checks.outputs.resolve([model.unique_id])
+        if not all(map(is_written, compiled.tables_of(model.unique_id))):
+            return None
+        self._ready[model.name] = ready = self._ready[model.name].prepared_over(compiled, self._checks)
+        return ready.order(self._checks)
+
+    def __call__(self, order: StartOrder) -> StartOrder:
+        """Returns the order of the next start. Raises: FindingsError if the checkpoint or an output is damaged."""
+        name = order.query.model.name
+        ready = self._ready[name]
+        if reads_static_outputs(ready.query.compiled, ready.query.model):
+            compiled = self._checks.outputs.resolve([ready.query.model.unique_id])  # files may have been replaced
+            self._ready[name] = ready = ready.prepared_over(compiled, self._checks)
+            order = ready.order(self._checks)
+        if order.is_fresh:
+            self._ready[name] = self._next_version(ready)
+            return self._ready[name].order(self._checks)
+        if not order.is_batch:
+            ready.check_again(self._checks)
+            self._check_inputs(ready)
+        return order
+
+    def _check_inputs(self, ready: CheckedQuery) -> None:
+        """Checks that no topic or table was replaced while the query did not run. Raises: FindingsError."""
+        replaced = replaced_inputs(known_ids(ready), ready.query.ask_input_ids())
+        if replaced:
+            model, path = ready.query.model, ledger_path(ready.root, ready.plan.version)
+            place = Place(model.file.location)
+            raise FindingsError([input_replaced(model.name, each, path, place) for each in replaced])
+
+    def _next_version(self, ready: CheckedQuery) -> CheckedQuery:
+        """Returns the query with a new checkpoint, and writes its ledger."""
+        fresh = replace(ready, plan=replace(ready.plan, version=ready.plan.version + 1))
+        with storage_problems(
+            ready.root, storage_location(self._checks.loaded, ready.query.model), self._checks.secrets
+        ):
+            fresh.lock_version(self._checks)
+            write_before_start(fresh, self._checks)
+        return fresh

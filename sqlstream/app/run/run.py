@@ -1,0 +1,59 @@
+"""`sqlstream run`: starts the selected terminal models and supervises them until they end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from sqlstream.app.compile.explain_model import emission_of
+from sqlstream.app.loading.artifacts import write_compiled
+from sqlstream.app.loading.quarantines import add_further_sinks, add_quarantines, keep_quarantines
+from sqlstream.app.loading.selected_findings import adding_project_errors, check_selected, findings_of_selection
+from sqlstream.app.loading.selecting import select, terminal_models
+from sqlstream.app.request import RunRequest
+from sqlstream.app.run.followers import following
+from sqlstream.app.run.recorded import RecordedRun, RunOutcome, record_run
+from sqlstream.app.run.selected import check_count, run_selected, selected_query, with_named, with_trigger
+from sqlstream.state.runs.events import Notice, QueriesSelected, RunEvent, WarningEmitted
+
+
+def run_models(request: RunRequest, notify: Callable[[RunEvent], None]) -> RunOutcome:
+    """Runs the selected terminal models until all have ended, and writes the artifacts. Passes all events to `notify`.
+
+    No query starts before all of them have been checked. Ctrl-C, SIGTERM and SIGHUP stop each query after its running
+    batch, or end the run before any query starts. Always writes run_results.json, so that nobody mistakes the results
+    of an earlier run for those of this one. Raises: FindingsError, UsageError, both before any query starts.
+    """
+    return record_run(request, "run", notify, _run_loaded)
+
+
+def _run_loaded(run: RecordedRun) -> RunOutcome:
+    attempt, request, record = run.attempt, run.request, run.record
+    loaded = attempt.readable()
+    record.load(loaded.compiled.project.target.name, partial(emission_of, loaded.compiled))
+    with adding_project_errors(attempt, request.selection):
+        chosen, unmatched = select(loaded.compiled, request.selection)
+        models = terminal_models(loaded.compiled, chosen) if chosen else ()
+    models = add_further_sinks(loaded.compiled, models, request.selection)
+    models = add_quarantines(loaded.compiled, models, request.selection)
+    involved = {*chosen, *(model.unique_id for model in models)}
+    check_selected(attempt, loaded, involved, lambda line: record(Notice(line)))
+    request = with_named(loaded, models, request, "run")
+    models, kept = keep_quarantines(loaded.compiled, models, chosen, request.parallel)
+    request = replace(request, kept=kept)
+    loaded, models = with_trigger(loaded, models, request)
+    check_count(loaded, models)
+    write_compiled(loaded, tuple(loaded.compiled.models.values()))
+    warnings = (*findings_of_selection(loaded.compiled, loaded.warnings, involved), *unmatched)
+    for warning in warnings:
+        record(WarningEmitted(warning))
+    if not models:  # no changes since the saved state
+        return RunOutcome((), warnings)
+    for start in run.begin:
+        start()
+    with following(loaded, models, request, record, record.problem) as followers:
+        record.pass_to(followers.observers)
+        record(QueriesSelected(tuple(selected_query(loaded.compiled, model) for model in models)))
+        results = run_selected(loaded, models, request, record, run.signals, followers)
+    return RunOutcome(results, warnings, alerts=record.open_alerts)

@@ -1,1 +1,0 @@
-"""Runs: the session, prepared queries, ledgers, records."""

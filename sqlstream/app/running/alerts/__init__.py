@@ -1,1 +1,0 @@
-"""Alerts of a run: raised in the background, kept in a file, and delivered to their channels."""

@@ -1,1 +1,0 @@
-"""What follows a run without slowing it: metrics and alerts."""

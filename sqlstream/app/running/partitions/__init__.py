@@ -1,1 +1,0 @@
-"""Moves the state of queries to another number of partitions."""

@@ -1,0 +1,1 @@
+"""How a command starts Spark: its jars, its session, its signals, and where its target stores."""

@@ -1,0 +1,124 @@
+"""The Spark session of a loaded project."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+from sqlstream.app.loading.load import Loaded
+from sqlstream.app.loading.logs import PROJECT_LOG
+from sqlstream.app.request import silent
+from sqlstream.app.session.jars import session_connectors
+from sqlstream.app.session.signals import StopSignals
+from sqlstream.app.session.target_storage import storage_base
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.configuration.target import Target
+from sqlstream.project.files.paths import join
+from sqlstream.spark.jvm.class_archive import use_options
+from sqlstream.spark.jvm.java import find_java
+from sqlstream.spark.jvm.launch import AVRO_LIMITS, executor_limits
+from sqlstream.spark.jvm.session import SHORT_LIVED_JVM, SparkLaunch, SparkRuntime, start_spark, stop_spark
+from sqlstream.spark.reading.python_code import check_python, ship_python
+from sqlstream.spark.secrets import Secrets
+
+spark_logger = logging.getLogger("sqlstream.spark")
+
+
+@contextmanager
+def spark_session(
+    loaded: Loaded,
+    secrets: Secrets,
+    signals: StopSignals | None = None,
+    nodes: Sequence[str] | None = None,
+    *,
+    notify: Callable[[str], None] = silent,
+    notice: str = "",
+    purpose: str = "",
+    console_to_stderr: bool = True,
+    classes: tuple[str, ...] = (),
+) -> Iterator[SparkRuntime]:
+    """Starts Spark with the connectors of `nodes` (unique ids, also of sources; default: all models), and stops it at
+    the end. `notice` is passed to `notify` before the start.
+
+    `purpose` is that of the JVM of a run, whose managed tables are in the target's storage. By default the task is
+    short, and its tables are in a temporary folder. With `console_to_stderr`, console sinks print to stderr: stdout is
+    for the result of the command. `classes` are initialized while Spark starts. Raises: FindingsError,
+    StopRequestedError.
+    """
+    env, project = loaded.compiled.options.env, loaded.compiled.project
+    _check_target(project.target)
+    check_java(env, signals)
+    connectors = session_connectors(loaded, secrets, env, notify, nodes)
+    if notice:
+        notify(notice)
+    with ExitStack() as stack:
+        if purpose:
+            warehouse = join(storage_base(loaded), "warehouse")
+        else:
+            made = tempfile.TemporaryDirectory(prefix="sqlstream-", ignore_cleanup_errors=True)
+            warehouse = stack.enter_context(made)
+        launch = SparkLaunch(
+            f"sqlstream {project.name}",
+            warehouse,
+            line_logger(secrets),
+            console_to_stderr,
+            purpose or SHORT_LIVED_JVM,
+            classes=classes,
+            connectors=connectors,
+        )
+        runtime = _start(loaded, secrets, launch)
+        stack.callback(stop_spark, runtime)
+        if signals is not None:
+            signals.install()  # PySpark has installed its own handler
+        yield runtime
+
+
+def check_java(env: Mapping[str, str], signals: StopSignals | None) -> None:
+    """Raises: FindingsError if there is no Java that Spark can use; StopRequestedError."""
+    java = find_java(env, start=False)
+    if signals is not None:
+        signals.check()  # a signal to the process group also ends the `java -version` process
+    if isinstance(java, Finding):
+        raise FindingsError([java])
+
+
+def _check_target(target: Target) -> None:
+    """Raises: FindingsError if sqlstream cannot start queries on the target."""
+    if target.remote is None:
+        return
+    problem = Finding(
+        "unsupported-target",
+        f"target `{target.name}` uses Spark Connect, and sqlstream cannot start queries there",
+        f"remote: {target.remote} does not give a run the access to the Spark process that it needs",
+        "use a master for the target, such as local[*] or spark://host:7077",
+        target.location,
+    )
+    raise FindingsError([problem])
+
+
+def line_logger(secrets: Secrets) -> Callable[[str], None]:
+    """Returns a function that logs a line of the JVM's log, with secrets redacted for any handler."""
+    return lambda line: spark_logger.info(secrets.redact(line))
+
+
+def _start(loaded: Loaded, secrets: Secrets, launch: SparkLaunch) -> SparkRuntime:
+    target = loaded.compiled.project.target
+    missing = secrets.missing(target.spark, target.location)
+    if missing:
+        raise FindingsError(missing)
+    PROJECT_LOG.adopt_other_threads()  # such as the thread that reads the JVM's log
+    java_options = use_options(os.environ)
+    if any(table.messages is not None and table.messages.has_avro for table in loaded.compiled.project.sources):
+        java_options = f"{java_options} {AVRO_LIMITS}".strip()
+        launch = replace(launch, executor_options=executor_limits(target.spark))
+    runtime = start_spark(target, secrets, replace(launch, java_options=java_options))
+    ship_python(runtime.session, loaded.compiled.project.root)
+    wrong = check_python(loaded.compiled)
+    if wrong:
+        stop_spark(runtime)
+        raise FindingsError(wrong)
+    return runtime

@@ -1,0 +1,48 @@
+"""Finds the storage of a target, and where a version of a query writes."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from sqlstream.app.loading.load import Loaded
+from sqlstream.compiler.compiled import CompiledModel, Output
+from sqlstream.location import Location
+from sqlstream.project.files.paths import join
+from sqlstream.project.formats.formats import format_of
+from sqlstream.state.layout import output_path, output_table
+from sqlstream.state.query_versions import place_of, sqlite_place
+
+
+def storage_location(loaded: Loaded, model: CompiledModel) -> Location:
+    """Returns the location of the setting for the checkpoint of `model`: in the model, or else in the target."""
+    return model.config_places.get("checkpoint", loaded.compiled.project.target.location)
+
+
+def storage_base(loaded: Loaded) -> str:
+    """Returns the target's storage as an absolute path or URI."""
+    project = loaded.compiled.project
+    return join(str(project.root), project.target.storage)
+
+
+def place_of_output(loaded: Loaded, output: Output, version: int, published: Container[str]) -> str | None:
+    """Returns the path, URI or table to which version `version` of a query writes, None for sinks without one.
+    `published` are the plain paths and tables that show readers the current version.
+    """
+    table = output.table or output.database_table
+    if table is not None:
+        return output_table(table, version, is_published=table in published)
+    if output.path is None:
+        return None
+    if format_of(output.format).is_embedded:
+        return sqlite_place(plain_place(loaded, output.path), version, is_published=output.path in published)
+    return place_of_path(loaded, output.path, version, published)
+
+
+def place_of_path(loaded: Loaded, path: str, version: int, published: Container[str]) -> str:
+    """Returns the same for the path of a sink."""
+    return place_of(plain_place(loaded, path), version, is_published=path in published)
+
+
+def plain_place(loaded: Loaded, path: str) -> str:
+    """Returns the absolute path or URI of the path of a sink."""
+    return output_path(storage_base(loaded), path)

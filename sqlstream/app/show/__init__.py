@@ -1,0 +1,1 @@
+"""`sqlstream show` and `sqlstream dev`: the first rows of models, seeds and sources."""

@@ -1,0 +1,1 @@
+"""`sqlstream test`: unit tests run, recorded, updated and watched."""

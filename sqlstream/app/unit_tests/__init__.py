@@ -1,1 +1,0 @@
-"""Unit tests: run, recorded, updated, watched."""

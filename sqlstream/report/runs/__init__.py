@@ -1,1 +1,0 @@
-"""Runs as text and JSON."""

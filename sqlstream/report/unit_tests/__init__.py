@@ -1,1 +1,0 @@
-"""Results of unit tests as text, JSON and JUnit XML."""

@@ -1,1 +1,0 @@
-"""Alerts of queries: what they measure, when they are raised and resolved, and their texts."""

@@ -1,1 +1,0 @@
-"""The metrics of a run: their names and labels, their values, and its health."""

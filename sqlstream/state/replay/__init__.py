@@ -1,1 +1,0 @@
-"""A past batch of a query: what it read, and whether Spark can run it again."""

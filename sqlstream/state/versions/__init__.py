@@ -1,1 +1,0 @@
-"""The stored versions of a query: which one is current, which one runs beside it, and where each writes."""
