@@ -57,20 +57,20 @@ def make_page() -> str:
 
 
 def _themes() -> Iterator[tuple[str, list[Rule[object, object]]]]:
-    """Yields each module of rules: the first line of its docstring, and its rules in the order of the file."""
+    """Yields each module of rules: the first sentence of its docstring, and its rules in the order of the file."""
     for info in walk_packages(rules.__path__, f"{rules.__name__}."):
         module = import_module(info.name)
         found = [value for value in vars(module).values() if isinstance(value, Rule)]
         own = [item for item in found if item.check.__module__ == module.__name__]
         if own:
-            yield (module.__doc__ or "").partition("\n")[0], own
+            yield re.split(r"\.(?:\s|$)", module.__doc__ or "")[0].replace("\n", " "), own
 
 
 def _section(sentence: str, found: list[Rule[object, object]]) -> str:
-    title, _, rest = re.sub(r"^Rules (on|about) ", "", sentence).rstrip(".").partition(":")
+    title, *rest = re.sub(r"^Rules (on|about) ", "", sentence).split(": ", 1)
     lines = [f"## {title[0].upper()}{title[1:]}", ""]
     if rest:
-        lines += [f"{rest.strip()[0].upper()}{rest.strip()[1:]}.", ""]
+        lines += [f"{rest[0][0].upper()}{rest[0][1:]}.", ""]
     lines += ["| code | severity | rule |", "| --- | --- | --- |"]
     lines += [f"| {', '.join(map(_link, item.codes))} | {item.severity} | {item.sentence} |" for item in found]
     return "\n".join([*lines, ""])

@@ -1,6 +1,4 @@
-"""Rules about alerts: those that never apply to a query, because of its declarations, or because it has no watermark or
-no state.
-"""
+"""Rules about alerts: those that can never apply to a query, such as one on the watermark of a query without one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules about models with `materialized: stored`: other queries must be able to read what they have written."""
+"""Rules about stored models: other queries must be able to read what they have written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules about unused declarations. Disabled models count as users."""
+"""Rules about unused declarations: disabled models count as users."""
 
 from __future__ import annotations
 

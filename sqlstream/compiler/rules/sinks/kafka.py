@@ -1,4 +1,4 @@
-"""Rules on the records that a Kafka sink makes of a model's rows.
+"""Rules on Kafka sinks: the records that they make of a model's rows.
 
 Those on raw records are the ones of `KafkaWriter.validateQuery` of Spark 4.3.
 """

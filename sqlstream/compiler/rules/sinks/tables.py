@@ -1,4 +1,4 @@
-"""Rules on sinks that are tables, of Delta Lake, Iceberg or a database: the rows that keys replace and delete, the path
+"""Rules on sinks that are tables of Delta Lake, Iceberg or a database: the rows that keys replace and delete, the path
 or name of each table, and the types that it can store.
 """
 

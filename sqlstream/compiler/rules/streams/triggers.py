@@ -1,5 +1,5 @@
-"""What Spark refuses under a continuous trigger (`UnsupportedOperationChecker.checkForContinuous` of Spark 4.3), and
-under a real-time trigger (`RealTimeModeAllowlist` and its error classes).
+"""Rules on triggers: what Spark refuses under a continuous trigger (`UnsupportedOperationChecker.checkForContinuous` of
+Spark 4.3), and under a real-time trigger (`RealTimeModeAllowlist` and its error classes).
 """
 
 from __future__ import annotations
