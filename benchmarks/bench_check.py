@@ -65,7 +65,7 @@ def _round(
     compiled: CompiledProject, models: Sequence[CompiledModel], runtime: SparkRuntime, secrets: Secrets
 ) -> float:
     began = time.monotonic()
-    refusals = check_with_spark(compiled, models, runtime, secrets, lambda: None)
+    refusals = [refusal for found in check_with_spark(compiled, models, runtime, secrets) for refusal in found]
     if refusals:
         raise SystemExit("\n".join(refusal.finding.head for refusal in refusals))
     return time.monotonic() - began

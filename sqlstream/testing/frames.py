@@ -16,12 +16,11 @@ from sqlstream.project.unit_tests.fixtures import FIELDS, Rows, message_rows
 from sqlstream.project.unit_tests.values import BetweenBatches
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted, quoted_list
-from sqlstream.spark.jvm.plans import WATERMARK
+from sqlstream.spark.jvm.plans import WATERMARK, read_columns
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.memory_streams import JavaRows, MemoryInput, RowMaker
 from sqlstream.spark.reading.message_formats.parsers import struct_of
 from sqlstream.spark.reading.python_code import import_name
-from sqlstream.spark.reading.read_columns import read_columns
 from sqlstream.spark.reading.sources import declared_schema
 from sqlstream.testing.cases import Case, CaseInput, GivenBatch
 from sqlstream.testing.rows import TypedRows, columns_of, nullable

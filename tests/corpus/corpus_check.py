@@ -23,7 +23,8 @@ def check_case(attempt: Attempt, case: Case, runtime: SparkRuntime) -> tuple[Fin
     """Returns what Spark refuses in `case` before it starts."""
     if attempt.compiled is None:
         raise RuntimeError(f"{case.name} has nothing to run")
-    refusals = check_with_spark(attempt.compiled, (attempt.terminal(case),), runtime, Secrets({}), lambda: None)
+    checked = check_with_spark(attempt.compiled, (attempt.terminal(case),), runtime, Secrets({}))
+    refusals = [refusal for found in checked for refusal in found]
     return tuple(refusal.finding for refusal in refusals)
 
 

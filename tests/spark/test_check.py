@@ -170,23 +170,19 @@ def test_a_jvm_that_dies_is_one_finding(orders: ProjectFolder) -> None:
     orders.write({f"models/m{number}.sql": f"select id {READS}" for number in range(3)})
     loaded = load(ProjectRequest(orders.root))
     models = tuple(loaded.compiled.models.values())
-    asked: list[int] = []
 
-    def kill_before_the_second() -> None:
-        asked.append(1)
-        if len(asked) == 2:
-            gateway = runtime.session.sparkContext._gateway
-            assert gateway is not None
-            process = gateway.proc
-            process.kill()
-            process.wait()
-
-    with spark_session(loaded, Secrets({})) as runtime, pytest.raises(FindingsError) as refused:
-        check_with_spark(loaded.compiled, models, runtime, Secrets({}), kill_before_the_second)
+    with spark_session(loaded, Secrets({})) as runtime:
+        checking = check_with_spark(loaded.compiled, models, runtime, Secrets({}))
+        assert next(checking) == []
+        gateway = runtime.session.sparkContext._gateway
+        assert gateway is not None
+        gateway.proc.kill()
+        gateway.proc.wait()
+        with pytest.raises(FindingsError) as refused:
+            next(checking)
 
     (finding,) = refused.value.findings
     assert "Java process" in finding.why
-    assert len(asked) == 2
 
 
 def test_findings_of_rules_are_shown_without_java(orders: ProjectFolder, tmp_path: Path) -> None:

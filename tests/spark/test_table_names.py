@@ -21,8 +21,8 @@ from sqlstream.spark.publication import tables as mysql
 from sqlstream.spark.publication import tables as postgresql
 from sqlstream.spark.publication.tables import is_published, publish
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.writing.databases.factories import jdbc_database
 from sqlstream.spark.writing.databases.jdbc_database import JdbcDatabase
+from sqlstream.spark.writing.writers import jdbc_database
 
 MODELS = ("postgres", "mariadb")
 WRITER, WRITERS_PASSWORD = "writer", "canary-4712-password"

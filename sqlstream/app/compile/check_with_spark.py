@@ -31,7 +31,10 @@ def ask_session(
     secrets, ids = Secrets(env), [model.unique_id for model in models]
     notice = f"Starting Spark to check {plural(len(models), 'model')}, without data"
     with spark_session(loaded, secrets, signals, ids, notify=notify, notice=notice) as runtime:
-        refusals = check_with_spark(loaded.compiled, models, runtime, secrets, signals.check)
+        refusals: list[SparkRefusal] = []
+        for refused in check_with_spark(loaded.compiled, models, runtime, secrets):
+            refusals += refused
+            signals.check()
         nodes = {node for model in models for node in (model.unique_id, *loaded.compiled.upstream(model.unique_id))}
         reported = {refusal.finding.location for refusal in refusals}
         servers = servers_of(loaded.compiled, runtime.session, secrets, nodes)
@@ -40,4 +43,4 @@ def ask_session(
         # Spark's check has reported the secrets of sources that are not set, and needs none of sinks
         found = [each for _, each in answers if isinstance(each, Finding) and each.code != "missing-env-var"]
         found += header_findings(loaded.compiled, nodes)
-        return runtime.version, refusals, tuple(each for each in found if each.location not in reported)
+        return runtime.version, tuple(refusals), tuple(each for each in found if each.location not in reported)

@@ -13,8 +13,7 @@ from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.checkpoints import StorageOf
 from sqlstream.spark.storage.storage import storage_problems, use_fast_checkpoint_files
 from sqlstream.spark.writing.micro_batches import SinkTarget
-from sqlstream.spark.writing.table_formats.commits import queries_in
-from sqlstream.spark.writing.table_formats.table import FormatTable
+from sqlstream.spark.writing.table_formats.table import FormatTable, queries_in
 from sqlstream.spark.writing.table_formats.writers import table_of
 from sqlstream.spark.writing.tables import table_columns, table_folder, table_provider
 from sqlstream.spark.writing.writers import database_writer

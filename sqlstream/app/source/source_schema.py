@@ -58,9 +58,8 @@ def _read_columns(
     signals: StopSignals,
 ) -> SourceColumns:
     from sqlstream.app.session.session import spark_session  # loads pyspark
-    from sqlstream.spark.reading.infer import infer_columns
+    from sqlstream.spark.reading.infer import infer_columns, merge_columns
     from sqlstream.spark.reading.inputs import NodeReader
-    from sqlstream.spark.reading.source_columns import merge_columns
     from sqlstream.spark.reading.sources import Readers
 
     secrets, nodes = Secrets(request.env), [source_id(loaded.compiled.project.name, table)]

@@ -28,7 +28,7 @@ from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.spark.storage.locks import LockedError
 from sqlstream.spark.storage.query_locks import folder_lock
 from sqlstream.spark.storage.storage import Storage
-from sqlstream.spark.writing.databases.factories import is_known_database, plain_table
+from sqlstream.spark.writing.writers import is_known_database, plain_table
 from sqlstream.state.checkpoints import CheckpointState, read_version, read_versions, read_versions_file
 from sqlstream.state.layout import query_root, version_root, versions_path
 from sqlstream.state.ledger import Ledger, QueryIdentity

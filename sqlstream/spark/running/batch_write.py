@@ -17,8 +17,7 @@ from pyspark.sql.functions import count, lit
 
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, set_pool
-from sqlstream.spark.jvm.internals import cancel_jobs
-from sqlstream.spark.jvm.observations import observed_values
+from sqlstream.spark.jvm.internals import call_internal, cancel_jobs
 from sqlstream.spark.reading.corrupt import dropped_counts
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.running.start import StartOrder, query_name
@@ -202,3 +201,33 @@ def _progress(started_at: datetime, seconds: float, observed: Mapping[str, objec
             "observedMetrics": observed,
         }
     )
+
+
+USUAL_SECONDS = 1.0
+"""Within this time Spark usually reports the metrics of a query that has run."""
+
+
+def observed_values(session: SparkSession, observation: Observation) -> dict[str, Any] | None:
+    """Returns the metrics of `observation`, None if no action of this thread has run its query to the end.
+
+    `Observation.get` waits for ever then: a function may not read its rows, and some writers run a query in a way that
+    Spark does not observe. Without internals this waits too.
+    """
+    is_known = call_internal(session, "state of an observation", lambda: _is_known(session, observation), lambda: True)
+    return observation.get if is_known else None
+
+
+def _is_known(session: SparkSession, observation: Observation) -> bool:
+    end = time.monotonic() + USUAL_SECONDS
+    while not _has_values(observation) and time.monotonic() < end:
+        time.sleep(0.005)
+    if not _has_values(observation):  # Spark reports in order, so what comes after a later query never comes
+        later = Observation()
+        session.range(1).observe(later, count(lit(1)).alias("rows")).collect()
+        _ = later.get
+    return _has_values(observation)
+
+
+def _has_values(observation: Observation) -> bool:
+    java: Any = observation._jo  # noqa: SLF001 - the only way to ask without waiting
+    return bool(java.future().isCompleted())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
@@ -32,13 +32,12 @@ def check_with_spark(
     models: Sequence[CompiledModel],
     runtime: SparkRuntime,
     secrets: Secrets,
-    before_each: Callable[[], None],
-) -> tuple[SparkRefusal, ...]:
-    """Returns what Spark refuses in `models` and everything upstream, without starting or writing anything.
+) -> Iterator[list[SparkRefusal]]:
+    """Yields what Spark refuses in each of `models` and everything upstream, parents first, without starting or writing
+    anything: for a model also its sources.
 
-    Models downstream of a refused node are not checked, because Spark would refuse them for the same reason.
-    `before_each` is called before each model, and can raise to end the check. Raises: FindingsError if Spark's JVM has
-    died.
+    Models downstream of a refused node are not checked, because Spark would refuse them for the same reason. Raises:
+    FindingsError if Spark's JVM has died.
     """
     session = child_session(runtime, {SOURCE_EVOLUTION: str(runtime.names_sources).lower()})
     register_functions(session, compiled.project.functions)
@@ -48,9 +47,9 @@ def check_with_spark(
     needed = selected.union(*(compiled.graph.ancestors(node) for node in selected))
     for node in compiled.graph.order:
         if node in needed and node in compiled.models:
-            before_each()
+            known = len(checker.refusals)
             _check(compiled.models[node], checker, as_query=node in selected)
-    return tuple(checker.refusals)
+            yield checker.refusals[known:]
 
 
 def _check(model: CompiledModel, checker: _Checker, *, as_query: bool) -> None:

@@ -30,7 +30,7 @@ from sqlstream.spark.reading.kafka_ends import describe_topics
 from sqlstream.spark.reading.message_formats.schema_registry import RegistryError, registry_client
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.databases.database import DatabaseError
-from sqlstream.spark.writing.databases.factories import database_of
+from sqlstream.spark.writing.writers import database_of
 
 ANSWER_SECONDS = 45.0
 """How long all servers together can take to answer. Each question has a shorter limit."""

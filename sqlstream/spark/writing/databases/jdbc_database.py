@@ -1,18 +1,24 @@
-"""Databases behind a JDBC driver: executors write the staging table, the driver's connection applies it."""
+"""Databases behind a JDBC driver: executors write the staging table, and a connection of the driver in Spark's JVM
+(java.sql, a public API) applies it. Over Connect there is no JVM, so there are no connections.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from sqlstream.project.databases.dialect import Dialect
 from sqlstream.project.databases.jdbc_options import connection_properties, last_part, server_of, writer_options
 from sqlstream.project.databases.statements import TableLayout, create_staging
-from sqlstream.spark.jvm.jdbc import JdbcColumn, JdbcConnection, JdbcError, open_connection
+from sqlstream.spark.jvm.gateway import JVM_ERRORS, causes_of, is_jvm_gone, java_class
 from sqlstream.spark.writing.databases.database import Connection, DatabaseError, FoundColumn, FoundTable
+
+_JAVA_CLASS = re.compile(r"^:?\s*(?:[\w.$]+(?:Exception|Error): )+")
 
 _NO_TABLE = ("42P01", "42S02")
 """The SQLSTATEs of a table that does not exist, in PostgreSQL and in MySQL."""
@@ -23,8 +29,6 @@ _SIZED_TEXTS = ("varchar", "char", "bpchar")
 
 _NO_LIMIT = 2**31 - 1
 """The size of a varchar without a limit in PostgreSQL."""
-
-Redact = Callable[[str], str]
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class JdbcDatabase:
     table: str
     session: SparkSession = field(repr=False)
     options: Mapping[str, str] = field(repr=False)
-    redact: Redact = field(repr=False)
+    redact: Callable[[str], str] = field(repr=False)
     adds_columns: bool = False
 
     @property
@@ -51,78 +55,133 @@ class JdbcDatabase:
 
     def connect(self) -> Connection:
         """Opens a connection from the driver."""
-        driver = next((value for name, value in self.options.items() if name.lower() == "driver"), self.dialect.driver)
-        url = next(value for name, value in self.options.items() if name.lower() == "url")
         with self.errors():
-            connection = open_connection(self.session, driver, url, connection_properties(self.dialect, self.options))
+            connection = _JdbcConnection(self, self._open())
             try:
                 connection.run(self.dialect.session)
             except BaseException:
                 connection.close()
                 raise
-        return _JdbcSession(self, connection)
+        return connection
 
     def connect_existing(self) -> Connection:
         """Opens a connection."""
         return self.connect()
 
+    def _open(self) -> Any:
+        """Returns a java.sql.Connection. java.sql.DriverManager would not find the driver, because only the class
+        loader of Spark's jars has it.
+        """
+        driver = self._option("driver") or self.dialect.driver
+        loader = java_class(self.session, "java.lang.Thread").currentThread().getContextClassLoader()
+        made = loader.loadClass(driver).getConstructors()[0].newInstance(None)
+        properties = java_class(self.session, "java.util.Properties")()
+        for name, value in connection_properties(self.dialect, self.options).items():
+            properties.setProperty(name, value)
+        connection = made.connect(self._option("url"), properties)
+        if connection is None:
+            raise self._error(f"{driver} does not accept the URL", "")
+        return connection
+
+    def _option(self, wanted: str) -> str:
+        return next((value for name, value in self.options.items() if name.lower() == wanted), "")
+
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Raises: DatabaseError for an error of the driver, with the name of the server and without passwords."""
+        """Raises: DatabaseError for an error of the driver, with the name of the server and without passwords; an error
+        of py4j if the JVM is gone.
+        """
         try:
             yield
-        except JdbcError as error:
-            url = next(value for name, value in self.options.items() if name.lower() == "url")
-            state = f" [SQLSTATE {error.state}]" if error.state else ""
-            text = f"{self.dialect.title} at {server_of(url)} reports: {error}{state}"
-            raise DatabaseError(self.redact(text), error.state) from None
+        except JVM_ERRORS as error:
+            if is_jvm_gone(error):
+                raise
+            lines = causes_of(error)[0].message.splitlines()
+            text = _JAVA_CLASS.sub("", " ".join(line.strip() for line in lines if line.strip()))
+            raise self._error(text, _state(error)) from None  # the error of py4j may have the URL
+
+    def _error(self, message: str, state: str) -> DatabaseError:
+        text = f"{self.dialect.title} at {server_of(self._option('url'))} reports: {message}"
+        return DatabaseError(self.redact(f"{text} [SQLSTATE {state}]" if state else text), state)
+
+
+def _state(error: BaseException) -> str:
+    """Returns the SQLSTATE of a java.sql.SQLException, with the error code of the database if it has one, such as
+    `42000, error 1049`. Empty for another error.
+    """
+    with suppress(AttributeError, *JVM_ERRORS):
+        found = error.java_exception  # type: ignore[attr-defined]
+        state, code = found.getSQLState(), found.getErrorCode()
+        return f"{state}, error {code}" if state and code else str(state or "")
+    return ""
 
 
 @dataclass(frozen=True)
-class _JdbcSession:
+class _JdbcConnection:
+    """See `Connection`. `java` is a java.sql.Connection. Values are text."""
+
     database: JdbcDatabase
-    connection: JdbcConnection
+    java: Any
 
     def begin(self) -> None:
         with self.database.errors():
-            self.connection.begin()
+            self.java.setAutoCommit(False)
 
     def run(self, statement: str) -> None:
-        with self.database.errors():
-            self.connection.run(statement)
+        with self._statement() as java:
+            java.execute(statement)
 
     def first(self, query: str) -> tuple[str | None, ...] | None:
         return next(iter(self.all(query)), None)
 
     def all(self, query: str) -> list[tuple[str | None, ...]]:
+        with self._statement() as java:
+            result, rows = java.executeQuery(query), []
+            count = result.getMetaData().getColumnCount()
+            while result.next():
+                rows.append(tuple(result.getString(index + 1) for index in range(count)))
+            return rows
+
+    @contextmanager
+    def _statement(self) -> Iterator[Any]:
         with self.database.errors():
-            return self.connection.all(query)
+            java = self.java.createStatement()
+            try:
+                yield java
+            finally:
+                java.close()
 
     def commit(self) -> None:
         with self.database.errors():
-            self.connection.commit()
+            self.java.commit()
+            self.java.setAutoCommit(True)
 
     def rollback(self) -> None:
         with self.database.errors():
-            self.connection.rollback()
+            if not self.java.getAutoCommit():
+                self.java.rollback()
+                self.java.setAutoCommit(True)
 
     def close(self) -> None:
-        self.connection.close()
+        with suppress(*JVM_ERRORS):  # the connection may be broken, which rolls back too
+            if not self.java.getAutoCommit():
+                self.java.rollback()
+        with suppress(*JVM_ERRORS):
+            self.java.close()
 
     def find_table(self, table: str) -> FoundTable | None:
-        with self.database.errors():
-            try:
-                columns = self.connection.columns(f"SELECT * FROM {table} WHERE 1 = 0")
-            except JdbcError as error:
-                if error.state.startswith(_NO_TABLE):
-                    return None
-                raise
-            unique: dict[str, set[str]] = {}
-            for index, column in self.connection.all(self.database.dialect.unique_columns(table)):
-                unique.setdefault(str(index), set()).add(str(column).lower())
-        return FoundTable(
-            tuple(map(_found_column, columns)), {name: frozenset(parts) for name, parts in unique.items()}
-        )
+        try:
+            with self._statement() as java:
+                found = java.executeQuery(f"SELECT * FROM {table} WHERE 1 = 0").getMetaData()
+                columns = tuple(_found_column(found, index + 1) for index in range(found.getColumnCount()))
+        except DatabaseError as error:
+            if error.state.startswith(_NO_TABLE):
+                return None
+            raise
+        unique: dict[str, set[str]] = {}
+        for index, column in self.all(self.database.dialect.unique_columns(table)):
+            unique.setdefault(str(index), set()).add(str(column).lower())
+        return FoundTable(columns, {name: frozenset(parts) for name, parts in unique.items()})
 
     def stage(self, rows: DataFrame, layout: TableLayout, staging: str) -> None:
         self.drop_staging(staging)  # of an attempt that failed
@@ -134,9 +193,9 @@ class _JdbcSession:
         self.run(f"DROP TABLE IF EXISTS {staging}")
 
 
-def _found_column(column: JdbcColumn) -> FoundColumn:
-    type_ = column.type.lower()
-    has_limit = type_ in _DECIMALS and column.precision > 0
-    digits = (column.precision - column.scale, column.scale) if has_limit else None
-    characters = column.precision if type_ in _SIZED_TEXTS and column.precision < _NO_LIMIT else None
-    return FoundColumn(column.name, type_, digits, characters, column.is_numbered)
+def _found_column(found: Any, index: int) -> FoundColumn:
+    """Returns a column that java.sql.ResultSetMetaData describes."""
+    type_, precision, scale = found.getColumnTypeName(index).lower(), found.getPrecision(index), found.getScale(index)
+    digits = (precision - scale, scale) if type_ in _DECIMALS and precision > 0 else None
+    characters = precision if type_ in _SIZED_TEXTS and precision < _NO_LIMIT else None
+    return FoundColumn(found.getColumnName(index), type_, digits, characters, found.isAutoIncrement(index))

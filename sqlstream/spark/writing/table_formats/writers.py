@@ -16,8 +16,7 @@ from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.reading.type_text import type_text
 from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, cached, count_keys, discard
-from sqlstream.spark.writing.table_formats.commits import committing, last_batch
-from sqlstream.spark.writing.table_formats.table import FormatTable, table_at
+from sqlstream.spark.writing.table_formats.table import FormatTable, committing, last_batch, table_at
 from sqlstream.state.ledger import OutputColumn
 
 VIEW = "sqlstream_batch"
