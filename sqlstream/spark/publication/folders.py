@@ -7,16 +7,18 @@ Lake's logs have relative paths, and snapshots are links already.
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from urllib.parse import unquote
 
 from sqlstream.spark.publication.publication import CannotPublishError, NotWrittenError
-from sqlstream.spark.publication.sink_entries import MovedEntry, move_entry
 from sqlstream.spark.storage.checkpoints import read_sink_log
 from sqlstream.spark.storage.local import (
     LocalStorage,
@@ -48,7 +50,6 @@ class FolderPublication:
 
     @property
     def first_move(self) -> tuple[str, str]:
-        """See `Publication`."""
         return self.place, str(self._written(1))
 
     @cached_property
@@ -56,7 +57,7 @@ class FolderPublication:
         return Path(self.place)
 
     def prepare(self, version: int, *, is_first: bool) -> None:
-        """See `Publication`. Gives version 1 a second folder with the same files."""
+        """Gives version 1 a second folder with the same files."""
         if not self._written(version).exists():
             raise NotWrittenError(f"version {version} has written no files yet")
         if not is_first:
@@ -70,12 +71,10 @@ class FolderPublication:
             raise CannotPublishError(str(error)) from error
 
     def is_shown(self, version: int) -> bool:
-        """See `Publication`."""
         plain = self._plain
         return plain.is_symlink() and plain.exists() and str(plain.readlink()) == self._target(version)
 
     def switch_to(self, version: int) -> None:
-        """See `Publication`."""
         if self.is_shown(version):
             return
         self._aside.mkdir(parents=True, exist_ok=True)
@@ -86,7 +85,6 @@ class FolderPublication:
         self.keep_up(version)
 
     def keep_up(self, version: int) -> None:
-        """See `Publication`."""
         folder = self._published(version)
         if folder.is_dir():
             copy_new_batches(self._written(version), folder, self._plain)
@@ -284,3 +282,54 @@ def _remove_expired(source: Path, target: Path, shown: Path, known: dict[int, st
     texts = (_read(target / SINK_LOG / name) for name in known.values())
     before = {name for text in texts if text for name in _files(text, shown, source)}
     unlink_shared(target, source, sorted(before - set(compact.files)))
+
+
+_LOCAL = re.compile(r"(?:file:(?://)?)?(?=/)")
+
+
+class ForeignFilesError(OSError):
+    """A log names files outside its folder. The message is one line."""
+
+
+@dataclass(frozen=True)
+class MovedEntry:
+    """An entry of a log for another folder, and the files that it adds, by their paths relative to the folder."""
+
+    text: str
+    files: tuple[str, ...]
+
+
+def move_entry(text: str, source: str, shown: str) -> MovedEntry:
+    """Returns the complete entry `text` of the log in the folder `source` as an entry of the log in `shown`.
+
+    Both are absolute paths; one of the two is the other one with a suffix. Raises: ForeignFilesError.
+    """
+    version, *lines = text.split("\n")
+    moved, files = [version], []
+    before = after = ""
+    for line in lines:
+        status = json.loads(line)
+        uri = status["path"]
+        if not before or not uri.startswith(before):  # usually the same for all lines, of which there may be many
+            before, after = _move(uri, source, shown)
+        name = uri[len(before) :]
+        status["path"] = after + name
+        moved.append(json.dumps(status, separators=(",", ":"), ensure_ascii=False))
+        if status.get("action") != "delete":
+            files.append(unquote(name))
+    return MovedEntry("\n".join(moved), tuple(files))
+
+
+def _move(uri: str, source: str, shown: str) -> tuple[str, str]:
+    """Returns the URIs of `source` and of `shown`, each with a slash at the end, from the URI of a file below `source`.
+    A URI is percent-encoded, and its parts stay as they are.
+    """
+    local, root = _LOCAL.match(uri), source.split("/")
+    parts = uri[local.end() :].split("/") if local else []
+    depth = len(root)
+    if local is None or [unquote(part) for part in parts[:depth]] != root:
+        raise ForeignFilesError(f"the log in {source} names a file of another folder: {uri}")
+    folder = local.group() + "/".join(parts[:depth])
+    if len(source) > len(shown):
+        return f"{folder}/", f"{folder.removesuffix(source[len(shown) :])}/"
+    return f"{folder}/", f"{folder}{shown[len(source) :]}/"

@@ -125,7 +125,7 @@ class TablePublication:
 
     @property
     def first_move(self) -> tuple[str, str]:
-        """See `Publication`. Does not connect to the database. A file of SQLite has a table for each query."""
+        """Does not connect to the database. A file of SQLite has a table for each query."""
         is_server = any(self.name == output.database_table for output in self.model.outputs)
         table, file = (self.place, "") if is_server else (self.model.query_id, f" in {self.place}")
         return f"the table {table}{file}", f"the table {output_table(table, 1, is_published=True)}"

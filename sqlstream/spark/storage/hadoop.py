@@ -67,7 +67,6 @@ class HadoopStorage:
         self.session = session
 
     def read_text(self, path: str) -> str | None:
-        """See `Storage`."""
         system, make_path = hadoop_file_system(self.session, path)
         if not system.exists(make_path(path)):
             return None
@@ -78,7 +77,7 @@ class HadoopStorage:
             stream.close()
 
     def write_text(self, path: str, text: str) -> None:
-        """See `Storage`. Writes another file, and renames it over the old one.
+        """Writes another file, and renames it over the old one.
 
         A file system that cannot do this is an object store, which shows a file only when it is complete.
         """
@@ -99,14 +98,12 @@ class HadoopStorage:
             stream.close()
 
     def names(self, folder: str) -> tuple[str, ...]:
-        """See `Storage`."""
         system, make_path = hadoop_file_system(self.session, folder)
         if not system.exists(make_path(folder)):
             return ()
         return tuple(sorted(status.getPath().getName() for status in system.listStatus(make_path(folder))))
 
     def files(self, folder: str) -> tuple[StoredFile, ...]:
-        """See `Storage`."""
         system, make_path = hadoop_file_system(self.session, folder)
         root = make_path(folder)
         if not system.exists(root):
@@ -121,19 +118,17 @@ class HadoopStorage:
         return tuple(sorted(found))
 
     def exists(self, path: str) -> bool:
-        """See `Storage`."""
         system, make_path = hadoop_file_system(self.session, path)
         return bool(system.exists(make_path(path)))
 
     def modified(self, path: str) -> float | None:
-        """See `Storage`."""
         system, make_path = hadoop_file_system(self.session, path)
         if not system.exists(make_path(path)):
             return None
         return float(system.getFileStatus(make_path(path)).getModificationTime()) / 1000
 
     def move(self, source: str, destination: str) -> None:
-        """See `Storage`. On an object store this is a copy, and not atomic."""
+        """On an object store this is a copy, and not atomic."""
         system, make_path = hadoop_file_system(self.session, destination)
         final = make_path(destination)
         system.mkdirs(final.getParent())
@@ -143,6 +138,5 @@ class HadoopStorage:
             raise OSError(f"{source} cannot be moved to {destination}")
 
     def remove(self, folder: str) -> None:
-        """See `Storage`."""
         system, make_path = hadoop_file_system(self.session, folder)
         system.delete(make_path(folder), True)

@@ -126,11 +126,9 @@ class Lease:
 
     @property
     def lost(self) -> str | None:
-        """See `HeldLock`."""
         return self._lost
 
     def renew(self) -> None:
-        """See `HeldLock`."""
         with self._mutex:
             if self._lost is None:
                 self._try_renewal()
@@ -138,14 +136,12 @@ class Lease:
                 self._is_ending.set()
 
     def confirm(self) -> None:
-        """See `HeldLock`."""
         if self._is_late():
             self.renew()
         if self._lost is not None:
             raise LockLostError(self._lost)
 
     def when_lost(self, stop: Callable[[], None]) -> None:
-        """See `HeldLock`."""
         self._stop = stop
         if self._lost is not None:  # the thread may have ended
             threading.Thread(target=stop, name="sqlstream lost lease", daemon=True).start()
@@ -225,15 +221,12 @@ class LocalLeaseFiles:
         self._storage, self._folder = LocalStorage(), folder
 
     def names(self) -> tuple[str, ...]:
-        """See `LeaseFiles`."""
         return self._storage.names(self._folder)
 
     def read(self, name: str) -> str | None:
-        """See `LeaseFiles`."""
         return self._storage.read_text(f"{self._folder}/{name}")
 
     def create(self, name: str, text: str = "") -> bool:
-        """See `LeaseFiles`."""
         path = Path(self._folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -244,7 +237,6 @@ class LocalLeaseFiles:
         return True
 
     def remove(self, name: str) -> None:
-        """See `LeaseFiles`."""
         Path(self._folder, name).unlink(missing_ok=True)
 
 
@@ -259,7 +251,6 @@ class HadoopLeaseFiles:
         self._folder = folder
 
     def names(self) -> tuple[str, ...]:
-        """See `LeaseFiles`."""
         folder = self._make_path(self._folder)
         try:
             listed = self._system.listStatus(folder)
@@ -270,7 +261,6 @@ class HadoopLeaseFiles:
         return tuple(status.getPath().getName() for status in listed)
 
     def read(self, name: str) -> str | None:
-        """See `LeaseFiles`."""
         path = self._path(name)
         try:
             stream = self._system.open(path)
@@ -284,8 +274,8 @@ class HadoopLeaseFiles:
             stream.close()
 
     def create(self, name: str, text: str = "") -> bool:
-        """See `LeaseFiles`. Some file systems check only when the file is closed. A few do not check whether another
-        process creates the file at the same time: then the last one stays.
+        """Some file systems check only when the file is closed. A few do not check whether another process creates the
+        file at the same time: then the last one stays.
         """
         try:
             stream = self._system.create(self._path(name), False)
@@ -301,7 +291,6 @@ class HadoopLeaseFiles:
         return True
 
     def remove(self, name: str) -> None:
-        """See `LeaseFiles`."""
         self._system.delete(self._path(name), False)
 
     def _path(self, name: str) -> object:

@@ -25,14 +25,13 @@ class LocalStorage:
     """Storage on the local file system, which needs no Spark."""
 
     def read_text(self, path: str) -> str | None:
-        """See `Storage`."""
         try:
             return Path(path).read_bytes().decode("utf-8", errors="replace")  # the parser reports torn bytes
         except FileNotFoundError:
             return None
 
     def write_text(self, path: str, text: str) -> None:
-        """See `Storage`. Syncs the text to disk before the rename."""
+        """Syncs the text to disk before the rename."""
         final = Path(path)
         final.parent.mkdir(parents=True, exist_ok=True)
         aside = final.with_name(f".{final.name}.{uuid4().hex}")  # several threads and processes can write the file
@@ -43,32 +42,27 @@ class LocalStorage:
         aside.replace(final)
 
     def names(self, folder: str) -> tuple[str, ...]:
-        """See `Storage`."""
         try:
             return tuple(sorted(path.name for path in Path(folder).iterdir()))
         except (FileNotFoundError, NotADirectoryError):
             return ()
 
     def files(self, folder: str) -> tuple[StoredFile, ...]:
-        """See `Storage`."""
         walked = os.walk(folder, onerror=_ignore_missing)
         paths = (Path(parent, name) for parent, _, names in walked for name in names)
         found = (_stored(path, folder) for path in paths)
         return tuple(sorted(file for file in found if file is not None))
 
     def exists(self, path: str) -> bool:
-        """See `Storage`."""
         return Path(path).exists()
 
     def modified(self, path: str) -> float | None:
-        """See `Storage`."""
         try:
             return Path(path).stat().st_mtime
         except FileNotFoundError:
             return None
 
     def move(self, source: str, destination: str) -> None:
-        """See `Storage`."""
         final = Path(destination)
         final.parent.mkdir(parents=True, exist_ok=True)
         if final.exists():  # a rename would replace an empty folder
@@ -76,7 +70,6 @@ class LocalStorage:
         Path(source).rename(final)
 
     def remove(self, folder: str) -> None:
-        """See `Storage`."""
         shutil.rmtree(folder)
 
 

@@ -110,11 +110,9 @@ class SessionStorages:
         self._session = session
 
     def of(self, path: str) -> tuple[Storage, str]:
-        """See `Storages`."""
         return storage_for(path, self._session)
 
     def exists(self, uri: str) -> bool:
-        """See `Storages`."""
         local = local_path(uri)
         return hadoop_exists(self._session, uri) if local is None else local.exists()
 

@@ -111,7 +111,6 @@ class LastRowsWriter:
         self.writer, self._keys, self._sequence = writer, keys, sequence
 
     def open(self) -> None:
-        """Prepares the sink."""
         self.writer.open()
 
     def write(self, rows: DataFrame, batch: MicroBatch) -> None:

@@ -56,15 +56,12 @@ class _LinkedSnapshots:
 
     @property
     def current(self) -> str | None:
-        """See `Snapshots`."""
         return self._output.readlink().name if self._output.is_symlink() else None
 
     def folder_of(self, name: str) -> str:
-        """See `Snapshots`."""
         return str(self._folder / name)
 
     def switch_to(self, name: str) -> None:
-        """See `Snapshots`."""
         folder = self._folder / name
         (folder / SNAPSHOT_NAME).write_text(name, encoding="utf-8")
         self._previous = self.current
@@ -72,7 +69,6 @@ class _LinkedSnapshots:
         replace_link(self._output, os.path.relpath(folder, self._output.parent), self._folder)
 
     def remove_old(self, query_id: str) -> None:
-        """See `Snapshots`."""
         _remove_old(LocalStorage(), str(self._folder), query_id, str(self._output), {self.current, self._previous})
 
 
@@ -86,15 +82,12 @@ class _MovedSnapshots:
 
     @property
     def current(self) -> str | None:
-        """See `Snapshots`."""
         return self._storage.read_text(f"{self._output}/{SNAPSHOT_NAME}")
 
     def folder_of(self, name: str) -> str:
-        """See `Snapshots`."""
         return f"{self._folder}/{name}"
 
     def switch_to(self, name: str) -> None:
-        """See `Snapshots`."""
         self._storage.write_text(f"{self._folder}/{name}/{SNAPSHOT_NAME}", name)
         self._previous = self.current
         if self._previous is not None:
@@ -102,7 +95,6 @@ class _MovedSnapshots:
         self._storage.move(f"{self._folder}/{name}", self._output)
 
     def remove_old(self, query_id: str) -> None:
-        """See `Snapshots`."""
         _remove_old(self._storage, self._folder, query_id, self._output, {self._previous})
 
 

@@ -24,7 +24,7 @@ HOMES = {
     "jvm/session.py",
     "storage/hadoop.py",
 }
-FOR_UNIT_TESTS = {"reading/memory_streams.py", "reading/read_columns.py", "reading/static_stream.py"}
+FOR_UNIT_TESTS = {"reading/memory_streams.py", "reading/static_stream.py"}
 """Modules that only `sqlstream test` uses; these internals have no public fallback."""
 
 GUARDED = frozenset(

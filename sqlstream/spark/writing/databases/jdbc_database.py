@@ -54,7 +54,6 @@ class JdbcDatabase:
         return replace(self, options={**self.dialect.timeouts, **self.options})
 
     def connect(self) -> Connection:
-        """Opens a connection from the driver."""
         with self.errors():
             connection = _JdbcConnection(self, self._open())
             try:
@@ -65,7 +64,6 @@ class JdbcDatabase:
         return connection
 
     def connect_existing(self) -> Connection:
-        """Opens a connection."""
         return self.connect()
 
     def _open(self) -> Any:

@@ -84,7 +84,6 @@ class SqliteViews:
     """Switches with transactional DDL. A view selects `*`, which SQLite reads again when columns are added."""
 
     def named(self, connection: Connection, table: str) -> Named | None:
-        """Returns what has the name."""
         name = _sqlite_unquoted(table).replace("'", "''")
         found = "SELECT type, sql FROM sqlite_master WHERE type IN ('table', 'view') "
         row = connection.first(f"{found}AND name = '{name}' COLLATE NOCASE")
@@ -142,7 +141,6 @@ class PostgresqlViews:
         return None if row is None else Named(str(row[0]), str(row[1] or ""), str(row[2]))
 
     def target(self, definition: str) -> str | None:
-        """Returns the table of a view."""
         match = _POSTGRESQL_OWN_VIEW.match(definition)
         if match is None:
             return None
@@ -260,7 +258,6 @@ class MysqlViews:
     """Switches with RENAME TABLE, or CREATE OR REPLACE VIEW. Grants and views refer to tables by name there."""
 
     def named(self, connection: Connection, table: str) -> Named | None:
-        """Returns what has the name."""
         schema, name = name_parts(table)
         row = connection.first(
             "SELECT t.table_type, v.view_definition FROM information_schema.tables t "
@@ -270,7 +267,6 @@ class MysqlViews:
         return None if row is None else Named(_KINDS.get(str(row[0]), "other"), str(row[1] or ""))
 
     def target(self, definition: str) -> str | None:
-        """Returns the table of a view."""
         match = _MYSQL_OWN_VIEW.match(definition)
         return None if match is None else match["table"][1:-1].replace("``", "`")
 

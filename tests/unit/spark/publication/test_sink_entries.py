@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.spark.publication.sink_entries import ForeignFilesError, move_entry
+from sqlstream.spark.publication.folders import ForeignFilesError, move_entry
 
 ENTRY = 'v1\n{{"path":"{}/day=a%2520b/part-0","size":7,"isDir":false,"modificationTime":1,"action":"{}"}}'
 
