@@ -150,7 +150,7 @@ def report(bench: Bench, case: str, repeat: int, rows: int) -> None:
 
 def settings(out: Path) -> dict[str, str]:
     """Returns the settings that sqlstream gives Spark, and the jars of both connectors."""
-    target = Target("local", "local[2]", "store", {}, (), Location("project.yml"))
+    target = Target(name="local", master="local[2]", storage="store", location=Location("project.yml"))
     cache = cache_folder(os.environ)
     if cache is None:
         raise SystemExit("there is no folder for a cache")

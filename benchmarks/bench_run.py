@@ -209,7 +209,7 @@ def many_queries(bench: Bench) -> None:
 
 def settings() -> dict[str, str]:
     """Returns the settings that make a script's Spark the same as that of a run."""
-    target = Target("local", "local[*]", "store", {}, (), Location("project.yml"))
+    target = Target(name="local", master="local[*]", storage="store", location=Location("project.yml"))
     options = f"{use_options(os.environ)} {FINITE_RUN_JVM}"
     return {**spark_settings(target, "plain", "warehouse"), JVM_OPTIONS: options, CHECKPOINT_FILES: PLAIN_FILES}
 

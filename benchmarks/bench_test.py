@@ -82,7 +82,7 @@ def _folder(parent: str, name: str) -> Path:
 
 def _settings() -> dict[str, str]:
     """Returns the settings that make a session the same as that of `sqlstream test`."""
-    target = target_of_tests(Target("local", "local[*]", "store", {}, (), Location("project.yml")))
+    target = target_of_tests(Target(name="local", master="local[*]", storage="store", location=Location("project.yml")))
     options = f"{use_options(os.environ)} {SHORT_LIVED_JVM}"
     return {**spark_settings(target, "plain", "warehouse"), JVM_OPTIONS: options}
 

@@ -96,8 +96,7 @@ def _secrets(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Check]:
     options += [value for table in project.sources for value in table.options.values()]
     outputs = (output for model in loaded.compiled.models.values() for output in model.outputs)
     options += [value for output in outputs for value in output.options.values()]
-    webhooks = (channel.webhook for channel in project.target.alerts.channels if channel.webhook is not None)
-    options += [value for webhook in webhooks for value in webhook.options.values()]
+    options += [value for channel in project.target.alerts.notify for value in channel.secret_options.values()]
     names = secret_names(options)
     unset = [name for name in names if name not in env]
     if len(names) > len(unset):

@@ -12,12 +12,13 @@ from sqlstream.compiler.render.values import RenderedModel, RenderOptions
 from sqlstream.compiler.sql.edits import EditedText
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
-from sqlstream.project.alerts import ALERTS
 from sqlstream.project.configuration.config import ModelConfig
-from sqlstream.project.metrics import METRICS
 from sqlstream.project.types.parser import parse_type
 from sqlstream.project.values import ModelFile, Project, Sink
 from sqlstream.project.wording import did_you_mean
+
+METRICS, ALERTS = "sqlstream_metrics", "sqlstream_alerts"
+"""The names of the rows in sinks whose path or table contains `{{ model.name }}`."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +36,17 @@ def metrics_model(project: Project, options: RenderOptions) -> tuple[CompiledMod
     declared = project.target.metrics
     if declared is None:
         return None, []
-    return _rows_model(project, options, _Rows(METRICS, "metrics", declared.sink, declared.location))
+    return _rows_model(project, options, _Rows(METRICS, "metrics", declared.sink, project.target.place("metrics.sink")))
 
 
 def alerts_model(project: Project, options: RenderOptions) -> tuple[CompiledModel | None, list[Finding]]:
     """Returns the rows of alerts as a model with their sink, None without such rows or after an error."""
-    channel = project.target.alerts.sink
+    channel = project.target.alerts.sink_channel
     if channel is None or channel.sink is None:
         return None, []
-    return _rows_model(project, options, _Rows(ALERTS, "alerts", channel.sink, channel.location))
+    return _rows_model(
+        project, options, _Rows(ALERTS, "alerts", channel.sink, project.target.place(f"alerts.notify.{channel.name}"))
+    )
 
 
 def own_columns(model: CompiledModel) -> tuple[Column, ...]:

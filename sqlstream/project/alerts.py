@@ -1,16 +1,9 @@
-"""The alerts of a project as frozen values: the rules, and where the alerts go."""
+"""The kinds of alerts, and their rules as frozen values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-
-from sqlstream.location import Location
-from sqlstream.project.secrets import OptionValue
-
-ALERTS = "sqlstream_alerts"
-"""The name of the rows in sinks whose path or table contains `{{ model.name }}`."""
 
 
 class AlertKind(StrEnum):
@@ -41,53 +34,3 @@ class AlertRule:
     per_seconds: float = 0.0
     unit: str = ""
     is_on: bool = True
-
-
-@dataclass(frozen=True)
-class Webhook:
-    """A URL that gets alerts as JSON, in the `form` json, slack or pagerduty. `routing_key` is for PagerDuty."""
-
-    url: OptionValue
-    form: str = "json"
-    headers: Mapping[str, OptionValue] = field(default_factory=dict)
-    routing_key: OptionValue = ""
-
-    @property
-    def options(self) -> Mapping[str, OptionValue]:
-        """All values that can name secrets."""
-        return {**self.headers, "webhook": self.url, "routing_key": self.routing_key}
-
-
-@dataclass(frozen=True)
-class Channel:
-    """Where alerts go: a webhook, a command, or a sink; exactly one of them is set. `location` is that of the name of
-    the sink, or of the channel.
-    """
-
-    name: str
-    location: Location
-    webhook: Webhook | None = None
-    command: tuple[str, ...] = ()
-    sink: str | None = None
-    timeout_seconds: float = 10.0
-
-
-@dataclass(frozen=True)
-class Alerts:
-    """The alerts of a project: rules that apply to all queries, with their `places`, channels, and the time after which
-    an open alert is sent again (None: never).
-    """
-
-    rules: Mapping[AlertKind, AlertRule] = field(default_factory=dict)
-    places: Mapping[AlertKind, Location] = field(default_factory=dict)
-    channels: tuple[Channel, ...] = ()
-    repeat_seconds: float | None = None
-
-    @property
-    def sink(self) -> Channel | None:
-        """The channel that writes to a sink, if there is one."""
-        return next((channel for channel in self.channels if channel.sink is not None), None)
-
-
-NO_ALERTS = Alerts()
-"""The alerts of a project that declares none."""

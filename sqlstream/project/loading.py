@@ -23,7 +23,7 @@ from sqlstream.project.configuration.resources import (
 )
 from sqlstream.project.configuration.selectors import Selector, load_selectors
 from sqlstream.project.configuration.settings import Settings, load_settings, written_section
-from sqlstream.project.configuration.target import DEFAULT_MASTER, DEFAULT_TARGET, RequestedTarget, Target
+from sqlstream.project.configuration.target import DEFAULT_TARGET, RequestedTarget, Target
 from sqlstream.project.configuration.templates import MakeRenderYaml
 from sqlstream.project.configuration.validate import SeenNames
 from sqlstream.project.declarations.exposures import build_exposures
@@ -122,7 +122,7 @@ def load_project(
 
 def _project_without_settings(root: Path, variables: Mapping[str, object], parts: _Parts) -> Project:
     """The models and macros of a project with an invalid project.yml."""
-    target = Target(DEFAULT_TARGET, DEFAULT_MASTER, "", {}, (), Location(PROJECT_FILE))
+    target = Target.model_construct(name=DEFAULT_TARGET, location=Location(PROJECT_FILE))
     return Project(root, "project", "", target, (), variables, (), (), (), parts.models, parts.macros)
 
 

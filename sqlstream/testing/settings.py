@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructType
@@ -52,7 +51,9 @@ def target_of_tests(target: Target) -> Target:
         for name, value in target.spark.items()
         if isinstance(value, str) and name.startswith(_MEANING) and name not in (PARTITIONS, PROVIDER)
     }
-    return replace(target, master="local[*]", remote=None, packages=(), spark={**QUICK, **settings})
+    return target.model_copy(
+        update={"master": "local[*]", "remote": None, "packages": (), "spark": {**QUICK, **settings}}
+    )
 
 
 def session_settings(target: Target) -> Mapping[str, str]:

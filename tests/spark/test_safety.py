@@ -164,7 +164,7 @@ def test_workers_run_the_python_of_the_command(tmp_path: Path) -> None:
         "from sqlstream.project.values import Target\n"
         "from sqlstream.spark.secrets import Secrets\n"
         "from sqlstream.spark.jvm.session import SparkLaunch, start_spark\n"
-        f"target = Target('t', 'local[1]', '.', {{}}, (), Location('p'))\n"
+        f"target = Target(name='t', master='local[1]', storage='.', location=Location('p'))\n"
         f"run = start_spark(target, Secrets({{}}), SparkLaunch('t', {str(tmp_path / 'w')!r}, lambda line: None))\n"
         "@udf('string')\n"
         "def interpreter(_):\n"

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from sqlstream.project.configuration.alerts import AlertRulesDocument, AlertsDocument, ChannelDocument
+from sqlstream.project.configuration.alerts import AlertRulesDocument, AlertsDocument, Channel
 from sqlstream.project.configuration.config import ModelConfig, SeedConfig
 from sqlstream.project.configuration.documents import (
     DeclaredColumn,
@@ -57,7 +57,7 @@ HEADINGS: dict[type[Document], str] = {
     MetricsDocument: "Metrics",
     AlertsDocument: "Alerts",
     AlertRulesDocument: "Alerts",
-    ChannelDocument: "Alerts",
+    Channel: "Alerts",
     Repository: "Repositories",
     ResourceDocument: "Other YAML files",
     SourceDocument: "Sources",

@@ -38,7 +38,9 @@ def section(heading: str) -> str:
 
 def target(master: str) -> Target:
     """A target that sets only its master and a package."""
-    return Target("local", master, ".sqlstream/local", {}, ("a:b:1",), Location("project.yml"))
+    return Target(
+        name="local", master=master, storage=".sqlstream/local", packages=("a:b:1",), location=Location("project.yml")
+    )
 
 
 def test_the_tables_of_keys_are_up_to_date() -> None:

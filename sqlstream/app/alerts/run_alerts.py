@@ -23,7 +23,9 @@ from sqlstream.app.observe.observers import Observed, Snapshot
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.graph import source_id
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.alerts import AlertKind, AlertRule, Alerts, Channel
+from sqlstream.project.alerts import AlertKind, AlertRule
+from sqlstream.project.configuration.alerts import Channel
+from sqlstream.project.configuration.target import Target
 from sqlstream.project.configuration.trigger import interval_seconds
 from sqlstream.project.declarations.on_corrupt import quarantine_name
 from sqlstream.spark.secrets import Secrets
@@ -137,20 +139,20 @@ def alerting(
     """
     compiled = loaded.compiled
     alerts = compiled.project.target.alerts
-    is_configured = bool(alerts.channels) or any(query.rules for query in queries.values())
+    is_configured = bool(alerts.notify) or any(query.rules for query in queries.values())
     if not is_configured and not (compiled.project.root / LOGS_FOLDER / ALERTS_FILE).exists():
         yield None
         return
     secrets = Secrets(env)
-    check_secrets(alerts.channels, secrets)
+    check_secrets(compiled.project.target, alerts.notify, secrets)
     store = AlertStore(compiled.project.root / LOGS_FOLDER, compiled.project.target.name)
     if store.problem is not None:
         report(f"logs/alerts.sqlite cannot be used ({store.problem}); alerts do not outlive this run")
-    senders = {each.name: make_sender(each, compiled, env, secrets) for each in alerts.channels}
+    senders = {each.name: make_sender(each, compiled, env, secrets) for each in alerts.notify}
     deliveries = tuple(Delivery(name, sender, store, report) for name, sender in senders.items())
     names = RunNames(compiled.project.name, compiled.project.target.name, loaded.invocation.id)
     outbox = Outbox(store, deliveries, OutboxTexts(names, secrets.redact, emit, report))
-    observer = AlertObserver(_book(compiled, queries, alerts, store), outbox.put, unread)
+    observer = AlertObserver(_book(compiled, queries, store), outbox.put, unread)
     outbox.start()
     for delivery in deliveries:
         delivery.start()
@@ -161,11 +163,11 @@ def alerting(
         _finish(outbox, deliveries, store, report)
 
 
-def _book(compiled: CompiledProject, queries: Mapping[str, QueryRules], alerts: Alerts, store: AlertStore) -> AlertBook:
+def _book(compiled: CompiledProject, queries: Mapping[str, QueryRules], store: AlertStore) -> AlertBook:
     """Returns the book of the queries. It knows their open alerts, and those of models that are no queries any more."""
     names = {model.name for model in compiled.models.values() if model.output is not None}
     known = [alert for alert in store.open_alerts() if alert.model in queries or alert.model not in names]
-    return AlertBook(queries, known, alerts.repeat_seconds, lambda: uuid4().hex)
+    return AlertBook(queries, known, compiled.project.target.alerts.repeat_seconds, lambda: uuid4().hex)
 
 
 def query_rules(compiled: CompiledProject, models: Iterable[CompiledModel]) -> dict[str, QueryRules]:
@@ -183,7 +185,7 @@ def query_rules(compiled: CompiledProject, models: Iterable[CompiledModel]) -> d
     found, guarded = {}, dict[str, list[AlertRule]]()
     for model in models:
         own = {} if model.config.alerts is None else model.config.alerts.by_kind
-        rules = {kind: rule for kind, rule in {**project.target.alerts.rules, **own}.items() if rule.is_on}
+        rules = {kind: rule for kind, rule in {**project.target.alerts.by_kind, **own}.items() if rule.is_on}
         if not model.streaming:
             rules = {kind: rule for kind, rule in rules.items() if kind is AlertKind.FAILED}
         if is_quarantine(model):
@@ -202,12 +204,11 @@ def query_rules(compiled: CompiledProject, models: Iterable[CompiledModel]) -> d
     return found
 
 
-def check_secrets(channels: Iterable[Channel], secrets: Secrets) -> None:
+def check_secrets(target: Target, channels: Iterable[Channel], secrets: Secrets) -> None:
     """Raises: FindingsError for the secrets of `channels` that are not set."""
     missing: list[Finding] = []
     for channel in channels:
-        options = {} if channel.webhook is None else channel.webhook.options
-        missing += secrets.missing(options, channel.location)
+        missing += secrets.missing(channel.secret_options, target.place(f"alerts.notify.{channel.name}"))
     if missing:
         raise FindingsError(missing)
 
@@ -215,7 +216,7 @@ def check_secrets(channels: Iterable[Channel], secrets: Secrets) -> None:
 def make_sender(channel: Channel, compiled: CompiledProject, env: Mapping[str, str], secrets: Secrets) -> Sender:
     """Returns what sends messages to a channel."""
     if channel.webhook is not None:
-        return WebhookSender(channel.webhook, channel.timeout_seconds, secrets)
+        return WebhookSender(channel, secrets)
     if channel.command:
         return CommandSender(channel.command, compiled.project.root, env, channel.timeout_seconds, secrets)
     return SinkSender(secrets)

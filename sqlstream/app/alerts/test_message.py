@@ -14,7 +14,7 @@ from sqlstream.app.alerts.run_alerts import check_secrets, make_sender
 from sqlstream.app.loading.load import Loaded, load_for_reading
 from sqlstream.app.request import ProjectRequest
 from sqlstream.errors import FindingsError, UsageError
-from sqlstream.project.alerts import Channel
+from sqlstream.project.configuration.alerts import Channel
 from sqlstream.spark.secrets import Secrets
 from sqlstream.times import utc_now
 
@@ -32,13 +32,13 @@ def try_channels(request: ProjectRequest, open_sink: OpenSink) -> Iterator[Tried
     """
     loaded = load_for_reading(request)
     compiled, secrets = loaded.compiled, Secrets(request.env)
-    channels = compiled.project.target.alerts.channels
+    channels = compiled.project.target.alerts.notify
     if not channels:
         raise UsageError(f"target `{compiled.project.target.name}` has no channels; add `alerts: {{notify: ...}}`")
     for channel in channels:
         began = time.monotonic()
         try:
-            check_secrets([channel], secrets)
+            check_secrets(compiled.project.target, [channel], secrets)
             sender = make_sender(channel, compiled, request.env, secrets)
             answer = _send(sender, _message(loaded, channel), lambda: open_sink(loaded, secrets))
         except DeliveryError as error:

@@ -20,7 +20,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from sqlstream.app.alerts.delivery import MAX_WORDS, DeliveryError
 from sqlstream.app.alerts.payloads import AlertMessage, payload
-from sqlstream.project.alerts import Webhook
+from sqlstream.project.configuration.alerts import Channel
 from sqlstream.spark.secrets import Secrets
 from sqlstream.version import __version__
 
@@ -33,18 +33,18 @@ MAX_ANSWER = 2_000
 
 
 class WebhookSender:
-    """Posts messages to `webhook`, through the proxies of the environment. It follows no redirects."""
+    """Posts messages to the webhook of `channel`, through the proxies of the environment. It follows no redirects."""
 
     is_ready = True
 
-    def __init__(self, webhook: Webhook, timeout_seconds: float, secrets: Secrets) -> None:
-        self._webhook, self._timeout, self._secrets = webhook, timeout_seconds, secrets
+    def __init__(self, channel: Channel, secrets: Secrets) -> None:
+        self._channel, self._secrets = channel, secrets
         self._opener = build_opener(_NoRedirects())
 
     def send(self, message: AlertMessage) -> str:
         """Posts one message. Raises: DeliveryError."""
         try:
-            with self._opener.open(self._request(message), timeout=self._timeout) as answer:
+            with self._opener.open(self._request(message), timeout=self._channel.timeout_seconds) as answer:
                 answer.read(MAX_ANSWER)
                 return f"status {answer.status}"
         except HTTPError as error:
@@ -54,15 +54,15 @@ class WebhookSender:
             raise DeliveryError(_reason(error)) from None
 
     def _request(self, message: AlertMessage) -> Request:
-        url = self._secrets.resolve(self._webhook.url).strip()
+        url = self._secrets.resolve(self._channel.webhook or "").strip()
         if urlsplit(url).scheme not in ("http", "https"):
             raise DeliveryError("its address does not begin with https:// or http://")
-        body = payload(message, self._webhook.form, self._secrets.resolve(self._webhook.routing_key))
+        body = payload(message, self._channel.format, self._secrets.resolve(self._channel.routing_key or ""))
         headers = {
             "Content-Type": "application/json",
             "User-Agent": f"sqlstream/{__version__}",
             "Idempotency-Key": message.id,
-            **self._secrets.resolve_all(self._webhook.headers),
+            **self._secrets.resolve_all(self._channel.headers),
         }
         return Request(url, json.dumps(body).encode(), headers, method="POST")  # noqa: S310 - see the check of the scheme
 

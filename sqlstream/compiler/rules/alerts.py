@@ -100,14 +100,14 @@ def _of_models(compiled: CompiledProject, analyses: Mapping[str, Analysis]) -> I
 
 
 def _of_project(compiled: CompiledProject, analyses: Mapping[str, Analysis]) -> Iterator[Finding]:
-    alerts = compiled.project.target.alerts
-    for kind, alert in alerts.rules.items():
+    target = compiled.project.target
+    for kind, alert in target.alerts.by_kind.items():
         queries = [model for model in compiled.models.values() if _follows_project(model, kind)]
         queries.sort(key=lambda model: not model.streaming)  # the reasons of streams say more
         found = (_why_unfit(compiled, model, kind, alert, analyses) for model in queries)
         reasons = [reason for reason in takewhile(bool, found) if reason]
         if alert.is_on and reasons and len(reasons) == len(queries):
-            yield _unfit_rule(kind, queries, reasons[0], alerts.places[kind])
+            yield _unfit_rule(kind, queries, reasons[0], target.place(f"alerts.rules.{kind}"))
 
 
 def _follows_project(model: CompiledModel, kind: AlertKind) -> bool:

@@ -261,7 +261,7 @@ Repeat = Annotated[
 ]
 
 
-class ChannelDocument(Document):
+class Channel(Document):
     """Where alerts go: a webhook, a command or a sink."""
 
     label: ClassVar[str] = "an entry of notify"
@@ -282,6 +282,17 @@ class ChannelDocument(Document):
         None, description="A sink for a row per alert; `{{ model.name }}` in it becomes `sqlstream_alerts`."
     )
     timeout: Interval = Field("10 seconds", description="How long a webhook or command can take.")
+
+    @property
+    def timeout_seconds(self) -> float:
+        """The timeout in seconds."""
+        return interval_seconds(self.timeout)
+
+    @property
+    def secret_options(self) -> Mapping[str, OptionValue]:
+        """All values of a webhook that can name secrets."""
+        url = {} if self.webhook is None else {"webhook": self.webhook}
+        return {**self.headers, **url, "routing_key": self.routing_key or ""}
 
     @model_validator(mode="after")
     def _is_one_channel(self) -> Self:
@@ -308,5 +319,20 @@ class AlertsDocument(Document):
     label: ClassVar[str] = "alerts"
 
     rules: AlertRulesDocument | None = Field(None, description="Rules that apply to all queries.")
-    notify: tuple[ChannelDocument, ...] = Field((), description="Where alerts go.")
+    notify: tuple[Channel, ...] = Field((), description="Where alerts go.")
     repeat: Repeat = Field("4 hours", description="After which time to send an open alert again; `false`: never.")
+
+    @property
+    def by_kind(self) -> Mapping[AlertKind, AlertRule]:
+        """The rules that are set, by kind."""
+        return {} if self.rules is None else self.rules.by_kind
+
+    @property
+    def repeat_seconds(self) -> float | None:
+        """After which time to send an open alert again, None for never."""
+        return None if self.repeat is None else interval_seconds(self.repeat)
+
+    @property
+    def sink_channel(self) -> Channel | None:
+        """The channel that writes to a sink, if there is one."""
+        return next((channel for channel in self.notify if channel.sink is not None), None)

@@ -29,6 +29,7 @@ from sqlstream.project.configuration.freshness import (
     Freshness,
     SourceConfigDocument,
 )
+from sqlstream.project.configuration.trigger import interval_seconds
 from sqlstream.project.secrets import OptionValue
 
 _TAGS = "Tags for selection; tags from all places are combined."
@@ -281,6 +282,11 @@ class MetricsDocument(Document):
 
     sink: Name = Field(description="A sink for the rows; `{{ model.name }}` in it becomes `sqlstream_metrics`.")
     interval: Interval = Field("1 minute", description="How often to write the rows of all queries.")
+
+    @property
+    def interval_seconds(self) -> float:
+        """The interval in seconds."""
+        return interval_seconds(self.interval)
 
 
 class TargetDocument(Document):

@@ -6,38 +6,41 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pydantic import ConfigDict
+
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.alerts import NO_ALERTS, Alerts, Channel, Webhook
-from sqlstream.project.configuration.alerts import ChannelDocument
-from sqlstream.project.configuration.documents import ProjectDocument, Repository, TargetDocument
-from sqlstream.project.configuration.trigger import interval_seconds
+from sqlstream.project.configuration.alerts import AlertsDocument, Channel
+from sqlstream.project.configuration.documents import ProjectDocument, TargetDocument
 from sqlstream.project.configuration.validate import Path
-from sqlstream.project.metrics import MetricsSink
-from sqlstream.project.secrets import OptionValue
 from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 from sqlstream.project.yaml import YamlMapping, entries_at, locate, plain
 
+DEFAULT_TARGET = "local"
+"""The target of a project that declares none, and the choice among several without a default."""
 
-@dataclass(frozen=True)
-class Target:
-    """Where Spark runs, and where data and checkpoints are stored. `threads` is the number of queries that run at once
-    if they end by themselves. `max_streams` is the greatest number of other queries that can start together.
-    `metrics` is the sink for the metrics of runs, `alerts` are the alerts of the project.
+DEFAULT_MASTER = "local[*]"
+"""Spark on all cores of this machine."""
+
+
+class Target(TargetDocument):
+    """Where Spark runs, and where data and checkpoints are stored. `metrics` and `alerts` are those of the target, or
+    else of the project. `places` has the locations of `metrics.sink`, of each `alerts.rules.<kind>`, and of each
+    `alerts.notify.<name>`.
     """
 
+    model_config = ConfigDict(defer_build=True)
+
     name: str
-    master: str
-    storage: str
-    spark: Mapping[str, OptionValue]
-    packages: tuple[str, ...]
     location: Location
-    remote: str | None = None
-    threads: int = 4
-    max_streams: int = 100
-    repositories: tuple[Repository, ...] = ()
-    metrics: MetricsSink | None = None
-    alerts: Alerts = NO_ALERTS
+    master: str = DEFAULT_MASTER
+    storage: str = ""
+    alerts: AlertsDocument = AlertsDocument()
+    places: Mapping[str, Location] = {}
+
+    def place(self, key: str) -> Location:
+        """Returns the location of one of the keys in `places`, or else of the target."""
+        return self.places.get(key, self.location)
 
     @property
     def resolves_in_spark(self) -> bool:
@@ -51,12 +54,6 @@ class Target:
         """
         return re.match(r"local($|\[|-cluster\[)", self.master) is not None
 
-
-DEFAULT_TARGET = "local"
-"""The target of a project that declares none, and the choice among several without a default."""
-
-DEFAULT_MASTER = "local[*]"
-"""Spark on all cores of this machine."""
 
 _COORDINATE = re.compile(r"[\w.-]+:[\w.-]+:[\w.-]+", re.ASCII)
 
@@ -108,30 +105,44 @@ def build_target(name: str, document: ProjectDocument, project: YamlMapping, fin
     for index, package in enumerate(target.packages):
         if not _COORDINATE.fullmatch(package):
             findings.append(_not_a_coordinate(package, locate(project, ("targets", name, "packages", index))))
-    return Target(
-        name=name,
-        master=target.master or DEFAULT_MASTER,
-        storage=target.storage or f".sqlstream/{name}",
-        spark=target.spark,
-        packages=target.packages,
-        location=location,
-        remote=target.remote,
-        threads=target.threads,
-        max_streams=target.max_streams,
-        metrics=_metrics_sink(name, document, project),
-        alerts=build_alerts(name, document, project, findings),
-        repositories=target.repositories,
+    metrics, alerts = target.metrics or document.metrics, target.alerts or document.alerts or AlertsDocument()
+    below: Path = ("targets", name)
+    places = {
+        **_places_of_alerts(alerts, project, below if target.alerts else (), findings),
+        "metrics.sink": locate(project, (*(below if target.metrics else ()), "metrics", "sink")),
+    }
+    return Target.model_construct(
+        **{
+            **vars(target),
+            "name": name,
+            "location": location,
+            "master": target.master or DEFAULT_MASTER,
+            "storage": target.storage or f".sqlstream/{name}",
+            "metrics": metrics,
+            "alerts": alerts,
+            "places": places,
+            **{key: {} for key in ("vars", "sources", "sinks")},  # they are merged into what they override
+        }
     )
 
 
-def _metrics_sink(name: str, document: ProjectDocument, project: YamlMapping) -> MetricsSink | None:
-    """Returns the sink for metrics: that of the target, or else of the project."""
-    target = document.targets.get(name) or TargetDocument()
-    metrics = target.metrics or document.metrics
-    if metrics is None:
-        return None
-    path = ("targets", name, "metrics", "sink") if target.metrics else ("metrics", "sink")
-    return MetricsSink(metrics.sink, interval_seconds(metrics.interval), locate(project, path))
+def _places_of_alerts(
+    alerts: AlertsDocument, project: YamlMapping, above: Path, findings: list[Finding]
+) -> dict[str, Location]:
+    """Returns the locations of rules, and of channels by name: that of the sink, or of the name. Adds to `findings` if
+    two channels have the same name, or several are sinks.
+    """
+    places = {f"alerts.rules.{kind}": locate(project, (*above, "alerts", "rules", kind)) for kind in alerts.by_kind}
+    has_sink = False
+    for index, channel in enumerate(alerts.notify):
+        location = locate(project, (*above, "alerts", "notify", index, "sink" if channel.sink else "name"))
+        if f"alerts.notify.{channel.name}" in places:
+            findings.append(_twice(channel, location))
+        if channel.sink is not None and has_sink:
+            findings.append(_second_sink(channel, location))
+        places[f"alerts.notify.{channel.name}"] = location
+        has_sink = has_sink or channel.sink is not None
+    return places
 
 
 def _unknown_target(name: str, why: str, names: tuple[str, ...], location: Location) -> Finding:
@@ -174,69 +185,21 @@ def _not_a_coordinate(package: str, location: Location) -> Finding:
     )
 
 
-def build_alerts(target: str, document: ProjectDocument, project: YamlMapping, findings: list[Finding]) -> Alerts:
-    """Returns the alerts of a target, or else of the project. Adds to `findings` if two channels have the same name, or
-    several are sinks.
-    """
-    own = (document.targets.get(target) or TargetDocument()).alerts
-    alerts = own or document.alerts
-    if alerts is None:
-        return NO_ALERTS
-    path: Path = ("targets", target, "alerts") if own else ("alerts",)
-    channels = tuple(_channel(each, project, (*path, "notify", index)) for index, each in enumerate(alerts.notify))
-    findings.extend(_wrong_channels(channels))
-    rules = alerts.rules.by_kind if alerts.rules is not None else {}
-    return Alerts(
-        rules=rules,
-        places={kind: locate(project, (*path, "rules", str(kind))) for kind in rules},
-        channels=channels,
-        repeat_seconds=None if alerts.repeat is None else interval_seconds(alerts.repeat),
-    )
-
-
-def _channel(channel: ChannelDocument, project: YamlMapping, path: Path) -> Channel:
-    webhook = None
-    if channel.webhook is not None:
-        webhook = Webhook(channel.webhook, channel.format, channel.headers, channel.routing_key or "")
-    return Channel(
-        name=channel.name,
-        location=locate(project, (*path, "sink" if channel.sink else "name")),
-        webhook=webhook,
-        command=channel.command or (),
-        sink=channel.sink,
-        timeout_seconds=interval_seconds(channel.timeout),
-    )
-
-
-def _wrong_channels(channels: tuple[Channel, ...]) -> list[Finding]:
-    findings: list[Finding] = []
-    names: set[str] = set()
-    has_sink = False
-    for channel in channels:
-        if channel.name in names:
-            findings.append(_twice(channel))
-        if channel.sink is not None and has_sink:
-            findings.append(_second_sink(channel))
-        names.add(channel.name)
-        has_sink = has_sink or channel.sink is not None
-    return findings
-
-
-def _twice(channel: Channel) -> Finding:
+def _twice(channel: Channel, location: Location) -> Finding:
     return Finding(
         "duplicate-name",
         f"two entries of `notify` have the name {quoted(channel.name)}",
         "alerts that are not delivered yet are kept under the name of their entry",
         "rename one of them",
-        channel.location,
+        location,
     )
 
 
-def _second_sink(channel: Channel) -> Finding:
+def _second_sink(channel: Channel, location: Location) -> Finding:
     return Finding(
         "invalid-value",
         f"{quoted(channel.name)} is a second sink for alerts",
         "runs write the rows of alerts to one sink",
         "keep one of the two; a query can copy its rows to other sinks",
-        channel.location,
+        location,
     )

@@ -21,7 +21,7 @@ STREAM, STATIC = "model.p.events", "model.p.lists"
 OPTIONS = RenderOptions(
     variables={},
     env={},
-    target=Target("local", "local[*]", ".sqlstream", {}, (), Location("project.yml")),
+    target=Target(name="local", master="local[*]", storage=".sqlstream", location=Location("project.yml")),
     project_name="p",
     run_started_at=datetime(2026, 1, 2, tzinfo=UTC),
     invocation_id="0",

@@ -398,7 +398,7 @@ def test_a_project_with_warnings_is_loaded(tmp_path: Path) -> None:
 )
 def test_a_target_knows_whether_it_is_local(master: str, is_local: bool) -> None:
     """A local target may have a relative storage folder, because all of Spark is on this machine."""
-    target = Target("t", master, "store", {}, (), Location("project.yml"))
+    target = Target(name="t", master=master, storage="store", location=Location("project.yml"))
 
     assert target.is_local is is_local
 

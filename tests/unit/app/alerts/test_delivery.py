@@ -25,7 +25,8 @@ from sqlstream.app.alerts.delivery import Delivery, DeliveryError, Outbox, Outbo
 from sqlstream.app.alerts.evaluation import OpenAlert
 from sqlstream.app.alerts.payloads import AlertMessage, RunNames, message_of
 from sqlstream.app.alerts.webhook import CommandSender, WebhookSender, _retry_after
-from sqlstream.project.alerts import AlertKind, Webhook
+from sqlstream.project.alerts import AlertKind
+from sqlstream.project.configuration.alerts import Channel
 from sqlstream.project.secrets import OptionValue, SecretName, SecretText
 from sqlstream.spark.secrets import Secrets
 
@@ -70,7 +71,8 @@ def receiver() -> Iterator[Receiver]:
 
 def hook(url: OptionValue, timeout: float = LONGEST_WAIT_SECONDS, **more: object) -> WebhookSender:
     """Returns what posts to a URL."""
-    return WebhookSender(Webhook(url, **more), timeout, Secrets(ENV))  # type: ignore[arg-type]
+    channel = Channel(name="hook", webhook=url, timeout=f"{timeout} seconds", **more)
+    return WebhookSender(channel, Secrets(ENV))
 
 
 @contextmanager
@@ -229,8 +231,8 @@ def test_a_wrong_address_is_an_error_without_the_address(url: str) -> None:
 
 def test_slack_and_pagerduty_get_their_forms(receiver: Receiver) -> None:
     """Slack gets text and blocks, PagerDuty events that belong together by their key."""
-    hook(receiver.url, form="slack").send(message())
-    pager = hook(receiver.url, form="pagerduty", routing_key=SecretText((SecretName(SECRET),)))
+    hook(receiver.url, format="slack").send(message())
+    pager = hook(receiver.url, format="pagerduty", routing_key=SecretText((SecretName(SECRET),)))
     pager.send(message())
     pager.send(message(0, "resolved"))
     slack, trigger, resolve = receiver.accepted

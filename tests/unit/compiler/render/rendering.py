@@ -25,7 +25,7 @@ def options() -> RenderOptions:
     return RenderOptions(
         variables=VARIABLES,
         env=ENV,
-        target=Target("local", "local[*]", ".sqlstream/local", {}, (), Location("project.yml", 5)),
+        target=Target(name="local", master="local[*]", storage=".sqlstream/local", location=Location("project.yml", 5)),
         project_name="examples",
         run_started_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
         invocation_id="0000-1",
