@@ -28,7 +28,7 @@ check:
 
 # Asks Spark about every query of tests/corpus and records what it says; prints where the compiler judges otherwise.
 corpus: .venv/ready
-	$(BIN)/python tests/corpus/run_corpus.py
+	$(BIN)/python -m tests.corpus.run_corpus
 
 # For a scheduled CI job: runs the corpus on the newest Spark that pip finds, pre-releases included, and prints how its
 # verdicts differ. Never fails ("-"), because a pre-release may not even start.
@@ -37,39 +37,39 @@ corpus-next:
 	-.venv-next/bin/pip install --quiet --disable-pip-version-check --requirement requirements.lock
 	-.venv-next/bin/pip install --quiet --disable-pip-version-check --pre --upgrade pyspark
 	-.venv-next/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	-.venv-next/bin/python tests/corpus/run_corpus.py --other-spark
+	-.venv-next/bin/python -m tests.corpus.run_corpus --other-spark
 
 # Prints what `compile --check` takes for each of 100 models once the session is up.
 bench-check: .venv/ready
-	$(BIN)/python benchmarks/bench_check.py
+	$(BIN)/python -m benchmarks.bench_check
 
 # Seconds and memory of `sqlstream compile` beside `dbt parse`, on 1,000 and 5,000 generated models; takes half an hour.
 bench-compile: .venv/ready .venv-dbt/ready
-	$(BIN)/python benchmarks/bench_compile.py $(BENCH)
+	$(BIN)/python -m benchmarks.bench_compile $(BENCH)
 
 # `sqlstream plan` beside an unchanged `sqlstream compile`, with 1,000 models and 200 queries.
 bench-plan: .venv/ready
-	$(BIN)/python benchmarks/bench_plan.py
+	$(BIN)/python -m benchmarks.bench_plan
 
 # The live page with 200 queries and 1,000,000 batches in Chromium. BENCH="--folder NAME" keeps the generated history.
 bench-ui: .venv/ready
-	$(BIN)/python benchmarks/bench_ui.py $(BENCH)
+	$(BIN)/python -m benchmarks.bench_ui $(BENCH)
 
 # What runs cost beside scripts written by hand and Spark's own pipelines; takes an hour. BENCH="--part b c" measures less.
 bench-run: .venv/ready .venv-pipelines/ready
-	$(BIN)/python benchmarks/bench_run.py $(BENCH)
+	$(BIN)/python -m benchmarks.bench_run $(BENCH)
 
 # The time of batches in a run with the page, metrics and alerts on, beside one without, five times in turns; takes 15 minutes.
 bench-observers: .venv/ready
-	$(BIN)/python benchmarks/bench_observers.py $(BENCH)
+	$(BIN)/python -m benchmarks.bench_observers $(BENCH)
 
 # What `sqlstream test` takes beside the same cases by hand and beside dbt; takes an hour, nearly all of it by hand.
 bench-test: .venv/ready .venv-dbt/ready
-	$(BIN)/python benchmarks/bench_test.py $(BENCH)
+	$(BIN)/python -m benchmarks.bench_test $(BENCH)
 
 # Compiles COUNT mutated projects from the seed FIRST on; a project that breaks the compiler is saved below target/fuzz/.
 fuzz: .venv/ready
-	PYTHONPATH=tests/corpus $(BIN)/python tests/fuzz/run_fuzz.py --first $(FIRST) --count $(COUNT)
+	$(BIN)/python -m tests.fuzz.run_fuzz --first $(FIRST) --count $(COUNT)
 
 # Ends runs by kill -9, of Python and of the JVM, twenty times, and ten times runs into Delta Lake and Iceberg.
 # `make test-all` does it twice, without these tables.
@@ -85,7 +85,7 @@ chaos: .venv/ready
 # All edits of the change matrix, and 300 random ones, each judged by Spark, in two processes; `make check` makes some of the
 # matrix. CHANGES="--seed 7" makes other random edits.
 changes: .venv/ready
-	PYTHONPATH=tests/spark/changes:tests/spark:tests/services $(BIN)/python tests/spark/changes/run_changes.py $(CHANGES)
+	$(BIN)/python -m tests.changes.run_changes $(CHANGES)
 
 # 200,000 events from Kafka into files and databases, through twenty kills; `make test-all` makes it two.
 exactly-once: .venv/ready
@@ -103,11 +103,11 @@ registry: .venv/ready
 # Starts servers on loopback, prints their addresses, and stops them on Ctrl-C: Kafka and the databases that are installed,
 # or those in SERVICES="kafka postgres mariadb".
 services: .venv/ready
-	$(BIN)/python tests/services/run_services.py $(SERVICES)
+	$(BIN)/python -m tests.services.run_services $(SERVICES)
 
 # Rows per second from Kafka into PostgreSQL and Parquet, beside scripts written by hand; takes half an hour.
 bench-connectors: .venv/ready
-	$(BIN)/python benchmarks/bench_connectors.py $(BENCH)
+	$(BIN)/python -m benchmarks.bench_connectors $(BENCH)
 
 lint: .venv/ready
 	$(BIN)/ruff check .

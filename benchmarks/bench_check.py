@@ -14,8 +14,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from generate import chains, write_sqlstream_project
-
+from benchmarks.generate import chains, write_sqlstream_project
 from sqlstream.app.compile.compile import choose
 from sqlstream.app.loading.load import load
 from sqlstream.app.request import EVERYTHING, ProjectRequest

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from generate import edit_a_model, write_dbt_project, write_sqlstream_project
+from benchmarks.generate import edit_a_model, write_dbt_project, write_sqlstream_project
 
 ROOT = Path(__file__).resolve().parent.parent
 KIB_PER_MB = 1024

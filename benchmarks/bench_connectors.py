@@ -20,25 +20,24 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from confluent_kafka import Producer
+
+from benchmarks.runs.measured import batches_of_run, batches_of_script
+from sqlstream.location import Location
+from sqlstream.project.configuration.target import Target
+from sqlstream.project.connectors.table import CONNECTORS, jars_of
+from sqlstream.spark.jvm.class_archive import cache_folder, use_options
+from sqlstream.spark.jvm.jars import Repository, fetch_jar
+from sqlstream.spark.jvm.launch import JARS
+from sqlstream.spark.jvm.session import FINITE_RUN_JVM, JVM_OPTIONS, spark_settings
+from sqlstream.spark.storage.storage import CHECKPOINT_FILES, PLAIN_FILES
+from tests.services.database_server import PASSWORD, USER, DatabaseServer
+from tests.services.kafka_broker import start_kafka
+from tests.services.kafka_topics import create_topic
+from tests.services.postgres import start_postgres
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-sys.path += [str(ROOT / "tests/services")]
-
-from confluent_kafka import Producer  # noqa: E402
-from database_server import PASSWORD, USER, DatabaseServer  # noqa: E402
-from kafka_broker import start_kafka  # noqa: E402
-from kafka_topics import create_topic  # noqa: E402
-from postgres import start_postgres  # noqa: E402
-from runs.measured import batches_of_run, batches_of_script  # noqa: E402
-
-from sqlstream.location import Location  # noqa: E402
-from sqlstream.project.configuration.target import Target  # noqa: E402
-from sqlstream.project.connectors.table import CONNECTORS, jars_of  # noqa: E402
-from sqlstream.spark.jvm.class_archive import cache_folder, use_options  # noqa: E402
-from sqlstream.spark.jvm.jars import Repository, fetch_jar  # noqa: E402
-from sqlstream.spark.jvm.launch import JARS  # noqa: E402
-from sqlstream.spark.jvm.session import FINITE_RUN_JVM, JVM_OPTIONS, spark_settings  # noqa: E402
-from sqlstream.spark.storage.storage import CHECKPOINT_FILES, PLAIN_FILES  # noqa: E402
 
 BATCHES, WARM_UP = 30, 10
 GOALS = {"upsert": 1.5, "parquet": 0.97, "json": 0.97}

@@ -17,10 +17,10 @@ import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
-from bench_run import FLAT, Bench, command, run, steady_median, verdict
-from runs.data import write_events
-from runs.measured import batches_of_run
-from runs.projects import write_project
+from benchmarks.bench_run import FLAT, Bench, command, run, steady_median, verdict
+from benchmarks.runs.data import write_events
+from benchmarks.runs.measured import batches_of_run
+from benchmarks.runs.projects import write_project
 
 GOAL = 1.02
 FILES, ROWS = 300, 1_000

@@ -13,17 +13,15 @@ import tempfile
 import time
 from pathlib import Path
 
-import generate
+from benchmarks import generate
+from sqlstream.app.loading.load import load_for_reading
+from sqlstream.app.plan.compiled_identity import identity_without_spark
+from sqlstream.app.request import ProjectRequest
+from sqlstream.state.checkpoints import CheckpointState
+from sqlstream.state.layout import checkpoint_path, ledger_path, query_root
+from sqlstream.state.ledger import Ledger
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.append(str(ROOT))
-
-from sqlstream.app.loading.load import load_for_reading  # noqa: E402
-from sqlstream.app.plan.compiled_identity import identity_without_spark  # noqa: E402
-from sqlstream.app.request import ProjectRequest  # noqa: E402
-from sqlstream.state.checkpoints import CheckpointState  # noqa: E402
-from sqlstream.state.layout import checkpoint_path, ledger_path, query_root  # noqa: E402
-from sqlstream.state.ledger import Ledger  # noqa: E402
 
 MODELS, CHAIN, BATCHES, REPEAT, GOAL = 1000, 5, 100, 5, 1.3
 """Each chain of models ends in a query. A checkpoint keeps the files of about a hundred batches."""

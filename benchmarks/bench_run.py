@@ -23,10 +23,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from runs.data import write_cloudtrail, write_events
-from runs.measured import Batches, batches_of_run, batches_of_script, measure_memory, plans_of
-from runs.projects import STATELESS, WINDOWED, write_pipeline, write_project
-
+from benchmarks.runs.data import write_cloudtrail, write_events
+from benchmarks.runs.measured import Batches, batches_of_run, batches_of_script, measure_memory, plans_of
+from benchmarks.runs.projects import STATELESS, WINDOWED, write_pipeline, write_project
 from sqlstream.location import Location
 from sqlstream.project.configuration.target import Target
 from sqlstream.spark.jvm.class_archive import use_options

@@ -20,8 +20,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from cases import stateful, stateless
-
+from benchmarks.cases import stateful, stateless
 from sqlstream.location import Location
 from sqlstream.project.configuration.target import Target
 from sqlstream.spark.jvm.class_archive import use_options

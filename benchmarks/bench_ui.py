@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -19,16 +18,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from make_history import History, LiveRun, make_history
+from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
+
+from benchmarks.make_history import History, LiveRun, make_history
+from sqlstream.app.request import ProjectRequest, UiRequest
+from sqlstream.app.ui.serve import listen, serving
+from tests.support.browsing import CHROMIUM, FLAGS
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "browser")]
-
-from browsing import CHROMIUM, FLAGS  # noqa: E402
-from playwright.sync_api import Browser, CDPSession, Page, sync_playwright  # noqa: E402
-
-from sqlstream.app.request import ProjectRequest, UiRequest  # noqa: E402
-from sqlstream.app.ui.serve import listen, serving  # noqa: E402
 
 QUERIES, BATCHES, DAYS, LOADS = 200, 1_000_000, 30, 5
 UPDATES, CHANGED, FULL_UPDATES, WARM_UP = 3_600, 10, 50, 1_000

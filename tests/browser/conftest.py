@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from browsing import AXE, CHROMIUM, FLAGS, LONGEST_WAIT, ROOT, OpenPage
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from sqlstream.app.docs.generate import generate_docs
 from sqlstream.app.request import ProjectRequest
+from tests.support.browsing import AXE, CHROMIUM, FLAGS, LONGEST_WAIT, ROOT, OpenPage
 
 
 @pytest.fixture(scope="session")

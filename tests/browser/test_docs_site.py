@@ -12,7 +12,6 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from browsing import ROOT, OpenPage
 from playwright.sync_api import Page, expect
 
 from sqlstream.app.docs.generate import generate_docs
@@ -21,6 +20,7 @@ from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.loading.selecting import select
 from sqlstream.app.request import ProjectRequest, Selection
 from sqlstream.errors import FindingsError
+from tests.support.browsing import ROOT, OpenPage
 
 MODEL = "#/node/model.examples.cloudtrail_failed_logins"
 VIEWS = {

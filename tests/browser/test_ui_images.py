@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from browsing import ROOT, OpenPage
-from kafka_broker import start_kafka
-from kafka_topics import create_topic
 from playwright.sync_api import Page, expect
-from ui_project import page_of, served_project
+
+from tests.services.kafka_broker import start_kafka
+from tests.services.kafka_topics import create_topic
+from tests.support.browsing import ROOT, OpenPage
+from tests.support.ui_project import page_of, served_project
 
 SHOTS = {
     "overview": ("#/", 1280, 1000),

@@ -9,9 +9,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from browsing import OpenPage
 from playwright.sync_api import Browser, Page, expect
-from ui_project import QUERIES, Served, empty_project, free_port, generated, page_of, served_project
+
+from tests.support.browsing import OpenPage
+from tests.support.ui_project import QUERIES, Served, empty_project, free_port, generated, page_of, served_project
 
 Serve = Callable[[Path], str]
 

@@ -9,14 +9,14 @@ from datetime import datetime
 from itertools import combinations
 
 import pytest
-from browsing import OpenPage
-from color_vision import VISIONS, difference, read_color
-from make_history import RUN_SECONDS
 from playwright.sync_api import Browser, Page, expect
-from ui_project import Served, served_project
 
+from benchmarks.make_history import RUN_SECONDS
 from sqlstream.report.run_json import event_fields, event_name
 from sqlstream.state.runs.events import AlertChanged
+from tests.support.browsing import OpenPage
+from tests.support.color_vision import VISIONS, difference, read_color
+from tests.support.ui_project import Served, served_project
 
 CLEAR = 15.0
 """The least distance of two colors in CIELAB."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from corpus_cases import Case
-from corpus_compile import Attempt
-from corpus_verdicts import Verdict
-
 from sqlstream.errors import Finding
 from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.running.check import check_with_spark
 from sqlstream.spark.secrets import Secrets
+from tests.corpus.corpus_cases import Case
+from tests.corpus.corpus_compile import Attempt
+from tests.corpus.corpus_verdicts import Verdict
 
 REPORTED_BY_RULES = frozenset({"batch-model", "output-mode", "continuous-trigger", "real-time-trigger"})
 """Codes of errors that the check leaves to the compiler, because Spark reports them only when the query starts: queries

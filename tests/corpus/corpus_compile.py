@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from corpus_cases import Case
-
 from sqlstream.compiler.compile import compile_project
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.render.values import RenderOptions
@@ -16,6 +14,7 @@ from sqlstream.compiler.render.yaml import make_yaml_renderer
 from sqlstream.errors import Finding, Severity
 from sqlstream.project.loading import load_project
 from sqlstream.project.values import Project
+from tests.corpus.corpus_cases import Case
 
 ENVIRONMENT: Mapping[str, str] = {}
 

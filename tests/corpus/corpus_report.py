@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from corpus_cases import Case
-from corpus_compile import Attempt
-from corpus_verdicts import Verdict
+from tests.corpus.corpus_cases import Case
+from tests.corpus.corpus_compile import Attempt
+from tests.corpus.corpus_verdicts import Verdict
 
 
 @dataclass(frozen=True)

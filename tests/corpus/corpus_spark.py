@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corpus_cases import Case
-from corpus_verdicts import Verdict
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import count, lit
 from pyspark.sql.streaming.query import StreamingQuery
@@ -25,6 +23,8 @@ from sqlstream.spark.secrets import Secrets
 from sqlstream.state.readers import source_uses
 from sqlstream.state.runs.progress import ROWS_OUT
 from sqlstream.state.settings import SOURCE_EVOLUTION
+from tests.corpus.corpus_cases import Case
+from tests.corpus.corpus_verdicts import Verdict
 
 LONGEST_SECONDS = 90
 """The time after which a query over ten rows counts as stuck."""

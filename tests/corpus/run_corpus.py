@@ -11,18 +11,17 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from corpus_cases import NOT_YET, PROJECT, Case, read_cases
-from corpus_check import check_case, is_check_correct
-from corpus_compile import Attempt, compile_case, load_corpus_project
-from corpus_data import write_data
-from corpus_report import JudgedCase, describe
-from corpus_spark import Judge
-from corpus_verdicts import Verdict, read_verdicts, recorded_version, write_verdicts
-
 from sqlstream.compiler.spark_versions import installed_spark
 from sqlstream.project.values import Project
 from sqlstream.spark.jvm.session import SparkLaunch, SparkRuntime, start_spark, stop_spark
 from sqlstream.spark.secrets import Secrets
+from tests.corpus.corpus_cases import NOT_YET, PROJECT, Case, read_cases
+from tests.corpus.corpus_check import check_case, is_check_correct
+from tests.corpus.corpus_compile import Attempt, compile_case, load_corpus_project
+from tests.corpus.corpus_data import write_data
+from tests.corpus.corpus_report import JudgedCase, describe
+from tests.corpus.corpus_spark import Judge
+from tests.corpus.corpus_verdicts import Verdict, read_verdicts, recorded_version, write_verdicts
 
 THREADS = 3
 """The number of parallel queries. Each waits from time to time for its trigger and its files."""

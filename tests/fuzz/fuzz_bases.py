@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from corpus_cases import Case, read_cases
+from tests.corpus.corpus_cases import Case, read_cases
 
 REPOSITORY = Path(__file__).parents[2]
 EXAMPLES = ("project.yml", "sources.yml", "sinks.yml", "models", "macros", "seeds")

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from fuzz_bases import pick_base
-from fuzz_files import BYTE_MUTATIONS, FILE_MUTATIONS, SEED_MUTATIONS
-from fuzz_jinja import JINJA_MUTATIONS
-from fuzz_sql import SQL_MUTATIONS
-from fuzz_yaml import YAML_MUTATIONS
+from tests.fuzz.fuzz_bases import pick_base
+from tests.fuzz.fuzz_files import BYTE_MUTATIONS, FILE_MUTATIONS, SEED_MUTATIONS
+from tests.fuzz.fuzz_jinja import JINJA_MUTATIONS
+from tests.fuzz.fuzz_sql import SQL_MUTATIONS
+from tests.fuzz.fuzz_yaml import YAML_MUTATIONS
 
 KINDS = ("yaml", "sql", "jinja", "sql", "yaml", "jinja", "sql", "bytes", "yaml", "seed")
 """The kinds of mutations, which the seeds use in turn."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 from random import Random
 
-from fuzz_pools import odd_text, size
+from tests.fuzz.fuzz_pools import odd_text, size
 
 PIECES = (
     *(b"\xff", b"\x00", b"\xc3", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xef\xbb\xbf", b"\xfe\xff", b"\r"),

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from random import Random
 
-from fuzz_jinja_pieces import ATOMS, CONFIG_KEYS, FILTERS, STATEMENTS, TESTS
-from fuzz_pools import insert, odd_text, size
+from tests.fuzz.fuzz_jinja_pieces import ATOMS, CONFIG_KEYS, FILTERS, STATEMENTS, TESTS
+from tests.fuzz.fuzz_pools import insert, odd_text, size
 
 _DELIMITERS = re.compile(r"\{\{|\}\}|\{%|%\}|\{#|#\}")
 _EXPRESSION = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 from random import Random
 
-from fuzz_bases import sql_texts
-from fuzz_pools import insert, odd_text, size
-from fuzz_sql_pieces import CHAINS, NESTS, WORDS
+from tests.fuzz.fuzz_bases import sql_texts
+from tests.fuzz.fuzz_pools import insert, odd_text, size
+from tests.fuzz.fuzz_sql_pieces import CHAINS, NESTS, WORDS
 
 _TOKEN = re.compile(r"\s+|\w+|\{\{.*?\}\}|\{%.*?%\}|.", re.DOTALL)
 

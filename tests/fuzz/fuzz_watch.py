@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 
-from fuzz_cases import make_case
-from fuzz_worker import SECONDS, WALL_SECONDS, FuzzResult
+from tests.fuzz.fuzz_cases import make_case
+from tests.fuzz.fuzz_worker import SECONDS, WALL_SECONDS, FuzzResult
 
 SHARE = 500
 """The number of projects per process. It is limited so that memory which stays in use does not add up."""

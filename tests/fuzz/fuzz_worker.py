@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fuzz_cases import make_case
-from fuzz_check import Outcome, check_project
-from peak_memory import peak_megabytes
+from tests.fuzz.fuzz_cases import make_case
+from tests.fuzz.fuzz_check import Outcome, check_project
+from tests.fuzz.peak_memory import peak_megabytes
 
 SECONDS = 5.0
 """The processor time limit of one project."""

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from random import Random
 
-from fuzz_jinja import expression
-from fuzz_pools import insert, odd_text, size
+from tests.fuzz.fuzz_jinja import expression
+from tests.fuzz.fuzz_pools import insert, odd_text, size
 
 VALUES = (
     *("null", "~", "", "[]", "{}", "[[]]", "[{}]", "{a: b}", "[a, [b, {c: d}]]", "true", "no", "off", "y", "0", "-1"),

@@ -13,11 +13,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from fuzz_cases import make_case
-from fuzz_watch import fuzz
-from fuzz_worker import MEGABYTES, SECONDS, FuzzResult
-
 from sqlstream.codes import CODES
+from tests.fuzz.fuzz_cases import make_case
+from tests.fuzz.fuzz_watch import fuzz
+from tests.fuzz.fuzz_worker import MEGABYTES, SECONDS, FuzzResult
 
 REPRODUCTIONS = Path(__file__).parents[2] / "target" / "fuzz"
 RESULTS = ("compiled", "refused", "usage", "broke")

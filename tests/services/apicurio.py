@@ -6,12 +6,11 @@ import os
 import tarfile
 from pathlib import Path
 
-from service_process import LOOPBACK, ServiceProcess, free_ports
-
 from sqlstream.project.connectors.table import Jar
 from sqlstream.spark.jvm.class_archive import cache_folder
 from sqlstream.spark.jvm.jars import Repository, fetch_jar
 from sqlstream.spark.jvm.java import java_path
+from tests.services.service_process import LOOPBACK, ServiceProcess, free_ports
 
 VERSION = "3.0.9"
 """The last one that runs on Java 17."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from service_process import LOOK_SECONDS, START_SECONDS, ServiceProcess
+from tests.services.service_process import LOOK_SECONDS, START_SECONDS, ServiceProcess
 
 USER, PASSWORD, DATABASE = "shop", "canary-4711-password", "shop"
 

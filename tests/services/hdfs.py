@@ -12,12 +12,12 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pyspark
-from service_process import LOOK_SECONDS, LOOPBACK, START_SECONDS, ServiceProcess, free_ports
 
 from sqlstream.project.connectors.table import Jar
 from sqlstream.spark.jvm.class_archive import cache_folder
 from sqlstream.spark.jvm.jars import Repository, fetch_jar
 from sqlstream.spark.jvm.java import java_path
+from tests.services.service_process import LOOK_SECONDS, LOOPBACK, START_SECONDS, ServiceProcess, free_ports
 
 _SERVERS = Jar(
     "org.apache.hadoop:hadoop-client-minicluster:3.5.0",

@@ -9,12 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from service_process import LOOPBACK, ServiceProcess, free_ports
-
 from sqlstream.project.connectors.lock import read_lock
 from sqlstream.spark.jvm.class_archive import cache_folder
 from sqlstream.spark.jvm.jars import Repository, fetch_jar
 from sqlstream.spark.jvm.java import java_path
+from tests.services.service_process import LOOPBACK, ServiceProcess, free_ports
 
 VERSION = "4.1.0"
 

@@ -5,8 +5,16 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from database_server import DATABASE, PASSWORD, USER, DatabaseServer, find_program, new_folder, server_user
-from service_process import LOOPBACK, ServiceProcess, free_ports
+from tests.services.database_server import (
+    DATABASE,
+    PASSWORD,
+    USER,
+    DatabaseServer,
+    find_program,
+    new_folder,
+    server_user,
+)
+from tests.services.service_process import LOOPBACK, ServiceProcess, free_ports
 
 PACKAGE = "mariadb-server"
 

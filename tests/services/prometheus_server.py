@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from service_process import LOOPBACK, ServiceProcess, free_ports
+
+from tests.services.service_process import LOOPBACK, ServiceProcess, free_ports
 
 _CONFIGURATION = """\
 global: {{scrape_interval: 1s}}

@@ -13,11 +13,11 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from database_server import PASSWORD, USER, DatabaseServer, NotInstalledError
-from kafka_broker import start_kafka
-from kafka_topics import create_topic
-from mariadb import start_mariadb
-from postgres import start_postgres
+from tests.services.database_server import PASSWORD, USER, DatabaseServer, NotInstalledError
+from tests.services.kafka_broker import start_kafka
+from tests.services.kafka_topics import create_topic
+from tests.services.mariadb import start_mariadb
+from tests.services.postgres import start_postgres
 
 TOPICS: dict[str, dict[str, str]] = {
     "nest-updates": {},

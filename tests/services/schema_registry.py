@@ -16,8 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote
 
-from apicurio import start_apicurio
-from service_process import LOOPBACK
+from tests.services.apicurio import start_apicurio
+from tests.services.service_process import LOOPBACK
 
 USER = "Basic YXBwOmh1bnRlcjI="
 """The header of the user `app` with the password `hunter2`, the only one that the small server lets in."""

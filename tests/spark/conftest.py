@@ -18,11 +18,6 @@ from typing import Any
 
 import pyspark
 import pytest
-from database_server import DatabaseServer, NotInstalledError
-from kafka_broker import KafkaBroker, start_kafka
-from kafka_topics import Topic, create_topic
-from mariadb import start_mariadb
-from postgres import start_postgres
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
@@ -35,6 +30,11 @@ from sqlstream.spark.jvm.internals import SETTING
 from sqlstream.spark.jvm.launch import launch_jvm
 from sqlstream.spark.jvm.session import SHORT_LIVED_JVM
 from sqlstream.state.runs.events import QueryResult, RunEvent
+from tests.services.database_server import DatabaseServer, NotInstalledError
+from tests.services.kafka_broker import KafkaBroker, start_kafka
+from tests.services.kafka_topics import Topic, create_topic
+from tests.services.mariadb import start_mariadb
+from tests.services.postgres import start_postgres
 
 LONGEST_WAIT_SECONDS = 120
 """A run without output for this long counts as stuck. No test depends on a shorter time."""
@@ -48,6 +48,10 @@ collect_ignore_glob = [] if minor_version(pyspark.__version__) == (4, 1) else ["
 """Delta Lake and Iceberg have no release for a later Spark: `make smoke41` runs their tests."""
 
 PROJECT = "name: shop\nversion: 1.0.0\ntargets: {local: {master: 'local[2]', storage: store}}\n"
+WITHOUT_INTERNALS = PROJECT.replace("storage: store", "storage: store, spark: {spark.sqlstream.internals: 'false'}")
+ROOT = Path(__file__).parents[2]
+EXTRA_DAY = "2024-03-08"
+"""The folder that readers of the README may have created; its files are not part of the repository."""
 
 
 class CommandProcess(subprocess.Popen[str]):
@@ -393,3 +397,15 @@ def _text(path: Path) -> str:
     with suppress(OSError):
         return path.read_bytes().decode(errors="replace")
     return ""
+
+
+@pytest.fixture
+def examples(tmp_path: Path) -> ProjectFolder:
+    """A copy of the examples and their data; file times follow the order of file names."""
+    for name in ("models", "macros", "seeds", "tests/data"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", EXTRA_DAY))
+    for name in ("project.yml", "sources.yml", "sinks.yml"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    for age, path in enumerate(sorted((tmp_path / "tests/data").rglob("*.*"), reverse=True)):
+        os.utime(path, (1_700_000_000 - age, 1_700_000_000 - age))
+    return ProjectFolder(tmp_path)

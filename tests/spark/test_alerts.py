@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from alert_receiver import Receiver, alerts_to, receiving
-from conftest import ProjectFolder, order_rows, wait_for
 
 from sqlstream import ProjectRequest, RunRequest, run_models
 from sqlstream.app.run.recorded import RunOutcome
 from sqlstream.state.runs.events import AlertChanged, Notice, RunEvent
 from sqlstream.state.runs.limits import RunLimits
 from sqlstream.state.runs.progress import BatchProgress
+from tests.services.alert_receiver import Receiver, alerts_to, receiving
+from tests.spark.conftest import ProjectFolder, order_rows, wait_for
 
 LONGEST_RUN = RunLimits(after_seconds=120.0)
 """Stops a run in which what a test waits for does not happen."""

@@ -15,8 +15,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from conftest import ProjectFolder, order_rows
-from kafka_topics import Message, Topic
 
 from sqlstream import FindingsError
 from sqlstream.app.backfill.backfill_query import backfill_query
@@ -24,6 +22,8 @@ from sqlstream.app.backfill.backfill_request import BackfillRequest
 from sqlstream.app.backfill.backfill_result import Backfilled
 from sqlstream.app.request import ProjectRequest
 from sqlstream.cli.main import cli
+from tests.services.kafka_topics import Message, Topic
+from tests.spark.conftest import ProjectFolder, order_rows
 
 ReadParquet = Callable[[Path], list[dict[str, Any]]]
 

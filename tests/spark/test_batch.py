@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, bare_session, wait_for, wait_until
 
 from sqlstream import FindingsError, ProjectRequest
 from sqlstream.app.loading.load import load
@@ -21,6 +20,7 @@ from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.spark.writing.outputs import check_output
 from sqlstream.state.runs.events import QueryStarted, Status, TableShown
 from sqlstream.state.runs.limits import RunLimits
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder, bare_session, wait_for, wait_until
 
 STATIC = """sources:
   - name: shop

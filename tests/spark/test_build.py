@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import ProjectFolder, order_rows
+
+from tests.spark.conftest import ProjectFolder, order_rows
 
 BRONZE = """{{ config(sink='lake', materialized='stored', trigger='available_now') }}
 select id, ts, kind, amount from {{ source('shop', 'orders') }}"""

@@ -7,10 +7,11 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from conftest import ProjectFolder, wait_for
-from database_server import PASSWORD, USER, DatabaseServer
-from kafka_topics import Topic
-from service_process import free_ports
+
+from tests.services.database_server import PASSWORD, USER, DatabaseServer
+from tests.services.kafka_topics import Topic
+from tests.services.service_process import free_ports
+from tests.spark.conftest import ProjectFolder, wait_for
 
 JAAS = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="{PASSWORD}";'
 ENV = {"SQLSTREAM_SECRET_PASSWORD": PASSWORD, "SQLSTREAM_SECRET_JAAS": JAAS}

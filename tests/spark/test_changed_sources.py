@@ -10,14 +10,14 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from conftest import ProjectFolder, shop_project
-from kafka_topics import Topic, create_topic
 
 from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.errors import FindingsError
 from sqlstream.state.runs.events import QueryResult
 from sqlstream.state.verdicts import QueryVerdict, Verdict
+from tests.services.kafka_topics import Topic, create_topic
+from tests.spark.conftest import ProjectFolder, shop_project
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from conftest import ProjectFolder, order_rows
-from database_server import PASSWORD, USER, DatabaseServer
-from kafka_topics import Topic
 
 from sqlstream.errors import FindingsError
+from tests.services.database_server import PASSWORD, USER, DatabaseServer
+from tests.services.kafka_topics import Topic
+from tests.spark.conftest import ProjectFolder, order_rows
 
 FEED = """from pyspark.sql.datasource import DataSource, DataSourceReader
 

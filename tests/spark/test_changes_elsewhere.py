@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
-from avro_bytes import avro_long, avro_string
-from conftest import ProjectFolder, order_rows
-from kafka_topics import Message, Topic
 
 from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.errors import FindingsError
 from sqlstream.state.verdicts import QueryVerdict, Verdict
+from tests.services.avro_bytes import avro_long, avro_string
+from tests.services.kafka_topics import Message, Topic
+from tests.spark.conftest import ProjectFolder, order_rows
 
 NULLS = "spark.sql.jsonGenerator.ignoreNullFields"
 

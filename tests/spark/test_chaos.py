@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from conftest import ProjectFolder, java_below, order_rows
+
+from tests.spark.conftest import ProjectFolder, java_below, order_rows
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

@@ -8,7 +8,6 @@ import signal
 from pathlib import Path
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, wait_for
 
 from sqlstream import FindingsError, ProjectRequest
 from sqlstream.app.compile.check import check_models
@@ -18,6 +17,7 @@ from sqlstream.app.session.session import spark_session
 from sqlstream.errors import Finding
 from sqlstream.spark.running.check import check_with_spark
 from sqlstream.spark.secrets import Secrets
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder, wait_for
 
 READS = "from {{ source('shop', 'orders') }}"
 BROKEN = f"select id,\n  element_at(id, 1) as wrong\n{READS}"

@@ -6,15 +6,15 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from corpus_cases import PROJECT, Case, read_cases
-from corpus_check import CHECKED_STAGES, check_case, is_check_correct
-from corpus_compile import compile_case, load_corpus_project
-from corpus_data import write_data
-from corpus_verdicts import Verdict, read_verdicts
 
 from sqlstream.project.values import Project
 from sqlstream.spark.jvm.session import SparkLaunch, SparkRuntime, start_spark, stop_spark
 from sqlstream.spark.secrets import Secrets
+from tests.corpus.corpus_cases import PROJECT, Case, read_cases
+from tests.corpus.corpus_check import CHECKED_STAGES, check_case, is_check_correct
+from tests.corpus.corpus_compile import compile_case, load_corpus_project
+from tests.corpus.corpus_data import write_data
+from tests.corpus.corpus_verdicts import Verdict, read_verdicts
 
 EVERY = 8
 """One in this many cases is checked here."""

@@ -10,12 +10,12 @@ from typing import Any
 
 import pyspark
 import pytest
-from make_checkpoints import FOLDER, PROJECT, ROOT, with_root, write_project, write_rows
 
 from sqlstream.app.request import ProjectRequest, RunRequest
 from sqlstream.app.run.recorded import RunOutcome
 from sqlstream.app.run.run import run_models
 from sqlstream.state.runs.events import Status
+from tests.tools.make_checkpoints import FOLDER, PROJECT, ROOT, with_root, write_project, write_rows
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder, order_rows
 
 from sqlstream import ProjectRequest, RunRequest, run_models
 from sqlstream.app.plan.plan import plan_project
@@ -18,6 +17,7 @@ from sqlstream.errors import FindingsError
 from sqlstream.state.runs.events import Notice, QueryStarted, RunEvent, Status, TableShown
 from sqlstream.state.settings import SOURCE_EVOLUTION
 from sqlstream.state.verdicts import Verdict
+from tests.spark.conftest import ProjectFolder, order_rows
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

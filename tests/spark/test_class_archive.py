@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, descendants, read_proc_file, wait_for
 
 from sqlstream.spark.jvm.class_archive import archive_path, is_complete
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder, descendants, read_proc_file, wait_for
 
 
 @pytest.mark.slow

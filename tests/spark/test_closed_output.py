@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder
+
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder
-from database_server import PASSWORD, DatabaseServer
-from kafka_broker import KafkaBroker
-from kafka_topics import create_topic
-from schema_registry import start_registry
-from service_process import free_ports
+
+from tests.services.database_server import PASSWORD, DatabaseServer
+from tests.services.kafka_broker import KafkaBroker
+from tests.services.kafka_topics import create_topic
+from tests.services.schema_registry import start_registry
+from tests.services.service_process import free_ports
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder
 
 SECRETS = {
     "SQLSTREAM_SECRET_DATABASE": PASSWORD,

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROJECT, ProjectFolder, order_rows
 
 from sqlstream import ProjectRequest, RunRequest, run_models
 from sqlstream.cli.main import main
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.state.runs.events import QueryRestarting, RunEvent, Status
+from tests.spark.conftest import PROJECT, ProjectFolder, order_rows
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

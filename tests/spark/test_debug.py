@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder
+
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder
 
 
 @pytest.mark.slow

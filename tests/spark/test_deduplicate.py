@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder
 
 from sqlstream import FindingsError
 from sqlstream.state.runs.events import Notice, Status
+from tests.spark.conftest import ProjectFolder
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder
+
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder
 
 READS = "from {{ source('shop', 'orders') }} order by id"
 

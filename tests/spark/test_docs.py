@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from doc_blocks import Block, blocks
-from doc_runs import copied_examples, fresh_shop, missing_lines, needs_spark, normalize, run_block
+
+from tests.tools.doc_blocks import Block, blocks
+from tests.tools.doc_runs import copied_examples, fresh_shop, missing_lines, needs_spark, normalize, run_block
 
 SPARK_BLOCKS = [block for block in blocks("console") if needs_spark(block)]
 

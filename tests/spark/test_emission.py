@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from conftest import PROJECT, ProjectFolder
 
 from sqlstream import ProjectRequest
 from sqlstream.app.compile.explain_model import explain_model
 from sqlstream.compiler.emission import Emission, Example
 from sqlstream.state.runs.progress import BatchProgress
+from tests.spark.conftest import PROJECT, ProjectFolder
 
 A_MOMENT = timedelta(milliseconds=1)
 

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder, java_below, wait_for
-from database_server import PASSWORD, USER, DatabaseServer
-from kafka_topics import Topic, create_topic
+
+from tests.services.database_server import PASSWORD, USER, DatabaseServer
+from tests.services.kafka_topics import Topic, create_topic
+from tests.spark.conftest import ProjectFolder, java_below, wait_for
 
 ReadParquet = Callable[[Path], list[dict[str, Any]]]
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -14,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, wait_for
-from example_rows import (
+
+from sqlstream.state.runs.events import TableShown
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, ROOT, ProjectFolder, wait_for
+from tests.support.example_rows import (
     DELAY,
     MINUTE,
     audit_records,
@@ -30,28 +30,11 @@ from example_rows import (
     spells,
     timely,
 )
-from example_tables import collected_alarms, tables_of_messages, tables_of_readings
-
-from sqlstream.state.runs.events import TableShown
+from tests.support.example_tables import collected_alarms, tables_of_messages, tables_of_readings
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 
-ROOT = Path(__file__).parents[2]
-EXTRA_DAY = "2024-03-08"
-"""The folder that readers of the README may have created; its files are not part of the repository."""
 HOUR = 60 * MINUTE
-
-
-@pytest.fixture
-def examples(tmp_path: Path) -> ProjectFolder:
-    """A copy of the examples and their data; file times follow the order of file names."""
-    for name in ("models", "macros", "seeds", "tests/data"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", EXTRA_DAY))
-    for name in ("project.yml", "sources.yml", "sinks.yml"):
-        shutil.copy(ROOT / name, tmp_path / name)
-    for age, path in enumerate(sorted((tmp_path / "tests/data").rglob("*.*"), reverse=True)):
-        os.utime(path, (1_700_000_000 - age, 1_700_000_000 - age))
-    return ProjectFolder(tmp_path)
 
 
 def data(example: str, project: ProjectFolder) -> Path:

@@ -11,17 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder
-from database_server import PASSWORD, USER, DatabaseServer
-from kafka_broker import KafkaBroker
-from kafka_topics import create_topic
-from test_examples import ROOT, examples
 
 from sqlstream.state.runs.events import TableShown
+from tests.services.database_server import PASSWORD, USER, DatabaseServer
+from tests.services.kafka_broker import KafkaBroker
+from tests.services.kafka_topics import create_topic
+from tests.spark.conftest import ROOT, ProjectFolder
 
 Rows = Callable[[Path], list[dict[str, Any]]]
-
-__all__ = ["examples"]
 
 
 def cameras() -> Iterator[dict[str, Any]]:

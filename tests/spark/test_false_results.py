@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hourly import MARKED, ORDERS, compile_orders, run_orders
 from pyspark.sql import SparkSession
+
+from tests.support.hourly import MARKED, ORDERS, compile_orders, run_orders
 
 
 @pytest.mark.slow

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, order_rows
 
 from sqlstream.state.runs.events import QueryResult, Status
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder, order_rows
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

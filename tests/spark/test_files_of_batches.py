@@ -12,13 +12,12 @@ from typing import Any
 
 import pyarrow.parquet as parquet
 import pytest
-from conftest import ProjectFolder, shop_project
 from pyspark.sql import DataFrame, SparkSession
-from test_without_internals import WITHOUT
 
 from sqlstream.errors import FindingsError
 from sqlstream.spark.jvm.fresh_files import read_fresh_files
 from sqlstream.state.runs.events import Status
+from tests.spark.conftest import WITHOUT_INTERNALS, ProjectFolder, shop_project
 
 NAMES = (
     "monday",
@@ -129,7 +128,9 @@ def test_a_stored_output_in_a_folder_that_looks_like_a_pattern(tmp_path: Path) -
 def test_without_internals_such_a_file_fails_the_query(tmp_path: Path) -> None:
     """The query does not write the rows of the other files twice."""
     folder = shop_project(tmp_path)
-    folder.write({"project.yml": WITHOUT, "sources.yml": SOURCES, "models/flat.sql": model("flat", sink="table")})
+    folder.write(
+        {"project.yml": WITHOUT_INTERNALS, "sources.yml": SOURCES, "models/flat.sql": model("flat", sink="table")}
+    )
     files(folder, "flat", range(2), ("a", "b [2]"))
 
     result = folder.result()

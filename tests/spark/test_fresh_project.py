@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder
 
 from sqlstream.app.init import init_project
 from sqlstream.state.runs.events import Status, TableShown
+from tests.spark.conftest import ProjectFolder
 
 
 def test_a_new_project_runs_and_shows_rows(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from every_type import COLUMNS, analyser, create_view
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from sqlstream.compiler.flow.functions import FUNCTIONS, TABLE_FUNCTIONS
 from sqlstream.compiler.flow.types import family
+from tests.support.every_type import COLUMNS, analyser, create_view
 
 OF_THE_GRAMMAR = {"convert", "identifier", "timediff", "timestampadd", "timestampdiff", "try_cast"}
 """Function names that only Spark's parser knows."""

@@ -8,12 +8,12 @@ import threading
 from dataclasses import dataclass
 
 import pytest
-from conftest import ProjectFolder, order_rows
-from database_server import PASSWORD, USER, DatabaseServer
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.state.runs.events import QueryRestarting, RunEvent
 from sqlstream.state.runs.progress import BatchProgress
+from tests.services.database_server import PASSWORD, USER, DatabaseServer
+from tests.spark.conftest import ProjectFolder, order_rows
 
 ENV = {"SQLSTREAM_SECRET_DATABASE": PASSWORD}
 

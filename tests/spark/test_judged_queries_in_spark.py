@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from judged_queries import JOINED, STREAM, TABLE, THEMES, judged, judged_joins
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from sqlstream.spark.jvm.plans import check_batch
+from tests.corpus.judged_queries import JOINED, STREAM, TABLE, THEMES, judged, judged_joins
 
 
 @pytest.fixture(scope="module")

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from alert_receiver import alerts_to, receiving
-from conftest import ProjectFolder
-from kafka_topics import Topic
 
 from sqlstream.errors import FindingsError
 from sqlstream.project.connectors.lock import LOCK_FILE, read_lock
+from tests.services.alert_receiver import alerts_to, receiving
+from tests.services.kafka_topics import Topic
+from tests.spark.conftest import ProjectFolder
 
 ReadParquet = Callable[[Path], list[dict[str, Any]]]
 

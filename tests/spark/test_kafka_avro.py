@@ -8,10 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from avro_bytes import avro_double, avro_long, avro_string, framed
-from conftest import ProjectFolder
-from kafka_topics import Message, Topic
-from schema_registry import SchemaRegistry, start_registry
 
 from sqlstream.app.request import ProjectRequest, Selection
 from sqlstream.app.show.show import ShowRequest, show_rows
@@ -19,6 +15,10 @@ from sqlstream.app.source.source_schema import source_schema
 from sqlstream.errors import FindingsError
 from sqlstream.project.messages.avro_types import avro_type
 from sqlstream.project.types.types import Struct
+from tests.services.avro_bytes import avro_double, avro_long, avro_string, framed
+from tests.services.kafka_topics import Message, Topic
+from tests.services.schema_registry import SchemaRegistry, start_registry
+from tests.spark.conftest import ProjectFolder
 
 ReadParquet = Callable[[Path], list[dict[str, Any]]]
 

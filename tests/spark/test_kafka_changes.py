@@ -8,8 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from conftest import ProjectFolder
-from kafka_topics import Message, Topic
+from tests.services.kafka_topics import Message, Topic
+from tests.spark.conftest import ProjectFolder
 
 ReadParquet = Callable[[Path], list[dict[str, Any]]]
 

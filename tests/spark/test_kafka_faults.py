@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROJECT, ProjectFolder, wait_for
-from kafka_broker import KafkaBroker, start_kafka
-from kafka_topics import Topic
+
+from tests.services.kafka_broker import KafkaBroker, start_kafka
+from tests.services.kafka_topics import Topic
+from tests.spark.conftest import PROJECT, ProjectFolder, wait_for
 
 ReadParquet = Callable[[Path], list[dict[str, Any]]]
 

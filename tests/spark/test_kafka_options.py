@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder
-from kafka_broker import PASSWORD, KafkaBroker
-from kafka_topics import Message, Topic, create_topic
+
+from tests.services.kafka_broker import PASSWORD, KafkaBroker
+from tests.services.kafka_topics import Message, Topic, create_topic
+from tests.spark.conftest import ProjectFolder
 
 ReadParquet = Callable[[Path], list[dict[str, Any]]]
 

@@ -6,9 +6,10 @@ import signal
 from pathlib import Path
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, PROJECT, ProjectFolder
-from kafka_broker import KafkaBroker
-from kafka_topics import Record, Topic, create_topic
+
+from tests.services.kafka_broker import KafkaBroker
+from tests.services.kafka_topics import Record, Topic, create_topic
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, PROJECT, ProjectFolder
 
 
 @pytest.fixture

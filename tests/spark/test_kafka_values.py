@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder
-from kafka_topics import Message, Topic
 
 from sqlstream.state.runs.events import TableShown
+from tests.services.kafka_topics import Message, Topic
+from tests.spark.conftest import ProjectFolder
 
 ReadParquet = Callable[[Path], list[dict[str, Any]]]
 

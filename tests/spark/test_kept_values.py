@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from odd_values import VALUES, exact, rows_of
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +14,7 @@ from sqlstream.compiler.rules.sinks.columns import unfit_partition, unwritten_re
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.formats.kept_values import CHANGED, FileFacts, changed_partition, changed_value
 from sqlstream.project.types.parser import parse_type
+from tests.support.odd_values import VALUES, exact, rows_of
 
 TYPED = VALUES | {"variant": [*VALUES["variant"], "cast(date'2024-01-01' as variant)"]}
 """The values, and a variant of a type that JSON does not have."""

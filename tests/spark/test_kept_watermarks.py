@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROJECT, ProjectFolder
 
 from sqlstream import ProjectRequest
 from sqlstream.app.request import Selection, UnitTestRequest
@@ -15,6 +14,7 @@ from sqlstream.app.test.unit_tests import run_tests
 from sqlstream.spark.running import watermarks
 from sqlstream.state.runs.events import Notice
 from sqlstream.state.runs.unit_tests import Outcome
+from tests.spark.conftest import PROJECT, ProjectFolder
 
 pytestmark = pytest.mark.slow
 

@@ -8,9 +8,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from conftest import ProjectFolder, wait_for
-
 from sqlstream.state.runs.events import Notice
+from tests.spark.conftest import ProjectFolder, wait_for
 
 MODEL = "{{ config(sink='lake', trigger='1 hour') }} select id from {{ source('shop', 'orders') }}"
 

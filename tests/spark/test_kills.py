@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder, java_below, order_rows, wait_for
+
+from tests.spark.conftest import ProjectFolder, java_below, order_rows, wait_for
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

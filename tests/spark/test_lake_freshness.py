@@ -7,8 +7,9 @@ import time
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder
-from lake_tables import FORMATS, SINKS, lake_session
+
+from tests.spark.conftest import ProjectFolder
+from tests.support.lake_tables import FORMATS, SINKS, lake_session
 
 pytestmark = pytest.mark.smoke
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from conftest import ProjectFolder, java_below
-from lake_tables import FORMATS, SINKS, lake_session, rows
+
+from tests.spark.conftest import ProjectFolder, java_below
+from tests.support.lake_tables import FORMATS, SINKS, lake_session, rows
 
 KILLS = int(os.environ.get("SQLSTREAM_KILLS", "2"))
 FILES_FOR_A_KILL = 6

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 
 import pytest
-from conftest import ProjectFolder, order_rows
-from lake_tables import FORMATS, SINKS, lake_session, rows
 
 from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.errors import FindingsError
 from sqlstream.state.verdicts import Verdict
+from tests.spark.conftest import ProjectFolder, order_rows
+from tests.support.lake_tables import FORMATS, SINKS, lake_session, rows
 
 pytestmark = pytest.mark.smoke
 

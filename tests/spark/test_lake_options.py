@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from lake_tables import FORMATS
 from pyspark.sql import SparkSession
 
 from sqlstream.app.loading.load import load_for_reading
@@ -18,6 +17,7 @@ from sqlstream.spark.jvm.gateway import SPARK_ERRORS, jvm_of
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.table_formats.table import table_at
 from sqlstream.state.ledger import OutputColumn
+from tests.support.lake_tables import FORMATS
 
 pytestmark = pytest.mark.smoke
 

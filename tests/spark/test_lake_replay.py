@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
-from conftest import ProjectFolder
-from lake_tables import RAW_TABLE, SINKS
 
 from sqlstream import ProjectRequest
 from sqlstream.app.replay.replay_batch import ReplayRequest, replay_batch
+from tests.spark.conftest import ProjectFolder
+from tests.support.lake_tables import RAW_TABLE, SINKS
 
 pytestmark = pytest.mark.smoke
 

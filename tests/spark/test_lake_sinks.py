@@ -7,14 +7,14 @@ import shutil
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder
-from lake_tables import FORMATS, SINKS, commits, forget_last_commit, lake_session, rows
 
 from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.app.versions.switch import promote, roll_back
 from sqlstream.errors import FindingsError
 from sqlstream.state.runs.events import Notice
+from tests.spark.conftest import ProjectFolder
+from tests.support.lake_tables import FORMATS, SINKS, commits, forget_last_commit, lake_session, rows
 
 pytestmark = pytest.mark.smoke
 

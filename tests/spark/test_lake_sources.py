@@ -6,12 +6,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import ProjectFolder, shop_project
-from lake_tables import FORMATS, SINKS, lake_session, rows
 
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.source.source_schema import source_schema
 from sqlstream.errors import FindingsError
+from tests.spark.conftest import ProjectFolder, shop_project
+from tests.support.lake_tables import FORMATS, SINKS, lake_session, rows
 
 pytestmark = pytest.mark.smoke
 

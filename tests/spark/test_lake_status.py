@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 
 import pytest
-from conftest import ProjectFolder
-from lake_tables import RAW_TABLE, SINKS
 
 from sqlstream import ProjectRequest
 from sqlstream.app.request import Selection
 from sqlstream.app.status.status import read_status
 from sqlstream.state.progress.lag import Lag, VersionLag
 from sqlstream.state.runs.events import AlertChanged, RunEvent
+from tests.spark.conftest import ProjectFolder
+from tests.support.lake_tables import RAW_TABLE, SINKS
 
 pytestmark = pytest.mark.smoke
 

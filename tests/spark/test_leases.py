@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, order_rows, wait_for
 
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.state.repair import repair_checkpoint
 from sqlstream.errors import FindingsError
 from sqlstream.spark.storage.query_locks import LEASE_PERIOD
 from sqlstream.state.runs.events import Notice
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder, order_rows, wait_for
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, order_rows, wait_for
-from hdfs import Hdfs, start_hdfs
 
 from sqlstream.errors import FindingsError
 from sqlstream.spark.storage.query_locks import LEASE_PERIOD
+from tests.services.hdfs import Hdfs, start_hdfs
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder, order_rows, wait_for
 
 MODEL = "{{ config(sink='lake', trigger='100 milliseconds') }} select id from {{ source('shop', 'orders') }}"
 

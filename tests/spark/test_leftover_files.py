@@ -14,10 +14,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from conftest import PROJECT, Invoked, ProjectFolder, order_rows, wait_until
 from pyarrow import ArrowInvalid
 
 from sqlstream.spark.storage.locks import file_lock
+from tests.spark.conftest import PROJECT, Invoked, ProjectFolder, order_rows, wait_until
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

@@ -16,7 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder
+
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 """Terminal control sequences for cursor movement and colour."""

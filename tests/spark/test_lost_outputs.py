@@ -9,13 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import ProjectFolder, order_rows
 
 from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.app.versions.switch import promote
 from sqlstream.errors import FindingsError
 from sqlstream.state.verdicts import Verdict
+from tests.spark.conftest import ProjectFolder, order_rows
 
 SINKS = (
     "sinks:\n  - {name: lake, format: parquet, path: '{{ model.name }}'}\n"

@@ -9,9 +9,9 @@ import subprocess
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder, order_rows, wait_for
 
 from sqlstream.state.runs.events import TableShown
+from tests.spark.conftest import ProjectFolder, order_rows, wait_for
 
 MODEL = """{{ config(sink='table', trigger='100 milliseconds') }}
 select id, kind, cast(amount / 4 as decimal(10,2)) as share, array(id) as ids from {{ source('shop', 'orders') }}"""

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, order_rows, shop_project
 from prometheus_client.parser import text_string_to_metric_families
-from prometheus_server import Prometheus, started_prometheus
+
+from tests.services.prometheus_server import Prometheus, started_prometheus
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, order_rows, shop_project
 
 TRIGGERED = "{{ config(sink='lake', trigger='1 second') }}\n"
 COUNTS = (

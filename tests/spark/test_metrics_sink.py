@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pyarrow.dataset
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder
-from kafka_topics import Topic
 
 from sqlstream.app.observe import metrics_sink
 from sqlstream.state.runs.events import Notice
+from tests.services.kafka_topics import Topic
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder
 
 MODEL = "{{ config(sink='lake') }}\nselect id, amount from {{ source('shop', 'orders') }}\n"
 

@@ -6,7 +6,8 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from too_deep import TOO_DEEP
+
+from tests.corpus.too_deep import TOO_DEEP
 
 QUICK = ("calls", "coalesce", "plus", "concatenation")
 """Forms on which the parser fails at once; it reads brackets and CASE for a minute before it overflows."""

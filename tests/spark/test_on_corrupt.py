@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from conftest import ProjectFolder, wait_for
 
 from sqlstream.app.request import ProjectRequest, Selection
 from sqlstream.app.show.show import ShowRequest, show_rows
 from sqlstream.errors import FindingsError
 from sqlstream.state.runs.events import QueryRestarting, QuerySilent, TableShown
 from sqlstream.state.runs.progress import BatchProgress
+from tests.spark.conftest import ProjectFolder, wait_for
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

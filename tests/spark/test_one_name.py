@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, bare_session, order_rows
 from pyspark.sql import SparkSession
 
 from sqlstream.app.request import ProjectRequest
@@ -21,6 +20,7 @@ from sqlstream.app.versions.switch import promote, roll_back
 from sqlstream.app.versions.versions_text import switched_text
 from sqlstream.errors import FindingsError
 from sqlstream.spark.publication.folders import FolderPublication
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder, bare_session, order_rows
 
 IDS = """{{{{ config(sink='lake'{}) }}}} select id * {} as id, kind from {{{{ source('shop', 'orders') }}}}"""
 PARTITIONED = ", partition_by=['kind']"

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ProjectFolder
+
+from tests.spark.conftest import ProjectFolder
 
 SCRIPT = """
 import logging

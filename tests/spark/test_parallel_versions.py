@@ -11,7 +11,6 @@ import subprocess
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from conftest import ProjectFolder, order_rows, wait_for
 
 from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
@@ -23,6 +22,7 @@ from sqlstream.errors import FindingsError, UsageError
 from sqlstream.state.runs.events import Notice, RunEvent
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.verdicts import QueryVerdict, Verdict
+from tests.spark.conftest import ProjectFolder, order_rows, wait_for
 
 SUMS = """{{{{ config(sink='lake', trigger='100 milliseconds') }}}}
 select /*+ WATERMARK(ts, '10 minutes') */ window.start as hour, {aggregate} as total

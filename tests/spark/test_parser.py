@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder, shop_project
 from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
@@ -19,6 +18,7 @@ from sqlstream import FindingsError, ProjectRequest, compile_models
 from sqlstream.compiler.sql.grammar import grammar_problems
 from sqlstream.compiler.sql.sql_text import read_sql
 from sqlstream.errors import Finding
+from tests.spark.conftest import ProjectFolder, shop_project
 
 READS = "from {{ source('shop', 'orders') }}"
 

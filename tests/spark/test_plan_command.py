@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from conftest import ProjectFolder
 
 from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.cli.main import cli
 from sqlstream.state.verdicts import ProjectPlan, QueryVerdict, Verdict
+from tests.spark.conftest import ProjectFolder
 
 MODELS = {
     "clean": "select id, ts, kind, amount from {{ source('shop', 'orders') }}",

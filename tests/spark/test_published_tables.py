@@ -14,14 +14,14 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 import pytest
-from conftest import ProjectFolder, order_rows
-from database_server import PASSWORD, USER, DatabaseServer
 
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.versions.history import query_history
 from sqlstream.app.versions.switch import promote, roll_back
 from sqlstream.errors import FindingsError
 from sqlstream.state.runs.events import Notice
+from tests.services.database_server import PASSWORD, USER, DatabaseServer
+from tests.spark.conftest import ProjectFolder, order_rows
 
 ENV = {"SQLSTREAM_SECRET_DATABASE": PASSWORD}
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder
 
 from sqlstream import ProjectRequest
 from sqlstream.app.compile.check import check_models
 from sqlstream.app.request import Selection
 from sqlstream.errors import FindingsError
 from sqlstream.spark.reading import inputs
+from tests.spark.conftest import ProjectFolder
 
 CONFIG = "{{ config(sink='nowhere', output_mode='update') }}"
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder, order_rows
 
 from sqlstream import FindingsError
 from sqlstream.state.runs.events import Status
+from tests.spark.conftest import ProjectFolder, order_rows
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

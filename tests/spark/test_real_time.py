@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import bare_session
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from sqlstream import ProjectRequest
 from sqlstream.app.loading.load import try_load
+from tests.spark.conftest import bare_session
 
 LONGEST_SECONDS = 60
 """The longest time to wait for a refusal. The first batch of a query lasts five seconds."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import ProjectFolder
 
 from sqlstream import FindingsError
+from tests.spark.conftest import ProjectFolder
 
 
 def test_a_run_that_spark_refuses_leaves_its_findings(orders: ProjectFolder) -> None:

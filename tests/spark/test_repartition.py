@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from conftest import PROJECT, ProjectFolder, order_rows
 
 from sqlstream import FindingsError, UsageError
 from sqlstream.app.plan.plan import plan_project
@@ -23,6 +22,7 @@ from sqlstream.app.state.rows import state_size
 from sqlstream.app.versions.switch import promote
 from sqlstream.cli.main import cli
 from sqlstream.state.runs.events import Notice
+from tests.spark.conftest import PROJECT, ProjectFolder, order_rows
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 SETTINGS = f"spark.sql.shuffle.partitions: 4, spark.sql.streaming.stateStore.providerClass: {ROCKSDB}"

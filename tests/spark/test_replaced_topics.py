@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder
-from kafka_broker import KafkaBroker
-from kafka_topics import Topic, create_topic, replace_topic
 
 from sqlstream.state.runs.events import QueryRestarting, RunEvent, Status
+from tests.services.kafka_broker import KafkaBroker
+from tests.services.kafka_topics import Topic, create_topic, replace_topic
+from tests.spark.conftest import ProjectFolder
 
 ReadParquet = Callable[[Path], list[dict[str, Any]]]
 

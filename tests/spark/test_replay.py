@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from conftest import ProjectFolder, order_rows
-from kafka_topics import Topic
 
 from sqlstream import FindingsError, UsageError
 from sqlstream.app.replay.replay_batch import ReplayRequest, replay_batch
@@ -21,6 +19,8 @@ from sqlstream.app.replay.replayed_batch import Replayed, ReplayedNode
 from sqlstream.app.request import ProjectRequest, UnitTestRequest
 from sqlstream.app.test.unit_tests import run_tests
 from sqlstream.cli.main import cli
+from tests.services.kafka_topics import Topic
+from tests.spark.conftest import ProjectFolder, order_rows
 
 ReadParquet = Callable[[Path], list[dict[str, Any]]]
 

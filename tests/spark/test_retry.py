@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder, wait_for, wait_until
+
+from tests.spark.conftest import ProjectFolder, wait_for, wait_until
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

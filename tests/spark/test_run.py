@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, order_rows, wait_for
 from pyspark.sql import SparkSession
 
 from sqlstream.errors import FindingsError
 from sqlstream.state.runs.events import Status, TableShown, WarningEmitted
 from sqlstream.state.runs.progress import BatchProgress
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder, order_rows, wait_for
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder, order_rows
 
 from sqlstream.errors import FindingsError
 from sqlstream.state.runs.events import TableShown
+from tests.spark.conftest import ProjectFolder, order_rows
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

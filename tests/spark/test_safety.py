@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, descendants, sockets, wait_for
+
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder, descendants, sockets, wait_for
 
 CANARY = "canary-7f3a9c-do-not-show"
 LISTEN = "0A"

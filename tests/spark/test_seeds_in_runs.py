@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from conftest import ProjectFolder
 
 from sqlstream.errors import FindingsError
 from sqlstream.state.runs.events import TableShown
+from tests.spark.conftest import ProjectFolder
 
 
 def test_a_seed_in_a_folder_with_pattern_characters(orders: ProjectFolder) -> None:

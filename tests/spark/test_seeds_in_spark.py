@@ -7,7 +7,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder
 from pyspark.sql import SparkSession
 
 from sqlstream import ProjectRequest
@@ -21,6 +20,7 @@ from sqlstream.spark.reading.inputs import NodeReader, ViewBuilder
 from sqlstream.spark.reading.seeds import open_seed
 from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.secrets import Secrets
+from tests.spark.conftest import ProjectFolder
 
 NASTY = {
     "plain": b"a,b\n1,2\n",

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder, java_below, order_rows, wait_for
-from kafka_topics import Record, Topic
 
 from sqlstream import ProjectRequest
 from sqlstream.app.state.files import state_files
 from sqlstream.app.state.repair import repair_checkpoint
 from sqlstream.errors import FindingsError, UsageError
+from tests.services.kafka_topics import Record, Topic
+from tests.spark.conftest import ProjectFolder, java_below, order_rows, wait_for
 
 ReadParquet = Callable[[Path], list[dict[str, Any]]]
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder
 
 from sqlstream import FindingsError, ProjectRequest, UsageError
 from sqlstream.app.request import Selection
 from sqlstream.app.show.show import ShowRequest, show_rows
 from sqlstream.cli.main import main
 from sqlstream.state.preview import ShownRows
+from tests.spark.conftest import ProjectFolder
 
 READS = "from {{ source('shop', 'orders') }}"
 WINDOWS = (

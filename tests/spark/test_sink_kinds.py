@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import bare_session
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCommitMessage
@@ -16,6 +15,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from sqlstream import FindingsError, ProjectRequest, compile_models
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from tests.spark.conftest import bare_session
 
 SINKS = {
     "console": "format: console",

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from conftest import ProjectFolder, bare_session, order_rows
 
 from sqlstream.errors import FindingsError
+from tests.spark.conftest import ProjectFolder, bare_session, order_rows
 
 TOTALS = """{{ config(sink='lake', output_mode='complete') }}
 select kind, count(*) as n, sum(amount) as total from {{ source('shop', 'orders') }} group by kind order by kind"""

@@ -8,7 +8,8 @@ from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-from conftest import PROJECT, ProjectFolder, descendants, sockets, wait_for
+
+from tests.spark.conftest import PROJECT, ProjectFolder, descendants, sockets, wait_for
 
 LISTENING = "0A"
 """The state of a socket in /proc/net/tcp (include/net/tcp_states.h)."""

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder
+
+from tests.spark.conftest import ProjectFolder
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder
 
 from sqlstream.errors import FindingsError
 from sqlstream.state.runs.progress import BatchProgress
+from tests.spark.conftest import ProjectFolder
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

@@ -7,9 +7,10 @@ import time
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder
-from database_server import PASSWORD, USER, DatabaseServer
-from kafka_topics import Topic
+
+from tests.services.database_server import PASSWORD, USER, DatabaseServer
+from tests.services.kafka_topics import Topic
+from tests.spark.conftest import ProjectFolder
 
 LIMITS = "{warn_after: {count: 1, period: hour}, error_after: {count: 1, period: day}}"
 

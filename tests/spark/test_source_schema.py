@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import ProjectFolder
 
 from sqlstream import FindingsError, ProjectRequest, UsageError
 from sqlstream.app.loading.load import load
 from sqlstream.app.source.source_columns_text import columns_yaml
 from sqlstream.app.source.source_schema import source_schema
 from sqlstream.state.source_columns import SourceColumns
+from tests.spark.conftest import ProjectFolder
 
 ORDERS = """sources:
   - name: shop

@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Sequence
 
 import pytest
-from conftest import ProjectFolder, order_rows
 
 from sqlstream.errors import FindingsError
+from tests.spark.conftest import ProjectFolder, order_rows
 
 TOTALS = (
     "{{ config(sink='counts', output_mode='update', unique_key='kind') }}\n"

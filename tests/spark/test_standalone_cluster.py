@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from conftest import ProjectFolder, wait_for
 
 from sqlstream.spark.jvm.cluster import PARTITIONS
 from sqlstream.state.runs.events import Notice
+from tests.spark.conftest import ProjectFolder, wait_for
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 DEPLOY = "org.apache.spark.deploy"

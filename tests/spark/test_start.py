@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder
+
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder
 
 MODEL = "{{ config(sink='nowhere') }} select * from {{ source('shop', 'orders') }}"
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from conftest import ProjectFolder, order_rows
 
 from sqlstream import FindingsError
 from sqlstream.app.request import ProjectRequest
@@ -16,6 +15,7 @@ from sqlstream.app.versions.history import query_history
 from sqlstream.app.versions.stored_versions import QueryHistory
 from sqlstream.cli.main import cli
 from sqlstream.state.ledger import read_ledger
+from tests.spark.conftest import ProjectFolder, order_rows
 
 TOTALS = (
     "{{{{ config(sink='tables', output_mode='update', unique_key='kind') }}}}\n"

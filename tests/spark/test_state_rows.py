@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from conftest import ProjectFolder, shop_project
 
 from sqlstream import UsageError
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.state.rows import show_state, state_size
 from sqlstream.cli.main import cli
+from tests.spark.conftest import ProjectFolder, shop_project
 
 TOTALS = (
     "{{ config(sink='nowhere', output_mode='update') }}\n"

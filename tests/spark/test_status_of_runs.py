@@ -8,11 +8,11 @@ import signal
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder, wait_for
 
 from sqlstream.errors import FindingsError
 from sqlstream.state.runs.events import Notice, QuerySilent
 from sqlstream.state.runs.silence import Cause
+from tests.spark.conftest import ProjectFolder, wait_for
 
 HOURLY = """{{ config(sink='lake', trigger='100 milliseconds') }}
 select /*+ WATERMARK(ts, '10 minutes') */ window.start as hour, count(*) as n

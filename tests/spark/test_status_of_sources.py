@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROJECT, ProjectFolder, order_rows
-from kafka_topics import Message, Topic
-from make_checkpoints import FOLDER, ROOT, with_root, write_project, write_rows
 
 from sqlstream import FindingsError, ProjectRequest
 from sqlstream.app.request import Selection
@@ -20,6 +17,9 @@ from sqlstream.app.status.status import read_status
 from sqlstream.state.progress.lag import FileLag, QueryProgress, RecordLag, VersionProgress
 from sqlstream.state.runs.events import RunEvent
 from sqlstream.state.runs.progress import BatchProgress
+from tests.services.kafka_topics import Message, Topic
+from tests.spark.conftest import PROJECT, ProjectFolder, order_rows
+from tests.tools.make_checkpoints import FOLDER, ROOT, with_root, write_project, write_rows
 
 HOURLY = """{{ config(sink='lake', trigger='100 milliseconds') }}
 select /*+ WATERMARK(ts, '10 minutes') */ window.start as hour, count(*) as n

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, ProjectFolder, descendants, read_proc_file, wait_for, wait_until
 
 from sqlstream import ProjectRequest, RunRequest, run_models
 from sqlstream.state.runs.events import QueryStarted, RunEvent, Status
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder, descendants, read_proc_file, wait_for, wait_until
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

@@ -6,11 +6,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import ProjectFolder, order_rows
 
 from sqlstream.errors import FindingsError
 from sqlstream.state.runs.events import Notice, RunEvent, Status, TableShown
 from sqlstream.state.runs.progress import BatchProgress
+from tests.spark.conftest import ProjectFolder, order_rows
 
 BRONZE = """{{ config(sink='lake', materialized='stored', partition_by=['kind']) }}
 select /*+ WATERMARK(ts, '1 minute') */ id, ts, kind, amount from {{ source('shop', 'orders') }}"""

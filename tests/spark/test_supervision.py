@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROJECT, ProjectFolder, order_rows
 from pyspark import SparkContext
 
 from sqlstream import ProjectRequest, RunRequest, run_models
@@ -20,6 +19,7 @@ from sqlstream.spark.running.failures import failure_finding
 from sqlstream.state.runs.events import Notice, QueryRestarting, QueryResult, QueryStarted, RunEvent, Status
 from sqlstream.state.runs.limits import RunLimits
 from sqlstream.state.runs.progress import BatchProgress
+from tests.spark.conftest import PROJECT, ProjectFolder, order_rows
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

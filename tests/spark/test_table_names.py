@@ -9,7 +9,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 import pytest
-from database_server import DATABASE, PASSWORD, USER, DatabaseServer
 from pyspark.sql import SparkSession
 
 from sqlstream.app.loading.load import Loaded, load_for_reading
@@ -23,6 +22,7 @@ from sqlstream.spark.publication.tables import is_published, publish
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.databases.jdbc_database import JdbcDatabase
 from sqlstream.spark.writing.writers import jdbc_database
+from tests.services.database_server import DATABASE, PASSWORD, USER, DatabaseServer
 
 MODELS = ("postgres", "mariadb")
 WRITER, WRITERS_PASSWORD = "writer", "canary-4712-password"

@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from conftest import ProjectFolder, order_rows, shop_project
 from pyspark.sql import SparkSession
 
 from sqlstream.errors import FindingsError
 from sqlstream.spark.writing.tables import table_options
+from tests.spark.conftest import ProjectFolder, order_rows, shop_project
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,6 @@ import sqlite3
 from dataclasses import dataclass
 
 import pytest
-from conftest import ProjectFolder, order_rows
-from database_server import PASSWORD, USER, DatabaseServer
 
 from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
@@ -18,6 +16,8 @@ from sqlstream.project.configuration.retries import OUTLASTS
 from sqlstream.state.runs.events import QueryRestarting, QueryStarted, RunEvent
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.verdicts import QueryVerdict, Verdict
+from tests.services.database_server import PASSWORD, USER, DatabaseServer
+from tests.spark.conftest import ProjectFolder, order_rows
 
 ENV = {"SQLSTREAM_SECRET_DATABASE": PASSWORD}
 

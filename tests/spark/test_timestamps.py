@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROJECT, ProjectFolder
 
 from sqlstream.errors import Finding, FindingsError
+from tests.spark.conftest import PROJECT, ProjectFolder
 
 pytestmark = pytest.mark.slow
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import PROJECT, ProjectFolder, order_rows
 
 from sqlstream.spark.jvm.session import PROVIDER, ROCKSDB
 from sqlstream.spark.storage.state_files import torn_files
 from sqlstream.state.runs.events import QueryRestarting, Status
+from tests.spark.conftest import PROJECT, ProjectFolder, order_rows
 
 SUMS = """{{ config(sink='nowhere', output_mode='update') }}
 select kind, sum(amount) as amount from {{ source('shop', 'orders') }} group by kind"""

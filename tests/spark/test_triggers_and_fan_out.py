@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, PROJECT, ProjectFolder, wait_for
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from sqlstream.state.runs.events import Notice, QueryStarted, RunEvent, Status
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, PROJECT, ProjectFolder, wait_for
 
 
 def test_several_queries_read_one_view(

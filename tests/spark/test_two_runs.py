@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ProjectFolder, order_rows, wait_for
 
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.state.repair import repair_checkpoint
 from sqlstream.errors import FindingsError
+from tests.spark.conftest import ProjectFolder, order_rows, wait_for
 
 READ = "select id from {{ source('shop', 'orders') }}"
 FIRST = f"{{{{ config(sink='lake', trigger='100 milliseconds') }}}} {READ}"

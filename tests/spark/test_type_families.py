@@ -6,11 +6,11 @@ from collections.abc import Callable
 from itertools import product
 
 import pytest
-from every_type import COLUMNS, analyser, create_view
 from pyspark.sql import SparkSession
 
 from sqlstream.compiler.flow.types import can_be_cast, can_be_compared, have_common_type
 from sqlstream.project.types.types import DataType
+from tests.support.every_type import COLUMNS, analyser, create_view
 
 
 @pytest.fixture(scope="module")

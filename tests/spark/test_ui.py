@@ -7,7 +7,7 @@ import re
 import urllib.request
 from typing import Any
 
-from conftest import ProjectFolder, wait_for
+from tests.spark.conftest import ProjectFolder, wait_for
 
 
 def get(url: str) -> Any:

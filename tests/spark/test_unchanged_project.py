@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 
 import pytest
-from conftest import ProjectFolder
 
 from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.errors import FindingsError
 from sqlstream.state.verdicts import QueryVerdict, Verdict
+from tests.spark.conftest import ProjectFolder
 
 ORDERS = "{{ source('shop', 'orders') }}"
 TOTALS = f"{{{{ config(sink='tables', output_mode='update', unique_key='kind') }}}}\nselect kind, sum(amount) as total from {ORDERS} group by kind"

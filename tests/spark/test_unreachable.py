@@ -6,7 +6,6 @@ import socket
 from dataclasses import replace
 
 import pytest
-from conftest import ProjectFolder
 from pyspark import SparkContext
 
 from sqlstream import FindingsError, ProjectRequest, RunRequest, run_models
@@ -18,6 +17,7 @@ from sqlstream.spark.running.query_run import QueryRun
 from sqlstream.spark.running.start import StartOrder
 from sqlstream.state.runs.events import QueryRestarting, QueryResult, RunEvent, Status, TableShown
 from sqlstream.state.runs.limits import RunLimits
+from tests.spark.conftest import ProjectFolder
 
 RETRIES = "retries={'attempts': 2, 'first_delay': '10 milliseconds'}"
 

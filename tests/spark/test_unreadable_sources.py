@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from conftest import ProjectFolder
 
 from sqlstream.errors import FindingsError
+from tests.spark.conftest import ProjectFolder
 
 
 def test_all_unreadable_sources_are_found(orders: ProjectFolder) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from conftest import ProjectFolder
+from tests.spark.conftest import ProjectFolder
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 
 import pytest
-from conftest import ProjectFolder, descendants, wait_for
+
+from tests.spark.conftest import ProjectFolder, descendants, wait_for
 
 MODEL = "{{ config(sink='nowhere') }}\nselect id, amount * 2 as twice from {{ source('shop', 'orders') }}\n"
 

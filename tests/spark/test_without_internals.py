@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow.parquet as parquet
 import pytest
-from conftest import LONGEST_WAIT_SECONDS, PROJECT, ProjectFolder, wait_for
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
@@ -19,16 +18,15 @@ from sqlstream.spark.reading import memory_streams
 from sqlstream.state.runs.events import Status
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.testing.settings import check_supported
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, WITHOUT_INTERNALS, ProjectFolder, wait_for
 
 Rows = Callable[[Path], list[dict[str, Any]]]
-
-WITHOUT = PROJECT.replace("storage: store", "storage: store, spark: {spark.sqlstream.internals: 'false'}")
 
 
 @pytest.fixture
 def public(folder: ProjectFolder) -> ProjectFolder:
     """A project with ten files of orders, whose target turns the internals off."""
-    folder.write({"project.yml": WITHOUT})
+    folder.write({"project.yml": WITHOUT_INTERNALS})
     for number in range(10):
         folder.rows(f"in/orders/{number}.json", [{"id": number, "amount": 1}], modified=number)
     return folder
@@ -112,7 +110,7 @@ def test_sparks_refusal_comes_at_the_start(public: ProjectFolder) -> None:
     model = (
         "{{ config(sink='lake') }}\nselect amount, count(*) as n from {{ source('shop', 'orders') }} group by amount"
     )
-    public.write({"project.yml": WITHOUT + rules, "models/grouped.sql": model})
+    public.write({"project.yml": WITHOUT_INTERNALS + rules, "models/grouped.sql": model})
 
     result = public.result()
 

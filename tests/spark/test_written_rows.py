@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from odd_values import VALUES, exact, rows_of
 from pyspark.sql import SparkSession
 
 from sqlstream.app.test.written import RowMasker
@@ -19,6 +18,7 @@ from sqlstream.spark.reading.rows import columns_of, first_rows
 from sqlstream.spark.secrets import Secrets
 from sqlstream.testing.rows import TypedRows
 from sqlstream.testing.values import UnwritableError
+from tests.support.odd_values import VALUES, exact, rows_of
 
 RENDER = make_yaml_renderer({})({}, "dev")
 

@@ -10,9 +10,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from doc_blocks import COMMAND, ROOT, Block, sqlstream_arguments
-
 from sqlstream.app.init import init_project
+from tests.tools.doc_blocks import COMMAND, ROOT, Block, sqlstream_arguments
 
 SPARK = ("run", "show", "dev", "debug", "source", "state", "test")
 """The commands that start Spark, besides `compile --check`."""

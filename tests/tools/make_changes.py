@@ -1,6 +1,6 @@
-"""Writes the change matrix in docs/state.md from tests/spark/changes/edits.py and read_edits.py.
+"""Writes the change matrix in docs/state.md from tests/changes/edits.py and read_edits.py.
 
-    .venv/bin/python tests/tools/make_changes.py
+    .venv/bin/python -m tests.tools.make_changes
 
 tests/unit/docs/test_state_page.py fails when it is out of date, and `make changes` proves each row with Spark.
 """
@@ -8,17 +8,14 @@ tests/unit/docs/test_state_page.py fails when it is out of date, and `make chang
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
+from sqlstream.state.signature.harmless import GROUPS
+from tests.changes.edits import Edit
+from tests.changes.matrix import MATRIX
+from tests.changes.read_edits import READ_EDITS, ReadEdit
+
 ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT / "tests" / "spark" / "changes"))
-
-from edits import Edit  # noqa: E402
-from matrix import MATRIX  # noqa: E402
-from read_edits import READ_EDITS, ReadEdit  # noqa: E402
-
-from sqlstream.state.signature.harmless import GROUPS  # noqa: E402
 
 EDITS: tuple[Edit | ReadEdit, ...] = (*MATRIX, *READ_EDITS)
 

@@ -1,6 +1,6 @@
 """Makes a checkpoint corpus: the storage of a project after a run, for tests that a later release resumes it.
 
-    .venv41/bin/python tests/tools/make_checkpoints.py     # writes tests/checkpoints/spark-4.1/
+    .venv41/bin/python -m tests.tools.make_checkpoints     # writes tests/checkpoints/spark-4.1/
 
 Each release of sqlstream adds the corpora of the Spark versions that it is tested with, and never changes earlier ones. Absolute
 paths are written as ROOT. tests/spark/test_checkpoint_corpus.py resumes every corpus.

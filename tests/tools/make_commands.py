@@ -1,6 +1,6 @@
 """Writes the tables of options in docs/commands/*.md from the commands.
 
-    .venv/bin/python tests/tools/make_commands.py
+    .venv/bin/python -m tests.tools.make_commands
 
 Everything else on a page is written by hand. A command without a page gets an empty page.
 tests/unit/cli/test_command_pages.py fails when a table is out of date.

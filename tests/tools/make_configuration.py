@@ -1,6 +1,6 @@
 """Fills the tables of keys in docs/configuration.md from the pydantic models that validate YAML.
 
-    .venv/bin/python tests/tools/make_configuration.py
+    .venv/bin/python -m tests.tools.make_configuration
 
 A table is between `<!-- keys of SinkDocument -->` and `<!-- end of keys -->`; everything else is written by hand.
 tests/unit/test_documentation.py fails when the page is out of date.

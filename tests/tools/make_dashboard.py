@@ -1,8 +1,8 @@
 """Writes docs/grafana/sqlstream.json, the dashboard for Grafana.
 
-    .venv/bin/python tests/tools/make_dashboard.py
+    .venv/bin/python -m tests.tools.make_dashboard
 
-tests/unit/state/metrics/test_dashboard.py checks that it only uses metrics and labels that exist, and
+tests/unit/app/observe/test_dashboard.py checks that it only uses metrics and labels that exist, and
 tests/spark/test_metrics.py runs every expression in a real Prometheus.
 """
 

@@ -1,6 +1,6 @@
 """Fills docs/errors.md with the sentence of each code and, if a test project raises the code, its example.
 
-    .venv/bin/python tests/tools/make_errors.py
+    .venv/bin/python -m tests.tools.make_errors
 
 The sentence comes from `CODES`, the example from a file `expected.txt` in tests/projects. Among all findings of a code,
 the tool takes the one at the location that the page already shows. Everything else on the page is written by hand,

@@ -1,6 +1,6 @@
 """Fills the tables of guarantees in docs/concepts.md and of kept values in docs/configuration.md from those in the code.
 
-    .venv/bin/python tests/tools/make_guarantees.py
+    .venv/bin/python -m tests.tools.make_guarantees
 
 They are between `<!-- guarantees -->` and `<!-- end of guarantees -->`, `<!-- kept values -->` and
 `<!-- end of kept values -->`; everything else is written by hand.

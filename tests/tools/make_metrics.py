@@ -1,6 +1,6 @@
 """Fills the tables of metrics in docs/monitoring.md from the code.
 
-    .venv/bin/python tests/tools/make_metrics.py
+    .venv/bin/python -m tests.tools.make_metrics
 
 A table is between `<!-- metrics -->` and `<!-- end of metrics -->`; everything else is written by hand.
 tests/unit/test_documentation.py fails when the page is out of date.

@@ -1,6 +1,6 @@
 """Writes docs/rules.md: every rule of the compiler, and the queries that only Spark can judge.
 
-    .venv/bin/python tests/tools/make_rules.py
+    .venv/bin/python -m tests.tools.make_rules
 
 The text of a rule is its function's docstring. Each code links to docs/errors.md. The corpus marks the queries that only
 Spark can judge. tests/unit/test_documentation.py fails when the page is out of date.
@@ -9,21 +9,18 @@ Spark can judge. tests/unit/test_documentation.py fails when the page is out of 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
 
+from sqlstream.codes import CODES
+from sqlstream.compiler import rules
+from sqlstream.compiler.rules import sources
+from sqlstream.compiler.rules.rule import Rule
+from tests.corpus.corpus_cases import read_cases
+
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "corpus"))
-
-from corpus_cases import read_cases  # noqa: E402 - the corpus is no package
-
-from sqlstream.codes import CODES  # noqa: E402
-from sqlstream.compiler import rules  # noqa: E402
-from sqlstream.compiler.rules import sources  # noqa: E402
-from sqlstream.compiler.rules.rule import Rule  # noqa: E402
 
 PAGE = ROOT / "docs" / "rules.md"
 ERRORS = ROOT / "docs" / "errors.md"

@@ -2,7 +2,7 @@
 
 Run it manually, not in CI, with the Python of make_selector_table.py:
 
-    /tmp/dbtvenv/bin/python tests/tools/make_selector_definitions.py
+    /tmp/dbtvenv/bin/python -m tests.tools.make_selector_definitions
 
 Each definition is written to selectors.yml of tests/projects/selection as a dbt project, and selected with --selector.
 Each change is made in the project after saving its manifest, and each `state:` is selected with --state.
@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from make_selector_table import PROJECT, TESTS, Case, generate, outcome, parse, write_yaml
+
+from tests.tools.make_selector_table import PROJECT, TESTS, Case, generate, outcome, parse, write_yaml
 
 FOLDER = TESTS / "unit" / "compiler"
 

@@ -4,7 +4,7 @@ Run it manually, not in CI, after a change of tests/projects/selection or of the
 
     python3 -m venv /tmp/dbtvenv
     /tmp/dbtvenv/bin/pip install 'dbt-core>=1.11.16,<1.12' dbt-duckdb
-    /tmp/dbtvenv/bin/python tests/tools/make_selector_table.py
+    /tmp/dbtvenv/bin/python -m tests.tools.make_selector_table
 
 It takes no arguments and uses neither network nor database, because `dbt ls` only parses. It creates the dbt project in
 a temporary folder from the sqlstream project's files: unchanged models and seeds, `project.yml` as `dbt_project.yml`,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from generate import CHAIN, chains, edit_a_model, write_sqlstream_project
-
+from benchmarks.generate import CHAIN, chains, edit_a_model, write_sqlstream_project
 from sqlstream.app.compile.compile import compile_models
 from sqlstream.app.request import ProjectRequest
 

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from make_errors import fill_examples
 
 from sqlstream.codes import BRIEF, CODES, PROTECTS_ROWS, SPARK_DECIDES
 from sqlstream.compiler.spark_versions import LISTED, TESTED
+from tests.tools.make_errors import fill_examples
 
 TESTS = Path(__file__).parents[1]
 PAGE = (TESTS.parent / "docs" / "errors.md").read_text(encoding="utf-8")
@@ -60,7 +60,7 @@ def test_a_code_has_one_example_of_three_lines(code: str) -> None:
 
 
 def test_the_examples_of_the_page_are_up_to_date() -> None:
-    """The examples are up to date; otherwise run tests/tools/make_errors.py, which copies them from projects."""
+    """The examples are up to date; otherwise run `python -m tests.tools.make_errors`, which copies them from projects."""
     assert fill_examples(PAGE) == PAGE
 
 

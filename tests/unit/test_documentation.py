@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,10 +22,10 @@ from sqlstream.project.configuration.target import Target
 from sqlstream.project.values import ModelFile
 from sqlstream.spark.jvm.session import spark_settings
 from sqlstream.state.settings import FROZEN_SETTINGS, SOURCE_EVOLUTION
+from tests.tools import make_configuration, make_guarantees, make_metrics, make_rules
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")
-TOOL = REPOSITORY / "tests" / "tools" / "make_configuration.py"
 
 
 def section(heading: str) -> str:
@@ -44,35 +42,30 @@ def target(master: str) -> Target:
 
 
 def test_the_tables_of_keys_are_up_to_date() -> None:
-    """The tables of keys are up to date; otherwise run tests/tools/make_configuration.py."""
-    code = f"import runpy; m = runpy.run_path({str(TOOL)!r}); page = m['PAGE'].read_text(); assert m['fill_tables'](page) == page"
-
-    assert subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=False).returncode == 0
+    """The tables of keys are up to date; otherwise run `python -m tests.tools.make_configuration`."""
+    assert make_configuration.fill_tables(PAGE) == PAGE
 
 
 def test_the_page_of_rules_is_up_to_date() -> None:
-    """The page of rules is up to date; otherwise run tests/tools/make_rules.py."""
-    tool = TOOL.with_name("make_rules.py")
-    code = f"import runpy; m = runpy.run_path({str(tool)!r}); assert m['PAGE'].read_text() == m['make_page']()"
-
-    assert subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=False).returncode == 0
+    """The page of rules is up to date; otherwise run `python -m tests.tools.make_rules`."""
+    assert make_rules.PAGE.read_text(encoding="utf-8") == make_rules.make_page()
 
 
 def test_the_tables_of_metrics_are_up_to_date() -> None:
-    """The tables of metrics are up to date; otherwise run tests/tools/make_metrics.py."""
-    tool = TOOL.with_name("make_metrics.py")
-    code = f"import runpy; m = runpy.run_path({str(tool)!r}); page = m['PAGE'].read_text(); assert m['fill_tables'](page) == page"
+    """The tables of metrics are up to date; otherwise run `python -m tests.tools.make_metrics`."""
+    page = make_metrics.PAGE.read_text(encoding="utf-8")
 
-    assert subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=False).returncode == 0
+    assert make_metrics.fill_tables(page) == page
 
 
-@pytest.mark.parametrize(("page", "fill"), [("PAGE", "fill_table"), ("VALUES_PAGE", "fill_values")])
-def test_the_tables_about_sinks_are_up_to_date(page: str, fill: str) -> None:
-    """The tables of guarantees and of kept values are up to date; otherwise run tests/tools/make_guarantees.py."""
-    tool = TOOL.with_name("make_guarantees.py")
-    code = f"import runpy; m = runpy.run_path({str(tool)!r}); page = m['{page}'].read_text(); assert m['{fill}'](page) == page"
+def test_the_tables_about_sinks_are_up_to_date() -> None:
+    """The tables of guarantees and of kept values are up to date; otherwise run `python -m tests.tools.make_guarantees`."""
+    guarantees, values = (
+        page.read_text(encoding="utf-8") for page in (make_guarantees.PAGE, make_guarantees.VALUES_PAGE)
+    )
 
-    assert subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=False).returncode == 0
+    assert make_guarantees.fill_table(guarantees) == guarantees
+    assert make_guarantees.fill_values(values) == values
 
 
 @pytest.mark.parametrize(

@@ -7,20 +7,20 @@ import sys
 from pathlib import Path
 
 import pytest
-from fuzz_cases import KINDS, make_case
-from fuzz_check import check_project, finding_faults
-from fuzz_watch import fuzz, watch
-from peak_memory import peak_megabytes
-from run_fuzz import statistics_table
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
+from tests.fuzz.fuzz_cases import KINDS, make_case
+from tests.fuzz.fuzz_check import check_project, finding_faults
+from tests.fuzz.fuzz_watch import fuzz, watch
+from tests.fuzz.peak_memory import peak_megabytes
+from tests.fuzz.run_fuzz import statistics_table
 
 PROJECTS = 200
 
 WORKER = """
 import sys, time
-from fuzz_worker import FuzzResult, work
+from tests.fuzz.fuzz_worker import FuzzResult, work
 BYTES = []
 def check(seed):
     {body}
@@ -74,7 +74,9 @@ def test_faults_of_findings_are_detected(tmp_path: Path) -> None:
 
 def test_the_peak_memory_excludes_the_parent() -> None:
     """A child of a large process reports only its own peak memory."""
-    script = "import sys; sys.path[:] = {!r}; from peak_memory import peak_megabytes; print(peak_megabytes())"
+    script = (
+        "import sys; sys.path[:] = {!r}; from tests.fuzz.peak_memory import peak_megabytes; print(peak_megabytes())"
+    )
     large = bytearray(200 << 20)
     done = subprocess.run(
         [sys.executable, "-c", script.format(sys.path)], capture_output=True, text=True, timeout=60, check=True

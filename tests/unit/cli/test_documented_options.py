@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-import runpy
 from collections import Counter
 from pathlib import Path
 
 import click
 import pytest
 
+from tests.tools.make_commands import commands
+
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-COMMANDS: dict[str, click.Command] = dict(
-    runpy.run_path(str(ROOT / "tests" / "tools" / "make_commands.py"))["commands"]()
-)
+COMMANDS: dict[str, click.Command] = dict(commands())
 ROWS = [line for line in PAGE.splitlines() if line.startswith("|")]
 USES = Counter(
     option.opts[-1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import runpy
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,10 @@ import pytest
 
 from sqlstream.app.init import init_project
 from sqlstream.cli.main import main
+from tests.tools.make_commands import commands
 
 ROOT = Path(__file__).parents[3]
-COMMANDS: dict[str, click.Command] = dict(
-    runpy.run_path(str(ROOT / "tests" / "tools" / "make_commands.py"))["commands"]()
-)
+COMMANDS: dict[str, click.Command] = dict(commands())
 
 NEVER_END = {"dev", "docs serve", "ui"}
 """These commands answer until Ctrl-C and have no result."""

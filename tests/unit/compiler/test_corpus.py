@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from _pytest.mark.structures import ParameterSet
-from corpus_cases import NOT_YET, PROJECT, Case, read_cases
-from corpus_compile import compile_case, load_corpus_project
-from corpus_report import judging_errors
-from corpus_verdicts import read_verdicts
 
 from sqlstream.project.values import Project
+from tests.corpus.corpus_cases import NOT_YET, PROJECT, Case, read_cases
+from tests.corpus.corpus_compile import compile_case, load_corpus_project
+from tests.corpus.corpus_report import judging_errors
+from tests.corpus.corpus_verdicts import read_verdicts
 
 CASES = read_cases()
 RULES_TO_COME = set(NOT_YET.read_text(encoding="utf-8").split())

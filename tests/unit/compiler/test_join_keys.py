@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from judged_queries import JOINED, judged_joins
 
 from sqlstream import FindingsError, ProjectRequest, compile_models
+from tests.corpus.judged_queries import JOINED, judged_joins
 
 SOURCES = f"""sources:
   - name: s

@@ -8,7 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from judged_queries import STREAM, TABLE, THEMES, judged
 
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.nodes import Scan
@@ -20,6 +19,7 @@ from sqlstream.compiler.sql.parse import parse_sql
 from sqlstream.compiler.sql.sql_text import read_sql
 from sqlstream.project.types.parser import parse_schema
 from sqlstream.project.types.types import Struct
+from tests.corpus.judged_queries import STREAM, TABLE, THEMES, judged
 
 
 def _scan(name: str, schema: str, *, stream: bool) -> Scan:

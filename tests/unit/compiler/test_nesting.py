@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from too_deep import TOO_DEEP
 
 from sqlstream.compiler.sql.grammar import grammar_problems
 from sqlstream.compiler.sql.sql_text import read_sql
+from tests.corpus.too_deep import TOO_DEEP
 
 
 @pytest.mark.parametrize("form", TOO_DEEP)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from sql_cases import SqlCase, read_cases
 
 from sqlstream.compiler.sql.relations import SqlRelation
 from sqlstream.compiler.sql.sql_text import read_sql
 from sqlstream.compiler.sql.tokens import SqlTokenError
+from tests.support.sql_cases import SqlCase, read_cases
 
 
 def _relations(sql: str) -> tuple[SqlRelation, ...]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from sql_cases import SqlCase, read_cases
 
 from sqlstream.compiler.rewrite.sql import Occurrence, name_second_references
 from sqlstream.compiler.rewrite.watermarks import place_watermarks
 from sqlstream.compiler.sql.edits import apply_edits
 from sqlstream.compiler.sql.sql_text import read_sql
+from tests.support.sql_cases import SqlCase, read_cases
 
 
 @pytest.mark.parametrize("case", read_cases("second_references"), ids=lambda case: case.name)

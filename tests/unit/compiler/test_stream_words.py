@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from sql_cases import SqlCase, read_cases
 
 from sqlstream.compiler.rewrite.sql import drop_stream_words
 from sqlstream.compiler.sql.edits import apply_edits
 from sqlstream.compiler.sql.sql_text import read_sql
+from tests.support.sql_cases import SqlCase, read_cases
 
 
 @pytest.mark.parametrize("case", read_cases("stream_words"), ids=lambda case: case.name)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sql_cases import SqlCase, read_cases
 
 from sqlstream.compiler.rewrite.watermarks import place_watermarks
 from sqlstream.compiler.sql.edits import SqlProblem, apply_edits
 from sqlstream.compiler.sql.sql_text import read_sql
 from sqlstream.compiler.sql.tokens import SqlTokenError, tokenize
 from sqlstream.location import location_at
+from tests.support.sql_cases import SqlCase, read_cases
 
 CASES = read_cases("watermarks")
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import click
 import pytest
 import yaml
-from command_lines import check_command_line
-from doc_blocks import KINDS, Block, blocks, sqlstream_arguments
-from doc_runs import copied_examples, fresh_shop, missing_lines, needs_spark, normalize, run_block
 
 from sqlstream.app.loading.load import try_load
 from sqlstream.app.request import ProjectRequest
 from sqlstream.codes import BRIEF, CODES
+from tests.tools.command_lines import check_command_line
+from tests.tools.doc_blocks import KINDS, Block, blocks, sqlstream_arguments
+from tests.tools.doc_runs import copied_examples, fresh_shop, missing_lines, needs_spark, normalize, run_block
 
 ROOT_FILES = ("project.yml", "sources.yml", "sinks.yml", "selectors.yml")
 

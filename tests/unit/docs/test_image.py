@@ -14,12 +14,12 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import click
-from doc_blocks import ROOT
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from sqlstream.cli.main import cli
 from sqlstream.spark.jvm.java import MINIMUM_JAVA
+from tests.tools.doc_blocks import ROOT
 
 DOCKERFILE = re.sub(r"\\\n\s*", "", (ROOT / "Dockerfile").read_text(encoding="utf-8"))
 LINES = [line.split(" ", 1) for line in DOCKERFILE.splitlines() if line and not line.startswith("#")]

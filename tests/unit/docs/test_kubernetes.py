@@ -10,10 +10,10 @@ import click
 import kubernetes_validate
 import pytest
 import yaml
-from command_lines import check_command_line
-from doc_blocks import ROOT
 
 from sqlstream.cli.main import cli
+from tests.tools.command_lines import check_command_line
+from tests.tools.doc_blocks import ROOT
 
 FOLDER = ROOT / "docs" / "kubernetes"
 MANIFESTS = sorted(FOLDER.glob("*.yaml"))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from doc_blocks import PAGES, ROOT
+
+from tests.tools.doc_blocks import PAGES, ROOT
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 

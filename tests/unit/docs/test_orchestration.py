@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 import pytest
-from command_lines import check_command_line
+
+from tests.tools.command_lines import check_command_line
 
 FOLDER = Path(__file__).parents[3] / "docs" / "orchestration"
 EXAMPLES = sorted(FOLDER.glob("*.py"))

@@ -6,13 +6,13 @@ import re
 from dataclasses import fields
 
 import pytest
-from doc_blocks import ROOT
 
 from sqlstream.codes import CODES
 from sqlstream.project.configuration.config import ModelConfig, SeedConfig
 from sqlstream.project.configuration.retries import Retries
 from sqlstream.spark.running.runner import GRACE_SECONDS
 from sqlstream.state.runs.silence import Cause
+from tests.tools.doc_blocks import ROOT
 
 CONFIGURATION, DEPLOYING, ERRORS, RULES, RUN, TROUBLESHOOTING = (
     (ROOT / "docs" / name).read_text(encoding="utf-8")

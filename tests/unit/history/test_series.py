@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from test_ingest import NOW, batch_text, event_text, history_of, write
 
 from sqlstream.history.reads import Page, batch_rows
 from sqlstream.history.series import SeriesRequest, read_series
 from sqlstream.history.store import History
+from tests.support.journal import NOW, batch_text, event_text, history_of, write
 
 START, MINUTE = int(NOW * 1000), 60_000
 COUNT = 3_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from loading_cases import found, load, make_render
 
 from sqlstream.project.loading import load_project
+from tests.support.loading_cases import found, load, make_render
 
 LAKE = "sinks:\n  - {name: lake, format: parquet}\n"
 TABLE = "sources:\n  - name: s\n    tables:\n      - name: t\n        format: json\n"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from loading_cases import found, load, load_good
 
 from sqlstream.errors import FindingsError
 from sqlstream.project.configuration.config import ModelConfig, SeedConfig
@@ -23,6 +22,7 @@ from sqlstream.project.configuration.validate import allowed_keys
 from sqlstream.project.dbt_words import KEYS_BY_PLACE, replacement_for_value
 from sqlstream.project.files.files import find_project_root
 from sqlstream.project.unit_tests.documents import UnitTestsDocument
+from tests.support.loading_cases import found, load, load_good
 
 DOCUMENTS = (
     DeclaredColumn,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from loading_cases import write_project
 
 from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.manifest.manifest import build_manifest
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.docs_blocks import read_docs_blocks
+from tests.support.loading_cases import write_project
 
 MODEL = {
     "sinks.yml": "sinks: [{name: lake, format: parquet, path: '{{ model.name }}'}]\n",

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loading_cases import found, load, load_good
+
+from tests.support.loading_cases import found, load, load_good
 
 START = "exposures:\n  - name: board\n    type: dashboard\n    owner: {name: Ada}\n"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from loading_cases import load_good
 
 from sqlstream.project.values import SourceTable
+from tests.support.loading_cases import load_good
 
 METADATA = (
     "`_kafka_topic` string, `_kafka_partition` int, `_kafka_offset` bigint, `_kafka_timestamp` timestamp, "

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from loading_cases import load, load_good
 
 from sqlstream.project.configuration.config import merge_configs
 from sqlstream.project.declarations.on_corrupt import captures_corrupt
+from tests.support.loading_cases import load, load_good
 
 SINKS = "sinks:\n  - {name: lake, format: parquet, path: '{{ model.name }}'}\n"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from loading_cases import load, load_good
 
 from sqlstream.location import Location
 from sqlstream.project.configuration.columns import Schema
@@ -14,6 +13,7 @@ from sqlstream.project.configuration.documents import DeclaredColumn
 from sqlstream.project.configuration.target import Target
 from sqlstream.project.secrets import SecretName, SecretText
 from sqlstream.project.yaml import Located
+from tests.support.loading_cases import load, load_good
 
 SINKS = "sinks:\n  - {name: lake, format: parquet, path: '{{ model.name }}', options: {retries: 010, header: true}}\n"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from loading_cases import found, load, load_good
 
 from sqlstream.project.declarations.seeds import MOST_SHOWN, find_values
 from sqlstream.project.files.files import LARGEST_FILE_BYTES
+from tests.support.loading_cases import found, load, load_good
 
 SEED = "seeds/s.csv"
 

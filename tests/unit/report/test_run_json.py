@@ -7,10 +7,9 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from run_events import EVENTS, FAILURE, RESULTS
-
 from sqlstream.report.run_json import JsonReporter
 from sqlstream.state.runs.events import TableShown, WarningEmitted
+from tests.support.run_events import EVENTS, FAILURE, RESULTS
 
 
 def json_lines() -> list[dict[str, Any]]:

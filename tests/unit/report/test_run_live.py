@@ -7,8 +7,6 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
-from run_events import BATCH, BIG, FAILURE
-
 from sqlstream.report.live_table import LiveReporter
 from sqlstream.report.run_text import Counts
 from sqlstream.state.runs.events import (
@@ -21,6 +19,7 @@ from sqlstream.state.runs.events import (
     SelectedQuery,
 )
 from sqlstream.state.runs.silence import Cause, Silence
+from tests.support.run_events import BATCH, BIG, FAILURE
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 CHOSEN = QueriesSelected(

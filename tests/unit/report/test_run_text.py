@@ -7,11 +7,11 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from run_events import BATCH, BIG, EVENTS, FAILURE, LATE, POOR, RESULTS
 
 from sqlstream.report.run_text import Counts, TextReporter, batch_text, done_line, memory_text, summary_text
 from sqlstream.state.runs.events import QueryRestarting, QueryStarted, RunEvent, Status, TableShown
 from sqlstream.state.runs.progress import StateProgress
+from tests.support.run_events import BATCH, BIG, EVENTS, FAILURE, LATE, POOR, RESULTS
 
 
 def run_text(*events: RunEvent) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from batches import batch, figures, source, state
-
 from sqlstream.state.runs.figures import RATES_KEPT, moment
+from tests.support.batches import batch, figures, source, state
 
 
 def test_totals_are_added_up() -> None:

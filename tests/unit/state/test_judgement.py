@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from identities import ORDERS as ORDERS_USE
-from identities import STATEFUL, ledger_of
 
 from sqlstream.state.changes import Change, describe_changes
 from sqlstream.state.judgement import Judgement, judge_changes
@@ -15,6 +13,8 @@ from sqlstream.state.refusals import difference_text
 from sqlstream.state.settings import ANSI
 from sqlstream.state.signature.compare import StateDifference
 from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature
+from tests.support.identities import ORDERS as ORDERS_USE
+from tests.support.identities import STATEFUL, ledger_of
 
 ORDERS = InputRows("shop.orders(amount integer)")
 REFUNDS = InputRows("shop.refunds(amount integer)")

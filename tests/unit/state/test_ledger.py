@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from identities import STATEFUL, ledger_of
 
 from sqlstream.state.ledger import Ledger, LedgerUnreadableError, PendingLedger, SourceUse, read_ledger
+from tests.support.identities import STATEFUL, ledger_of
 
 ACCEPTED = {"at": "2024-01-02T00:00:00+00:00", "changes": ["the SQL of `per_hour` changed"]}
 LEDGER = replace(

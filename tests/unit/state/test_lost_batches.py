@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pytest
-from identities import STATEFUL
 
 from sqlstream.state.lost_outputs import committed_batches, lost_files, lost_in_log
 from sqlstream.state.repartition.batches import PARTITIONS
+from tests.support.identities import STATEFUL
 
 
 @dataclass(frozen=True)

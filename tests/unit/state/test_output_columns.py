@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from identities import STATEFUL
 
 from sqlstream.project.formats.file_options import CSV, layout_options
 from sqlstream.state.ledger import OutputColumn, QueryIdentity
 from sqlstream.state.output_columns import column_changes, layout_changes
+from tests.support.identities import STATEFUL
 
 
 def query(columns: str, sink_format: str = "parquet", partition_by: tuple[str, ...] = ()) -> QueryIdentity:

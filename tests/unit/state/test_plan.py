@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from identities import ORDERS, STATEFUL, ZONE, ledger_of
 
 from sqlstream.compiler.render.values import TemplateInputs
 from sqlstream.errors import Finding
@@ -18,6 +17,7 @@ from sqlstream.state.plan import Action, QueryPlan, StartOptions, plan_query
 from sqlstream.state.refusals import StartRefusal, refusal_findings
 from sqlstream.state.settings import SOURCE_EVOLUTION
 from sqlstream.state.sinks import UNSTORED
+from tests.support.identities import ORDERS, STATEFUL, ZONE, ledger_of
 
 MODEL = Location("models/per_hour.sql")
 MODEL_START = Location("models/per_hour.sql", 1, 1)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from identities import ledger_of
 
 from sqlstream import ProjectRequest
 from sqlstream.app.loading.load import load
@@ -19,6 +18,7 @@ from sqlstream.state.judgement import judge_changes
 from sqlstream.state.ledger import QueryIdentity, read_ledger
 from sqlstream.state.readers import source_uses
 from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature
+from tests.support.identities import ledger_of
 
 UDF = """\
 from pyspark.sql.functions import udf

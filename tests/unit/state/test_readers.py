@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from identities import STATEFUL, ledger_of
 
 from sqlstream import ProjectRequest, compile_models
 from sqlstream.state.ledger import SourceUse
 from sqlstream.state.readers import source_uses, unsure_tables
+from tests.support.identities import STATEFUL, ledger_of
 
 FILES = {
     "project.yml": "name: shop\ntargets:\n  local: {master: local, storage: store}\ndefault_target: local\n",

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from identities import ORDERS, STATEFUL, ledger_of
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
@@ -21,6 +20,7 @@ from sqlstream.state.readers import continuing, respelled
 from sqlstream.state.reading import ReadSoFar
 from sqlstream.state.refusals import StartRefusal
 from sqlstream.state.settings import SOURCE_EVOLUTION
+from tests.support.identities import ORDERS, STATEFUL, ledger_of
 
 FILES = replace(ORDERS, path="/data/in", format="json", declared="sources.yml:4")
 TOPIC = replace(ORDERS, format="kafka", options={"subscribe": "a", "kafka.bootstrap.servers": "one:9092"})

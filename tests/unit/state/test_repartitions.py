@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from identities import STATEFUL
 
 from sqlstream.location import Location
 from sqlstream.state.batch_logs import COMMITS_LINES, OFFSETS_LINES, BatchLog, BatchLogs
@@ -21,6 +20,7 @@ from sqlstream.state.repartition.batches import (
 )
 from sqlstream.state.repartition.refusals import older_spark, unsupported_operators, unsupported_store
 from sqlstream.state.stored_state import StateStore
+from tests.support.identities import STATEFUL
 
 PLACE = Location("models/totals.sql", 1, 1)
 LEDGER = Ledger(STATEFUL, 1, "2026-01-01T00:00:00+00:00", "0.1.0", "4.3.0", "start")

@@ -7,8 +7,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from batches import batch, state
-
 from sqlstream.errors import Finding
 from sqlstream.state.runs.events import (
     QueriesSelected,
@@ -24,6 +22,7 @@ from sqlstream.state.runs.events import (
 from sqlstream.state.runs.run_state import LiveStatus, QueryState, RunState, end_unfinished, follow
 from sqlstream.state.runs.silence import Cause, Silence
 from sqlstream.times import utc_text
+from tests.support.batches import batch, state
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 ORDERS = SelectedQuery("orders", "model.shop.orders", "lake", "parquet", "append", "10 seconds", ("shop.orders",))

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from identities import ledger_of
 
 from sqlstream import ProjectRequest
 from sqlstream.app.loading.load import load
@@ -18,6 +17,7 @@ from sqlstream.state.ledger import QueryIdentity, read_ledger
 from sqlstream.state.readers import source_uses
 from sqlstream.state.signature.operators import STATIC
 from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature
+from tests.support.identities import ledger_of
 
 FILES = {
     "project.yml": "name: shop\ntargets: {local: {master: local, storage: s}}\n",

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from identities import STATEFUL, ledger_of
 
 from sqlstream.app.loading.load import load
 from sqlstream.app.plan.compiled_identity import identity_without_spark
@@ -34,6 +33,7 @@ from sqlstream.state.settings import (
 from sqlstream.state.signature.harmless import GROUPS, SOURCE_KEYS, is_harmless, is_harmless_option
 from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature
 from sqlstream.state.verdicts import Verdict, verdict_of
+from tests.support.identities import STATEFUL, ledger_of
 
 COUNT = StateOperator("aggregation", {"keys": ("shop.orders.k",)}, (InputRows("shop.orders(k string)"),))
 PLAIN = StateSignature((COUNT,), "update", (), "4.3.0", functions=("attributereference", "count"))

@@ -6,12 +6,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from batches import batch, figures, source, state
 
 from sqlstream.compiler.emission import Delay, Emission, Step, WaitsFor
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.runs.silence import Cause, Silence, why_ended_silent, why_silent
+from tests.support.batches import batch, figures, source, state
 
 HERE = Where("model.shop.orders", 0)
 TEN = Delay("ts", "10 minutes", timedelta(minutes=10), HERE)

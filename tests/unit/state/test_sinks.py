@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from identities import STATEFUL
 
 from sqlstream.compiler.compiled import Output
 from sqlstream.location import Location
 from sqlstream.state.sinks import has_other_sink, sink_text
+from tests.support.identities import STATEFUL
 
 KAFKA = replace(STATEFUL, sink_format="kafka", sink_path=None, sink_address="totals")
 JDBC = replace(STATEFUL, sink_format="jdbc", sink_path="totals", sink_address="shop")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from identities import STATEFUL
 
 from sqlstream.state.ledger import OutputColumn, QueryIdentity
 from sqlstream.state.output_columns import table_column_problems
+from tests.support.identities import STATEFUL
 
 
 def query(*partition_by: str, **columns: str) -> QueryIdentity:

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from make_history import FAILED, RESTARTED, SILENT, History, LiveRun, make_history, name_of
-from ui_page import Page, page_of
 
+from benchmarks.make_history import FAILED, RESTARTED, SILENT, History, LiveRun, make_history, name_of
 from sqlstream import ProjectRequest, UsageError
 from sqlstream.app.request import UiRequest
 from sqlstream.app.ui.serve import listen
 from sqlstream.web.server.server import bind
+from tests.services.ui_page import Page, page_of
 
 QUERIES = 20
 HISTORY = History(QUERIES, 4_000, 2, time.time())

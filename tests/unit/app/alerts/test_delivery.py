@@ -12,46 +12,27 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
-from alert_receiver import LONGEST_WAIT_SECONDS, Receiver, receiving
 
 from sqlstream.app.alerts.alerts_sink import SinkSender
 from sqlstream.app.alerts.alerts_store import ALERTS_FILE, KEEP_SECONDS, AlertStore
 from sqlstream.app.alerts.delivery import Delivery, DeliveryError, Outbox, OutboxTexts, Sender
-from sqlstream.app.alerts.evaluation import OpenAlert
-from sqlstream.app.alerts.payloads import AlertMessage, RunNames, message_of
+from sqlstream.app.alerts.payloads import RunNames
 from sqlstream.app.alerts.webhook import CommandSender, WebhookSender, _retry_after
-from sqlstream.project.alerts import AlertKind
 from sqlstream.project.configuration.alerts import Channel
 from sqlstream.project.secrets import OptionValue, SecretName, SecretText
 from sqlstream.spark.secrets import Secrets
+from tests.services.alert_receiver import LONGEST_WAIT_SECONDS, Receiver, receiving
+from tests.support.stored_alerts import NOW, alert, message, put
 
-NOW = datetime(2024, 1, 1, tzinfo=UTC)
 SECRET = "SQLSTREAM_SECRET_HOOK"
 ENV = {SECRET: "hunter2-token"}
 LONG = 1e6
 """A delay that no test waits for."""
-
-
-def alert(number: int = 0) -> OpenAlert:
-    """Returns an open alert."""
-    return OpenAlert(f"orders_{number}", AlertKind.FAILED, f"id{number}", NOW, NOW, "it failed")
-
-
-def message(number: int = 0, state: str = "raised") -> AlertMessage:
-    """Returns a message about `alert(number)`."""
-    names = RunNames("shop", "local", "run")
-    return message_of(alert(number).changed(state), names, f"message{number}-{state}", "2024-01-01T00:00:00Z")
-
-
-def put(store: AlertStore, number: int = 0, state: str = "raised", channel: str = "hook") -> None:
-    """Stores a change of `alert(number)`, with a message for a channel."""
-    kept = None if state == "resolved" else alert(number)
-    store.add(alert(number).changed(state), kept, [(channel, message(number, state))])
 
 
 @pytest.fixture
@@ -319,7 +300,8 @@ def test_the_next_run_takes_over(tmp_path: Path) -> None:
 KILLED = """
 import sys, time
 from pathlib import Path
-from test_delivery import AlertStore, put
+from sqlstream.app.alerts.alerts_store import AlertStore
+from tests.support.stored_alerts import put
 store = AlertStore(Path(sys.argv[1]), "local")
 put(store)
 print("stored", flush=True)
@@ -331,7 +313,7 @@ def test_the_messages_of_a_live_run_stay_its_own(tmp_path: Path) -> None:
     """Another run does not send the messages of a run that lives, but does so once that was killed."""
     import subprocess
 
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     run = [sys.executable, "-c", KILLED, str(tmp_path)]
     with subprocess.Popen(run, stdout=subprocess.PIPE, text=True, env=env) as process:
         assert process.stdout is not None

@@ -14,9 +14,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from make_history import History, LiveRun, make_history, name_of
-from ui_page import page_of
 
+from benchmarks.make_history import History, LiveRun, make_history, name_of
 from sqlstream import ProjectRequest
 from sqlstream.app.test.test_results import TEST_RESULTS
 from sqlstream.app.ui.data import ProjectData
@@ -25,6 +24,7 @@ from sqlstream.app.ui.sample import sample_of
 from sqlstream.cli.main import main
 from sqlstream.times import utc_text
 from sqlstream.web.server.protocol import Span
+from tests.services.ui_page import page_of
 
 QUERIES = 10
 
@@ -44,7 +44,7 @@ def test_the_page_never_loads_spark(project: Path) -> None:
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from ui_page import page_of
+from tests.services.ui_page import page_of
 from sqlstream import ProjectRequest
 with page_of(ProjectRequest(Path({str(project)!r}))) as page:
     for path in ("project", "overview", *("query/orders_000" + end for end in ("", "/series", "/batches", "/events", "/sample"))):

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from make_checkpoints import FOLDER, ROOT, with_root, write_project, write_rows
-
 from sqlstream import ProjectRequest
 from sqlstream.app.ui.data import CheckpointLags
 from sqlstream.app.ui.live_runs import LiveQuery
 from sqlstream.app.ui.project_view import ProjectView
+from tests.tools.make_checkpoints import FOLDER, ROOT, with_root, write_project, write_rows
 
 
 def test_the_backlog_is_that_of_the_version_that_runs(tmp_path: Path) -> None:

@@ -6,12 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from measure_attacks import read_attacks
-from rendering import finding_of, place_of, render
+
+from tests.support.measure_attacks import read_attacks
+from tests.support.rendering import finding_of, place_of, render
 
 MEGABYTES = 300.0
 
@@ -30,7 +30,7 @@ class Outcome(NamedTuple):
 
 def measured(*names: str) -> dict[str, Outcome]:
     """Returns the outcomes of the named attacks (default: all), which run in one new process."""
-    command = [sys.executable, str(Path(__file__).parent / "measure_attacks.py"), *names]
+    command = [sys.executable, "-m", "tests.support.measure_attacks", *names]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=True)
     outcomes = [Outcome(*json.loads(line)) for line in done.stdout.splitlines()]

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from run_escapes import SETTINGS, read_escapes
+
+from tests.support.run_escapes import SETTINGS, read_escapes
 
 ESCAPES = {escape["name"]: escape for escape in read_escapes()}
 CANARIES = (
@@ -47,7 +48,7 @@ def outcomes(folder: Path) -> dict[tuple[str, str], Outcome]:
     """Returns the outcomes of all escapes by name and kind of file, from one process."""
     path = os.pathsep.join(path for path in sys.path if path)
     environment = {**os.environ, "PYTHONPATH": path, "ONLY_OF_THE_PROCESS": "canary-0815"}
-    command = [sys.executable, str(Path(__file__).parent / "run_escapes.py")]
+    command = [sys.executable, "-m", "tests.support.run_escapes"]
     done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=300, check=True)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     return {(name, setting): Outcome(code, text, tuple(events)) for name, setting, code, text, events in lines}
@@ -85,7 +86,7 @@ def test_no_escape_left_a_file(folder: Path, outcomes: dict[tuple[str, str], Out
 def test_the_audit_hook_reports_forbidden_actions(folder: Path) -> None:
     """The audit hook reports opening a file, importing a module and running a command."""
     script = (
-        "import sys; from run_escapes import WATCHED; seen = []\n"
+        "import sys; from tests.support.run_escapes import WATCHED; seen = []\n"
         "sys.addaudithook(lambda event, _: seen.append(event) if event.startswith(WATCHED) else None)\n"
         "open('/dev/null').close(); import os, colorsys; os.system('true'); os.listdir('.')\n"
         "print(*sorted(set(seen)))"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from rendering import finding_of, place_of
+
+from tests.support.rendering import finding_of, place_of
 
 SYNTAX = [
     ("{{ a b }}", "jinja-syntax 1:6"),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from rendering import finding_of, place_of, render, renderer
 
 from sqlstream.location import Location
+from tests.support.rendering import finding_of, place_of, render, renderer
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from rendering import LOGGED, finding_of, model, render, renderer
 
 from sqlstream.compiler.render.values import Reference
 from sqlstream.errors import Severity
 from sqlstream.location import Location
 from sqlstream.project.yaml import Located
+from tests.support.rendering import LOGGED, finding_of, model, render, renderer
 
 PATH = "models/orders.sql"
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rendering import model, renderer
 
 from sqlstream.compiler.render import model as rendering_of_models
 from sqlstream.compiler.render.model import MOST_CALLS, read_plain
 from sqlstream.compiler.render.sandbox.source import TemplateSource
 from sqlstream.errors import FindingsError
+from tests.support.rendering import model, renderer
 
 MACROS = (
     "{% macro double(x, by=2) %}{{ x }} * {{ by }}{% endmacro %}\n"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from rendering import model, options, render, renderer
 
 from sqlstream.compiler.render.places import SourceMapper
 from sqlstream.location import location_at
+from tests.support.rendering import model, options, render, renderer
 
 PIECES = (
     "select",

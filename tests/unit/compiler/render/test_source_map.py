@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rendering import model, options, render, renderer
 
 from sqlstream.compiler.render.places import SourceMapper
 from sqlstream.compiler.render.sandbox.source import TemplateSource
 from sqlstream.location import Place, SourceMap
 from sqlstream.project.values import MacroFile
+from tests.support.rendering import model, options, render, renderer
 
 PATH = "models/orders.sql"
 

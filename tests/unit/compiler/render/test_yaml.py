@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from rendering import ENV, VARIABLES, options
 
 from sqlstream.compiler.render.yaml import SinkRenderer, make_yaml_renderer
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.secrets import SecretName, SecretText
 from sqlstream.project.yaml import Located
+from tests.support.rendering import ENV, VARIABLES, options
 
 PLACE = Location("sources.yml", 3, 14)
 TOKEN = SecretName("SQLSTREAM_SECRET_TOKEN")

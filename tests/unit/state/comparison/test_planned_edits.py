@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parents[3] / "spark" / "changes"))
-
-from edits import EDITS, REFUNDS, TWO_KEYS, Edit, aggregation
-from matrix import MATRIX, SETTINGS
-from planned_edits import planned
-
 from sqlstream.state.verdicts import QueryVerdict, Verdict
+from tests.changes.edits import EDITS, REFUNDS, TWO_KEYS, Edit, aggregation
+from tests.changes.matrix import MATRIX, SETTINGS
+from tests.changes.planned_edits import planned
 
 RESUMES = frozenset({Verdict.RESUME, Verdict.UNCHANGED})
 COSMETIC = frozenset(edit.name for edit in MATRIX if edit.kind == "cosmetic")

@@ -1,0 +1,1 @@
+"""Tests of the package, and the analysts' unit tests of its worked examples."""

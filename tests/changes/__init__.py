@@ -1,0 +1,1 @@
+"""Edits of queries on their checkpoints, judged by Spark."""

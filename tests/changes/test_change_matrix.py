@@ -1,0 +1,56 @@
+"""Real Spark judges each edit: the changed query on the old checkpoint must write what it would write from the start.
+
+`make changes` makes all edits of the matrix and 300 random ones; these are some of the matrix.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyspark
+import pytest
+from _pytest.mark import ParameterSet
+
+from sqlstream.compiler.spark_versions import minor_version
+from tests.changes.edits import Edit
+from tests.changes.matrix import MATRIX, SETTINGS, settings_text
+from tests.changes.outcomes import described
+from tests.changes.worlds import judge
+
+SHORT = frozenset(
+    {
+        *("sum_times", "key_order", "aggregate_removed", "where_added", "where_key", "union_dropped"),
+        *("having_changed", "having_key", "result_projection", "cte_name", "split", "window_size", "delay_longer"),
+        *("chain_between", "join_computed", "join_bound", "join_filter_both", "free_filter_key", "dedup_key"),
+        *("append_update", "seed_changed", "option_rate", "zone_date", "zone_window"),
+    }
+)
+"""The edits of `make check`, some of each kind."""
+
+SMOKE = frozenset(
+    {"sum_times", "where_key", "having_changed", "delay_longer", "join_bound", "dedup_key", "option_rate"}
+)
+"""The edits on the oldest supported Spark, which numbers sources instead of naming them."""
+
+CHOSEN = SMOKE if minor_version(pyspark.__version__) == (4, 1) else SHORT
+
+
+def groups() -> list[ParameterSet]:
+    """Returns the edits to make, by their settings."""
+    chosen = [edit for edit in MATRIX if edit.name in CHOSEN]
+    found = ((name, [edit for edit in chosen if edit.group == name]) for name in SETTINGS)
+    return [
+        pytest.param(name, edits, marks=[pytest.mark.smoke] if name == "queries" else [])
+        for name, edits in found
+        if edits
+    ]
+
+
+@pytest.mark.parametrize(("group", "edits"), groups())
+def test_an_edit_resumes_exactly_where_its_results_are_right(group: str, edits: list[Edit], tmp_path: Path) -> None:
+    """`run` resumes where the results agree, and refuses where they differ or Spark fails, as the matrix says."""
+    before, after = map(settings_text, SETTINGS[group])
+
+    found = judge(edits, {False: before, True: after}, tmp_path)
+
+    assert [described(each) for each in found if not each.is_expected] == []

@@ -1,0 +1,1 @@
+"""The corpus: queries with the verdict of Spark's analyzer on each."""

@@ -1,0 +1,1 @@
+"""Mutated projects, which must compile or give well-formed findings."""

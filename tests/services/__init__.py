@@ -1,0 +1,1 @@
+"""Servers on loopback, for tests and `make services`."""

@@ -1,0 +1,1 @@
+"""Scripts that write pages of the documentation from the code."""

@@ -1,0 +1,121 @@
+"""What the queries of a run have left to read, from checkpoints of real runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from sqlstream import ProjectRequest
+from sqlstream.app.loading.load import Loaded, load
+from sqlstream.app.run.lag_observer import Backlogs, has_unreported_backlog
+from sqlstream.app.stored.backlogs import Pace, source_backlogs, total
+from sqlstream.spark.storage.locks import file_lock
+from sqlstream.spark.storage.processes import is_this_process, this_process
+from sqlstream.state.progress.lag import FileLag, SourceProgress, VersionProgress
+from sqlstream.state.progress.positions import SourcePosition, VersionPosition
+from tests.tools.make_checkpoints import FOLDER, ROOT, with_root, write_project, write_rows
+
+LONGEST_WAIT_SECONDS = 60.0
+Make = Callable[[dict[str, str]], Backlogs]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project whose queries have read one file of each source, and not yet another one."""
+    with_root(max(FOLDER.iterdir()), tmp_path, ROOT, str(tmp_path))
+    write_project(tmp_path)
+    write_rows(tmp_path, 1)
+    write_rows(tmp_path, 2)
+    return tmp_path
+
+
+@pytest.fixture
+def loaded(project: Path) -> Loaded:
+    """The compiled project."""
+    return load(ProjectRequest(project))
+
+
+def locked(project: Path) -> AbstractContextManager[object]:
+    """Locks the query `pairs` for this process, as a run does."""
+    return file_lock(project / "store/queries/pairs/v1.lock")
+
+
+@pytest.fixture
+def reports() -> list[str]:
+    """The sentences for the user."""
+    return []
+
+
+@pytest.fixture
+def make(loaded: Loaded, reports: list[str]) -> Make:
+    """Makes the backlogs of the query `pairs`, which reads two sources; takes the units that are needed."""
+    (pairs,) = (model for model in loaded.compiled.models.values() if model.name == "pairs")
+    assert has_unreported_backlog(loaded.compiled, pairs)
+    return lambda needed: Backlogs(loaded, [pairs], needed, reports.append)
+
+
+def test_backlogs_are_read_in_the_background(project: Path, make: Make, reports: list[str]) -> None:
+    """During a run a thread reads the backlog, by source."""
+    backlogs, until = make({"pairs": "files"}), time.monotonic() + LONGEST_WAIT_SECONDS
+    with locked(project), backlogs.reading():
+        while not backlogs.unread():
+            assert time.monotonic() < until
+    sizes = {name: (project / f"in/{name}/2.json").stat().st_size for name in ("orders", "refunds")}
+    assert backlogs.unread()["pairs"].sources == {
+        f"shop.{name}": {"files": 1, "bytes": size} for name, size in sizes.items()
+    }
+    assert reports == []
+
+
+def test_only_queries_of_this_process_have_a_backlog(
+    loaded: Loaded, make: Make, reports: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A query that no process runs has none, and neither has one that another process runs, also with the same number
+    on another host.
+    """
+    (pairs,) = (model for model in loaded.compiled.models.values() if model.name == "pairs")
+    backlogs = make({"pairs": "files"})
+    backlogs.read(pairs)
+    assert (backlogs.unread(), reports) == ({}, [])
+
+    assert is_this_process(this_process())
+    assert not is_this_process(None)
+    own = this_process()
+    monkeypatch.setattr("socket.gethostname", lambda: "elsewhere")
+    assert not is_this_process(own)
+
+
+def test_a_rule_that_cannot_be_measured_is_reported_once(project: Path, loaded: Loaded, make: Make) -> None:
+    """Without the folder of a source, its rule cannot be measured; one sentence says so. Other units do not matter."""
+    (pairs,) = (model for model in loaded.compiled.models.values() if model.name == "pairs")
+    (project / "in").rename(project / "moved")
+    for unit, count in (("files", 1), ("versions", 0)):
+        said: list[str] = []
+        backlogs = Backlogs(loaded, [pairs], {"pairs": unit}, said.append)
+        with locked(project):
+            backlogs.read(pairs)
+            backlogs.read(pairs)
+        assert len(said) == count
+        assert all(text.startswith("`lag_over` of pairs cannot be measured: ") for text in said)
+
+
+def test_several_readers_of_a_table_count_once() -> None:
+    """Of two readers of one table, the slower one counts; sources without a known lag are left out."""
+    position = SourcePosition("0", None)
+    lags = (FileLag(3, 30), FileLag(1, 10), None)
+    version = VersionProgress(VersionPosition(1), tuple(SourceProgress(position, lag) for lag in lags))
+    assert source_backlogs(version) == {"source 0": {"files": 3, "bytes": 30}}
+    assert total({"a": {"files": 3}, "b": {"files": 1, "versions": 2}}) == {"files": 4, "versions": 2}
+    assert total({}) is None
+
+
+def test_readings_have_a_pause() -> None:
+    """After a reading, the next one waits for at least the interval."""
+    pace = Pace(100.0)
+    assert pace.begin()
+    assert pace.end() >= 100.0
+    assert not pace.begin()
