@@ -109,18 +109,16 @@ def _run_ready(
     _for_each(ready, checks, write_before_start)
     orders = [item.order(checks) for item in ready]
     restarts = Restarts(ready, checks)
-
-    def beat() -> None:
-        followers.heartbeat.beat()
-        publisher.check_waiting()
-
-    runner = Runner(checks.secrets, publisher, _limits(checks), restarts, restarts.following, beat=beat)
+    runner = Runner(checks.secrets, publisher, _limits(checks), restarts, restarts.following)
     compiled = checks.loaded.compiled
     write = partial(write_own_rows, checks.loaded, runtime=checks.runtime, secrets=checks.secrets)
     metrics = followers.writing_metrics(write(compiled.metrics, METRICS_ROWS))
     alerts = followers.writing_alerts(write(compiled.alerts, ALERT_ROWS))
     with signals.forwarded_to(runner.request_stop), _live_tables(ready, restarts, checks), metrics, alerts:
-        results = tuple(publisher.with_plain_name(result) for result in runner.run(orders))
+        for _ in runner.run(orders):
+            followers.heartbeat.beat()
+            publisher.check_waiting()
+        results = tuple(map(publisher.with_plain_name, runner.results))
     followers.heartbeat.end()
     ledgers.finish(results)
     _show_memory(restarts, results, checks.request.limit, notify)

@@ -59,8 +59,7 @@ class Runner:
 
     `restart` returns the order for the restart of a failed query, or for the first start of one that is not checked
     yet. It raises FindingsError if the query cannot start.
-    `follow` returns the order of a query that reads stored outputs, None if they do not exist yet. `beat` is called in
-    each turn of the supervision, at least every second unless a step takes longer.
+    `follow` returns the order of a query that reads stored outputs, None if they do not exist yet.
 
     A signal handler can call `request_stop`: once to stop after the running batches, twice to stop now.
     """
@@ -73,12 +72,11 @@ class Runner:
         restart: Callable[[StartOrder], StartOrder],
         follow: Callable[[StartOrder], StartOrder | None],
         grace_seconds: float = GRACE_SECONDS,
-        beat: Callable[[], None] = lambda: None,
     ) -> None:
         self._secrets = secrets
         self._notify = notify
         self._limits = limits
-        self._restart, self._follow, self._beat = restart, follow, beat
+        self._restart, self._follow = restart, follow
         self._stopper = Stopper(notify, grace_seconds)
         self._cores = OccupiedCores(notify)
         self._events: Queue[tuple[QueryRun, str | None]] = Queue()  # SimpleQueue.get can hang after a signal
@@ -94,8 +92,9 @@ class Runner:
     def _is_stopping(self) -> bool:
         return self._stop_requests > 0 or self._stop_reason is not None
 
-    def run(self, orders: Sequence[StartOrder]) -> tuple[QueryResult, ...]:
-        """Starts all `orders`, and returns their results in the same order when the last query has ended.
+    def run(self, orders: Sequence[StartOrder]) -> Iterator[None]:
+        """Starts all `orders`, and supervises their queries until the last one has ended. Then `results` is complete.
+        Yields in each turn, at least every second unless a step takes longer.
 
         A failed query restarts as configured in its model, and does not stop the others; neither does a bug of
         sqlstream in the handling of one query. Queries that have not started before a stop request are skipped.
@@ -112,7 +111,11 @@ class Runner:
                 self._stop_reason = self._stop_reason or self._reason_to_stop(time.monotonic() - began)
             self._each(_poll)
             self._handle_event()
-            self._beat()
+            yield
+
+    @property
+    def results(self) -> tuple[QueryResult, ...]:
+        """The results of the queries that have ended, in the order of the orders."""
         return tuple(run.result for run in self._runs if run.result is not None)
 
     def _each(self, step: Callable[[QueryRun], T]) -> list[tuple[QueryRun, T]]:
