@@ -14,6 +14,7 @@ from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.configuration.config import ConfigPatch
 from sqlstream.project.configuration.docs_blocks import DocsBlock
 from sqlstream.project.configuration.documents import DeclaredColumn, SinkDocument, TableDocument
+from sqlstream.project.configuration.exposures import ExposureProperties
 from sqlstream.project.configuration.resources import CommentedFile, WrittenTests
 from sqlstream.project.configuration.selectors import Selector
 from sqlstream.project.configuration.target import Target
@@ -39,28 +40,22 @@ class ExposureInput:
     location: Location
 
 
-@dataclass(frozen=True)
-class Exposure:
-    """A declared use of the project's outputs. `owner` has the keys of YAML. `folders` are the folders of its file
-    below models/ (or the other folder of its file). `written` is its configuration with Jinja unrendered.
+class Exposure(ExposureProperties):
+    """A declared use of the project's outputs. `tags` and `meta` include those of its configuration and its folders.
+    `inputs` are the items of `depends_on`. `owner_keys` are the keys of `owner` in YAML. `folders` are the folders of
+    its file below models/ (or the other folder of its file). `written` is its configuration with Jinja unrendered.
     """
 
-    name: str
-    type: str
-    owner: Mapping[str, object]
+    model_config = ConfigDict(defer_build=True)
+
     inputs: tuple[ExposureInput, ...]
+    owner_keys: Mapping[str, object]
     location: Location
-    label: str | None = None
-    maturity: str | None = None
-    url: str | None = None
-    description: str = ""
-    tags: tuple[str, ...] = ()
-    meta: Mapping[str, object] = field(default_factory=dict)
     folders: tuple[str, ...] = ()
-    written: Mapping[str, object] = field(default_factory=dict)
+    written: Mapping[str, object] = {}
 
     @property
-    def config(self) -> dict[str, object]:
+    def plain_config(self) -> dict[str, object]:
         """The configuration of an exposure that is part of the project."""
         return {"enabled": True, "tags": list(self.tags), "meta": dict(self.meta)}
 

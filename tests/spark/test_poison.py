@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sqlstream.project.messages.pinned import PinnedSchema, pinned_path, pinned_text
+from sqlstream.project.messages.avro import PinnedSchema, pinned_path, pinned_text
 from tests.services.avro_bytes import avro_long, avro_string, framed
 from tests.services.kafka_topics import Message, Topic, create_topic
 from tests.spark.conftest import ProjectFolder

@@ -120,7 +120,7 @@ def exposure_entry(unique_id: str, compiled: CompiledProject) -> dict[str, Any]:
         "type": exposure.type,
         "maturity": exposure.maturity,
         "url": exposure.url,
-        "owner": dict(exposure.owner),
+        "owner": dict(exposure.owner_keys),
     }
     is_web = (exposure.url or "").lower().startswith(("https://", "http://"))
     return {

@@ -74,5 +74,5 @@ def _exposure_node(project: str, exposure: Exposure) -> SelectableNode:
         fqn=(project, *exposure.folders, exposure.name),
         path=exposure.location.path,
         tags=frozenset(exposure.tags),
-        config=exposure.config,
+        config=exposure.plain_config,
     )

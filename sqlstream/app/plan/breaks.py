@@ -137,7 +137,4 @@ def _texts(differences: Sequence[ColumnDifference]) -> str:
 
 
 def _owner(exposure: Exposure) -> str | None:
-    email = exposure.owner.get("email")
-    address = ", ".join(map(str, email)) if isinstance(email, list) else email
-    owner = exposure.owner.get("name") or address
-    return None if owner is None else str(owner)
+    return exposure.owner.name or ", ".join(exposure.owner.email) or None

@@ -14,10 +14,16 @@ from sqlstream.app.session.signals import StopSignals, interruptible
 from sqlstream.compiler.graph import source_id
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.numbers import plural
+from sqlstream.project.configuration.documents import SchemaRegistry
 from sqlstream.project.declarations.on_corrupt import declared_sources
-from sqlstream.project.messages.avro_types import AvroSchemaError, avro_type
-from sqlstream.project.messages.message_format import SchemaRegistry
-from sqlstream.project.messages.pinned import PinnedSchema, pinned_path, pinned_text, pinned_versions
+from sqlstream.project.messages.avro import (
+    AvroSchemaError,
+    PinnedSchema,
+    avro_type,
+    pinned_path,
+    pinned_text,
+    pinned_versions,
+)
 from sqlstream.project.types.types import DataType, Struct
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import did_you_mean

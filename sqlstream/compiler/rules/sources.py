@@ -12,7 +12,7 @@ from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.formats.format import BATCH, BATCHES, STREAM, STREAMS
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.messages.pinned import pinned_path
+from sqlstream.project.messages.avro import pinned_path
 from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
 from sqlstream.project.types.types import Struct, read_json_schema
 from sqlstream.project.values import SourceTable

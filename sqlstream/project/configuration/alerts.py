@@ -189,7 +189,7 @@ QuarantinedOver = Annotated[AlertRule, _parsed(AlertKind.QUARANTINED_OVER), _wri
 class AlertRulesDocument(Document):
     """When a query raises alerts. A model's rule replaces the project's of the same kind; `false` removes it."""
 
-    label: ClassVar[str] = "alert rules"
+    called: ClassVar[str] = "alert rules"
 
     no_rows_for: NoRowsFor | None = Field(None, description="The query has emitted no row for this time.")
     lag_over: LagOver | None = Field(
@@ -264,7 +264,7 @@ Repeat = Annotated[
 class Channel(Document):
     """Where alerts go: a webhook, a command or a sink."""
 
-    label: ClassVar[str] = "an entry of notify"
+    called: ClassVar[str] = "an entry of notify"
 
     name: Name = Field(description="The name in messages; alerts that are not delivered yet belong to it.")
     webhook: Address | None = Field(None, description="An address that gets a POST with JSON; can contain secrets.")
@@ -316,7 +316,7 @@ class Channel(Document):
 class AlertsDocument(Document):
     """Alerts of all queries, and where they go."""
 
-    label: ClassVar[str] = "alerts"
+    called: ClassVar[str] = "alerts"
 
     rules: AlertRulesDocument | None = Field(None, description="Rules that apply to all queries.")
     notify: tuple[Channel, ...] = Field((), description="Where alerts go.")

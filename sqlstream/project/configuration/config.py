@@ -51,7 +51,7 @@ MERGED_KEYS = ("meta", "options", "alerts")
 class ModelConfig(Document):
     """The keys of a model that `config()`, properties files and the folders of project.yml can set."""
 
-    label: ClassVar[str] = "a model's configuration"
+    called: ClassVar[str] = "a model's configuration"
 
     sink: SinksField | None = Field(
         None, description="The sink for the model's rows, or several; a model without one is a view."
@@ -154,7 +154,7 @@ class ModelConfig(Document):
 class SeedConfig(Document):
     """The keys of a seed that properties files and the folders of project.yml can set."""
 
-    label: ClassVar[str] = "a seed's configuration"
+    called: ClassVar[str] = "a seed's configuration"
 
     enabled: bool = Field(True, description="Whether the seed is part of the project.")
     delimiter: Delimiter = Field(",", description="The character between two values.")

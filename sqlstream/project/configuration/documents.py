@@ -41,7 +41,7 @@ _SOURCE_CONFIG = "Another place for `freshness` and `loaded_at_field`, as in dbt
 class Watermark(Document):
     """The event time of a source table."""
 
-    label: ClassVar[str] = "a watermark"
+    called: ClassVar[str] = "a watermark"
 
     column: Text = Field(description="The event-time column; its type must be timestamp.")
     delay: Delay = Field(description="How late rows can be and still count, for example 10 minutes.")
@@ -50,7 +50,7 @@ class Watermark(Document):
 class DeclaredColumn(Document):
     """One column of a source table, a model or a seed."""
 
-    label: ClassVar[str] = "a column"
+    called: ClassVar[str] = "a column"
 
     name: Text = Field(description="The column's name.")
     data_type: Text | None = Field(None, description="The type in Spark's DDL, for example decimal(10,2).")
@@ -59,10 +59,10 @@ class DeclaredColumn(Document):
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)
 
 
-class SchemaRegistryDocument(Document):
+class SchemaRegistry(Document):
     """The registry with the Avro schemas of a topic."""
 
-    label: ClassVar[str] = "a schema registry"
+    called: ClassVar[str] = "a schema registry"
 
     url: OptionText = Field(description="The address, such as https://registry.example.com.")
     username: OptionText = Field("", description="The user, for basic authentication.")
@@ -71,11 +71,16 @@ class SchemaRegistryDocument(Document):
     subject: Text | None = Field(None, description="The subject of the values (default: the topic and `-value`).")
     key_subject: Text | None = Field(None, description="The subject of the keys (default: the topic and `-key`).")
 
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """The subjects that the source uses."""
+        return tuple(subject for subject in (self.subject, self.key_subject) if subject is not None)
+
 
 class TableDocument(Document):
     """One table of a source."""
 
-    label: ClassVar[str] = "a source table"
+    called: ClassVar[str] = "a source table"
 
     name: Name = Field(description="The table's name in `source('source', 'table')`.")
     description: Text = Field("", description=_DESCRIPTION)
@@ -116,7 +121,7 @@ class TableDocument(Document):
     key_columns: tuple[DeclaredColumn, ...] = Field(
         (), description="The columns of the keys, for a `key_format` with columns."
     )
-    schema_registry: SchemaRegistryDocument | None = Field(
+    schema_registry: SchemaRegistry | None = Field(
         None, description="The registry with the schemas of a format avro, which `sqlstream source schema` pins."
     )
     on_corrupt: Literal["fail", "drop", "quarantine"] | None = Field(
@@ -151,7 +156,7 @@ class TableDocument(Document):
 class SourceDocument(Document):
     """A source: a named group of tables."""
 
-    label: ClassVar[str] = "a source"
+    called: ClassVar[str] = "a source"
 
     name: Name = Field(description="The source's name in `source('source', 'table')`.")
     description: Text = Field("", description=_DESCRIPTION)
@@ -173,7 +178,7 @@ class SourceDocument(Document):
 class SinkDocument(Document):
     """A declared output."""
 
-    label: ClassVar[str] = "a sink"
+    called: ClassVar[str] = "a sink"
 
     name: Name = Field(description="The name for `sink` in a model's configuration.")
     description: Text = Field("", description=_DESCRIPTION)
@@ -204,7 +209,7 @@ class SinkDocument(Document):
 class ModelProperties(Document):
     """The properties of one model."""
 
-    label: ClassVar[str] = "a model's properties"
+    called: ClassVar[str] = "a model's properties"
 
     name: Name = Field(description="The model's name: its file name without the extension.")
     description: Text = Field("", description=_DESCRIPTION)
@@ -217,7 +222,7 @@ class ModelProperties(Document):
 class SeedProperties(Document):
     """The properties of one seed."""
 
-    label: ClassVar[str] = "a seed's properties"
+    called: ClassVar[str] = "a seed's properties"
 
     name: Name = Field(description="The seed's name: its file name without the extension.")
     description: Text = Field("", description=_DESCRIPTION)
@@ -230,7 +235,7 @@ class SeedProperties(Document):
 class ResourceDocument(Document):
     """A YAML file of sources, sinks and properties, in any of their folders."""
 
-    label: ClassVar[str] = "a file of sources, sinks, models and seeds"
+    called: ClassVar[str] = "a file of sources, sinks, models and seeds"
 
     version: Literal[2] = Field(2, description="The version of the format, as in dbt.")
     sources: tuple[SourceDocument, ...] = Field((), description="Sources.")
@@ -244,7 +249,7 @@ class ResourceDocument(Document):
 class SelectorDocument(Document):
     """A named selection."""
 
-    label: ClassVar[str] = "a selector"
+    called: ClassVar[str] = "a selector"
 
     name: Text = Field(description="The name for `--selector` and `selector:`.")
     description: Text = Field("", description=_DESCRIPTION)
@@ -255,7 +260,7 @@ class SelectorDocument(Document):
 class SelectorsDocument(Document):
     """The file selectors.yml."""
 
-    label: ClassVar[str] = "selectors.yml"
+    called: ClassVar[str] = "selectors.yml"
 
     version: Literal[2] = Field(2, description="The version of the format, as in dbt.")
     selectors: tuple[SelectorDocument, ...] = Field((), description="Selectors.")
@@ -264,7 +269,7 @@ class SelectorsDocument(Document):
 class Repository(Document):
     """A Maven repository, or a folder with jars."""
 
-    label: ClassVar[str] = "a repository"
+    called: ClassVar[str] = "a repository"
 
     url: OptionText = Field(description="The address, such as https://nexus.example.com/maven, or a folder.")
     username: OptionText = Field("", description="The user, for a repository that needs one.")
@@ -278,7 +283,7 @@ class Repository(Document):
 class MetricsDocument(Document):
     """Where runs write a row for every batch."""
 
-    label: ClassVar[str] = "metrics"
+    called: ClassVar[str] = "metrics"
 
     sink: Name = Field(description="A sink for the rows; `{{ model.name }}` in it becomes `sqlstream_metrics`.")
     interval: Interval = Field("1 minute", description="How often to write the rows of all queries.")
@@ -292,7 +297,7 @@ class MetricsDocument(Document):
 class TargetDocument(Document):
     """An environment: where Spark runs, and where data and checkpoints are stored."""
 
-    label: ClassVar[str] = "a target"
+    called: ClassVar[str] = "a target"
 
     master: Text | None = Field(
         None, description="Spark's master: `local[*]`, `spark://...`, `yarn` or `k8s://...` (default: `local[*]`)."
@@ -320,7 +325,7 @@ class TargetDocument(Document):
 class ProjectDocument(Document):
     """The file project.yml."""
 
-    label: ClassVar[str] = "project.yml"
+    called: ClassVar[str] = "project.yml"
 
     name: Identifier = Field(description="The project's name.")
     version: Text = Field("1.0.0", description="The version of the project.")

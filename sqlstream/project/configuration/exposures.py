@@ -34,7 +34,7 @@ class OwnerDocument(Document):
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    label: ClassVar[str] = "an owner"
+    called: ClassVar[str] = "an owner"
 
     name: Text | None = Field(None, description="The owner's name.")
     email: Names = Field((), description="The owner's email address, or several.")
@@ -49,7 +49,7 @@ class OwnerDocument(Document):
 class ExposureConfig(Document):
     """The keys of an exposure that `config` and the folders of project.yml can set."""
 
-    label: ClassVar[str] = "an exposure's configuration"
+    called: ClassVar[str] = "an exposure's configuration"
 
     enabled: bool = Field(True, description="Whether the exposure is part of the project.")
     tags: Names = Field((), description=_CONFIG_TAGS)
@@ -59,10 +59,10 @@ class ExposureConfig(Document):
 class ExposureProperties(Document):
     """An exposure: a dashboard, an application or another use of the project's outputs."""
 
-    label: ClassVar[str] = "an exposure"
+    called: ClassVar[str] = "an exposure"
 
     name: _ExposureName = Field(description="The name for the selector `exposure:name`.")
-    label_: Text | None = Field(None, alias="label", description="A title for readers, with any characters.")
+    label: Text | None = Field(None, description="A title for readers, with any characters.")
     type: Literal["dashboard", "notebook", "analysis", "ml", "application"] = Field(
         description="What it is: dashboard, notebook, analysis, ml or application."
     )

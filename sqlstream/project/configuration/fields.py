@@ -29,7 +29,7 @@ class Document(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    label: ClassVar[str]
+    called: ClassVar[str]
     """The words for the document in messages: `a sink`."""
 
     @model_validator(mode="before")

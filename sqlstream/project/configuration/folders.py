@@ -117,7 +117,7 @@ class _Reader:
         why = f"keys with + are configuration ({quoted_list(self._keys, most=20)}); a folder is a key with a mapping"
         found = Finding(
             "unknown-key",
-            f"{quoted(entry.key)} is not a key of {self._model.label}",
+            f"{quoted(entry.key)} is not a key of {self._model.called}",
             why,
             did_you_mean(key, self._keys),
             entry.key_location,

@@ -26,7 +26,7 @@ PERIOD_SECONDS = {"minute": 60, "hour": 3600, "day": 86_400}
 class Threshold(Document):
     """An age of the newest data, such as 12 hours."""
 
-    label: ClassVar[str] = "a threshold of freshness"
+    called: ClassVar[str] = "a threshold of freshness"
 
     count: int = Field(ge=1, description="The number of periods.")
     period: Literal["minute", "hour", "day"] = Field(description="The unit: minute, hour or day.")
@@ -45,7 +45,7 @@ class Threshold(Document):
 class Freshness(Document):
     """How old the newest data of a source can be."""
 
-    label: ClassVar[str] = "a freshness check"
+    called: ClassVar[str] = "a freshness check"
 
     warn_after: Threshold | None = Field(None, description="Warn if the newest data is older.")
     error_after: Threshold | None = Field(None, description="Fail if the newest data is older.")
@@ -64,7 +64,7 @@ class Freshness(Document):
 class SourceConfigDocument(Document):
     """The keys that dbt accepts in `config` of a source or table; outside of it they mean the same."""
 
-    label: ClassVar[str] = "a source's configuration"
+    called: ClassVar[str] = "a source's configuration"
 
     freshness: Freshness | None = Field(None, description=FRESHNESS)
     loaded_at_field: Text | None = Field(None, description=LOADED_AT)

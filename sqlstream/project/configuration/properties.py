@@ -29,7 +29,11 @@ class Properties:
     column_places: Mapping[str, Mapping[str, Location]]
     config: ConfigPatch
     written: ConfigPatch
-    location: Location
+    location: Location | None
+
+
+NO_PROPERTIES = Properties("", "", (), {}, {}, {}, None)
+"""The properties of a model or seed without an entry in YAML."""
 
 
 def collect_properties(resources: Resources, kind: str, findings: list[Finding]) -> Mapping[str, Properties]:
@@ -42,9 +46,11 @@ def collect_properties(resources: Resources, kind: str, findings: list[Finding])
     for file, (document, node) in resources.documents.items():
         entries: Sequence[ModelProperties | SeedProperties] = document.models if kind == "models" else document.seeds
         written = resources.written[file]
-        found = [_read(entry, node, written, (kind, index), findings) for index, entry in enumerate(entries)]
-        new = (properties for properties in found if names.add(properties.name, properties.location, findings))
-        collected.update((properties.name, properties) for properties in new)
+        for index, entry in enumerate(entries):
+            location = locate(node, (kind, index, "name"))
+            properties = _read(entry, node, written, (kind, index), location, findings)
+            if names.add(entry.name, location, findings):
+                collected[entry.name] = properties
     return collected
 
 
@@ -63,6 +69,7 @@ def _read(
     node: YamlMapping,
     written: YamlMapping,
     path: Path,
+    location: Location,
     findings: list[Finding],
 ) -> Properties:
     check_names(entry.columns, node, path, findings)
@@ -78,7 +85,7 @@ def _read(
         },
         config=config,
         written=config if written is node else configuration_of(written, path, model),
-        location=locate(node, (*path, "name")),
+        location=location,
     )
 
 

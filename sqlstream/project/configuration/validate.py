@@ -181,9 +181,9 @@ def _unknown_key(root: type[Document], place: type[Document], path: Path, locati
     key, keys = str(path[-1]), allowed_keys(place)
     if any(key.count(closing) > key.count(opening) for opening, closing in ("()", "<>")):
         return _cut_value(place, key, location)
-    why = f"the keys of {place.label} are {quoted_list(keys, most=20)}"
+    why = f"the keys of {place.called} are {quoted_list(keys, most=20)}"
     fix = _other_level(root, place, path, key) or _split_key(key, keys) or did_you_mean(key, keys)
-    return Finding("unknown-key", f"{quoted(key)} is not a key of {place.label}", why, fix, location)
+    return Finding("unknown-key", f"{quoted(key)} is not a key of {place.called}", why, fix, location)
 
 
 def _other_level(root: type[Document], place: type[Document], path: Path, key: str) -> str | None:
@@ -191,10 +191,10 @@ def _other_level(root: type[Document], place: type[Document], path: Path, key: s
     around = (document_at(root, path[:depth]) for depth in range(len(path) - 1, -1, -1))
     for document in around:
         if document is not place and key in allowed_keys(document):
-            return f"move it out: {quoted(key)} is a key of {document.label}, so indent it less"
+            return f"move it out: {quoted(key)} is a key of {document.called}, so indent it less"
     for field, held in _held_documents(place):
         if key in allowed_keys(held):
-            return f"move it in: {quoted(key)} is a key of {held.label}, so indent it below {quoted(field)}"
+            return f"move it in: {quoted(key)} is a key of {held.called}, so indent it below {quoted(field)}"
     return None
 
 
@@ -230,9 +230,9 @@ def _spaced(key: str) -> str:
 
 def with_dbt_hint(finding: Finding, place: type[Document], key: str) -> Finding:
     """Returns the finding for an unknown key, with a replacement if it is a key of dbt or of another file."""
-    if key in MISPLACED.get(place.label, {}):
-        return replace(finding, fix=MISPLACED[place.label][key])
-    hint = replacement_for_key(place.label, key)
+    if key in MISPLACED.get(place.called, {}):
+        return replace(finding, fix=MISPLACED[place.called][key])
+    hint = replacement_for_key(place.called, key)
     return finding if hint is None else replace(finding, why="this is a key of dbt, but not of sqlstream", fix=hint)
 
 
@@ -240,7 +240,7 @@ def _cut_value(place: type[Document], key: str, location: Location) -> Finding:
     """The finding for the second half of `{data_type: decimal(10,2)}`, which YAML cuts at the comma."""
     return Finding(
         "unknown-key",
-        f"{quoted(key)} is not a key of {place.label}",
+        f"{quoted(key)} is not a key of {place.called}",
         "inside { } a comma ends the value before it, so the rest is read as a separate key",
         "put the whole value before it in quotes: data_type: 'decimal(10,2)'",
         location,
@@ -248,7 +248,7 @@ def _cut_value(place: type[Document], key: str, location: Location) -> Finding:
 
 
 def _missing_key(place: type[Document], path: Path, location: Location, given: object) -> Finding:
-    key, what = str(path[-1]), place.label
+    key, what = str(path[-1]), place.called
     name = given.get("name") if isinstance(given, Mapping) else None
     article, _, kind = what.partition(" ")
     if isinstance(name, str) and article in ("a", "an"):
@@ -279,7 +279,7 @@ def _invalid_value(place: type[Document], problem: ErrorDetails, location: Locat
     # the key itself, or the key whose mapping contains it
     known = ((part, field.description) for part in path[:-3:-1] if (field := _field(place, part)) is not None)
     name, description = next(known, ("", None))
-    why = f"{quoted(str(name))}: {_as_clause(description)}" if description else f"it belongs to {place.label}"
+    why = f"{quoted(str(name))}: {_as_clause(description)}" if description else f"it belongs to {place.called}"
     return Finding("invalid-value", f"{subject} {message}", why, fix, location)
 
 

@@ -88,20 +88,17 @@ def _build(item: _Declared, folders: FolderConfig, findings: list[Finding]) -> E
     written = _replaced(
         *folders.written_for(item.folders, properties.name), config_of(item.written, item.path, ExposureConfig)
     )
-    return Exposure(
-        name=properties.name,
-        type=properties.type,
-        owner={entry.key: plain(entry.value) for entry in entries_at(item.node, (*item.path, "owner"))},
-        inputs=tuple(found for found in inputs if isinstance(found, ExposureInput)),
-        location=item.location,
-        label=properties.label_,
-        maturity=properties.maturity,
-        url=properties.url,
-        description=properties.description,
-        tags=tuple(dict.fromkeys([*properties.tags, *config.tags])),
-        meta={**properties.meta, **config.meta},
-        folders=item.folders,
-        written={key: located.value for key, located in written.items()},
+    return Exposure.model_construct(
+        **{
+            **vars(properties),
+            "tags": tuple(dict.fromkeys([*properties.tags, *config.tags])),
+            "meta": {**properties.meta, **config.meta},
+            "inputs": tuple(found for found in inputs if isinstance(found, ExposureInput)),
+            "owner_keys": {entry.key: plain(entry.value) for entry in entries_at(item.node, (*item.path, "owner"))},
+            "location": item.location,
+            "folders": item.folders,
+            "written": {key: located.value for key, located in written.items()},
+        }
     )
 
 

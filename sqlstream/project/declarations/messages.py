@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.configuration.columns import Schema, build_schema, schema_of_columns
-from sqlstream.project.configuration.documents import TableDocument
+from sqlstream.project.configuration.documents import SchemaRegistry, TableDocument
 from sqlstream.project.configuration.overrides import MESSAGE_KEYS
 from sqlstream.project.configuration.validate import Path
 from sqlstream.project.files.files import ProjectFiles
-from sqlstream.project.messages.avro_types import AvroSchemaError, avro_type
+from sqlstream.project.messages.avro import AvroSchemaError, AvroSchemas, avro_type, pinned_path, read_pinned
 from sqlstream.project.messages.message_format import (
     AVRO,
     BYTES,
@@ -25,11 +25,9 @@ from sqlstream.project.messages.message_format import (
     RAW,
     TEXT,
     MessageFormat,
-    SchemaRegistry,
     change_columns,
     fixed_columns,
 )
-from sqlstream.project.messages.pinned import AvroSchemas, pinned_path, read_pinned
 from sqlstream.project.secrets import OptionValue
 from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
 from sqlstream.project.types.types import DataType, Field, Primitive, Struct, columns_ddl, read_json_schema
@@ -183,7 +181,7 @@ def registry_of(
         if is_used and named is None:
             findings.append(_no_subject(key, place))
         subjects[key] = named if is_used else None
-    return SchemaRegistry(declared.url, declared.username, declared.password, declared.token, **subjects)
+    return declared.model_copy(update=subjects)
 
 
 def read_avro(part: KeyOrValue) -> tuple[AvroSchemas | None, DataType | None]:

@@ -13,7 +13,7 @@ from sqlstream.numbers import plural
 from sqlstream.project.configuration.config import ConfigPatch
 from sqlstream.project.configuration.fields import is_name
 from sqlstream.project.configuration.folders import FolderConfig, Folders
-from sqlstream.project.configuration.properties import Properties
+from sqlstream.project.configuration.properties import NO_PROPERTIES, Properties
 from sqlstream.project.configuration.resources import written_config
 from sqlstream.project.configuration.validate import SeenNames
 from sqlstream.project.files.files import DBT_PROJECT_FILE, ProjectFiles
@@ -63,7 +63,7 @@ def load_models(
 ) -> tuple[ModelFile, ...]:
     """Returns the readable models, sorted by name."""
     models = [
-        _build_model(path, text, folders, properties.get(file_name(path)))
+        _build_model(path, text, folders, properties.get(file_name(path), NO_PROPERTIES))
         for path in paths
         if (text := files.try_read(path, findings)) is not None
     ]
@@ -92,22 +92,22 @@ def check_names(
         names.add(name, location, findings)
 
 
-def _build_model(path: str, text: str, folders: FolderConfig, properties: Properties | None) -> ModelFile:
+def _build_model(path: str, text: str, folders: FolderConfig, properties: Properties) -> ModelFile:
     below, name = folders_of(path), file_name(path)
     configs: tuple[ConfigPatch, ...] = folders.patches_for(below, name)
-    if properties is not None and properties.config:
+    if properties.config:
         configs = (*configs, properties.config)
-    written = (*folders.written_for(below, name), *([properties.written] if properties else ()))
+    written = (*folders.written_for(below, name), properties.written)
     return ModelFile(
         name=name,
         path=path,
         text=text,
         folders=below,
-        description=properties.description if properties else "",
-        columns=properties.columns if properties else (),
+        description=properties.description,
+        columns=properties.columns,
         configs=configs,
-        properties_location=properties.location if properties else None,
-        column_places=properties.column_places if properties else {},
+        properties_location=properties.location,
+        column_places=properties.column_places,
         written=written_config(*written),
     )
 

@@ -10,7 +10,7 @@ from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.configuration.config import ConfigPatch
 from sqlstream.project.configuration.documents import DeclaredColumn
 from sqlstream.project.configuration.folders import FolderConfig
-from sqlstream.project.configuration.properties import Properties
+from sqlstream.project.configuration.properties import NO_PROPERTIES, Properties
 from sqlstream.project.configuration.resources import written_config
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
@@ -245,7 +245,7 @@ def quarantine_models(
     Of the configuration of all models, only `INHERITED_CONFIG` applies to it. Properties can set more.
     """
     return tuple(
-        _quarantine_model(table, table.corrupt_of, folders, properties.get(quarantine_name(table)))
+        _quarantine_model(table, table.corrupt_of, folders, properties.get(quarantine_name(table), NO_PROPERTIES))
         for table in sources
         if table.corrupt_of is not None
     )
@@ -262,25 +262,25 @@ def quarantine_names(sources: Sequence[SourceTable]) -> Mapping[str, Location]:
 
 
 def _quarantine_model(
-    table: SourceTable, whole: SourceTable, folders: FolderConfig, properties: Properties | None
+    table: SourceTable, whole: SourceTable, folders: FolderConfig, properties: Properties
 ) -> ModelFile:
     name = quarantine_name(table)
     place = whole.places.get("quarantine_sink", table.location)
     sink = {"sink": Located(whole.quarantine_sink, place)}
     if table.previous_name is not None:
         sink["previous_name"] = Located(table.previous_name.replace(".", "__", 1), place)
-    configs = (*map(_inherited, folders.patches_for((), name)), sink, *([properties.config] if properties else ()))
-    written = (*map(_inherited, folders.written_for((), name)), sink, *([properties.written] if properties else ()))
+    configs = (*map(_inherited, folders.patches_for((), name)), sink, properties.config)
+    written = (*map(_inherited, folders.written_for((), name)), sink, properties.written)
     columns = ", ".join(column.name for column in table.columns)
     return ModelFile(
         name=name,
         path=f"{table.location.path}/{name}.sql",  # as in dbt for nodes that YAML declares
         text=f"select {columns}\nfrom {{{{ source('{table.source}', '{table.name}') }}}}\n",
         folders=(),
-        description=properties.description if properties and properties.description else table.description,
+        description=properties.description or table.description,
         columns=table.columns,
         configs=configs,
-        properties_location=properties.location if properties else None,
+        properties_location=properties.location,
         written=written_config(*written),
         declared_at=table.location,
     )

@@ -17,7 +17,7 @@ from sqlstream.project.configuration.columns import type_problem
 from sqlstream.project.configuration.config import SeedConfig, check_patch, combine_patches
 from sqlstream.project.configuration.documents import DeclaredColumn
 from sqlstream.project.configuration.folders import FolderConfig
-from sqlstream.project.configuration.properties import Properties
+from sqlstream.project.configuration.properties import NO_PROPERTIES, Properties
 from sqlstream.project.configuration.resources import written_config
 from sqlstream.project.declarations.models import file_name, folders_of
 from sqlstream.project.files.csv_text import BLANK_BEFORE, TEXT_AFTER, UNCLOSED, CsvText, Fault, Row, Value
@@ -38,7 +38,7 @@ def load_seeds(
     """Returns the enabled seeds, sorted by name, and adds the errors in their files. `configured`: all YAML could be
     read; otherwise a seed's delimiter may be missing.
     """
-    seeds = (_build_seed(path, folders, properties.get(file_name(path))) for path in paths)
+    seeds = (_build_seed(path, folders, properties.get(file_name(path), NO_PROPERTIES)) for path in paths)
     checked = [_with_header(files, seed, findings, configured) for seed in seeds if _is_enabled(seed)]
     return tuple(sorted(checked, key=lambda seed: seed.name))
 
@@ -95,20 +95,20 @@ def find_values(root: Path, seed: Seed, cells: Iterable[tuple[int, int]]) -> lis
     return found
 
 
-def _build_seed(path: str, folders: FolderConfig, properties: Properties | None) -> Seed:
-    patches = [*folders.patches_for(folders_of(path), file_name(path)), properties.config if properties else {}]
-    typed = tuple(column for column in properties.columns if column.data_type is not None) if properties else ()
-    written = [*folders.written_for(folders_of(path), file_name(path)), properties.written if properties else {}]
+def _build_seed(path: str, folders: FolderConfig, properties: Properties) -> Seed:
+    patches = [*folders.patches_for(folders_of(path), file_name(path)), properties.config]
+    typed = tuple(column for column in properties.columns if column.data_type is not None)
+    written = [*folders.written_for(folders_of(path), file_name(path)), properties.written]
     types = [[column.name, column.data_type] for column in typed]
     return Seed(
         name=file_name(path),
         path=path,
-        description=properties.description if properties else "",
+        description=properties.description,
         columns=typed,
         config=combine_patches(patches),
         location=Location(path),
-        properties_location=properties.location if properties else None,
-        column_places=properties.column_places if properties else {},
+        properties_location=properties.location,
+        column_places=properties.column_places,
         written={**written_config(*written), **({"columns": types} if types else {})},
     )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sqlstream.project.messages.pinned import AvroSchemas
+from sqlstream.project.configuration.documents import SchemaRegistry
+from sqlstream.project.messages.avro import AvroSchemas
 from sqlstream.project.secrets import OptionValue
 from sqlstream.project.types.types import Array, DataType, Field, Primitive, Struct
 
@@ -32,23 +33,6 @@ METADATA = {
 """The metadata columns beside the key and the headers, by Spark's name."""
 
 _HEADER = Struct((Field("key", Primitive("string")), Field("value", BYTES)))
-
-
-@dataclass(frozen=True)
-class SchemaRegistry:
-    """A registry of Avro schemas: its address, how to log in, and the subjects of values and keys (None: unused)."""
-
-    url: OptionValue
-    username: OptionValue
-    password: OptionValue
-    token: OptionValue
-    subject: str | None
-    key_subject: str | None
-
-    @property
-    def subjects(self) -> tuple[str, ...]:
-        """The subjects that the source uses."""
-        return tuple(subject for subject in (self.subject, self.key_subject) if subject is not None)
 
 
 @dataclass(frozen=True)

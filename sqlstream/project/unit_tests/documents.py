@@ -21,7 +21,7 @@ _META = "Any values."
 class BatchDocument(Document):
     """One micro-batch of given rows. Between two of them there can be the word `restart` or `upgrade`."""
 
-    label: ClassVar[str] = "a batch"
+    called: ClassVar[str] = "a batch"
 
     rows: Any = Field(None, description=ROWS)
     format: Format | None = Field(None, description=FORMAT)
@@ -34,7 +34,7 @@ class BatchDocument(Document):
 class GivenDocument(Document):
     """One input of a case: a source's table, a seed or a model, and its rows."""
 
-    label: ClassVar[str] = "an input of a unit test"
+    called: ClassVar[str] = "an input of a unit test"
 
     input: Text = Field(description="The input: `source('source', 'table')` or `ref('model')`.")
     rows: Any = Field(None, description=ROWS)
@@ -49,7 +49,7 @@ class GivenDocument(Document):
 class ExpectedBatchDocument(Document):
     """The expected output after one given batch."""
 
-    label: ClassVar[str] = "an expected batch"
+    called: ClassVar[str] = "an expected batch"
 
     rows: Any = Field(None, description=ROWS)
     format: Format | None = Field(None, description=FORMAT)
@@ -59,7 +59,7 @@ class ExpectedBatchDocument(Document):
 class ExpectDocument(Document):
     """The expectations of a case."""
 
-    label: ClassVar[str] = "`expect`"
+    called: ClassVar[str] = "`expect`"
 
     rows: Any = Field(None, description="The final result: all emitted rows, or the last table in complete mode.")
     format: Format | None = Field(None, description=FORMAT)
@@ -88,7 +88,7 @@ class ExpectDocument(Document):
 class OverridesDocument(Document):
     """The values of the project that a case overrides."""
 
-    label: ClassVar[str] = "the overrides of a unit test"
+    called: ClassVar[str] = "the overrides of a unit test"
 
     vars: dict[str, Any] = Field(default_factory=dict, description="Variables.")
     macros: dict[str, Any] = Field(default_factory=dict, description="Return values of macros, by name.")
@@ -98,7 +98,7 @@ class OverridesDocument(Document):
 class UnitTestConfig(Document):
     """The configuration of a case, as in dbt."""
 
-    label: ClassVar[str] = "the configuration of a unit test"
+    called: ClassVar[str] = "the configuration of a unit test"
 
     enabled: bool = Field(True, description="Whether the test runs.")
     tags: Names = Field((), description=_TAGS)
@@ -108,7 +108,7 @@ class UnitTestConfig(Document):
 class UpgradeDocument(Document):
     """The older form of the model, which processes the first batches."""
 
-    label: ClassVar[str] = "an upgrade"
+    called: ClassVar[str] = "an upgrade"
 
     sql: Text | None = Field(None, description="The text of the older model.")
     git: Text | None = Field(None, description="A commit, branch or tag with the older project.")
@@ -117,7 +117,7 @@ class UpgradeDocument(Document):
 class UnitTestDocument(Document):
     """A unit test: given rows, expected rows."""
 
-    label: ClassVar[str] = "a unit test"
+    called: ClassVar[str] = "a unit test"
 
     name: Name = Field(description="The test's name, unique within its model.")
     model: Text = Field(description="The model to test.")
@@ -146,7 +146,7 @@ class UnitTestDocument(Document):
 class UnitTestsDocument(Document):
     """A YAML file below tests/models/."""
 
-    label: ClassVar[str] = "a file of unit tests"
+    called: ClassVar[str] = "a file of unit tests"
 
     version: Literal[2] = Field(2, description="The version of the format, as in dbt.")
     unit_tests: tuple[SkipValidation[UnitTestDocument], ...] = Field((), description="Unit tests of models.")

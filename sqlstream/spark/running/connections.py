@@ -19,8 +19,8 @@ from sqlstream.compiler.graph import source_id
 from sqlstream.errors import Finding, FindingsError, Severity
 from sqlstream.location import Location, Place
 from sqlstream.numbers import plural
+from sqlstream.project.configuration.documents import SchemaRegistry
 from sqlstream.project.databases.jdbc_options import server_of
-from sqlstream.project.messages.message_format import SchemaRegistry
 from sqlstream.project.secrets import OptionValue
 from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 from sqlstream.spark.jvm.errors import error_finding

@@ -41,7 +41,7 @@ DOCUMENTS = (
 
 def test_hints_exist_only_for_unknown_keys() -> None:
     """Hints exist only for keys that sqlstream does not have, at levels that its files have."""
-    keys = {document.label: set(allowed_keys(document)) for document in DOCUMENTS}
+    keys = {document.called: set(allowed_keys(document)) for document in DOCUMENTS}
 
     assert KEYS_BY_PLACE.keys() <= keys.keys()
     of_tables = {"a source table": {"schema"}}  # a hint for the source, whose tables have the key

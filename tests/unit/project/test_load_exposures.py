@@ -24,7 +24,7 @@ def test_all_keys_of_an_exposure(tmp_path: Path) -> None:
     assert (exposure.name, exposure.label, exposure.type) == ("board", "The board (weekly)", "dashboard")
     assert (exposure.maturity, exposure.url) == ("high", "https://bi.example.com/1")
     assert exposure.description == "For all"
-    assert exposure.owner == {"name": "Ada", "email": ["a@example.com", "b@example.com"], "slack": "#sales"}
+    assert exposure.owner_keys == {"name": "Ada", "email": ["a@example.com", "b@example.com"], "slack": "#sales"}
     assert str(exposure.location) == "sinks.yml:2:11"
 
 

@@ -34,8 +34,7 @@ from pyspark.sql.protobuf.functions import from_protobuf
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from sqlstream.project.declarations.on_corrupt import CORRUPT_OPTION
-from sqlstream.project.messages.avro_types import avro_type
-from sqlstream.project.messages.pinned import AvroSchemas
+from sqlstream.project.messages.avro import AvroSchemas, avro_type
 from sqlstream.project.types.types import Field, Struct, columns_ddl
 from sqlstream.spark.reading.corrupt import with_corrupt
 from sqlstream.state.signature.source_checks import CORRUPT

@@ -17,8 +17,8 @@ from urllib.parse import quote
 
 from sqlstream.errors import FindingsError
 from sqlstream.location import Location
-from sqlstream.project.messages.message_format import SchemaRegistry
-from sqlstream.project.messages.pinned import PinnedSchema
+from sqlstream.project.configuration.documents import SchemaRegistry
+from sqlstream.project.messages.avro import PinnedSchema
 from sqlstream.spark.secrets import Secrets
 
 TIMEOUT_SECONDS = 30.0

@@ -6,8 +6,15 @@ import json
 
 import pytest
 
-from sqlstream.project.messages.avro_types import AvroSchemaError, avro_type
-from sqlstream.project.messages.pinned import AvroSchemas, PinnedSchema, pinned_path, pinned_text, read_pinned
+from sqlstream.project.messages.avro import (
+    AvroSchemaError,
+    AvroSchemas,
+    PinnedSchema,
+    avro_type,
+    pinned_path,
+    pinned_text,
+    read_pinned,
+)
 
 
 def record(*fields: object, name: str = "Order") -> str:
