@@ -7,13 +7,13 @@ from typing import Any
 
 from sqlstream.project.configuration.config import ModelConfig, SeedConfig
 from sqlstream.project.configuration.documents import (
+    ExposureConfig,
     ProjectDocument,
     ResourceDocument,
     SelectorsDocument,
     SinkDocument,
     TableDocument,
 )
-from sqlstream.project.configuration.exposures import ExposureConfig
 from sqlstream.project.configuration.fields import Document
 from sqlstream.project.configuration.validate import allowed_keys
 from sqlstream.project.unit_tests.documents import UnitTestsDocument

@@ -41,8 +41,7 @@ from sqlstream.project.declarations.models import (
 )
 from sqlstream.project.declarations.on_corrupt import quarantine_models, quarantine_names
 from sqlstream.project.declarations.seeds import load_seeds
-from sqlstream.project.declarations.sinks import build_sinks
-from sqlstream.project.declarations.sources import build_sources
+from sqlstream.project.declarations.sources import build_sinks, build_sources
 from sqlstream.project.files.files import PROJECT_FILE, ProjectFiles, is_inside
 from sqlstream.project.files.paths import folder_of_pattern, is_absolute, join
 from sqlstream.project.files.python_files import (

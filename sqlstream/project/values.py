@@ -13,8 +13,7 @@ from sqlstream.location import Location
 from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.configuration.config import ConfigPatch
 from sqlstream.project.configuration.docs_blocks import DocsBlock
-from sqlstream.project.configuration.documents import DeclaredColumn, SinkDocument, TableDocument
-from sqlstream.project.configuration.exposures import ExposureProperties
+from sqlstream.project.configuration.documents import DeclaredColumn, ExposureProperties, SinkDocument, TableDocument
 from sqlstream.project.configuration.resources import CommentedFile, WrittenTests
 from sqlstream.project.configuration.selectors import Selector
 from sqlstream.project.configuration.target import Target

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.project.databases.dialects import dialect_of
+from sqlstream.project.databases.jdbc_options import dialect_of
 from sqlstream.project.formats.formats import format_of
 from sqlstream.state.batch_logs import SINK_LOG, BatchLog, entry_names
 from sqlstream.state.layout import SNAPSHOT_NAME, checkpoint_path, ledger_path, version_number, versions_path

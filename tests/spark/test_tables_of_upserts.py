@@ -12,7 +12,7 @@ import pytest
 from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.configuration.retries import OUTLASTS
+from sqlstream.project.configuration.trigger import OUTLASTS
 from sqlstream.state.runs.events import QueryRestarting, QueryStarted, RunEvent
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.verdicts import QueryVerdict, Verdict

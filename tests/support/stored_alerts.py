@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from sqlstream.app.alerts.alerts_store import AlertStore
 from sqlstream.app.alerts.evaluation import OpenAlert
 from sqlstream.app.alerts.payloads import AlertMessage, RunNames, message_of
-from sqlstream.project.alerts import AlertKind
+from sqlstream.project.configuration.alerts import AlertKind
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 

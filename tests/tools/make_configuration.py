@@ -18,8 +18,11 @@ from sqlstream.project.configuration.alerts import AlertRulesDocument, AlertsDoc
 from sqlstream.project.configuration.config import ModelConfig, SeedConfig
 from sqlstream.project.configuration.documents import (
     DeclaredColumn,
+    ExposureConfig,
+    ExposureProperties,
     MetricsDocument,
     ModelProperties,
+    OwnerDocument,
     ProjectDocument,
     Repository,
     ResourceDocument,
@@ -33,7 +36,6 @@ from sqlstream.project.configuration.documents import (
     TargetDocument,
     Watermark,
 )
-from sqlstream.project.configuration.exposures import ExposureConfig, ExposureProperties, OwnerDocument
 from sqlstream.project.configuration.fields import Document
 from sqlstream.project.configuration.freshness import Freshness, SourceConfigDocument, Threshold
 from sqlstream.project.json_schemas import json_schemas

@@ -20,7 +20,7 @@ from typing import Any
 
 from sqlstream.app.alerts.evaluation import OpenAlert
 from sqlstream.app.alerts.payloads import AlertMessage
-from sqlstream.project.alerts import AlertKind
+from sqlstream.project.configuration.alerts import AlertKind
 from sqlstream.spark.storage.processes import machine_id, process_start
 from sqlstream.state.runs.events import AlertChanged
 

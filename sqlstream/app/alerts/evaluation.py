@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlstream.app.alerts.measures import Measures, Reading
 from sqlstream.app.alerts.payloads import changed_limit_text, raised_text, resolved_text
-from sqlstream.project.alerts import AlertKind, AlertRule
+from sqlstream.project.configuration.alerts import AlertKind, AlertRule
 from sqlstream.state.runs.backlog import Unread
 from sqlstream.state.runs.events import AlertChanged, RunEvent
 from sqlstream.times import utc_text

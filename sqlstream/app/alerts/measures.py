@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sqlstream.errors import Finding
-from sqlstream.project.alerts import AlertKind, AlertRule
+from sqlstream.project.configuration.alerts import AlertKind, AlertRule
 from sqlstream.state.runs.backlog import Unread
 from sqlstream.state.runs.events import QueryRestarting, QueryResult, QueryResumed, QueryStarted, RunEvent, Status
 from sqlstream.state.runs.figures import epoch_seconds

@@ -10,7 +10,7 @@ from typing import Any
 from sqlstream.app.alerts.measures import Measures
 from sqlstream.compiler.metrics import ALERT_COLUMNS
 from sqlstream.numbers import plural, span_text
-from sqlstream.project.alerts import AlertKind, AlertRule
+from sqlstream.project.configuration.alerts import AlertKind, AlertRule
 from sqlstream.state.runs.events import AlertChanged
 from sqlstream.state.runs.figures import moment
 

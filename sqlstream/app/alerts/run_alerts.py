@@ -23,8 +23,7 @@ from sqlstream.app.observe.observers import Observed, Snapshot
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.graph import source_id
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.alerts import AlertKind, AlertRule
-from sqlstream.project.configuration.alerts import Channel
+from sqlstream.project.configuration.alerts import AlertKind, AlertRule, Channel
 from sqlstream.project.configuration.target import Target
 from sqlstream.project.configuration.trigger import interval_seconds
 from sqlstream.project.declarations.on_corrupt import quarantine_name

@@ -22,7 +22,7 @@ from sqlstream.app.request import RunRequest
 from sqlstream.app.run.lag_observer import Backlogs, has_unreported_backlog
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
-from sqlstream.project.alerts import AlertKind
+from sqlstream.project.configuration.alerts import AlertKind
 from sqlstream.state.runs.events import AlertChanged
 from sqlstream.version import __version__
 

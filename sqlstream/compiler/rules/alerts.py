@@ -10,7 +10,7 @@ from sqlstream.compiler.flow.nodes import Analysis, EventTimeWatermark, Opaque, 
 from sqlstream.compiler.rules.rule import Problem, Problems, rule
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
-from sqlstream.project.alerts import AlertKind, AlertRule
+from sqlstream.project.configuration.alerts import AlertKind, AlertRule
 from sqlstream.project.files.files import PROJECT_FILE
 from sqlstream.project.formats.formats import format_of
 

@@ -1,15 +1,15 @@
-"""The key `alerts` in YAML: rules, and the channels that get the alerts."""
+"""Alerts: their kinds, their rules, the channels that get them, and the key `alerts` in YAML."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeGuard
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
-from sqlstream.project.alerts import AlertKind, AlertRule
 from sqlstream.project.configuration.fields import (
     Document,
     Interval,
@@ -21,6 +21,37 @@ from sqlstream.project.configuration.fields import (
 from sqlstream.project.configuration.trigger import interval_seconds, invalid, parse_interval
 from sqlstream.project.secrets import OptionValue
 from sqlstream.project.wording import did_you_mean, given, quoted
+
+
+class AlertKind(StrEnum):
+    """The conditions of a query that alerts are about, as in YAML."""
+
+    NO_ROWS_FOR = "no_rows_for"
+    LAG_OVER = "lag_over"
+    WATERMARK_BEHIND = "watermark_behind"
+    WATERMARK_AHEAD = "watermark_ahead"
+    FAILED = "failed"
+    RESTARTS_OVER = "restarts_over"
+    LATE_ROWS_OVER = "late_rows_over"
+    STATE_ROWS_OVER = "state_rows_over"
+    BATCH_SLOWER = "batch_slower_than_trigger"
+    QUARANTINED_OVER = "quarantined_over"
+
+
+@dataclass(frozen=True)
+class AlertRule:
+    """When an alert of one kind is raised: when the value is over `limit` (seconds for times, otherwise a count; of
+    slow batches in a row) for `for_seconds`. It is resolved at `resolve_at` or less. `unit` is what `lag_over` counts.
+    Kinds that count events count those of the last `per_seconds`. A rule that is not `is_on` replaces another one.
+    """
+
+    limit: float = 0.0
+    resolve_at: float = 0.0
+    for_seconds: float = 0.0
+    per_seconds: float = 0.0
+    unit: str = ""
+    is_on: bool = True
+
 
 MARGIN = 0.9
 """The part of the limit at which an alert is resolved, unless the rule says otherwise."""

@@ -22,8 +22,7 @@ from sqlstream.project.configuration.fields import (
     Text,
     TriggerField,
 )
-from sqlstream.project.configuration.retries import Retries
-from sqlstream.project.configuration.trigger import Trigger
+from sqlstream.project.configuration.trigger import Retries, Trigger
 from sqlstream.project.configuration.validate import Path, is_template, to_finding
 from sqlstream.project.yaml import Located
 

@@ -15,8 +15,14 @@ from pydantic import (
     model_validator,
 )
 
-from sqlstream.project.configuration.retries import Retries, parse_retries
-from sqlstream.project.configuration.trigger import Trigger, invalid, parse_interval, parse_trigger
+from sqlstream.project.configuration.trigger import (
+    Retries,
+    Trigger,
+    invalid,
+    parse_interval,
+    parse_retries,
+    parse_trigger,
+)
 from sqlstream.project.secrets import OptionValue, SecretText
 from sqlstream.project.wording import given
 

@@ -1,12 +1,28 @@
-"""The options of a JDBC sink: those of Spark's writer, and those of the driver's connection."""
+"""The options of a database: the dialect that its URL names, options of Spark, and those of the driver's connection."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
+from sqlstream.project.connectors.table import JDBC_DRIVERS
 from sqlstream.project.databases.dialect import Dialect
-from sqlstream.project.databases.dialects import dialect_of
+from sqlstream.project.databases.mysql import MARIADB, MYSQL
+from sqlstream.project.databases.postgresql import POSTGRESQL
+from sqlstream.project.databases.sqlite import SQLITE
+from sqlstream.project.secrets import OptionValue
+
+_OF_SERVERS = {dialect.name: dialect for dialect in (POSTGRESQL, MARIADB, MYSQL)}
+
+
+def dialect_of(format_name: str, options: Mapping[str, OptionValue]) -> Dialect | None:
+    """Returns the dialect of a database that sqlstream writes, None for other sinks and if the URL is a secret."""
+    if format_name == "sqlite":
+        return SQLITE
+    url = next((str(value) for name, value in options.items() if name.lower() == "url"), "")
+    found = next((name for start, name in JDBC_DRIVERS.items() if url.startswith(start)), None)
+    return _OF_SERVERS[found] if format_name == "jdbc" and found is not None else None
+
 
 OF_SPARK = frozenset(
     """

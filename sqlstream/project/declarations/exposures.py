@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.configuration.config import ConfigPatch
-from sqlstream.project.configuration.exposures import ExposureConfig, ExposureProperties
+from sqlstream.project.configuration.documents import ExposureConfig, ExposureProperties
 from sqlstream.project.configuration.folders import FolderConfig, Folders, Section, read_folder_config, unused_folders
 from sqlstream.project.configuration.properties import config_of
 from sqlstream.project.configuration.resources import Resources

@@ -1,4 +1,4 @@
-"""Source tables as values."""
+"""Source tables and sinks as values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.configuration.columns import Schema, check_names
-from sqlstream.project.configuration.documents import SourceDocument, TableDocument
+from sqlstream.project.configuration.documents import SinkDocument, SourceDocument, TableDocument
 from sqlstream.project.configuration.freshness import inherit_freshness
 from sqlstream.project.configuration.resources import DESCRIBING, Resources, places_of, written_keys
 from sqlstream.project.configuration.validate import Path, SeenNames
@@ -15,7 +15,7 @@ from sqlstream.project.declarations.messages import TableNode, build_table_schem
 from sqlstream.project.declarations.on_corrupt import corrupt_table, on_corrupt_problems, time_problems
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.values import SourceTable
+from sqlstream.project.values import Sink, SourceTable
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import YamlMapping, locate
 
@@ -168,3 +168,19 @@ def _typed_columns(columns: object) -> list[object]:
         for entry in entries
         if isinstance(entry, dict) and entry.get("data_type") is not None
     ]
+
+
+def build_sinks(resources: Resources, findings: list[Finding]) -> tuple[Sink, ...]:
+    """Returns all sinks, sorted by name."""
+    names = SeenNames("sinks")
+    sinks: list[Sink] = []
+    for file, (document, node) in resources.documents.items():
+        written = resources.written[file]
+        sinks += [_build_sink(sink, node, written, ("sinks", index)) for index, sink in enumerate(document.sinks)]
+    new = (sink for sink in sinks if names.add(sink.name, sink.location, findings))
+    return tuple(sorted(new, key=lambda sink: sink.name))
+
+
+def _build_sink(sink: SinkDocument, node: YamlMapping, written: YamlMapping, path: Path) -> Sink:
+    location, keys = locate(node, (*path, "name")), written_keys(written, path)
+    return Sink.model_construct(**vars(sink), location=location, places=places_of(node, path), written=keys)

@@ -11,7 +11,9 @@ from sqlstream.project.formats import option_types as takes
 from sqlstream.project.formats.file_options import (
     ALL_DIGITS,
     CSV,
+    DELTA,
     FILES,
+    ICEBERG,
     JSON,
     JSON_VALUES,
     ORC,
@@ -21,7 +23,6 @@ from sqlstream.project.formats.file_options import (
     options,
 )
 from sqlstream.project.formats.format import BATCHES, NEITHER, STREAMS, Format, RequiredOption
-from sqlstream.project.formats.lake_options import DELTA, ICEBERG
 
 _NOT_CONTINUOUS, _NOT_REAL_TIME = frozenset({"continuous", "real_time"}), frozenset({"real_time"})
 """Formats that Spark reads and writes in micro-batches only, and those that real-time mode does not allow."""

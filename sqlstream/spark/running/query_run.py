@@ -15,7 +15,7 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.errors import Finding
-from sqlstream.project.configuration.retries import OUTLASTS, Retries
+from sqlstream.project.configuration.trigger import OUTLASTS, Retries
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, Phase
 from sqlstream.spark.running.batch_write import BatchWrite
 from sqlstream.spark.running.start import StartOrder

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from sqlstream.compiler.compiled import Output
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.databases.dialects import dialect_of
+from sqlstream.project.databases.jdbc_options import dialect_of
 from sqlstream.project.formats.formats import FORMATS, format_of
 from sqlstream.project.secrets import OptionValue
 from sqlstream.spark.reading.python_code import import_name, is_data_source, is_foreach

@@ -9,7 +9,7 @@ import pytest
 
 from sqlstream.codes import CODES
 from sqlstream.project.configuration.config import ModelConfig, SeedConfig
-from sqlstream.project.configuration.retries import Retries
+from sqlstream.project.configuration.trigger import Retries
 from sqlstream.spark.running.runner import GRACE_SECONDS
 from sqlstream.state.runs.silence import Cause
 from tests.tools.doc_blocks import ROOT

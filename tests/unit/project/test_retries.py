@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic_core import PydanticCustomError
 
-from sqlstream.project.configuration.retries import Retries, parse_retries
+from sqlstream.project.configuration.trigger import Retries, parse_retries
 
 
 def test_a_number_or_a_mapping() -> None:

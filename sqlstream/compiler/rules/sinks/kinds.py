@@ -11,7 +11,7 @@ from sqlstream.compiler.rules.formats import is_of_spark
 from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, rule
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
-from sqlstream.project.databases.dialects import dialect_of
+from sqlstream.project.databases.jdbc_options import dialect_of
 from sqlstream.project.files.python_files import PythonName, find_name
 from sqlstream.project.formats.formats import FORMATS, format_of
 

@@ -12,7 +12,7 @@ from sqlstream.compiler.rules.options import has_path_option
 from sqlstream.compiler.rules.rule import Problem, Problems, declared_outputs, output_rule, rule
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
-from sqlstream.project.databases.dialects import dialect_of
+from sqlstream.project.databases.jdbc_options import dialect_of
 from sqlstream.project.declarations.on_corrupt import declared_sources
 from sqlstream.project.files.paths import is_absolute, plain_path
 from sqlstream.project.formats.formats import format_of

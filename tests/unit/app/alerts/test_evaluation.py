@@ -13,7 +13,7 @@ from sqlstream.app.alerts.evaluation import AlertBook, OpenAlert, QueryRules
 from sqlstream.app.alerts.measures import PARTS, RecentCount
 from sqlstream.errors import Finding
 from sqlstream.numbers import span_text
-from sqlstream.project.alerts import AlertKind, AlertRule
+from sqlstream.project.configuration.alerts import AlertKind, AlertRule
 from sqlstream.state.runs.backlog import Unread
 from sqlstream.state.runs.events import (
     AlertChanged,

@@ -11,7 +11,7 @@ from sqlstream.app.alerts.evaluation import AlertBook, QueryRules
 from sqlstream.app.alerts.measures import Measures, Reading
 from sqlstream.app.alerts.run_alerts import AlertObserver
 from sqlstream.app.observe.observers import Snapshot
-from sqlstream.project.alerts import AlertKind, AlertRule
+from sqlstream.project.configuration.alerts import AlertKind, AlertRule
 from sqlstream.state.runs.events import QueryStarted
 from sqlstream.state.runs.run_state import RunState
 
