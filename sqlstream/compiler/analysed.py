@@ -67,13 +67,9 @@ class _Forest:
             inputs = [(item.view, self.keys.get(item.node_id)) for item in model.reads]
             self.keys[unique_id] = digest(unique_id, model.sql, inputs, self._knows_functions, self._functions)
             if model.config.is_stored:
-                self._add_stored(project, model)
-
-    def _add_stored(self, project: Project, model: CompiledModel) -> None:
-        """Adds the stored output of a model as a leaf of the models that read it."""
-        node = stored_id(project.name, model.name)
-        self._leaves[node] = partial(self._stored_node, model, node)
-        self.keys[node] = digest(node, self.keys[model.unique_id], model.streams_when_stored)
+                node = stored_id(project.name, model.name)
+                self._leaves[node] = partial(self._stored_node, model, node)
+                self.keys[node] = digest(node, self.keys[unique_id], model.streams_when_stored)
 
     def _stored_node(self, model: CompiledModel, node: str) -> Node:
         return stored_node(node, self.found(model.unique_id).columns, stream=model.streams_when_stored)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 
 from sqlstream.compiler.assembled import Assembled
 from sqlstream.compiler.cache.memory import Memory
-from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Places, place_in
+from sqlstream.compiler.compiled import CompiledProject, Places, place_in
 from sqlstream.compiler.configured import quiet
 from sqlstream.compiler.digest import declared, digest
 from sqlstream.compiler.flow.nodes import Analysis
@@ -140,12 +139,8 @@ def _problems_of_queries(
         model = compiled.models[unique_id]
         if model.output is not None and model.streaming:
             key = digest(analysis.key, target_key, model.config.plain(), declared(model.output))
-            yield from memory.remember(
-                "query", model.file.path, key, partial(_check_query, compiled, model, analysis, faulty)
-            )
-
-
-def _check_query(
-    compiled: CompiledProject, model: CompiledModel, analysis: Analysis, faulty: Collection[str]
-) -> tuple[QueryProblem, ...]:
-    return check_query(Query(compiled, model, analysis.node), faulty)  # builds the operators
+            problems = memory.recall("query", model.file.path, key)
+            if problems is None:
+                problems = check_query(Query(compiled, model, analysis.node), faulty)
+                memory.note("query", model.file.path, key, problems)
+            yield from problems

@@ -147,7 +147,10 @@ def explain_emission(model: CompiledModel, node: Node, settings: Mapping[str, ob
         return Emission((Step(WaitsFor.RUN, "", node.where),), (), highest=False, idle_batches=False)
     nodes = _executed(node)
     watermarks = [item for item in nodes if isinstance(item, EventTimeWatermark) and item.streaming]
-    delays = tuple(dict.fromkeys(map(_delay, watermarks)))
+    written = ((node, node.event_time.delay) for node in watermarks)
+    delays = tuple(
+        dict.fromkeys(Delay(node.column, delay, _interval_time(delay), node.where) for node, delay in written)
+    )
     mode = model.config.output_mode
     steps = [step for item in nodes if item.streaming for step in _steps(item, mode, delays)]
     highest = str(settings.get(POLICY, "min")).lower() == "max"
@@ -183,11 +186,6 @@ def _executed(node: Node) -> list[Node]:
             children = item.children[:1] if isinstance(item, With) else item.children
             waiting += [(item, True), *((child, False) for child in reversed(children))]
     return list(found.values())
-
-
-def _delay(node: EventTimeWatermark) -> Delay:
-    written = node.event_time.delay
-    return Delay(node.column, written, _interval_time(written), node.where)
 
 
 def _steps(node: Node, mode: str, delays: tuple[Delay, ...]) -> Iterator[Step]:

@@ -42,7 +42,7 @@ def read_python_model(file: ModelFile, variables: Mapping[str, object]) -> Rende
     else:
         reader.read(function)
     if reader.findings:
-        raise FindingsError(sorted(reader.findings, key=_by_place))
+        raise FindingsError(sorted(reader.findings, key=lambda finding: finding.location or file.location))
     reads = TemplateReads(variables=tuple(sorted(reader.used_variables)))
     return RenderedModel(file, file.text, tuple(reader.references), reader.config, reads=reads)
 
@@ -169,10 +169,6 @@ def _parse(file: ModelFile) -> ast.Module:
 
 def _text(node: ast.expr) -> str | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
-
-
-def _by_place(finding: Finding) -> tuple[int, int]:
-    return (finding.location.line, finding.location.column) if finding.location else (0, 0)
 
 
 def views_of(views: Sequence[str]) -> tuple[str, ...]:

@@ -63,7 +63,7 @@ class CachedRenderer:
 
     def render(self, file: ModelFile) -> KeyedModel:
         """Returns the rendered model. Raises: FindingsError with the first failure."""
-        key = self._key(file)
+        key = digest(self._project.name, file.name, file.path, file.text)
         if file.is_python:  # parsing it costs less than the cache
             return KeyedModel(read_python_model(file, self._options.variables), digest(key))
         found = self._recall(file, key)
@@ -94,9 +94,6 @@ class CachedRenderer:
         for path, key in self._unsaved.items():
             self._memory.note("places", path, key, dict(self._places[path]))
         self._unsaved.clear()
-
-    def _key(self, file: ModelFile) -> str:
-        return digest(self._project.name, file.name, file.path, file.text)
 
     def _recall(self, file: ModelFile, key: str) -> KeyedModel | None:
         kept = self._memory.recall("render", file.path, key)

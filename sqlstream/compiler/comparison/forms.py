@@ -278,11 +278,7 @@ _FIRST = frozenset({"coalesce", "ifnull", "nvl"})
 
 def keeps_all(term: Term) -> bool:
     """Returns whether Spark needs all stored columns and results of aggregations in an expression."""
-    return not _uses_stored(term) or _is_kept(term)
-
-
-def _uses_stored(term: Term) -> bool:
-    return any(part.kind in _STORED for part in term.walk())
+    return not any(part.kind in _STORED for part in term.walk()) or _is_kept(term)
 
 
 def _is_kept(term: Term) -> bool:

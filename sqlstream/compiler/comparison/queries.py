@@ -80,7 +80,9 @@ class QueryReader:
 
     def view(self, name: str, path: tuple[str, ...]) -> Relation:
         """Returns the rows of a model, source or seed by the name of its view at the end of a path."""
-        model = next((each for each in (name.lower(), _first(name).lower()) if each in self._models), None)
+        model = next(
+            (each for each in (name.lower(), re.sub(r"__\d+$", "", name).lower()) if each in self._models), None
+        )
         if model is not None and len(path) <= _LONGEST_PATH:
             return self._model(model, (*path, name))
         table = self._find_table((*path, name))
@@ -108,11 +110,6 @@ class QueryReader:
 _NAME = re.compile(r"\w+|`[^`]+`")
 _DAYS = re.compile(r"day|week", re.IGNORECASE)
 _LONGEST_PATH = 100
-
-
-def _first(view: str) -> str:
-    """Returns the name of a view whose second reference in a text has a number."""
-    return re.sub(r"__\d+$", "", view)
 
 
 class _TextReader:

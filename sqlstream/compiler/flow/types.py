@@ -234,13 +234,10 @@ def _are_structs_incompatible(left: Struct, right: Struct) -> bool:
     pairs = list(zip(left.fields, right.fields, strict=True))
     renamed = any(one.name.lower() != other.name.lower() for one, other in pairs)
     return any(
-        are_incompatible(one.type, other.type) or (renamed and _are_different(one.type, other.type))
+        are_incompatible(one.type, other.type)
+        or (renamed and kind(one.type) != kind(other.type) and {family(one.type), family(other.type)} <= _SEPARATE)
         for one, other in pairs
     )
-
-
-def _are_different(left: DataType, right: DataType) -> bool:
-    return kind(left) != kind(right) and {family(left), family(right)} <= _SEPARATE
 
 
 _CASTS: dict[str, frozenset[str]] = {

@@ -226,8 +226,10 @@ def _undefined_finding(
         why = "a template can use the functions of sqlstream, the macros in macros/ and the variables that it sets"
         fix = _fix_of_name(name, source.text[: source.find_word(name, offset)], _known_names(environment, path))
     else:
-        message = f"this {_kind(error.owner)} has no `{name}`"
-        why = f"the template uses it here, but the value has {_contents(error.owner)}"
+        owner, kind = error.owner, type(error.owner).__name__
+        message = f"this {KINDS.get(kind, kind.lower())} has no `{name}`"
+        contents = f"{len(owner)} entries" if isinstance(owner, list | tuple | dict) else "none with that name"
+        why = f"the template uses it here, but the value has {contents}"
         fix = _fix_of_attribute(name, error.owner)
     return Finding("jinja-undefined", message, why, fix, location, calls=calls)
 
@@ -259,12 +261,6 @@ KINDS = {"dict": "mapping", "tuple": "list", "str": "text", "int": "number", "fl
 KINDS |= {"TemplateFunction": "function", "ConfigFunction": "function", "TargetName": "target", "Macro": "macro"}
 
 
-def _kind(owner: object) -> str:
-    """The user's word for a value of this type."""
-    name = type(owner).__name__
-    return KINDS.get(name, name.lower())
-
-
 def _type_in_words(type_name: str) -> str:
     """Returns the user's word for a Python type."""
     known = {"str": "text", "NoneType": "nothing"}.get(type_name)
@@ -277,12 +273,6 @@ def _attributes(owner: object) -> list[str]:
     if type(owner) in METHODS:
         return list(METHODS[type(owner)])
     return [name for name in dir(owner) if not name.startswith("_") and not (callable(owner) and name == "name")]
-
-
-def _contents(owner: object) -> str:
-    if isinstance(owner, list | tuple | dict):
-        return f"{len(owner)} entries"
-    return "none with that name"
 
 
 def _one_line(error: Exception) -> str:

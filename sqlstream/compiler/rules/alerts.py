@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import takewhile
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
@@ -107,21 +107,21 @@ def _of_project(compiled: CompiledProject, analyses: Mapping[str, Analysis]) -> 
         found = (_why_unfit(compiled, model, kind, alert, analyses) for model in queries)
         reasons = [reason for reason in takewhile(bool, found) if reason]
         if alert.is_on and reasons and len(reasons) == len(queries):
-            yield _unfit_rule(kind, queries, reasons[0], target.place(f"alerts.rules.{kind}"))
+            (why, fix), example = reasons[0], "" if len(queries) == 1 else "for example, "
+            yield Finding(
+                CODE,
+                f"`{kind}` applies to no query of this project",
+                f"{example}`{queries[0].name}`: {why}",
+                fix,
+                target.place(f"alerts.rules.{kind}"),
+                Severity.WARNING,
+            )
 
 
 def _follows_project(model: CompiledModel, kind: AlertKind) -> bool:
     """Returns whether the query of a model, if it has one, has the project's rule of this kind."""
     own = {} if model.config.alerts is None else model.config.alerts.by_kind
     return model.output is not None and kind not in own
-
-
-def _unfit_rule(
-    kind: AlertKind, queries: Sequence[CompiledModel], reason: tuple[str, str], location: Location
-) -> Finding:
-    example = "" if len(queries) == 1 else "for example, "
-    why, fix = f"{example}`{queries[0].name}`: {reason[0]}", reason[1]
-    return Finding(CODE, f"`{kind}` applies to no query of this project", why, fix, location, Severity.WARNING)
 
 
 def _why_unfit(

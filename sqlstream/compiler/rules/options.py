@@ -14,9 +14,8 @@ from sqlstream.project.declarations.on_corrupt import declared_sources
 from sqlstream.project.formats.format import BATCH, STREAM, Format
 from sqlstream.project.formats.formats import MESSAGES, format_of
 from sqlstream.project.formats.option_types import CHARSET, MODE, PATTERN, OptionType
-from sqlstream.project.messages.message_format import PROTOBUF, MessageFormat
+from sqlstream.project.messages.message_format import PROTOBUF
 from sqlstream.project.secrets import OptionValue
-from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import alternatives, nearest, quoted, quoted_list
 
 
@@ -63,20 +62,17 @@ class GivenOptions:
         return self.places.get(f"{self.key}.{written}", self.places.get(self.key, self.location))
 
 
-def _value_options(table: SourceTable, messages: MessageFormat) -> GivenOptions:
-    """Returns the options of the parser of values."""
-    facts = MESSAGES.get(messages.value_format) or Format(messages.value_format, lists_all_options=True)
-    what, options = f"source `{table.full_name}`", messages.options
-    return GivenOptions(what, facts, options, table.places, table.location, table.mode, "value_options")
-
-
 def given_options(compiled: CompiledProject) -> Iterator[GivenOptions]:
     """Yields the options of each source and sink, and of each model that adds options to its sink."""
     for table in declared_sources(compiled.project.sources):
         what, facts = f"source `{table.full_name}`", format_of(table.format)
         yield GivenOptions(what, facts, table.options, table.places, table.location, table.mode)
         if table.messages is not None and (table.messages.options or table.messages.value_format == PROTOBUF):
-            yield _value_options(table, table.messages)
+            messages = table.messages
+            facts = MESSAGES.get(messages.value_format) or Format(messages.value_format, lists_all_options=True)
+            yield GivenOptions(
+                what, facts, messages.options, table.places, table.location, table.mode, key="value_options"
+            )
     places = {sink.name: sink.places for sink in compiled.project.sinks}
     seen: set[str] = set()
     for model, output in (*terminal_models(compiled), *((None, output) for output in compiled.unused_outputs)):

@@ -257,12 +257,12 @@ def star_columns(node: exp.Expr, scope: Scope) -> tuple[Column, ...] | None:
     if len(names) > 1 or any(star.args.values()):
         return None
     # leave out the windows that GROUP BY adds to the scope
-    rows = tuple(item for item in scope.relations if item.name or not _are_windows(item.columns))
+    rows = tuple(
+        item
+        for item in scope.relations
+        if item.name or not (item.columns and all(column.window for column in item.columns))
+    )
     return Scope(rows).star(next(iter(names), None))
-
-
-def _are_windows(columns: tuple[Column, ...] | None) -> bool:
-    return bool(columns) and all(column.window for column in columns or ())
 
 
 def _together(origins: Sequence[frozenset[tuple[str, str]]]) -> frozenset[tuple[str, str]]:

@@ -75,10 +75,6 @@ def _middle(type_: DataType | None) -> DataType | None:
     return DOUBLE if family(type_) in (NUMBER, "string", "void") else None
 
 
-def _percentile(typer: TypeResolver, node: exp.Expr) -> DataType | None:
-    return _per_share(typer, node.args.get("quantile"), _middle(typer.first(node)))
-
-
 def _approximate_percentile(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     type_ = typer.first(node)
     if kind(type_) == "string":
@@ -117,10 +113,6 @@ def _joined_rows(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     if kind(type_) == "binary":
         return BINARY
     return STRING if is_plain(type_) else None
-
-
-def _top(typer: TypeResolver, node: exp.Expr) -> DataType | None:
-    return array_of(struct_of((("item", typer.first(node)), ("count", BIGINT))))
 
 
 def _histogram(typer: TypeResolver, node: exp.Expr) -> DataType | None:
@@ -217,10 +209,6 @@ def _decode(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     return found if family(found) == family(typer.of(value)) else None
 
 
-def _greatest(typer: TypeResolver, node: exp.Expr) -> DataType | None:
-    return common_type_of([typer.of(node.this), *typer.all_of(node)], common_type_but_text)
-
-
 def _not_nan(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     types = [typer.of(node.this), typer.of(node.args.get("expression"))]
     if None in types:
@@ -287,10 +275,6 @@ def _padded(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     return _part_of_text(typer, node) if is_binary else _text(typer, node)
 
 
-def _concatenated(typer: TypeResolver, node: exp.Expr) -> DataType | None:
-    return _joined(typer.all_of(node))
-
-
 def _pipe(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     """Returns the type of `a || b`. Spark reads `a || b + c` as `(a || b) + c`, sqlglot does not."""
     right = node.args["expression"]
@@ -323,10 +307,6 @@ _SECONDS, _SMALL, _OTHERS = (
 """The names of fields (`DatePart.parseExtractField` and `ExtractIntervalPart.parseExtractField`)."""
 
 TIME_FIELDS = _SECONDS | _SMALL | _OTHERS
-
-
-def _extracted(typer: TypeResolver, node: exp.Expr) -> DataType | None:
-    return _time_field(node.this.name, typer.of(node.args.get("expression")))
 
 
 def _date_part(typer: TypeResolver, node: exp.Expr) -> DataType | None:
@@ -397,13 +377,13 @@ HANDLERS: Handlers = {
     "try_avg": _average,
     "mean": _average,
     exp.Median: lambda typer, node: _middle(typer.first(node)),
-    exp.Quantile: _percentile,
+    exp.Quantile: lambda typer, node: _per_share(typer, node.args.get("quantile"), _middle(typer.first(node))),
     exp.ApproxQuantile: _approximate_percentile,
     exp.WithinGroup: _within_group,
     exp.ArgMax: _extreme_by,
     exp.ArgMin: _extreme_by,
     exp.GroupConcat: _joined_rows,
-    exp.ApproxTopK: _top,
+    exp.ApproxTopK: lambda typer, node: array_of(struct_of((("item", typer.first(node)), ("count", BIGINT)))),
     "histogram_numeric": _histogram,
     exp.GenerateSeries: _sequence,
     exp.ArraysZip: _zipped,
@@ -417,18 +397,21 @@ HANDLERS: Handlers = {
     "transform_keys": _with_keys,
     "transform_values": _with_values,
     exp.DecodeCase: _decode,
-    **dict.fromkeys((exp.Greatest, exp.Least), _greatest),
+    **dict.fromkeys(
+        (exp.Greatest, exp.Least),
+        lambda typer, node: common_type_of([typer.of(node.this), *typer.all_of(node)], common_type_but_text),
+    ),
     exp.Nanvl: _not_nan,
     "zeroifnull": lambda typer, node: common_type_of((typer.first(node), INT)),
     **dict.fromkeys((exp.Round, "bround"), _rounded),
     **dict.fromkeys((exp.Ceil, exp.Floor), _to_whole),
-    **dict.fromkeys((exp.Concat, exp.Elt), _concatenated),
+    **dict.fromkeys((exp.Concat, exp.Elt), lambda typer, node: _joined(typer.all_of(node))),
     exp.DPipe: _pipe,
     exp.Collate: _collated,
     exp.Pad: _padded,
     exp.Decode: _text,
     **dict.fromkeys((exp.Substring, exp.Overlay, exp.Left), _part_of_text),
-    exp.Extract: _extracted,
+    exp.Extract: lambda typer, node: _time_field(node.this.name, typer.of(node.args.get("expression"))),
     **dict.fromkeys(("date_part", "datepart"), _date_part),
     exp.TsOrDsAdd: lambda _typer, _node: DATE,
     exp.TimestampAdd: lambda typer, node: _moment(typer.of(node.this)),

@@ -176,10 +176,6 @@ def decimal_literal(text: str) -> Decimal | None:
     return None if precision > MOST_DIGITS else Decimal(precision, len(fraction))
 
 
-def _literal(_typer: TypeResolver, node: exp.Expr) -> DataType | None:
-    return STRING if node.args["is_string"] else number_type(node.name)
-
-
 def _hexadecimal(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     """Returns BINARY for X'1F'. sqlglot reads 0x1F the same way, which is no literal in Spark."""
     start = node.meta.get("start")
@@ -259,7 +255,7 @@ def _decimal(sizes: list[str]) -> Decimal | None:
 
 
 HANDLERS: Handlers = {
-    exp.Literal: _literal,
+    exp.Literal: lambda _typer, node: STRING if node.args["is_string"] else number_type(node.name),
     exp.RawString: lambda _typer, _node: STRING,
     exp.HexString: _hexadecimal,
     exp.Boolean: lambda _typer, _node: BOOLEAN,

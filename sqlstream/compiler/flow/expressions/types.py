@@ -80,10 +80,6 @@ def _bracket(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     return element_type(base)
 
 
-def _array(typer: TypeResolver, node: exp.Expr) -> DataType | None:
-    return array_of(common_type_of(typer.all_of(node)))
-
-
 def _map(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     keys, values = node.args.get("keys"), node.args.get("values")
     if not isinstance(keys, exp.Array) or not isinstance(values, exp.Array):
@@ -218,17 +214,9 @@ def _shifted(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     return BY_RANK[max(RANKS[name], RANKS[INT.name])] if name in DIGITS else None
 
 
-def _value(typer: TypeResolver, node: exp.Expr) -> DataType | None:
-    return typer.of(node.this)
-
-
 def _alias(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     """Returns the type of `x as a`. sqlglot also reads `v:field` of a variant as an alias."""
     return typer.of(node.this) if isinstance(node.args.get("alias"), exp.Identifier) else None
-
-
-def _distinct(typer: TypeResolver, node: exp.Expr) -> DataType | None:
-    return typer.of(node.expressions[0]) if len(node.expressions) == 1 else None
 
 
 def _case(typer: TypeResolver, node: exp.Expr) -> DataType | None:
@@ -251,7 +239,7 @@ _HANDLERS: Handlers = {
     exp.Identifier: _identifier,
     exp.Dot: _dot,
     exp.Bracket: _bracket,
-    exp.Array: _array,
+    exp.Array: lambda typer, node: array_of(common_type_of(typer.all_of(node))),
     exp.VarMap: _map,
     exp.Struct: _struct,
     exp.Tuple: _tuple,
@@ -269,8 +257,8 @@ _HANDLERS: Handlers = {
     **dict.fromkeys((exp.BitwiseLeftShift, exp.BitwiseRightShift, "shiftrightunsigned"), _shifted),
     exp.Subquery: lambda typer, node: typer.column(node),
     exp.Alias: _alias,
-    exp.Distinct: _distinct,
-    **dict.fromkeys(_WRAPPERS, _value),
+    exp.Distinct: lambda typer, node: typer.of(node.expressions[0]) if len(node.expressions) == 1 else None,
+    **dict.fromkeys(_WRAPPERS, lambda typer, node: typer.of(node.this)),
     exp.Case: _case,
 }
 

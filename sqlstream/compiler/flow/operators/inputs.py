@@ -44,13 +44,10 @@ def stored_node(node: str, columns: Columns | None, *, stream: bool) -> Node:
     """Returns the rows of a stored output, whose model has these `columns`. Storage keeps their types, but neither
     their watermarks nor their marks as time windows.
     """
-    stored = None if columns is None else tuple(map(_as_stored, columns))
+    stored = columns and tuple(
+        Column(column.name, column.type and as_read(column.type), origins=column.origins) for column in columns
+    )
     return Scan(where=Where(node, 0), columns=stored, node_id=node, stream=stream)
-
-
-def _as_stored(column: Column) -> Column:
-    kind = None if column.type is None else as_read(column.type)
-    return Column(column.name, kind, origins=column.origins)
 
 
 def _columns(node: str, table: SourceTable) -> Columns | None:

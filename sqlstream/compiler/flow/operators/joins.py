@@ -184,7 +184,7 @@ def _operands(node: exp.Expr, kind: type[exp.Connector], *, negated: bool) -> It
 
 def _may_absorb(parts: Sequence[tuple[exp.Expr, bool]]) -> bool:
     """Returns whether Spark may remove a choice from an OR because of another part of the condition."""
-    names = [{_text(name) for name in part.find_all(exp.Column)} for part, _ in parts]
+    names = [{name.sql().lower() for name in part.find_all(exp.Column)} for part, _ in parts]
     unions = [index for index, part in enumerate(parts) if len(list(_operands(part[0], exp.Or, negated=part[1]))) > 1]
     return any(names[one] & names[other] for one in unions for other in range(len(parts)) if other != one)
 
@@ -250,10 +250,6 @@ def _equates(one: exp.Expr, other: exp.Expr, sides: Sides | None) -> bool | None
         return None
     has_constant = one.find(exp.Column) is None or other.find(exp.Column) is None
     return None if None in in_sides and not has_constant else False
-
-
-def _text(name: exp.Expr) -> str:
-    return name.sql().lower()
 
 
 def _crosses(part: exp.Expr, sides: Sides) -> bool:

@@ -101,14 +101,12 @@ def _pivot_columns(groups: Columns | None, made: list[Column], values: list[exp.
         return None
     columns = list(groups)
     for value in values:
-        plain = value.alias if isinstance(value, exp.PivotAlias) else _literal(value)
+        plain = (
+            value.alias if isinstance(value, exp.PivotAlias) else value.name if isinstance(value, exp.Literal) else ""
+        )
         if not plain or (len(made) > 1 and not all(column.name for column in made)):
             return None
         for column in made:
             name = f"{plain}_{column.name}" if len(made) > 1 else plain
             columns.append(Column(name, column.type, origins=column.origins))
     return tuple(columns)
-
-
-def _literal(value: exp.Expr) -> str:
-    return value.name if isinstance(value, exp.Literal) else ""
