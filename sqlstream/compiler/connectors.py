@@ -6,7 +6,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.graph import closure_of
 from sqlstream.location import Location
 from sqlstream.project.configuration.target import Target
@@ -35,7 +35,7 @@ def needed_connectors(compiled: CompiledProject, models: Iterable[str] | None = 
 
 
 def used_connectors(compiled: CompiledProject, models: Iterable[str] | None = None) -> dict[str, NeededConnector]:
-    """Returns the same, with those that the target itself brings."""
+    """Returns the connectors of the sources and outputs of `models` as above, those that the target brings included."""
     found: dict[str, NeededConnector] = {}
     chosen = set(compiled.models if models is None else models)
     nodes = {*closure_of(compiled.graph.parents, chosen & compiled.graph.parents.keys()), *chosen}
@@ -59,17 +59,13 @@ def _declared(
             for key, form in formats.items():
                 if form in ("avro", "protobuf"):
                     yield form, {}, by, table.places.get(key, table.location)
-    for model in _writers(compiled):
+    # a project for rules has the rows of metrics and alerts among its models
+    for model in {**compiled.models, **{model.unique_id: model for model in compiled.own_rows}}.values():
         for output in model.outputs if model.unique_id in nodes else ():
             by = f"sink `{output.sink}`"
             yield output.format, output.options, by, output.location
             if output.record.value_format == "avro":
                 yield "avro", {}, by, output.location
-
-
-def _writers(compiled: CompiledProject) -> list[CompiledModel]:
-    """Returns the models, and the rows of metrics and alerts, which a project for rules has among its models."""
-    return list({**compiled.models, **{model.unique_id: model for model in compiled.own_rows}}.values())
 
 
 def _connector_name(format_name: str, options: Mapping[str, OptionValue]) -> str | None:

@@ -75,11 +75,6 @@ class Term:
         return self.text[1:-1] if self.head in _INFIX and self.kind is Kind.OPERATION else self.text
 
     @property
-    def is_constant(self) -> bool:
-        """Whether the term is a literal other than null."""
-        return self.kind is Kind.LITERAL and self.head != NULL.head
-
-    @property
     def has_columns(self) -> bool:
         """Whether the term depends on columns."""
         return any(part.kind is Kind.COLUMN for part in self.walk())

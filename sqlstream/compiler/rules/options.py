@@ -120,7 +120,7 @@ def required_options(compiled: CompiledProject) -> Problems:
     """Some sources need certain options, and some options need or exclude each other."""
     for given in given_options(compiled):
         yield from _missing(given)
-        yield from conflicts(given)
+        yield from _conflicts(given)
 
 
 def _unknown(given: GivenOptions) -> Problems:
@@ -193,7 +193,7 @@ SPLIT_BY = ("partitionColumn", "lowerBound", "upperBound")
 """Options of a JDBC source that need each other and numPartitions, which does not need them."""
 
 
-def conflicts(given: GivenOptions) -> Iterator[Finding]:
+def _conflicts(given: GivenOptions) -> Iterator[Finding]:
     """Yields the conflicts between the options of a source or sink."""
     if given.streams:
         yield from _refused_in_streams(given)
@@ -201,9 +201,9 @@ def conflicts(given: GivenOptions) -> Iterator[Finding]:
     if given.format.name == "jdbc":
         yield from _jdbc_problems(given)
     if given.format.name == "kafka":
-        yield from kafka_problems(given)
+        yield from _kafka_problems(given)
     if given.format.is_table:
-        yield from lake_problems(given)
+        yield from _lake_problems(given)
 
 
 def _refused_in_streams(given: GivenOptions) -> Iterator[Finding]:
@@ -282,7 +282,7 @@ REFUSED_OF_SINKS = {
 """Options of Kafka's client that Spark refuses: why, and what to do."""
 
 
-def kafka_problems(given: GivenOptions) -> Iterator[Finding]:
+def _kafka_problems(given: GivenOptions) -> Iterator[Finding]:
     """Yields the options of a Kafka source or sink that Spark refuses or ignores because of the others."""
     yield from _refused(given)
     if given.is_source:
@@ -373,7 +373,7 @@ REPLACED = {"snapshot-id": "versionAsOf", "tag": "versionAsOf", "as-of-timestamp
 """The options that Iceberg refuses since Spark has its own, and those of Spark."""
 
 
-def lake_problems(given: GivenOptions) -> Iterator[Finding]:
+def _lake_problems(given: GivenOptions) -> Iterator[Finding]:
     """Yields the conflicts between the options of a source."""
     if not given.is_source:
         return

@@ -1,4 +1,4 @@
-"""All checks of one expression: its names, the places of its functions, and its types."""
+"""All checks of one expression: its names, the places and arguments of its functions, its types, and foreign syntax."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def check_expression(expressions: Expressions, node: exp.Expr, scope: Scope, pla
     if isinstance(node, exp.Column) and place not in CONDITIONS:
         return  # most items of a select list are names
     mismatches = Mismatches(expressions, scope)
-    found = [*argument_problems(node, expressions.text), *mismatches.problems(node)]
-    found += [*type_problems(node, scope, expressions), *failing_casts(node, scope, expressions)]
+    found = [*_argument_problems(node, expressions.text), *mismatches.problems(node)]
+    found += [*_type_problems(node, scope, expressions), *_failing_casts(node, scope, expressions)]
     if place in CONDITIONS:
         found += mismatches.condition(node, CONDITIONS[place])
     expressions.problems.extend(found)
@@ -68,7 +68,7 @@ _YEARS = range(1, 10_000)
 """The years in Python's calendar."""
 
 
-def failing_casts(node: exp.Expr, scope: Scope, expressions: Expressions) -> Iterator[SqlProblem]:
+def _failing_casts(node: exp.Expr, scope: Scope, expressions: Expressions) -> Iterator[SqlProblem]:
     """Yields a problem for each text in `node` that Spark casts in every row and cannot cast."""
     text = expressions.text
     parts = (part for part in text.parts_of(node).parts if isinstance(part, (*_COMPARING, exp.Cast)))
@@ -155,24 +155,26 @@ def _is_no_time(text: str, *, takes_time_of_day: bool) -> bool:
     return False
 
 
-UNCOUNTABLE = frozenset({"*", "=>", "FROM", "FOR", "IN", "USING"})
+# The number of arguments of each function call, and the type of the first one.
+
+_UNCOUNTABLE = frozenset({"*", "=>", "FROM", "FOR", "IN", "USING"})
 """Tokens in arguments that commas do not separate: a star, a name, or special syntax."""
 
-BEFORE_CALLS = frozenset(
+_BEFORE_CALLS = frozenset(
     """
     SELECT DISTINCT WHERE AND OR NOT ON BY WHEN THEN ELSE HAVING BETWEEN ( , = <> != > <= >= + - * / ||
     """.split()  # noqa: SIM905 - a list of words
 )
 """Tokens that can come before a call, and, except for the comma, not before a type, an alias or the name of a CTE."""
 
-SCRIPT = frozenset({"USING", "ROW"})
+_SCRIPT = frozenset({"USING", "ROW"})
 """Tokens that follow `TRANSFORM (...)` if it is the clause that runs a script, and not the function."""
 
-TYPES = frozenset({"decimal", "char", "time", "timestamp", "string", "binary"})
+_TYPES = frozenset({"decimal", "char", "time", "timestamp", "string", "binary"})
 """Functions whose names are also types, which have their own arguments."""
 
 
-def argument_problems(node: exp.Expr, text: Text) -> Iterator[SqlProblem]:
+def _argument_problems(node: exp.Expr, text: Text) -> Iterator[SqlProblem]:
     """Yields a problem for each function in `node` with a number of arguments that Spark does not accept."""
     walked = text.parts_of(node)
     for _, part in walked.functions:
@@ -183,7 +185,7 @@ def argument_problems(node: exp.Expr, text: Text) -> Iterator[SqlProblem]:
             yield from _unplaced(part, text)
 
 
-def type_problems(node: exp.Expr, scope: Scope, expressions: Expressions) -> Iterator[SqlProblem]:
+def _type_problems(node: exp.Expr, scope: Scope, expressions: Expressions) -> Iterator[SqlProblem]:
     """Yields a problem for each function in `node` whose first argument has a type that Spark does not accept."""
     text = expressions.text
     for _, part in text.parts_of(node).functions:
@@ -214,9 +216,9 @@ def _first_argument(call: exp.Expr, text: Text) -> exp.Expr | None:
 def unread_argument_problems(text: Text) -> Iterator[SqlProblem]:
     """Yields the same problems for a text that sqlglot cannot parse, because of a function with too few arguments."""
     for index in sorted(opening - 1 for opening in text.after):
-        is_call = at(text.tokens, index).name.lower() not in TYPES and at(text.tokens, index - 1).key in BEFORE_CALLS
+        is_call = at(text.tokens, index).name.lower() not in _TYPES and at(text.tokens, index - 1).key in _BEFORE_CALLS
         following = [at(text.tokens, text.after[index + 1] + step).key for step in (0, 1)]
-        if is_call and following != ["AS", "("] and following[0] not in SCRIPT:
+        if is_call and following != ["AS", "("] and following[0] not in _SCRIPT:
             yield from _call_problem(text, index)
 
 
@@ -247,7 +249,7 @@ def _count(text: Text, opening: int) -> int | None:
     if opening not in text.after:  # sqlglot treats some other characters as blanks
         return None
     level = list(_level(text, opening + 1, text.after[opening] - 1))
-    if any(text.tokens[index].key in UNCOUNTABLE and not _is_operator(text.tokens, index) for index in level):
+    if any(text.tokens[index].key in _UNCOUNTABLE and not _is_operator(text.tokens, index) for index in level):
         return None
     return 1 + sum(text.tokens[index].key == "," for index in level) if level else 0
 
@@ -269,26 +271,26 @@ def _is_operator(tokens: Tokens, index: int) -> bool:
     return tokens[index].key == "*" and at(tokens, index - 1).key not in ("(", ",", ".", "DISTINCT")
 
 
-CLAUSES = {"where": "WHERE", "group": "GROUP BY", "having": "HAVING", "order": "ORDER BY", "limit": "LIMIT"}
+# SQL that sqlglot accepts and Spark does not: parameters, and syntax of other dialects.
+
+_IN_ORDER = {"where": "WHERE", "group": "GROUP BY", "having": "HAVING", "order": "ORDER BY", "limit": "LIMIT"}
 """The clauses of a SELECT after FROM, in Spark's order."""
 
-CODE = "sql-syntax"
+_FOREIGN = (exp.Placeholder, exp.AtTimeZone, exp.Select, exp.Array, exp.Extract)
 
-LOOKED_AT = (exp.Placeholder, exp.AtTimeZone, exp.Select, exp.Array, exp.Extract)
-
-BEFORE_OPERAND = frozenset({"WHERE", "AND", "OR", "WHEN", "THEN", "ELSE", "BETWEEN", "LIKE", "LIMIT"})
+_BEFORE_OPERAND = frozenset({"WHERE", "AND", "OR", "WHEN", "THEN", "ELSE", "BETWEEN", "LIKE", "LIMIT"})
 
 
 def foreign_syntax(tree: exp.Expr, text: Text) -> Iterator[SqlProblem]:
     """Yields a problem for each syntax in `tree` that Spark does not have, and for each parameter."""
     parameters: set[str] = set()
-    for node in (node for node in text.nodes(tree) if isinstance(node, LOOKED_AT)):
+    for node in (node for node in text.nodes(tree) if isinstance(node, _FOREIGN)):
         if isinstance(node, exp.Placeholder):
             parameters.add(str(node.this or ""))
         elif isinstance(node, exp.AtTimeZone) and "start" not in node.meta:  # from_utc_timestamp() has a place
             what, why = "AT TIME ZONE does not exist in Spark SQL", "Spark timestamps have no time zone"
             fix = f"use from_utc_timestamp({text.written(node.this)}, {text.written(node.args['zone'])})"
-            yield text.problem(node, CODE, what, why, fix)
+            yield text.problem(node, "sql-syntax", what, why, fix)
         elif isinstance(node, exp.Select):
             yield from _order_of_clauses(node, text)
         elif isinstance(node, exp.Extract) and node.this.name.lower() not in TIME_FIELDS:
@@ -300,18 +302,20 @@ def foreign_syntax(tree: exp.Expr, text: Text) -> Iterator[SqlProblem]:
         elif isinstance(node, exp.Array) and any(isinstance(item, exp.Select) for item in node.expressions):
             why = "array() takes values; a query inside an expression needs parentheses and returns one value"
             fix = "use (select collect_list(column) from ...)"
-            yield text.problem(node, CODE, "ARRAY of a query does not exist in Spark SQL", why, fix)
+            yield text.problem(node, "sql-syntax", "ARRAY of a query does not exist in Spark SQL", why, fix)
     yield from _parameters(parameters, text) if parameters else ()
 
 
 def _order_of_clauses(select: exp.Select, text: Text) -> Iterator[SqlProblem]:
     """Yields a problem for each clause that is after one that must follow it."""
-    clauses = [(words, select.args[name]) for name, words in CLAUSES.items() if select.args.get(name) is not None]
+    clauses = [(words, select.args[name]) for name, words in _IN_ORDER.items() if select.args.get(name) is not None]
     placed = [(words, clause) for words, clause in clauses if text.start(clause) != NOWHERE]
     for (first, before), (second, clause) in pairwise(placed):
         if text.start(clause) < text.start(before):
-            why = f"the clauses of a query must have the order {', '.join(CLAUSES.values())}"
-            yield text.problem(before, CODE, f"{first} comes after {second}", why, f"move {first} before {second}")
+            why = f"the clauses of a query must have the order {', '.join(_IN_ORDER.values())}"
+            yield text.problem(
+                before, "sql-syntax", f"{first} comes after {second}", why, f"move {first} before {second}"
+            )
 
 
 def _parameters(names: set[str], text: Text) -> Iterator[SqlProblem]:
@@ -328,8 +332,8 @@ def _parameter(token: Token, written: str) -> SqlProblem:
     what = f"the parameter {quoted(written)} has no value"
     why = "a program can pass parameters with its SQL, but a model has no parameters"
     fix = "use {{ var('name') }}, and set it in project.yml"
-    return SqlProblem(token.start, CODE, what, why, fix)
+    return SqlProblem(token.start, "sql-syntax", what, why, fix)
 
 
 def _ends_no_operand(token: Token) -> bool:
-    return token.key in BEFORE_OPERAND or (token.kind is TokenKind.SYMBOL and token.key not in (")", "]"))
+    return token.key in _BEFORE_OPERAND or (token.kind is TokenKind.SYMBOL and token.key not in (")", "]"))

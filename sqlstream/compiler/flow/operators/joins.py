@@ -379,6 +379,9 @@ def subquery_problems(
         yield from _text_warning(f"{written} in (...)", one, other, expressions.text.where(around).offset)
 
 
+# A side of a comparison as a sum of columns and constants, as Spark reads it to find a bound on event time.
+
+
 @dataclass(frozen=True)
 class Term:
     """A column in a sum, with its sign and its side of the join."""

@@ -209,7 +209,7 @@ class Bounded(Protocol):
         """Returns the value for `operation`, without marks that it would read."""
 
     def operand(self, value: Any, operation: str = "") -> Any:
-        """Returns the same, and measures it."""
+        """Returns the value for `operation` as `plain` does, and measures it."""
 
 
 Function = Any
