@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from sqlstream.compiler.comparison.letter_case import CaseChange, Names, case_change, names_in
 from sqlstream.compiler.render.values import TemplateInputs
-from sqlstream.compiler.sql.letter_case import CaseChange, Names, case_change, names_in
 from sqlstream.compiler.sql.sql_text import PYTHON
 from sqlstream.project.formats.formats import format_of
 from sqlstream.state.contents import same_seed, seed_difference
