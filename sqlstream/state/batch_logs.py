@@ -80,6 +80,11 @@ def entry_names(names: Iterable[str]) -> dict[int, str]:
     return found
 
 
+def last_entry(names: Iterable[str]) -> int:
+    """Returns the number of the last entry among the `names` in a log's folder, -1 without one."""
+    return max(entry_names(names), default=-1)
+
+
 def after_compact(names: Mapping[int, str]) -> list[int]:
     """Returns the numbers of the entries after the last compact one, which Spark reads together with it."""
     start = max((number for number, name in names.items() if name.endswith(".compact")), default=-1)

@@ -9,7 +9,7 @@ from typing import Protocol
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.project.databases.jdbc_options import dialect_of
 from sqlstream.project.formats.formats import format_of
-from sqlstream.state.batch_logs import SINK_LOG, BatchLog, entry_names
+from sqlstream.state.batch_logs import SINK_LOG, BatchLog, entry_names, last_entry
 from sqlstream.state.layout import SNAPSHOT_NAME, checkpoint_path, ledger_path, version_number, versions_path
 from sqlstream.state.ledger import Ledger, LedgerUnreadableError, read_ledger
 from sqlstream.state.query_versions import Versions, read_parts, with_new_names
@@ -124,7 +124,7 @@ def _read(files: ReadableFiles, path: str) -> tuple[Ledger | None, str | None]:
 
 def last_commit(files: ReadableFiles, root: str, version: int) -> int:
     """Returns the number of the last committed batch in a version of a query, -1 if there is none."""
-    return max(entry_names(files.names(f"{checkpoint_path(root, version)}/commits")), default=-1)
+    return last_entry(files.names(f"{checkpoint_path(root, version)}/commits"))
 
 
 class ExistingFiles(ReadableFiles, Protocol):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.formats.formats import format_of
-from sqlstream.state.batch_logs import OFFSETS_LINES, SINK_LOG, entry_names, from_compact, is_json
+from sqlstream.state.batch_logs import OFFSETS_LINES, SINK_LOG, from_compact, is_json, last_entry
 from sqlstream.state.checkpoints import FilesOf, ReadableFiles, read_log
 from sqlstream.state.layout import SNAPSHOT_NAME, checkpoint_path
 from sqlstream.state.ledger import QueryIdentity
@@ -39,7 +39,7 @@ class CommittedBatches:
 def committed_batches(files: ReadableFiles, root: str, version: int) -> CommittedBatches | None:
     """Returns the committed batches of a version under `root`, None before the first one. Raises: OSError."""
     checkpoint = checkpoint_path(root, version)
-    last = max(entry_names(files.names(f"{checkpoint}/commits")), default=-1)
+    last = last_entry(files.names(f"{checkpoint}/commits"))
     query_id = find_query_id(files, checkpoint) if last >= 0 else None
     if query_id is None:
         return None  # damage, which `find_damage` finds

@@ -29,7 +29,7 @@ from sqlstream.spark.storage.storage import storage_problems
 from sqlstream.state.backfill.ranges import in_batches
 from sqlstream.state.backfill.record import Backfill
 from sqlstream.state.backfill.refusals import beside, cannot_backfill
-from sqlstream.state.batch_logs import entry_names
+from sqlstream.state.batch_logs import last_entry
 from sqlstream.state.changes import describe_changes
 from sqlstream.state.checkpoints import unrestartable
 from sqlstream.state.layout import checkpoint_path
@@ -197,7 +197,7 @@ def open_batch(query: CheckedQuery, checks: CheckContext, begun: Backfill | None
     """
     model, last = query.query.model, query.state.last_commit
     storage, checkpoint = checks.storage_of(checkpoint_path(query.root, query.state.version))
-    offsets = max(entry_names(storage.names(f"{checkpoint}/offsets")), default=-1)
+    offsets = last_entry(storage.names(f"{checkpoint}/offsets"))
     if offsets > last and (begun is None or offsets > begun.batch):
         why = f"its batch {offsets} has begun and is not committed"
         fix = f"complete it first: `sqlstream run --available-now --select {model.name}`"

@@ -20,7 +20,7 @@ from sqlstream.spark.storage.storage import storage_for
 from sqlstream.spark.writing.micro_batches import SinkTarget
 from sqlstream.spark.writing.writers import database_writer
 from sqlstream.state.backfill.record import Backfill, SourceHistory
-from sqlstream.state.batch_logs import FILES, SINK_LOG, entry_names, source_offsets
+from sqlstream.state.batch_logs import FILES, SINK_LOG, last_entry, source_offsets
 
 
 def write_history(
@@ -69,7 +69,7 @@ def has_batch(target: SinkTarget, number: int, query_id: str) -> bool | None:
     facts = format_of(target.output.format)
     if facts.writes_files and target.place is not None:
         storage, folder = storage_for(target.place, target.frame.sparkSession)
-        return max(entry_names(storage.names(f"{folder}/{SINK_LOG}")), default=-1) >= number
+        return last_entry(storage.names(f"{folder}/{SINK_LOG}")) >= number
     if facts.is_table or target.output.format == "table":
         return None
     writer = database_writer(target)

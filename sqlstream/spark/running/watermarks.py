@@ -22,7 +22,7 @@ from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.internals import can_change_queries, operator_watermarks
 from sqlstream.spark.running.start import StartOrder
 from sqlstream.spark.storage.storage import Storage, storage_for
-from sqlstream.state.batch_logs import entry_names
+from sqlstream.state.batch_logs import last_entry
 
 FILE = "sqlstream-watermarks.json"
 """The file in the checkpoint: the batch after which the watermarks were read, and what they belong to."""
@@ -74,7 +74,7 @@ class KeptWatermarks:
         kept = json.loads(storage.read_text(f"{folder}/{FILE}") or "{}")
         if kept.get("query") != self._owner:
             return True
-        committed = max(entry_names(storage.names(f"{folder}/commits")), default=-1)
+        committed = last_entry(storage.names(f"{folder}/commits"))
         return kept["batch"] > committed or raise_watermarks(self._query, kept["watermarks"])
 
     def take_problem(self) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -42,7 +42,7 @@ class _Check:
     what: str
     fix: str
     location: Location
-    run: Callable[[], None]
+    run: Callable[[], object]
 
 
 _CODES = {
@@ -59,7 +59,8 @@ def check_output(model: CompiledModel, output: Output, frame: DataFrame, secrets
     _check_declared(model, frame)
     exact = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     findings = column_findings(model, output, frame.columns, exact=exact)
-    findings += stored_findings(model, output, _columns(frame), _value_settings(frame))
+    settings = {name: str(frame.sparkSession.conf.get(name)) for name in VALUE_SETTINGS}
+    findings += stored_findings(model, output, _columns(frame), settings)
     for check in _checks(model, output, frame):
         try:
             call_internal(frame.sparkSession, f"check of {check.code}", check.run, _leave_to_spark)
@@ -103,10 +104,6 @@ def _columns(frame: DataFrame) -> list[tuple[str, DataType]]:
     return [(field.name, field.type) for field in found.fields] if isinstance(found, Struct) else []
 
 
-def _value_settings(frame: DataFrame) -> dict[str, str]:
-    return {name: str(frame.sparkSession.conf.get(name)) for name in VALUE_SETTINGS}
-
-
 def _leave_to_spark() -> None:
     """Does nothing: Spark refuses the query when it starts, or in its first batch."""
 
@@ -124,72 +121,53 @@ def _check_declared(model: CompiledModel, frame: DataFrame) -> None:
         raise FindingsError([problem])
 
 
-def _checks(model: CompiledModel, output: Output, frame: DataFrame) -> tuple[_Check, ...]:
-    checks = [_sink_check, _mode_check, _partition_check, _type_check, _column_check]
-    checks += [_delete_check] if model.config.delete_when else []
-    only_streams = (_mode_check, _type_check)
-    return tuple(make(model, output, frame) for make in checks if model.streaming or make not in only_streams)
-
-
-def _sink_check(_model: CompiledModel, output: Output, frame: DataFrame) -> _Check:
-    return _Check(
+def _checks(model: CompiledModel, output: Output, frame: DataFrame) -> Iterator[_Check]:
+    yield _Check(
         "unknown-format",
         f"sink `{output.sink}` has the format `{output.format}`, which Spark does not have",
         "fix the format of the sink, or add its package to packages: of the target",
         output.location,
         lambda: _check_format(output, frame),
     )
-
-
-def _mode_check(model: CompiledModel, _output: Output, frame: DataFrame) -> _Check:
-    mode = model.config.output_mode
-    return _Check(
-        "output-mode",
-        f"Spark cannot stream `{model.name}` in {mode} mode",
-        "use another output_mode, or a watermark: /*+ WATERMARK(column, '10 minutes') */ on the event time",
-        model.place_of("output_mode"),
-        lambda: _check_stream(model, frame),
-    )
-
-
-def _partition_check(model: CompiledModel, output: Output, frame: DataFrame) -> _Check:
-    return _Check(
+    if model.streaming:
+        yield _Check(
+            "output-mode",
+            f"Spark cannot stream `{model.name}` in {model.config.output_mode} mode",
+            "use another output_mode, or a watermark: /*+ WATERMARK(column, '10 minutes') */ on the event time",
+            model.place_of("output_mode"),
+            lambda: _check_stream(model, frame),
+        )
+    yield _Check(
         "partition-column",
         f"sink `{output.sink}` cannot partition by the columns of `{model.name}`",
         "partition by columns with a simple type, such as string or date",
         model.place_of("partition_by"),
         lambda: _check_partitions(output, frame),
     )
-
-
-def _type_check(model: CompiledModel, _output: Output, frame: DataFrame) -> _Check:
-    return _Check(
-        "sink-schema",
-        f"`{model.name}` has a column type that a query cannot return",
-        "cast the column, or remove it",
-        model.place_of("sink"),
-        lambda: check_types(frame),
-    )
-
-
-def _column_check(model: CompiledModel, output: Output, frame: DataFrame) -> _Check:
-    return _Check(
+    if model.streaming:
+        yield _Check(
+            "sink-schema",
+            f"`{model.name}` has a column type that a query cannot return",
+            "cast the column, or remove it",
+            model.place_of("sink"),
+            lambda: check_types(frame),
+        )
+    yield _Check(
         "sink-schema",
         f"sink `{output.sink}` cannot write the columns of `{model.name}`",
         f"cast or remove the column, or use a sink that is not {output.format}",
         model.place_of("sink"),
         lambda: _check_columns(model, output, frame),
     )
-
-
-def _delete_check(model: CompiledModel, _output: Output, frame: DataFrame) -> _Check:
-    return _Check(
-        "invalid-value",
-        f"`{model.name}` has a delete_when that Spark cannot evaluate",
-        "use a condition on the columns of the model, such as delete_when=\"operation = 'delete'\"",
-        model.place_of("delete_when"),
-        lambda: _check_condition(model, frame),
-    )
+    condition = model.config.delete_when
+    if condition:
+        yield _Check(
+            "invalid-value",
+            f"`{model.name}` has a delete_when that Spark cannot evaluate",
+            "use a condition on the columns of the model, such as delete_when=\"operation = 'delete'\"",
+            model.place_of("delete_when"),
+            lambda: frame.where(condition),
+        )
 
 
 def _check_stream(model: CompiledModel, frame: DataFrame) -> None:
@@ -201,10 +179,6 @@ def _check_stream(model: CompiledModel, frame: DataFrame) -> None:
 def _check_columns(model: CompiledModel, output: Output, frame: DataFrame) -> None:
     written_rows(model, output, frame)
     check_file_schema(frame.sparkSession, output.format, frame.drop(*output.partition_by))
-
-
-def _check_condition(model: CompiledModel, frame: DataFrame) -> None:
-    frame.where(model.config.delete_when or "true")
 
 
 def _check_format(output: Output, frame: DataFrame) -> None:

@@ -18,7 +18,7 @@ from sqlstream.spark.writing.kafka import written_rows
 from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, cached, discard
 from sqlstream.spark.writing.table_formats.writers import CommittingWriter, table_of
 from sqlstream.spark.writing.writers import batch_writer
-from sqlstream.state.batch_logs import SINK_LOG, entry_names
+from sqlstream.state.batch_logs import SINK_LOG, last_entry
 
 
 class SharedWriter:
@@ -94,15 +94,13 @@ class FileBatchWriter:
 
     def write(self, rows: DataFrame, batch: MicroBatch) -> None:
         """Adds the files of the batch, unless the log has it. Raises: Spark's errors."""
-        if self._is_first and self._last_batch() >= batch.id:  # later batches are not repeated
+        storage, folder = storage_for(self._output, self._target.frame.sparkSession)
+        names = storage.names(f"{folder}/{SINK_LOG}") if self._is_first else ()  # later batches are not repeated
+        if last_entry(names) >= batch.id:
             discard(rows)
         else:
             add_batch(self._sink, batch.id, rows)
         self._is_first = False
-
-    def _last_batch(self) -> int:
-        storage, folder = storage_for(self._output, self._target.frame.sparkSession)
-        return max(entry_names(storage.names(f"{folder}/{SINK_LOG}")), default=-1)
 
     def _missing(self) -> Finding:
         model = self._target.model

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 from sqlstream.state.batch_logs import (
     FILES,
     OFFSETS_LINES,
-    entry_names,
     form_of,
     from_compact,
     is_complete,
+    last_entry,
     read_until,
     source_offsets,
     watermark_of,
@@ -77,7 +77,7 @@ def read_position(files_of: DatedFilesOf, root: str, version: int) -> VersionPos
     files, folder = files_of(root)
     checkpoint = checkpoint_path(folder, version)
     state = read_version(files_of, root, version)
-    begun = max(entry_names(files.names(f"{checkpoint}/offsets")), default=-1)
+    begun = last_entry(files.names(f"{checkpoint}/offsets"))
     batch = state.last_commit if state.last_commit >= 0 else None
     text = files.read_text(f"{checkpoint}/offsets/{batch}") if batch is not None else None
     is_readable = text is not None and is_complete(text, OFFSETS_LINES)
