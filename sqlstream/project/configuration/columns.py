@@ -12,6 +12,7 @@ from sqlstream.project.configuration.documents import DeclaredColumn, TableDocum
 from sqlstream.project.configuration.validate import Path, SeenNames, is_template
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.types.parser import TypeSyntaxError, parse_schema, parse_type
+from sqlstream.project.types.types import Field, Struct, read_json_schema
 from sqlstream.project.wording import alternatives, quoted
 from sqlstream.project.yaml import YamlMapping, locate, locate_in_scalar
 
@@ -23,6 +24,17 @@ class Schema:
     location: Location
     ddl: str | None = None
     json: str | None = None
+
+
+def fields_of(schema: Schema | None) -> tuple[Field, ...]:
+    """Returns the columns of a schema; none without a schema, or if only Spark can read it."""
+    if schema is None:
+        return ()
+    try:
+        found = read_json_schema(schema.json) if schema.json is not None else parse_schema(schema.ddl or "")
+    except TypeSyntaxError:
+        return ()
+    return found.fields if isinstance(found, Struct) else ()
 
 
 def build_schema(

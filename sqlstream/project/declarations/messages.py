@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.configuration.columns import Schema, build_schema, schema_of_columns
+from sqlstream.project.configuration.columns import Schema, build_schema, fields_of, schema_of_columns
 from sqlstream.project.configuration.documents import SchemaRegistry, TableDocument
 from sqlstream.project.configuration.overrides import MESSAGE_KEYS
 from sqlstream.project.configuration.validate import Path
@@ -29,8 +29,7 @@ from sqlstream.project.messages.message_format import (
     fixed_columns,
 )
 from sqlstream.project.secrets import OptionValue
-from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
-from sqlstream.project.types.types import DataType, Field, Primitive, Struct, columns_ddl, read_json_schema
+from sqlstream.project.types.types import DataType, Field, Primitive, Struct, columns_ddl
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import nearest, quoted
 from sqlstream.project.yaml import YamlMapping, locate
@@ -79,7 +78,7 @@ def pinned_ids(messages: MessageFormat | None) -> Mapping[str, list[int]]:
 def _messages(table: TableNode, value_format: str, declared: Schema | None) -> MessageFormat:
     document, avro = table.document, None
     registry = registry_of(document, table.options, table.place("schema_registry"), table.findings)
-    columns = tuple(fixed_columns(value_format)) if value_format in PLAIN else _fields(declared)
+    columns = tuple(fixed_columns(value_format)) if value_format in PLAIN else fields_of(declared)
     if value_format == AVRO:
         avro, found = read_avro(_part(table, registry, "value"))
         columns = _projected(table, columns, found) if found is not None else ()
@@ -133,23 +132,12 @@ def _key(table: TableNode, registry: SchemaRegistry | None) -> tuple[DataType, A
     if columns and not any(column.data_type for column in columns):
         table.findings.append(_without_types(table.place("key_columns")))
     declared = schema_of_columns(columns, table.node, table.path, table.files, table.findings, "key_columns")
-    return Struct(_fields(declared)), None
+    return Struct(fields_of(declared)), None
 
 
 def _without_types(place: Location) -> Finding:
     why, fix = "sqlstream parses a key into typed columns", "add `data_type:` to each column"
     return Finding("missing-key", "the columns of `key_columns` have no types", why, fix, place)
-
-
-def _fields(schema: Schema | None) -> tuple[Field, ...]:
-    """Returns the columns of a schema; none without a schema, or if only Spark could read it."""
-    if schema is None:
-        return ()
-    try:
-        found = read_json_schema(schema.json) if schema.json is not None else parse_schema(schema.ddl or "")
-    except TypeSyntaxError:
-        return ()
-    return found.fields if isinstance(found, Struct) else ()
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.configuration.columns import Schema
+from sqlstream.project.configuration.columns import Schema, fields_of
 from sqlstream.project.configuration.config import ConfigPatch
 from sqlstream.project.configuration.documents import DeclaredColumn
 from sqlstream.project.configuration.folders import FolderConfig
 from sqlstream.project.configuration.properties import NO_PROPERTIES, Properties
 from sqlstream.project.configuration.resources import written_config
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
-from sqlstream.project.types.types import Field, Primitive, Struct, read_json_schema
+from sqlstream.project.types.types import Primitive
 from sqlstream.project.values import ModelFile, SourceTable
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import Located
@@ -132,7 +131,7 @@ def event_column(table: SourceTable) -> str | None:
         return None
     if whole.watermark is not None:
         return whole.watermark.column
-    fields = whole.messages.columns if whole.messages is not None else _fields(whole.spark_schema)
+    fields = whole.messages.columns if whole.messages is not None else fields_of(whole.spark_schema)
     times = [field.name for field in fields if field.type == Primitive("timestamp")]
     return times[0] if len(times) == 1 else None
 
@@ -204,14 +203,15 @@ def captures_corrupt(table: SourceTable, default: str = CORRUPT_COLUMN) -> bool:
     """
     if option_of(table, CORRUPT_OPTION) is not None:
         return True
-    return table.spark_schema is not None and default.lower() in map(str.lower, column_names(table.spark_schema))
+    return any(field.name.lower() == default.lower() for field in fields_of(table.spark_schema))
 
 
 def corrupt_table(table: SourceTable) -> SourceTable | None:
     """Returns the stream of the corrupt records of `table`, None if it has no quarantine."""
     if table.on_corrupt != "quarantine":
         return None
-    place, columns = table.places["on_corrupt"], _corrupt_columns(table)
+    place = table.places["on_corrupt"]
+    columns = CORRUPT_COLUMNS if table.messages is None else CORRUPT_MESSAGE_COLUMNS
     ddl = ", ".join(f"`{column.name}` {column.data_type}" for column in columns)
     return table.model_copy(
         update={
@@ -226,10 +226,6 @@ def corrupt_table(table: SourceTable) -> SourceTable | None:
             "previous_name": table.previous_name and table.previous_name + CORRUPT_SUFFIX,
         }
     )
-
-
-def _corrupt_columns(table: SourceTable) -> tuple[DeclaredColumn, ...]:
-    return CORRUPT_COLUMNS if table.messages is None else CORRUPT_MESSAGE_COLUMNS
 
 
 def declared_sources(sources: Sequence[SourceTable]) -> tuple[SourceTable, ...]:
@@ -288,21 +284,6 @@ def _quarantine_model(
 
 def _inherited(patch: ConfigPatch) -> ConfigPatch:
     return {key: located for key, located in patch.items() if key in INHERITED_CONFIG}
-
-
-def column_names(schema: Schema) -> tuple[str, ...]:
-    """Returns the names of the columns in order; empty if only Spark can read the schema."""
-    return tuple(field.name for field in _fields(schema))
-
-
-def _fields(schema: Schema | None) -> tuple[Field, ...]:
-    if schema is None:
-        return ()
-    try:
-        found = read_json_schema(schema.json) if schema.json is not None else parse_schema(schema.ddl or "")
-    except TypeSyntaxError:
-        return ()
-    return found.fields if isinstance(found, Struct) else ()
 
 
 def _declares_types(table: SourceTable) -> bool:

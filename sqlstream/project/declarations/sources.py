@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.configuration.columns import Schema, check_names
-from sqlstream.project.configuration.documents import SinkDocument, SourceDocument, TableDocument
+from sqlstream.project.configuration.documents import SourceDocument, TableDocument
 from sqlstream.project.configuration.freshness import inherit_freshness
 from sqlstream.project.configuration.resources import DESCRIBING, Resources, places_of, written_keys
 from sqlstream.project.configuration.validate import Path, SeenNames
@@ -175,12 +175,10 @@ def build_sinks(resources: Resources, findings: list[Finding]) -> tuple[Sink, ..
     names = SeenNames("sinks")
     sinks: list[Sink] = []
     for file, (document, node) in resources.documents.items():
-        written = resources.written[file]
-        sinks += [_build_sink(sink, node, written, ("sinks", index)) for index, sink in enumerate(document.sinks)]
-    new = (sink for sink in sinks if names.add(sink.name, sink.location, findings))
-    return tuple(sorted(new, key=lambda sink: sink.name))
-
-
-def _build_sink(sink: SinkDocument, node: YamlMapping, written: YamlMapping, path: Path) -> Sink:
-    location, keys = locate(node, (*path, "name")), written_keys(written, path)
-    return Sink.model_construct(**vars(sink), location=location, places=places_of(node, path), written=keys)
+        for index, sink in enumerate(document.sinks):
+            path: Path = ("sinks", index)
+            location, written = locate(node, (*path, "name")), written_keys(resources.written[file], path)
+            if names.add(sink.name, location, findings):
+                places = places_of(node, path)
+                sinks.append(Sink.model_construct(**vars(sink), location=location, places=places, written=written))
+    return tuple(sorted(sinks, key=lambda sink: sink.name))

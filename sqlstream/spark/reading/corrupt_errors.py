@@ -10,7 +10,8 @@ from urllib.parse import unquote, urlsplit
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.errors import Finding
 from sqlstream.location import Place
-from sqlstream.project.declarations.on_corrupt import column_names, option_of
+from sqlstream.project.configuration.columns import fields_of
+from sqlstream.project.declarations.on_corrupt import option_of
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
@@ -153,7 +154,8 @@ def _correction(record: CorruptRecord, tables: Sequence[SourceTable]) -> str:
     table = _table_of(record.file, tables)
     if table is None or table.spark_schema is None:
         return "fix the file, or the type of the column in the source"
-    names, declared = column_names(table.spark_schema), table.spark_schema.location
+    names = tuple(field.name for field in fields_of(table.spark_schema))
+    declared = table.spark_schema.location
     text = _NO_NUMBER.fullmatch(record.reason)
     if table.format.lower() == "csv" and option_of(table, "header") is None and text and text.group(1) in names:
         return f"set the option header: true of source `{table.full_name}` at {table.location}"
