@@ -96,37 +96,46 @@ FIRST_BATCH, CAUGHT_UP = "first-batch", "caught-up"
 """When readers see a version that started over: after its first batch, or when it has read what there is."""
 
 
-@dataclass(frozen=True)
-class RunRequest:
-    """A run or a build: what to start, and when to stop.
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """The options of `run` and `build` that run_results.json records, so that `retry` repeats a command with them. The
+    command line and the record use the names of these fields; an option is added here and in `cli/run_options.py`.
 
     With `full_refresh`, all queries start over, except those that have done so since `refreshed_since` (UTC), because a
     run that failed has started their new versions. `accept_state_change` are selectors of changed queries that may
     resume with their state. `migrate` are selectors of queries whose state moves to the target's number of partitions,
-    `parallel` those of queries whose new version runs beside the current one. With `console_to_stderr`, console sinks
-    print to stderr. `limit` is the number of rows of a memory sink's table to show at the end (None: all). With
-    `metrics_port`, the run answers requests for its metrics and its health on that port of `metrics_host`. With `ui`,
-    it serves the page of the project. `switch_when` is `FIRST_BATCH` or `CAUGHT_UP`; None: as the run that started the
-    version over said, or after its first batch. `kept` are the unique ids of queries that a full refresh does not start
-    over.
+    `parallel` those of queries whose new version runs in parallel with the current one. With `metrics_port`, the run
+    answers requests for its metrics and its health on that port of `metrics_host`. `switch_when` is `FIRST_BATCH` or
+    `CAUGHT_UP`; None: as the run that started the version over said, or after its first batch.
+    """
+
+    available_now: bool = False
+    full_refresh: bool = False
+    refreshed_since: datetime | None = None
+    limits: RunLimits = NO_LIMITS
+    accept_state_change: tuple[str, ...] = ()
+    migrate: tuple[str, ...] = ()
+    parallel: tuple[str, ...] = ()
+    switch_when: str | None = None
+    metrics_port: int | None = None
+    metrics_host: str = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class RunRequest(RunOptions):
+    """A run or a build: what to start, with which options, and how to show it.
+
+    With `console_to_stderr`, console sinks print to stderr. `limit` is the number of rows of a memory sink's table to
+    show at the end (None: all). With `ui`, the run serves the page of the project. `kept` are the unique ids of queries
+    that a full refresh does not start over.
     """
 
     project: ProjectRequest
     selection: Selection = EVERYTHING
-    available_now: bool = False
-    limits: RunLimits = NO_LIMITS
-    accept_state_change: tuple[str, ...] = ()
-    migrate: tuple[str, ...] = ()
-    full_refresh: bool = False
-    refreshed_since: datetime | None = None
-    parallel: tuple[str, ...] = ()
     debug: bool = False
     console_to_stderr: bool = False
     limit: int | None = MEMORY_ROWS
-    metrics_port: int | None = None
-    metrics_host: str = "127.0.0.1"
     ui: UiRequest | None = None
-    switch_when: str | None = None
     kept: frozenset[str] = frozenset()
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from functools import wraps
 from typing import Any
 
 import click
 
-from sqlstream.app.request import CAUGHT_UP, FIRST_BATCH, MEMORY_ROWS, ProjectRequest, RunRequest, Selection
+from sqlstream.app.request import CAUGHT_UP, FIRST_BATCH, MEMORY_ROWS, ProjectRequest, RunOptions, RunRequest, Selection
 from sqlstream.cli.options import limit_option
 from sqlstream.cli.output import output_option
 from sqlstream.state.runs.limits import RunLimits
@@ -116,8 +117,8 @@ START_OPTIONS = (
 def start_options(command: AnyCommand) -> AnyCommand:
     """Adds the options that say how queries start, and how their events are printed.
 
-    The command gets them as `request`, a `RunRequest`; `log_format` and `output` are passed on. Needs `project_options`
-    and `selection_options` above it.
+    The command gets them as `request`, a `RunRequest`, with all other options that are fields of `RunOptions`;
+    `log_format` and `output` are passed on. Needs `project_options` and `selection_options` above it.
     """
 
     @wraps(command)
@@ -125,24 +126,22 @@ def start_options(command: AnyCommand) -> AnyCommand:
         project: ProjectRequest,
         selection: Selection,
         debug: bool,
-        fail_fast: bool,
-        threads: int | None,
         log_format: str,
         output: str,
         limit: int,
         **options: Any,
     ) -> object:
         is_json = "json" in (log_format, output)
-        names = ("available_now", "accept_state_change", "migrate", "full_refresh", "parallel", "switch_when")
-        ports = ("metrics_port", "metrics_host")
+        limits = {field.name: options.pop(field.name) for field in fields(RunLimits) if field.name in options}
+        recorded = {field.name: options.pop(field.name) for field in fields(RunOptions) if field.name in options}
         request = RunRequest(
             project=project,
             selection=selection,
-            limits=RunLimits(fail_fast=fail_fast, threads=threads),
+            limits=RunLimits(**limits),
             debug=debug,
             console_to_stderr=is_json,
             limit=None if is_json else limit,
-            **{name: options.pop(name) for name in (*names, *ports)},
+            **recorded,
         )
         return command(request=request, log_format=log_format, output=output, **options)
 

@@ -21,7 +21,7 @@ from sqlstream.state.runs.progress import BatchProgress
 from tests.services.alert_receiver import Receiver, alerts_to, receiving
 from tests.spark.conftest import ProjectFolder, order_rows, wait_for
 
-LONGEST_RUN = RunLimits(after_seconds=120.0)
+LONGEST_RUN = RunLimits(for_seconds=120.0)
 """Stops a run in which what a test waits for does not happen."""
 
 Change = tuple[str, str]

@@ -208,7 +208,7 @@ def test_threads_limit_batches_but_not_streams(shop: ProjectFolder) -> None:
     shop.write({f"models/{name}.sql": REPORT for name in ("b", "c")})
     shop.write({"models/a.sql": "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}"})
 
-    outcome = shop.run(available_now=False, limits=RunLimits(threads=1, idle_seconds=3.0))
+    outcome = shop.run(available_now=False, limits=RunLimits(threads=1, until_idle_seconds=3.0))
 
     assert [result.kind for result in outcome.results] == ["stream", "batch", "batch", "batch"]
     assert [result.status for result in outcome.results] == [Status.STOPPED, *[Status.SUCCESS] * 3]

@@ -155,7 +155,7 @@ def test_a_bug_ends_only_its_query(
     if step != "notify":
         plant_bug(monkeypatch, step, "poor")
 
-    request = RunRequest(ProjectRequest(orders.root), available_now=True, limits=RunLimits(idle_seconds=60.0))
+    request = RunRequest(ProjectRequest(orders.root), available_now=True, limits=RunLimits(until_idle_seconds=60.0))
     poor, sound = run_models(request, notify).results
 
     assert (sound.status, sound.rows_out, len(read_parquet(orders.root / "store/sound"))) == (Status.SUCCESS, 10, 10)
@@ -219,7 +219,7 @@ def test_a_start_that_fails(orders: ProjectFolder, fail_fast: bool) -> None:
     for name, trigger in (("a", "1 second"), ("b", "once"), ("c", "once")):
         orders.write({f"models/{name}.sql": f"{{{{ config(sink='lake', trigger='{trigger}') }}}} {ALL}"})
     orders.write({"store/b": "a file where the output folder should be"})
-    limits = RunLimits(idle_seconds=3.0, fail_fast=fail_fast, threads=1)
+    limits = RunLimits(until_idle_seconds=3.0, fail_fast=fail_fast, threads=1)
 
     outcome = orders.run(available_now=False, limits=limits)
 
@@ -243,7 +243,7 @@ def test_new_rows_reset_the_idle_timer(orders: ProjectFolder, read_parquet: Rows
         if batches in (2, 3, 4):
             orders.rows(f"in/orders/{batches}.json", order_rows(batches), modified=batches)
 
-    limits = RunLimits(idle_seconds=idle)
+    limits = RunLimits(until_idle_seconds=idle)
     (result,) = run_models(RunRequest(ProjectRequest(orders.root), limits=limits), notify).results
 
     assert (result.status, result.rows_out) == (Status.STOPPED, 25)
@@ -257,7 +257,7 @@ def test_threads_limit_queries_that_end(orders: ProjectFolder) -> None:
     orders.write({f"models/{name}.sql": f"{{{{ config(sink='lake', trigger='once') }}}} {ALL}" for name in "abc"})
     orders.write({"models/d.sql": f"{{{{ config(sink='lake', pool='shared') }}}} {ALL}"})
 
-    orders.run(available_now=False, limits=RunLimits(idle_seconds=3.0))
+    orders.run(available_now=False, limits=RunLimits(until_idle_seconds=3.0))
 
     order = [
         (type(event).__name__[5:], event.model)
@@ -322,7 +322,7 @@ def test_a_query_is_not_idle_before_its_first_look(orders: ProjectFolder) -> Non
     opening = threading.Timer(4.0, gate.write_text, ["open"])  # many times the idle limit
     opening.start()
 
-    result = orders.result(available_now=False, limits=RunLimits(idle_seconds=1.0))
+    result = orders.result(available_now=False, limits=RunLimits(until_idle_seconds=1.0))
 
     opening.join()
     assert (result.status, result.rows_out) == (Status.STOPPED, 3)

@@ -113,7 +113,7 @@ def test_a_stop_takes_effect_while_a_broker_is_down(orders: ProjectFolder, broke
     model = "{{ config(sink='nowhere', trigger='1 second', retries={'attempts': 9, 'first_delay': '1 hour', 'longest_delay': '1 hour'}) }}"
     orders.write({"models/all.sql": f"{model} select id from {{{{ source('shop', 'orders') }}}}"})
 
-    outcome = orders.run(available_now=False, limits=RunLimits(after_seconds=1.0))
+    outcome = orders.run(available_now=False, limits=RunLimits(for_seconds=1.0))
 
     ended = [event for event in orders.events if isinstance(event, QueryResult)]
     assert [event.status for event in ended] == [Status.ERROR]

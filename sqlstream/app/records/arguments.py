@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
 from pydantic_core import to_json
 
-from sqlstream.app.request import ProjectRequest, RunRequest, Selection, UnitTestRequest
+from sqlstream.app.request import ProjectRequest, RunOptions, RunRequest, Selection, UnitTestRequest
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.runs.limits import RunLimits
 
@@ -18,49 +19,32 @@ HIDDEN = "vars_hidden"
 """The argument that says that `vars` contain secrets, which are not recorded."""
 
 _FLAGS = {
-    "target": "--target",
-    "select": "--select",
-    "exclude": "--exclude",
-    "selector": "--selector",
-    "state": "--state",
+    "for_seconds": "--for",
+    "until_idle_seconds": "--until-idle",
     "resource_types": "--resource-type",
     "exclude_resource_types": "--exclude-resource-type",
-    "available_now": "--available-now",
-    "full_refresh": "--full-refresh",
-    "fail_fast": "--fail-fast",
-    "equivalence": "--equivalence",
-    "threads": "--threads",
-    "accept_state_change": "--accept-state-change",
-    "migrate": "--migrate",
-    "parallel": "--parallel",
-    "switch_when": "--switch-when",
-    "from": "--from",
-    "to": "--to",
-    "full_range": "--full-range",
 }
-"""The options to show of a recorded command, in this order."""
+"""The options whose names are not those of their arguments."""
+
+_NO_OPTIONS = {"which", "model", "vars", HIDDEN, "partial_parse", "nodes", "refreshed_since"}
+"""The arguments that a command line does not show: variables can be long, and `retry` adds some of the others."""
+
+_LIMITS = tuple(field.name for field in fields(RunLimits))
+
+_DEFAULTS = {**asdict(RunOptions()), **asdict(RunLimits())}
 
 
 def run_arguments(request: RunRequest, which: str) -> dict[str, Any]:
     """Returns the arguments of `run` or `build`, with dbt's names where dbt has the option."""
-    limits, since = request.limits, request.refreshed_since
+    options = RunOptions(**{field.name: getattr(request, field.name) for field in fields(RunOptions)})
+    recorded = TypeAdapter(RunOptions).dump_python(options, mode="json")
+    limits = recorded.pop("limits")
     return {
         "which": which,
         **project_arguments(request.project),
         **selection_arguments(request.selection),
-        "available_now": request.available_now,
-        "full_refresh": request.full_refresh,
-        "refreshed_since": None if since is None else since.isoformat(),
-        "fail_fast": limits.fail_fast,
-        "threads": limits.threads,
-        "for_seconds": limits.after_seconds,
-        "until_idle_seconds": limits.idle_seconds,
-        "accept_state_change": list(request.accept_state_change),
-        "migrate": list(request.migrate),
-        "parallel": list(request.parallel),
-        "switch_when": request.switch_when,
-        "metrics_port": request.metrics_port,
-        "metrics_host": request.metrics_host,
+        **recorded,
+        **limits,
     }
 
 
@@ -101,34 +85,18 @@ def arguments_of_tests(request: UnitTestRequest) -> dict[str, Any]:
 
 
 def read_run_request(arguments: Mapping[str, Any], project: ProjectRequest, selection: Selection) -> RunRequest:
-    """Returns the request of a recorded `run` or `build` for this `project` and `selection`.
+    """Returns the request of a recorded `run` or `build` for this `project` and `selection`. Options that an earlier
+    sqlstream did not have and so did not record have their defaults.
 
-    Raises: KeyError, TypeError, ValueError if the arguments are not as sqlstream records them.
+    Raises: ValueError if the arguments are not as sqlstream records them.
     """
-    since = arguments["refreshed_since"]
-    return RunRequest(
-        project=project,
-        selection=selection,
-        available_now=bool(arguments["available_now"]),
-        limits=RunLimits(
-            arguments["for_seconds"],
-            arguments["until_idle_seconds"],
-            bool(arguments["fail_fast"]),
-            arguments["threads"],
-        ),
-        accept_state_change=tuple(arguments["accept_state_change"]),
-        migrate=tuple(arguments["migrate"]),
-        full_refresh=bool(arguments["full_refresh"]),
-        refreshed_since=None if since is None else datetime.fromisoformat(since),
-        parallel=tuple(arguments["parallel"]),
-        switch_when=arguments.get("switch_when"),
-        metrics_port=arguments["metrics_port"],
-        metrics_host=str(arguments["metrics_host"]),
-    )
+    limits = {name: arguments[name] for name in _LIMITS if name in arguments}
+    options = TypeAdapter(RunOptions).validate_python({**arguments, "limits": limits})
+    return RunRequest(project, selection, **{field.name: getattr(options, field.name) for field in fields(RunOptions)})
 
 
 def read_selection(arguments: Mapping[str, Any]) -> Selection:
-    """Returns a recorded selection. Raises: KeyError, TypeError, as `read_run_request`."""
+    """Returns a recorded selection. Raises: KeyError, TypeError."""
     nodes, state = arguments["nodes"], arguments["state"]
     return Selection(
         tuple(arguments["select"]),
@@ -148,8 +116,10 @@ def command_line(arguments: Mapping[str, Any]) -> str:
 
 def _words(arguments: Mapping[str, Any]) -> Iterator[str]:
     yield str(arguments["which"])
-    for name, flag in _FLAGS.items():
-        value = arguments.get(name)
+    for name, value in arguments.items():
+        if name in _NO_OPTIONS or value == _DEFAULTS.get(name):
+            continue
+        flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
         if value is True:
             yield flag
         elif isinstance(value, list):

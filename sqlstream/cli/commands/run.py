@@ -53,7 +53,7 @@ def _seconds(text: str) -> float:
 @start_options
 @click.option(
     "--for",
-    "stop_after",
+    "for_seconds",
     type=Duration(),
     envvar="SQLSTREAM_FOR",
     show_envvar=True,
@@ -61,6 +61,7 @@ def _seconds(text: str) -> float:
 )
 @click.option(
     "--until-idle",
+    "until_idle_seconds",
     type=Duration(),
     envvar="SQLSTREAM_UNTIL_IDLE",
     show_envvar=True,
@@ -99,8 +100,6 @@ def run(
     request: RunRequest,
     log_format: str,
     output: str,
-    stop_after: float | None,
-    until_idle: float | None,
     ui: bool,
     ui_host: str,
     ui_port: int | None,
@@ -117,10 +116,6 @@ def run(
     from sqlstream.cli.run_output import RunPrinter
 
     require_spark_system("run")
-    request = replace(
-        request,
-        limits=replace(request.limits, after_seconds=stop_after, idle_seconds=until_idle),
-        ui=UiRequest(ui_host, ui_port, ui_token) if ui else None,
-    )
+    request = replace(request, ui=UiRequest(ui_host, ui_port, ui_token) if ui else None)
     printer = RunPrinter("run", log_format, output, request.debug)
     return printer(lambda notify: run_models(request, notify))

@@ -129,7 +129,7 @@ class Runner:
 
     def _reason_to_stop(self, seconds: float) -> str | None:
         """Returns why the run, which has taken `seconds`, must stop. None if it continues."""
-        idle = self._limits.idle_seconds
+        idle = self._limits.until_idle_seconds
         found = [] if idle is None else self._each(partial(has_been_idle, seconds=idle))
         return stop_reason(self._limits, seconds, [is_idle for _, is_idle in found if is_idle is not None])
 
@@ -481,10 +481,10 @@ MARGIN_SECONDS = 0.5
 
 def stop_reason(limits: RunLimits, seconds: float, idle: Sequence[bool]) -> str | None:
     """Returns why a run that has taken `seconds` must stop, None if it continues. `idle` are its unfinished queries."""
-    if limits.after_seconds is not None and seconds >= limits.after_seconds:
+    if limits.for_seconds is not None and seconds >= limits.for_seconds:
         return "the time limit was reached"
     if idle and all(idle):
-        return f"no query had anything to read for {limits.idle_seconds:g} s"
+        return f"no query had anything to read for {limits.until_idle_seconds:g} s"
     return None
 
 

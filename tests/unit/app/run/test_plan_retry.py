@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from sqlstream import ProjectRequest, RunRequest
 from sqlstream.app.backfill.backfill_request import BackfillRequest, backfill_arguments
 from sqlstream.app.records.arguments import arguments_of_tests, command_line, run_arguments
-from sqlstream.app.request import Selection, UnitTestRequest
+from sqlstream.app.request import CAUGHT_UP, RunOptions, Selection, UnitTestRequest
 from sqlstream.app.run.retry import RetryRequest, plan_retry
 from sqlstream.errors import UsageError
 from sqlstream.spark.storage.processes import process_start
@@ -92,6 +93,31 @@ def test_a_retry_has_the_options_of_the_command_and_only_what_failed(root: Path)
     changed = plan_retry(new).request
     assert isinstance(changed, RunRequest)
     assert changed.project.variables == {"day": 4}
+
+
+def test_a_retry_has_every_option_of_the_command(root: Path) -> None:
+    """Each option of a run is recorded and repeated: this test fails for a new one until it has a value here."""
+    given = run_request(
+        root,
+        available_now=True,
+        full_refresh=True,
+        refreshed_since=datetime(2026, 1, 1, 12, 30, tzinfo=UTC),
+        limits=RunLimits(90.5, 30.0, True, 3),
+        accept_state_change=("a", "tag:b c"),
+        migrate=("c",),
+        parallel=("d+",),
+        switch_when=CAUGHT_UP,
+        metrics_port=0,
+        metrics_host="0.0.0.0",
+    )
+    names = {field.name for field in fields(RunOptions)}
+    assert {name for name in names if getattr(given, name) == getattr(RunOptions(), name)} == set()
+    assert {name for name, value in vars(given.limits).items() if value == getattr(RunLimits(), name)} == set()
+    write_results(root, run_arguments(given, "run"), entry("a", "error"))
+
+    found = retried(root)
+
+    assert {name: getattr(found, name) for name in names} == {name: getattr(given, name) for name in names}
 
 
 @pytest.mark.parametrize(("fail_fast", "repeated"), [(False, {"b"}), (True, {"a", "b"})])
