@@ -18,8 +18,8 @@ from pyspark.sql.functions import array_sort, call_function, col, collect_list, 
 from sqlstream.app.replay.copies import BatchRows
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.spark_versions import minor_version
-from sqlstream.spark.jvm.gateway import optimized, seq_items
-from sqlstream.spark.jvm.plans import STATEFUL_NODES, node_class, plan_nodes
+from sqlstream.spark.jvm.gateway import node_class, optimized, plan_nodes, seq_items
+from sqlstream.spark.jvm.plans import STATEFUL_NODES
 from sqlstream.spark.reading.inputs import ViewBuilder
 from sqlstream.spark.reading.rows import JSON_OPTIONS, columns_of, read_row, readable_schema
 from sqlstream.spark.reading.sources import quoted

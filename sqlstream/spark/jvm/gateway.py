@@ -325,7 +325,7 @@ class OperatorWatermarks:
         field = tracker.getClass().getDeclaredField("operatorToWatermarkMap")
         field.setAccessible(True)
         self._by_node = field.get(tracker)
-        self._nodes = [node.nodeId() for node in _below(plan) if _simple_class(node) == "EventTimeWatermark"]
+        self._nodes = [node.nodeId() for node in plan_nodes(plan) if node_class(node) == "EventTimeWatermark"]
 
     def values(self) -> list[int | None]:
         """Returns the watermarks in ms since 1970, None for those without rows."""
@@ -365,15 +365,17 @@ def current_watermark(query: StreamingQuery) -> int | None:
     return None if tracker is None else int(tracker.currentWatermark())
 
 
-def _below(plan: Any) -> Iterator[Any]:
-    waiting = [plan]
+def plan_nodes(node: Any) -> Iterator[Any]:
+    """Yields a plan and all plans below it, or an expression and all its parts, parents first."""
+    waiting = [node]
     while waiting:
         node = waiting.pop()
         yield node
         waiting += reversed(seq_items(node.children()))
 
 
-def _simple_class(node: Any) -> str:
+def node_class(node: Any) -> str:
+    """Returns the name of the class of a plan or an expression, without its package."""
     return str(node.getClass().getSimpleName())
 
 

@@ -20,6 +20,8 @@ from sqlstream.spark.jvm.gateway import (
     is_jvm_gone,
     java_class,
     jvm_of,
+    node_class,
+    plan_nodes,
     seq_items,
 )
 from sqlstream.spark.jvm.internals import call_internal, is_missing
@@ -124,18 +126,6 @@ def map_children(frame: DataFrame, node: Any, change: Callable[[Any], Any]) -> A
     """Returns the node of the plan of `frame` with its children replaced by the results of `change`."""
     children = [change(child) for child in seq_items(node.children())]
     return node.withNewChildren(jvm_of(frame.sparkSession).PythonUtils.toSeq(children)) if children else node
-
-
-def node_class(node: Any) -> str:
-    """Returns the name of the class of a plan or an expression, without its package."""
-    return str(node.getClass().getSimpleName())
-
-
-def plan_nodes(node: Any) -> Iterator[Any]:
-    """Yields a plan and all plans below it, or an expression and all its parts."""
-    yield node
-    for child in seq_items(node.children()):
-        yield from plan_nodes(child)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from sqlstream.spark.jvm.gateway import analyzed, frame_of_plan, java_class, seq_items
-from sqlstream.spark.jvm.plans import WATERMARK, map_children, node_class, plan_nodes
+from sqlstream.spark.jvm.gateway import analyzed, frame_of_plan, java_class, node_class, plan_nodes, seq_items
+from sqlstream.spark.jvm.plans import WATERMARK, map_children
 
 ONLY_IN_STREAMS = frozenset(
     {

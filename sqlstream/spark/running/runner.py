@@ -161,7 +161,10 @@ class Runner:
             run.order.lock.confirm()
             if not is_first or run.order.is_unchecked:
                 run.order = self._restart(run.order)
-            run.query = self._start_batch(run) if run.order.is_batch else self._start_stream(run)
+            if run.order.is_batch:
+                run.query = BatchWrite(run.order, self._secrets, *self._callbacks(run)).start()
+            else:
+                run.query = self._start_stream(run)
             stop_when_lost(run, run.query)
         except (FindingsError, LockLostError, UnreachableError, DatabaseError, *SPARK_ERRORS) as error:
             self._handle_failure(run, error)
@@ -229,9 +232,6 @@ class Runner:
             run.watermarks.restore()
         run.polling = None if run.listened else Polling(query, *self._callbacks(run))
         return query
-
-    def _start_batch(self, run: QueryRun) -> BatchWrite:
-        return BatchWrite(run.order, self._secrets, *self._callbacks(run)).start()
 
     def _callbacks(self, run: QueryRun) -> tuple[Callable[[str], None], Callable[[], None]]:
         return lambda text: self._events.put((run, text)), lambda: self._events.put((run, None))

@@ -19,11 +19,11 @@ from sqlstream.spark.jvm.gateway import (
     has_current_time,
     java_class,
     optimized,
+    plan_nodes,
     seq_items,
     unsafe_bytes,
 )
 from sqlstream.spark.jvm.internals import call_internal
-from sqlstream.spark.jvm.plans import plan_nodes
 from sqlstream.state.signature.expressions import RESULT_ONLY
 from sqlstream.state.signature.harmless import OPERAND_FIELDS, RESULT_OPERANDS, UNREAD_FIELDS
 from sqlstream.state.signature.operators import SOURCE, PlanReader, subquery_text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
@@ -59,7 +60,7 @@ class OwnRowsWriter:
     def _write(self, number: int, rows: Sequence[tuple[object, ...]]) -> None:
         target = self._target = self._target or self._open()
         if self._writer is None:
-            writer = writer_of(target, self._folder_writer)
+            writer = writer_of(target, partial(_FolderWriter, self._rows))
             writer.open()
             self._writer = writer
         set_pool(target.frame.sparkSession, self._model.name)
@@ -75,9 +76,6 @@ class OwnRowsWriter:
         session = self._session.newSession()
         frame = session.createDataFrame([], self._rows.schema)
         return SinkTarget(self._model, self._model.outputs[0], self._place, frame, self._secrets)
-
-    def _folder_writer(self, target: SinkTarget, folder: str) -> BatchWriter:
-        return _FolderWriter(self._rows, target, folder)
 
 
 class _FolderWriter:
