@@ -164,7 +164,7 @@ def try_alerts(request: ProjectRequest) -> Iterator[Check]:
 
     Raises: FindingsError if the project cannot be compiled; UsageError without channels.
     """
-    from sqlstream.app.alerts.test_message import try_channels  # most checks need neither
+    from sqlstream.app.alerts.channel_check import try_channels  # most checks need neither
 
     for name, ok, found in try_channels(request, _open_sink):
         yield Check(name, ok, found, "" if ok else "fix its entry in `notify` of project.yml, or the receiver")

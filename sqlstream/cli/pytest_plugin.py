@@ -58,7 +58,7 @@ class Projects:
 
     def _harness_for(self, root: Path) -> Harness:
         from sqlstream.app.request import UnitTestRequest
-        from sqlstream.app.test.test_session import open_harness
+        from sqlstream.app.test.case_session import open_harness
 
         if self._harness is None or self._harness_of != root:
             self.close()

@@ -131,7 +131,7 @@ METRICS_COLUMNS: tuple[tuple[str, str, str], ...] = (
     ("state_rows", "bigint", "Rows in the state after the batch."),
     ("state_bytes", "bigint", "Memory of the state."),
     ("restarts", "bigint", "Restarts of the query in this run, before the batch."),
-    ("sources", "string", "JSON: name, rows_in and offsets of each reader, and its backlog for Kafka."),
+    ("sources", "string", "JSON: name, rows_in and offsets of each reader, and its lag for Kafka."),
 )
 """The columns of the rows: name, Spark's type, description."""
 

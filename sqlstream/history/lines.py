@@ -26,7 +26,7 @@ QUERY_EVENTS = {
 """The events of queries in the journal, and their kinds in the history. A query that fails for good is `ended`."""
 
 UNITS = ("records", "bytes", "files", "versions")
-"""The units of a backlog, the most exact first."""
+"""The units of a lag, the most exact first."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def batch_row(model: str, line: Mapping[str, Any]) -> BatchRow:
             state.get("memory_bytes"),
             state.get("late_rows", 0),
             line.get("dropped_records") or 0,
-            backlog_number(sources),
+            lag_number(sources),
             _json(
                 [
                     [each.get("name"), each.get("start_offset"), each.get("end_offset"), each.get("rows_in")]
@@ -159,18 +159,20 @@ def batch_row(model: str, line: Mapping[str, Any]) -> BatchRow:
     )
 
 
-def backlog_of(sources: Iterable[Mapping[str, Any]]) -> dict[str, int] | None:
-    """Returns what the sources of a batch had left to read, by unit; None if none of them reports it."""
+def lag_of(sources: Iterable[Mapping[str, Any]]) -> dict[str, int] | None:
+    """Returns the lag of the sources of a batch by unit, None if none of them reports it. Journals of earlier versions
+    call it `backlog`.
+    """
     found: dict[str, int] = {}
     for source in sources:
-        for unit, count in (source.get("backlog") or {}).items():
+        for unit, count in (source.get("lag") or source.get("backlog") or {}).items():
             found[unit] = found.get(unit, 0) + int(count)
     return found or None
 
 
-def backlog_number(sources: Iterable[Mapping[str, Any]]) -> int | None:
-    """Returns the backlog of a batch in its most exact unit, None if unknown."""
-    found = backlog_of(sources) or {}
+def lag_number(sources: Iterable[Mapping[str, Any]]) -> int | None:
+    """Returns the lag of a batch in its most exact unit, None if unknown."""
+    found = lag_of(sources) or {}
     return next((found[unit] for unit in UNITS if unit in found), None)
 
 

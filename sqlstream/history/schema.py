@@ -5,7 +5,7 @@ from __future__ import annotations
 APPLICATION_ID = 0x73716C73
 """Marks the file as one of sqlstream ("sqls")."""
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """The version of the tables. A file with another version is set aside and filled again from the journal."""
 
 MINUTES_5, HOURS_2 = 300, 7_200
@@ -32,7 +32,7 @@ BATCH_COLUMNS = (
     "state_bytes",
     "late_rows",
     "dropped_records",
-    "backlog",
+    "lag",
     "sources",
 )
 """The columns of a batch. Times are milliseconds since 1970, rates are rows per second. `sources` is JSON: a list of
@@ -55,7 +55,7 @@ SUMS = (
 )
 """The columns of a rollup that add up. `rates` is the number of batches with known rates."""
 
-MAXIMA = ("duration_max_ms", "watermark_lag_s", "state_rows", "state_bytes", "backlog")
+MAXIMA = ("duration_max_ms", "watermark_lag_s", "state_rows", "state_bytes", "lag")
 """The columns of a rollup that have the maximum over its batches."""
 
 _REALS = frozenset({"input_rate", "processed_rate", "watermark_lag_s"})

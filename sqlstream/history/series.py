@@ -33,7 +33,7 @@ ROLLED = {
     "state_bytes": "max(state_bytes)",
     "late_rows": "sum(late_rows)",
     "dropped_records": "sum(dropped_records)",
-    "backlog": "max(backlog)",
+    "lag": "max(lag)",
     "restarts": "coalesce(sum(restarts), 0)",
 }
 """How a value of a chart comes from rollups: counts add up, durations and rates are means, the rest are maxima."""

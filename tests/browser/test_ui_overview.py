@@ -52,7 +52,7 @@ def test_the_overview_shows_all_queries(served: Served, open_page: OpenPage) -> 
     assert page.locator(".rows .row .name").all_inner_texts()[:3] == ["clicks_003", "shipping_007", "clicks_008"]
     assert row(page, "clicks_003", "status") == "Failed"
     assert row(page, "shipping_007", "status") == "No output"
-    for column in ("input", "processed", "batch", "lag", "watermark", "state", "bytes", "last"):
+    for column in ("input", "processed", "batch", "behind", "watermark", "state", "bytes", "last"):
         assert any(letter.isdigit() for letter in row(page, "clicks_008", column)), column
     assert row(page, "payments_011", "restarts") == "3"
     chart = page.locator(".row[data-model='clicks_008'] .c-input .spark .stroke")
@@ -73,14 +73,14 @@ def test_cells_follow_the_run(served: Served, open_page: OpenPage) -> None:
     page.locator(".rows .row").first.hover()  # rows keep their places under the pointer
     page.evaluate(WATCH_ROWS)
 
-    source = {"name": "payments.events", "backlog": {"records": 5_000}}
+    source = {"name": "payments.events", "lag": {"records": 5_000}}
     progress = {"input_rows_per_second": 4_321.0, "duration_ms": 61_000, "sources": [source]}
     served.run.changed_batch(1, progress, late_rows=77)
 
     expect(page.locator(".row[data-model='payments_001'] .c-input")).to_have_text("4.32k")
     expect(page.locator(".row[data-model='payments_001'] .c-batch")).to_have_text("1 min 1 s")
     expect(page.locator(".row[data-model='payments_001'] .c-late")).to_have_text("77")
-    expect(page.locator(".row[data-model='payments_001'] .c-backlog")).to_have_text("5,000")
+    expect(page.locator(".row[data-model='payments_001'] .c-lag")).to_have_text("5,000")
     assert page.evaluate("[...window.changedRows]") == ["payments_001"]
 
 

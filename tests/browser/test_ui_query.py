@@ -46,7 +46,7 @@ def test_charts_show_the_history(served: Served, open_page: OpenPage) -> None:
     expect(page.get_by_role("button", name="24 h")).to_have_attribute("aria-pressed", "true")
     for title in ("Rates", "Rows", "Batch duration", "State"):
         expect(page.get_by_role("region", name=title, exact=True).locator("canvas")).to_be_visible()
-    expect(page.get_by_role("region", name="Backlog")).to_contain_text("do not report a backlog")
+    expect(page.get_by_role("region", name="Lag")).to_contain_text("do not report their lag")
     expect(page.get_by_role("img", name="Rates.")).to_have_attribute("aria-label", re.compile("Input: last"))
     expect(page.locator(".markers")).to_contain_text("started")
     page.get_by_role("button", name="7 d").click()
@@ -154,7 +154,7 @@ def test_an_alert_is_shown_until_it_is_resolved(served: Served, open_page: OpenP
         "payments_001",
         "lag_over",
         "raised",
-        "payments_001 has 9 records left to read",
+        "payments_001 has a lag of 9 records",
         "id",
         "2026-01-02T03:04:05Z",
         9,

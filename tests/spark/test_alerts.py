@@ -154,30 +154,30 @@ def test_alerts_of_running_queries_are_raised_and_resolved(folder: ProjectFolder
 def test_files_left_to_read(folder: ProjectFolder, receiver: Receiver) -> None:
     """`lag_over` counts the files of a folder that a query has not read, also while no batch runs."""
     alerts_to(folder.root, receiver.url)
-    source = "      - name: backlog\n        format: json\n        path: in/backlog\n        schema: id int\n"
+    source = "      - name: slow_input\n        format: json\n        path: in/slow\n        schema: id int\n"
     folder.write(
         {
             "sources.yml": (folder.root / "sources.yml").read_text()
             + f"{source}        options: {{maxFilesPerTrigger: 1}}\n",
             "models/slow.sql": "{{ config(sink='lake', trigger='1 hour', alerts={'lag_over': {'files': 1}}) }}\n"
-            "select id from {{ source('shop', 'backlog') }}\n",
+            "select id from {{ source('shop', 'slow_input') }}\n",
         }
     )
     for number in range(4):
-        folder.rows(f"in/backlog/{number}.json", [{"id": number}], modified=number)
+        folder.rows(f"in/slow/{number}.json", [{"id": number}], modified=number)
 
     def remove() -> None:
         for number in (1, 2, 3):
-            (folder.root / f"in/backlog/{number}.json").unlink()
+            (folder.root / f"in/slow/{number}.json").unlink()
 
     both = {("lag_over", "raised"), ("lag_over", "resolved")}
     assert run_and_react(folder, {("lag_over", "raised"): remove}, lambda seen: seen >= both).succeeded
     receiver.wait(lambda: set(receiver.states()) == both)
     assert [body["value"] for body in receiver.accepted] == [3, 0]
-    assert receiver.accepted[0]["message"] == "slow has 3 files left to read; the limit is 1"
+    assert receiver.accepted[0]["message"] == "slow has a lag of 3 files; the limit is 1"
 
     for number in range(4, 8):
-        folder.rows(f"in/backlog/{number}.json", [{"id": number}], modified=number)
+        folder.rows(f"in/slow/{number}.json", [{"id": number}], modified=number)
     assert folder.run().alerts == ()  # it has read everything
 
 

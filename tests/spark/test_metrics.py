@@ -81,7 +81,7 @@ def monitored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MonitoredRun
 
 def test_a_run_exports_its_queries(monitored: MonitoredRun) -> None:
     """The endpoint has rows, batches, watermarks and state as the queries reach them, and the failure."""
-    left = ("sqlstream_source_backlog_files", "counts")
+    left = ("sqlstream_source_lag_files", "counts")
     while (values := monitored.values()).get(("sqlstream_batches_total", "counts"), 0) < 4 or values.get(left) != 0:
         pass
     assert values["sqlstream_rows_in_total", "counts"] == 15
@@ -112,8 +112,8 @@ def test_prometheus_answers_every_expression_of_the_dashboard(monitored: Monitor
         pass
     empty = {expression for expression in dashboard_expressions() if not prometheus.query(expression)}
     assert {re.findall(r"sqlstream_\w+", expression)[0] for expression in empty} == {
-        "sqlstream_source_backlog_records",
-        "sqlstream_source_backlog_versions",
+        "sqlstream_source_lag_records",
+        "sqlstream_source_lag_versions",
     }
 
 

@@ -88,12 +88,12 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         _one("Watermark behind the clock", "s", "time() - sqlstream_watermark_timestamp_seconds{FILTER}"),
         _one("Newest event behind the clock", "s", "time() - sqlstream_newest_event_timestamp_seconds{FILTER}"),
         Panel(
-            "Backlog",
+            "Lag",
             "none",
             (
-                (f"sqlstream_source_backlog_records{{{FILTER}}}", "{{model}} {{source}} records"),
-                (f"sqlstream_source_backlog_files{{{FILTER}}}", "{{model}} {{source}} files"),
-                (f"sqlstream_source_backlog_versions{{{FILTER}}}", "{{model}} {{source}} versions"),
+                (f"sqlstream_source_lag_records{{{FILTER}}}", "{{model}} {{source}} records"),
+                (f"sqlstream_source_lag_files{{{FILTER}}}", "{{model}} {{source}} files"),
+                (f"sqlstream_source_lag_versions{{{FILTER}}}", "{{model}} {{source}} versions"),
             ),
         ),
     ),

@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlstream.app.alerts.measures import Measures, Reading
 from sqlstream.app.alerts.payloads import changed_limit_text, raised_text, resolved_text
 from sqlstream.project.configuration.alerts import AlertKind, AlertRule
-from sqlstream.state.runs.backlog import Unread
+from sqlstream.state.progress.lag import MeasuredLag
 from sqlstream.state.runs.events import AlertChanged, RunEvent
 from sqlstream.times import utc_text
 
@@ -97,12 +97,12 @@ class AlertBook:
         """The models of the queries."""
         return tuple(self._measures)
 
-    def tick(self, model: str, at: datetime, unread: Unread | None) -> list[AlertChanged]:
-        """Returns what changes with the time for a query. `unread` is what it has left to read that batches do not
-        report, None if that is unknown.
+    def tick(self, model: str, at: datetime, lag: MeasuredLag | None) -> list[AlertChanged]:
+        """Returns what changes with the time for a query. `lag` is that of sources whose
+        batches do not report it, None if it is unknown.
         """
-        if unread is not None:
-            self._measures[model].unread = unread
+        if lag is not None:
+            self._measures[model].lag = lag
         return list(self._evaluate(model, at))
 
     def refuse(self, models: Iterable[str], error: str, at: datetime) -> list[AlertChanged]:

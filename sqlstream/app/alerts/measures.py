@@ -9,7 +9,7 @@ from datetime import datetime
 
 from sqlstream.errors import Finding
 from sqlstream.project.configuration.alerts import AlertKind, AlertRule
-from sqlstream.state.runs.backlog import Unread
+from sqlstream.state.progress.lag import MeasuredLag
 from sqlstream.state.runs.events import QueryRestarting, QueryResult, QueryResumed, QueryStarted, RunEvent, Status
 from sqlstream.state.runs.figures import epoch_seconds
 from sqlstream.state.runs.progress import BatchProgress
@@ -61,7 +61,7 @@ class RecentCount:
 @dataclass
 class Measures:
     """The values of one query with the given `rules`. `trigger_seconds` is the interval of its trigger, if it has one.
-    `failure` says how it has failed. `unread` is what it had left to read, where batches do not report it. Times
+    `failure` says how it has failed. `lag` is that of sources whose batches do not report it. Times
     are Unix times.
     """
 
@@ -80,7 +80,7 @@ class Measures:
     _status: Status | None = None
     _counts: dict[AlertKind, RecentCount] = field(default_factory=dict)
     _first_batch_at: float | None = None
-    unread: Unread | None = None
+    lag: MeasuredLag | None = None
 
     def observe(self, event: RunEvent, at: datetime) -> None:
         """Adds an event of the query, which happened at `at`."""
@@ -149,16 +149,16 @@ class Measures:
         if value is None:
             return None
         reading = _compared(value, rule)
-        if kind is AlertKind.LAG_OVER and self._is_unread_early:  # the first batch reads some of it
+        if kind is AlertKind.LAG_OVER and self._is_lag_early:  # the first batch reads some of it
             return replace(reading, is_over=False)
         if kind is AlertKind.NO_ROWS_FOR and not self._has_rows:  # a start of the query is no row
             return replace(reading, is_clear=False)
         return reading
 
     @property
-    def _is_unread_early(self) -> bool:
-        """Whether `unread` is from before the end of the first batch of the run."""
-        return self.unread is not None and (self._first_batch_at is None or self.unread.at < self._first_batch_at)
+    def _is_lag_early(self) -> bool:
+        """Whether `lag` is from before the end of the first batch of the run."""
+        return self.lag is not None and (self._first_batch_at is None or self.lag.at < self._first_batch_at)
 
     def _read_failed(self, now: float) -> Reading:
         has_run = self._runs_since is not None and now - self._runs_since >= RECOVERED_SECONDS
@@ -188,9 +188,9 @@ class Measures:
 
     def _left_to_read(self, unit: str) -> float | None:
         sources = () if self._last is None else self._last.sources
-        backlogs = [source.backlog for source in sources]
-        backlogs += [] if self.unread is None else self.unread.sources.values()
-        counts = [backlog[unit] for backlog in backlogs if unit in backlog]
+        lags = [source.lag for source in sources]
+        lags += [] if self.lag is None else self.lag.sources.values()
+        counts = [units[unit] for units in lags if unit in units]
         return float(sum(counts)) if counts else None
 
 

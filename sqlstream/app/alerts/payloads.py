@@ -194,7 +194,7 @@ def _measured(model: str, kind: AlertKind, value: float, rule: AlertRule, *, is_
     recently = f"in the last {span_text(rule.per_seconds).removeprefix('1 ')}" if is_whole else "since this run started"
     sentences: Mapping[AlertKind, str] = {
         AlertKind.NO_ROWS_FOR: f"{model} has emitted no rows for {span_text(value)}",
-        AlertKind.LAG_OVER: f"{model} has {plural(round(value), _unit(rule))} left to read",
+        AlertKind.LAG_OVER: f"{model} has a lag of {plural(round(value), _unit(rule))}",
         AlertKind.WATERMARK_BEHIND: f"the watermark of {model} is {span_text(value)} behind the clock",
         AlertKind.WATERMARK_AHEAD: f"the watermark of {model} is {span_text(value)} ahead of the clock",
         AlertKind.RESTARTS_OVER: f"{model} had {plural(round(value), 'restart')} {recently}",

@@ -28,7 +28,7 @@ from sqlstream.project.configuration.target import Target
 from sqlstream.project.configuration.trigger import interval_seconds
 from sqlstream.project.declarations.on_corrupt import quarantine_name
 from sqlstream.spark.secrets import Secrets
-from sqlstream.state.runs.backlog import Unread
+from sqlstream.state.progress.lag import MeasuredLag
 from sqlstream.state.runs.events import AlertChanged, QueriesSelected
 from sqlstream.state.runs.run_state import LiveStatus
 
@@ -36,14 +36,14 @@ IN_USE = "query-in-use"
 
 
 class AlertObserver:
-    """Passes each change of the alerts in `book` to `put`. `unread` returns what models have left to read."""
+    """Passes each change of the alerts in `book` to `put`. `lags` returns the lags of models."""
 
     name = "the alerts"
 
     def __init__(
-        self, book: AlertBook, put: Callable[[Change], None], unread: Callable[[], Mapping[str, Unread]]
+        self, book: AlertBook, put: Callable[[Change], None], lags: Callable[[], Mapping[str, MeasuredLag]]
     ) -> None:
-        self._book, self._put, self._unread = book, put, unread
+        self._book, self._put, self._lags = book, put, lags
         self._refusal: str | None = None
 
     def observe(self, seen: Observed) -> None:
@@ -55,10 +55,10 @@ class AlertObserver:
 
     def tick(self, now: Snapshot) -> None:
         """Raises or resolves alerts after some time. If that fails for one query, raises the error after the others."""
-        unread, bugs = self._unread(), list[Exception]()
+        lags, bugs = self._lags(), list[Exception]()
         for model in self._book.models:
             try:
-                self._put_all(self._book.tick(model, now.at, unread.get(model)), now.at)
+                self._put_all(self._book.tick(model, now.at, lags.get(model)), now.at)
             except Exception as bug:  # a bug in the alerts of one query must not hide those of the others
                 bugs.append(bug)
         if bugs:
@@ -127,12 +127,12 @@ def alerting(
     env: Mapping[str, str],
     emit: Callable[[AlertChanged], None],
     report: Callable[[str], None],
-    unread: Callable[[], Mapping[str, Unread]],
+    lags: Callable[[], Mapping[str, MeasuredLag]],
 ) -> Iterator[RunAlerts | None]:
     """Delivers alerts of `queries` by their rules during the body, and the last ones after it; None without any rule,
     channel or alert of an earlier run. Enter it before the observers start, and leave it after they have ended. `emit`
-    gets each change and `report` sentences for the user, in any thread. `unread` returns what the queries have left to
-    read.
+    gets each change and `report` sentences for the user, in any thread. `lags` returns the lags of the
+    queries.
 
     Raises: FindingsError for a secret that is not set.
     """
@@ -151,7 +151,7 @@ def alerting(
     deliveries = tuple(Delivery(name, sender, store, report) for name, sender in senders.items())
     names = RunNames(compiled.project.name, compiled.project.target.name, loaded.invocation.id)
     outbox = Outbox(store, deliveries, OutboxTexts(names, secrets.redact, emit, report))
-    observer = AlertObserver(_book(compiled, queries, store), outbox.put, unread)
+    observer = AlertObserver(_book(compiled, queries, store), outbox.put, lags)
     outbox.start()
     for delivery in deliveries:
         delivery.start()

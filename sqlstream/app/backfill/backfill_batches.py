@@ -23,7 +23,7 @@ from sqlstream.app.plan.ready import CheckContext, CheckedQuery
 from sqlstream.app.replay.copies import temporary_folder
 from sqlstream.app.session.signals import StopRequestedError, StopSignals
 from sqlstream.app.session.target_storage import storage_base
-from sqlstream.app.stored.backlogs import files_at
+from sqlstream.app.stored.source_lags import files_at
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
 from sqlstream.project.configuration.config import Trigger

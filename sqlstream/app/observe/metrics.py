@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sqlstream.app.observe.observers import Observed, Snapshot
 from sqlstream.app.observe.samples import QueryTotals, RunFacts, Sample, query_samples, run_samples
-from sqlstream.state.runs.backlog import Unread
+from sqlstream.state.progress.lag import MeasuredLag
 from sqlstream.state.runs.events import QueryRestarting, QueryResult, RunStarting, Status
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.runs.run_state import QueryState, RunState
@@ -19,14 +19,14 @@ logger = logging.getLogger("sqlstream.metrics")
 
 
 class RunMetrics:
-    """The metrics of a run. `unread` returns what its queries have left to read, where batches do not report it. Other
+    """The metrics of a run. `lags` returns the lag of each query, where batches do not report it. Other
     threads call `samples` and `run` at any time.
     """
 
     name = "the metrics"
 
-    def __init__(self, facts: RunFacts, unread: Callable[[], Mapping[str, Unread]]) -> None:
-        self._facts, self._unread = facts, unread
+    def __init__(self, facts: RunFacts, lags: Callable[[], Mapping[str, MeasuredLag]]) -> None:
+        self._facts, self._lags = facts, lags
         self._queries: dict[str, QueryState] = {}
         self._totals: defaultdict[str, QueryTotals] = defaultdict(QueryTotals)
         self._dropped_batches = 0
@@ -62,10 +62,10 @@ class RunMetrics:
         with self._lock:
             facts, totals = self._facts, self._totals
             found = list(run_samples(facts, self._dropped_batches))
-            unread = self._unread()
+            lags = self._lags()
             for model, query in self._queries.items():
                 try:
-                    found += list(query_samples(facts, query, totals[model], unread.get(model)))
+                    found += list(query_samples(facts, query, totals[model], lags.get(model)))
                 except Exception:
                     if model not in self._failed:
                         logger.exception("the metrics of %s have a bug", model)

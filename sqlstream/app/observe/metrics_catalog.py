@@ -89,11 +89,11 @@ ALERT_ACTIVE = _query(
 STATE_ROWS = _query("state_rows", "gauge", "Rows in the state of the query.")
 STATE_BYTES = _query("state_memory_bytes", "gauge", "Memory of the state, as Spark reports it.")
 SOURCE_ROWS = _source("source_rows", "counter", "Rows that the query read from the source.")
-BACKLOG_RECORDS = _source("source_backlog_records", "gauge", "Records of Kafka that the query has not read yet.")
-BACKLOG_FILES = _source("source_backlog_files", "gauge", "Files of a local folder that the query has not read yet.")
-BACKLOG_BYTES = _source("source_backlog_bytes", "gauge", "Bytes of those files.")
-BACKLOG_VERSIONS = _source(
-    "source_backlog_versions", "gauge", "Versions of a local Delta table that the query has not read yet."
+LAG_RECORDS = _source("source_lag_records", "gauge", "Records of Kafka that the query has not read yet.")
+LAG_FILES = _source("source_lag_files", "gauge", "Files of a local folder that the query has not read yet.")
+LAG_BYTES = _source("source_lag_bytes", "gauge", "Bytes of those files.")
+LAG_VERSIONS = _source(
+    "source_lag_versions", "gauge", "Versions of a local Delta table that the query has not read yet."
 )
 
 METRICS = tuple(value for value in list(vars().values()) if isinstance(value, Metric))

@@ -68,5 +68,5 @@ def _source(source: SourceProgress) -> dict[str, object]:
         "rows_in": source.rows_in,
         "start_offset": source.start_offset,
         "end_offset": source.end_offset,
-        "backlog": dict(source.backlog),
+        "lag": dict(source.lag),
     }

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from sqlstream.app.observe import metrics_catalog as names
 from sqlstream.app.observe.metrics_catalog import DURATION_BUCKETS, Metric
-from sqlstream.state.runs.backlog import Unread
+from sqlstream.state.progress.lag import MeasuredLag
 from sqlstream.state.runs.events import Status
 from sqlstream.state.runs.figures import moment
 from sqlstream.state.runs.progress import BatchProgress, SourceProgress
@@ -58,11 +58,11 @@ class RunFacts:
         return (self.project, self.target)
 
 
-_BACKLOGS = {
-    "records": names.BACKLOG_RECORDS,
-    "files": names.BACKLOG_FILES,
-    "bytes": names.BACKLOG_BYTES,
-    "versions": names.BACKLOG_VERSIONS,
+_LAG_METRICS = {
+    "records": names.LAG_RECORDS,
+    "files": names.LAG_FILES,
+    "bytes": names.LAG_BYTES,
+    "versions": names.LAG_VERSIONS,
 }
 
 
@@ -74,10 +74,10 @@ def run_samples(facts: RunFacts, dropped_batches: int) -> Iterator[Sample]:
 
 
 def query_samples(
-    facts: RunFacts, query: QueryState, totals: QueryTotals, unread: Unread | None = None
+    facts: RunFacts, query: QueryState, totals: QueryTotals, lag: MeasuredLag | None = None
 ) -> Iterator[Sample]:
-    """Yields the metrics of a query. Leaves out values that Spark does not know or that do not exist yet. `unread` is
-    what the query has left to read, where batches do not report it.
+    """Yields the metrics of a query. Leaves out values that Spark does not know or that do not exist yet. `lag` is
+    that of sources whose batches do not report it.
     """
     labels = (*facts.labels, query.query.model)
     about = query.query
@@ -96,10 +96,10 @@ def query_samples(
         yield Sample(names.PART_SECONDS, (*labels, part), milliseconds / 1000)
     for source, rows in totals.source_rows.items():
         yield Sample(names.SOURCE_ROWS, (*labels, source), rows)
-    left = {} if unread is None else unread.sources
-    for source, backlog in [*totals.backlogs.items(), *left.items()]:
-        for unit, count in backlog.items():
-            yield Sample(_BACKLOGS[unit], (*labels, source), count)
+    measured = {} if lag is None else lag.sources
+    for source, units in [*totals.lags.items(), *measured.items()]:
+        for unit, count in units.items():
+            yield Sample(_LAG_METRICS[unit], (*labels, source), count)
 
 
 def _values(query: QueryState, totals: QueryTotals) -> Mapping[Metric, float | None]:
@@ -139,14 +139,14 @@ def _seconds(time: str | None) -> float | None:
 @dataclass
 class QueryTotals:
     """The sums of one query. `buckets` counts batches by the first of `DURATION_BUCKETS` that is not exceeded; the last
-    count is of longer batches. `part_ms`, `source_rows` and `backlogs` are by the names of parts and sources.
+    count is of longer batches. `part_ms`, `source_rows` and `lags` are by the names of parts and sources.
     """
 
     buckets: list[int] = field(default_factory=lambda: [0] * (len(DURATION_BUCKETS) + 1))
     duration_ms: int = 0
     part_ms: Counter[str] = field(default_factory=Counter)
     source_rows: Counter[str] = field(default_factory=Counter)
-    backlogs: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    lags: dict[str, Mapping[str, int]] = field(default_factory=dict)
     failures: int = 0
 
     def add(self, batch: BatchProgress) -> None:
@@ -159,11 +159,11 @@ class QueryTotals:
             by_name[source.name].append(source)
         for name, readers in by_name.items():
             self.source_rows[name] += sum(reader.rows_in or 0 for reader in readers)
-            self.backlogs[name] = _sums(readers)
+            self.lags[name] = _sums(readers)
 
 
 def _sums(readers: list[SourceProgress]) -> Mapping[str, int]:
     sums: Counter[str] = Counter()
     for reader in readers:
-        sums.update(reader.backlog)
+        sums.update(reader.lag)
     return sums

@@ -17,7 +17,7 @@ from sqlstream.app.run.followers import following
 from sqlstream.app.run.recorded import RecordedRun, RunOutcome, record_run
 from sqlstream.app.run.selected import run_selected, selected_query, skip_all, with_named
 from sqlstream.app.session.signals import StopRequestedError
-from sqlstream.app.test.test_results import record_results
+from sqlstream.app.test.case_results import record_results
 from sqlstream.app.test.unit_tests import TestedProject, run_chosen, unit_tests_of
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding
@@ -110,7 +110,7 @@ class _Build:
             record(UnitTestStarted(test, plan.index(test.unique_id), plan.total))
 
         def run(cases: Sequence[Case], note: Callable[[CaseResult], None]) -> None:
-            from sqlstream.app.test.test_session import run_cases  # loads pyspark
+            from sqlstream.app.test.case_session import run_cases  # loads pyspark
 
             run_cases(self.tested.loaded, request, cases, note, started)
 

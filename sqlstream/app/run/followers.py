@@ -19,7 +19,7 @@ from sqlstream.app.observe.observers import Observer, Observers, observing
 from sqlstream.app.observe.otel_settings import exports_metrics
 from sqlstream.app.observe.samples import RunFacts
 from sqlstream.app.request import RunRequest
-from sqlstream.app.run.lag_observer import Backlogs, has_unreported_backlog
+from sqlstream.app.run.lag_observer import LagReader, has_unreported_lag
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
 from sqlstream.project.configuration.alerts import AlertKind
@@ -67,8 +67,8 @@ def following(
         facts, exports = _facts(loaded), exports_metrics(request.project.env)
         exports_any = exports or request.metrics_port is not None
         rules = query_rules(loaded.compiled, models)
-        backlogs = stack.enter_context(_backlogs(loaded, models, rules, exports_any, report))
-        metrics = RunMetrics(facts, backlogs.unread)
+        lags = stack.enter_context(_lags(loaded, models, rules, exports_any, report))
+        metrics = RunMetrics(facts, lags.lags)
         observers += [metrics] if exports_any else []
         if exports:
             from sqlstream.app.observe.otel import OtelMetrics  # an extra, which may not be installed
@@ -78,7 +78,7 @@ def following(
             stack.enter_context(_endpoint(request.metrics_host, request.metrics_port, metrics, heartbeat, report))
         sink = _metrics_sink(loaded, facts, report)
         observers += [sink] if sink is not None else []
-        alerts = stack.enter_context(alerting(loaded, rules, request.project.env, emit, report, backlogs.unread))
+        alerts = stack.enter_context(alerting(loaded, rules, request.project.env, emit, report, lags.lags))
         observers += [alerts.observer] if alerts is not None else []
         started = Observers(observers, report)
         stack.enter_context(observing(started))
@@ -91,24 +91,24 @@ def following(
 
 
 @contextmanager
-def _backlogs(
+def _lags(
     loaded: Loaded,
     models: Sequence[CompiledModel],
     rules: Mapping[str, QueryRules],
     exports: bool,
     report: Callable[[str], None],
-) -> Iterator[Backlogs]:
-    """Reads during the body what the queries have left to read that alerts and exported metrics contain."""
-    counted = [model for model in models if has_unreported_backlog(loaded.compiled, model)]
+) -> Iterator[LagReader]:
+    """Reads during the body the lags of queries that alerts and exported metrics contain."""
+    counted = [model for model in models if has_unreported_lag(loaded.compiled, model)]
     needed = {
         model.name: rule.unit
         for model in counted
         if (rule := rules[model.name].rules.get(AlertKind.LAG_OVER)) is not None and rule.unit != "records"
     }
     read = counted if exports else [model for model in counted if model.name in needed]
-    backlogs = Backlogs(loaded, read, needed, report)
-    with backlogs.reading():
-        yield backlogs
+    lags = LagReader(loaded, read, needed, report)
+    with lags.reading():
+        yield lags
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The files, and versions of Delta Lake, that the queries of a run have left to read: Spark does not report them."""
+"""The lag of the queries of a run in files and versions of Delta Lake, which Spark does not report."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from contextvars import copy_context
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.status.lags import ProgressReader
-from sqlstream.app.stored.backlogs import Pace, source_backlogs
 from sqlstream.app.stored.local_storage import files_of, local_storage
+from sqlstream.app.stored.source_lags import Pace, source_lags
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import format_of
@@ -20,8 +20,7 @@ from sqlstream.spark.storage.processes import is_this_process
 from sqlstream.state.batch_logs import DELTA, FILES
 from sqlstream.state.checkpoints import read_versions
 from sqlstream.state.layout import query_root
-from sqlstream.state.progress.lag import VersionProgress
-from sqlstream.state.runs.backlog import Unread
+from sqlstream.state.progress.lag import MeasuredLag, VersionProgress
 
 INTERVAL_SECONDS = 5.0
 """How often checkpoints and folders are read."""
@@ -32,7 +31,7 @@ _FORMS = {"files": FILES, "bytes": FILES, "versions": DELTA}
 logger = logging.getLogger("sqlstream.observers")
 
 
-class Backlogs:
+class LagReader:
     """Reads the checkpoints of `models` and what these read, in a background thread. `needed` are the units of rules
     `lag_over` by model. `report` gets a sentence once for each rule that cannot be measured.
     """
@@ -47,18 +46,18 @@ class Backlogs:
         self._loaded, self._models, self._report = loaded, tuple(models), report
         self._needed = dict(needed)
         self._failed: set[str] = set()
-        self._unread: Mapping[str, Unread] = {}
+        self._lags: Mapping[str, MeasuredLag] = {}
         self._ended = threading.Event()
 
-    def unread(self) -> Mapping[str, Unread]:
-        """Returns what each model had left at the last reading. Models that have not started are not included."""
-        return self._unread
+    def lags(self) -> Mapping[str, MeasuredLag]:
+        """Returns the lag of each model at the last reading. Models that have not started are not included."""
+        return self._lags
 
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Reads during the body."""
         work = copy_context().run  # its log records belong to this run
-        thread = threading.Thread(target=work, args=(self._work,), name="backlogs", daemon=True)
+        thread = threading.Thread(target=work, args=(self._work,), name="lags", daemon=True)
         if self._models:
             thread.start()
         try:
@@ -86,7 +85,7 @@ class Backlogs:
             self._report_unknown(model.name, str(error))
         except Exception:  # a thread beside the run must not end it
             if model.name not in self._failed:
-                logger.exception("the backlog of %s was not read", model.name)
+                logger.exception("the lag of %s was not read", model.name)
             self._failed.add(model.name)
 
     def read(self, model: CompiledModel) -> None:
@@ -103,7 +102,7 @@ class Backlogs:
             self._add(model.name, reader.version(model, own), at)
 
     def _add(self, model: str, version: VersionProgress, at: float) -> None:
-        self._unread = {**self._unread, model: Unread(at, source_backlogs(version))}
+        self._lags = {**self._lags, model: MeasuredLag(at, source_lags(version))}
         form = _FORMS.get(self._needed.get(model, ""))
         unknown = [each for each in version.sources if each.position.form == form and each.lag is None]
         if unknown:
@@ -114,7 +113,7 @@ class Backlogs:
             self._report(f"`lag_over` of {model} cannot be measured: {reason}; use `no_rows_for` or `watermark_behind`")
 
 
-def has_unreported_backlog(compiled: CompiledProject, model: CompiledModel) -> bool:
+def has_unreported_lag(compiled: CompiledProject, model: CompiledModel) -> bool:
     """Returns whether `model` is a query that reads files or a table of Delta Lake as a stream."""
     tables = compiled.tables_of(model.unique_id) if model.streaming and model.output is not None else ()
     return any(

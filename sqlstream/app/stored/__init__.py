@@ -1,1 +1,1 @@
-"""What the storage of a target contains: outputs, the files of queries, and what sources have left to read."""
+"""What the storage of a target contains: outputs, the files of queries, and the lag of its queries."""

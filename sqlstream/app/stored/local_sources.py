@@ -11,7 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO
 
-from sqlstream.app.stored.backlogs import files_at, local_matches
+from sqlstream.app.stored.source_lags import files_at, local_matches
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.errors import Finding
 from sqlstream.project.configuration.target import Target

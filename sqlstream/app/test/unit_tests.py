@@ -17,7 +17,7 @@ from sqlstream.app.loading.load import LoadAttempt, Loaded, try_load
 from sqlstream.app.loading.selected_findings import findings_of_selection, selected_errors, unselected_errors_line
 from sqlstream.app.loading.selecting import SelectableTest, select
 from sqlstream.app.request import ProjectRequest, Selection, UnitTestRequest
-from sqlstream.app.test.test_results import record_results
+from sqlstream.app.test.case_results import record_results
 from sqlstream.compiler.graph import UNIT_TEST, model_id
 from sqlstream.compiler.refusals import is_about
 from sqlstream.compiler.render.yaml import make_yaml_renderer
@@ -191,7 +191,7 @@ def run_tests(
     record = begin_record(project.loaded, request, enabled) if is_recorded else None
 
     def run(cases: Sequence[Case], note: Callable[[CaseResult], None]) -> None:
-        from sqlstream.app.test.test_session import run_cases  # loads pyspark
+        from sqlstream.app.test.case_session import run_cases  # loads pyspark
 
         run_cases(project.loaded, request, cases, note)
 

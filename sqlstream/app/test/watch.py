@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sqlstream.app.loading.watching import changed_paths, take_snapshot, wait_for_change
 from sqlstream.app.request import UnitTestRequest
 from sqlstream.app.session.signals import StopSignals, interruptible
-from sqlstream.app.test.test_session import open_harness, run_all
+from sqlstream.app.test.case_session import open_harness, run_all
 from sqlstream.app.test.unit_tests import TestedProject, open_tests, run_chosen, select_tests
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files.files import find_project_root

@@ -21,8 +21,8 @@ from sqlstream.app.observe.record import journal_files
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.status.lags import progress_without_spark
 from sqlstream.app.status.status_text import recorded_finding_text
-from sqlstream.app.stored.backlogs import Backlog, Pace, source_backlogs, total
 from sqlstream.app.stored.local_storage import local_storage
+from sqlstream.app.stored.source_lags import LagByUnit, Pace, source_lags, total
 from sqlstream.app.ui.live_runs import LiveQuery
 from sqlstream.app.ui.overview import Differences, Overviews
 from sqlstream.app.ui.project_view import ProjectView, SeenProject
@@ -311,8 +311,8 @@ class CheckpointLags:
     def __init__(self) -> None:
         self._paces: dict[str | None, Pace] = {}
 
-    def read(self, seen: SeenProject, live: Mapping[str, LiveQuery]) -> Iterator[tuple[str, Backlog | None]]:
-        """Yields the backlog of each running query, if it is time to read them again."""
+    def read(self, seen: SeenProject, live: Mapping[str, LiveQuery]) -> Iterator[tuple[str, LagByUnit | None]]:
+        """Yields the lag of each running query, if it is time to read them again."""
         pace = self._paces.setdefault(seen.target, Pace(INTERVAL_SECONDS))
         storage = None if seen.loaded is None else local_storage(seen.loaded)
         if seen.loaded is None or storage is None or not pace.begin():
@@ -325,7 +325,7 @@ class CheckpointLags:
         for model in models:
             (progress,) = progress_without_spark(seen.loaded, storage, [model])
             running = [each for each in progress.versions if each.position.version == live[model.name].version]
-            yield model.name, total(source_backlogs(running[0])) if running else None
+            yield model.name, total(source_lags(running[0])) if running else None
         pace.end()
 
 

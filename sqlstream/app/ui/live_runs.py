@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlstream.app.status.status import run_status
-from sqlstream.history.lines import backlog_of
+from sqlstream.history.lines import lag_of
 from sqlstream.history.reads import (
     StoredRun,
     alerts_after,
@@ -38,7 +38,7 @@ _VERSION = re.compile(r"/v([1-9][0-9]*)/checkpoint/?\Z")
 @dataclass
 class LiveQuery:
     """One query of one target. `entry` is its newest entry, as in run_results.json, with its current `status`; `run` is
-    the run that wrote it. `charts` are the latest values of small charts, `lag` is the backlog from its checkpoint.
+    the run that wrote it. `charts` are the latest values of small charts, `lag` is read from its checkpoint.
     """
 
     number: int
@@ -116,7 +116,7 @@ class LiveQuery:
             "output_rate": self.output_rate(),
             "duration_ms": progress.get("duration_ms"),
             "parts_ms": progress.get("parts_ms") or {},
-            "backlog": backlog_of(self._sources()) or self.lag,
+            "lag": lag_of(self._sources()) or self.lag,
             "watermark": progress.get("watermark"),
             "state_rows": state.get("rows"),
             "state_bytes": state.get("memory_bytes"),

@@ -18,7 +18,7 @@ from sqlstream.app.request import ProjectRequest
 from sqlstream.app.status.lags import progress_without_spark
 from sqlstream.app.status.lags_text import progress_json
 from sqlstream.app.stored.local_storage import files_of, local_storage
-from sqlstream.app.test.test_results import read_results
+from sqlstream.app.test.case_results import read_results
 from sqlstream.app.test.unit_tests import unit_tests_of
 from sqlstream.app.ui.project_view import SeenProject
 from sqlstream.app.ui.shape import QueryShape

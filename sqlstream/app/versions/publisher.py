@@ -14,7 +14,7 @@ from sqlstream.app.request import CAUGHT_UP, FIRST_BATCH
 from sqlstream.app.session.target_storage import storage_base
 from sqlstream.app.status.lags import ProgressReader
 from sqlstream.app.status.lags_with_spark import Brokers
-from sqlstream.app.stored.backlogs import Pace
+from sqlstream.app.stored.source_lags import Pace
 from sqlstream.app.versions.publications import QueryNames
 from sqlstream.errors import FindingsError
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS

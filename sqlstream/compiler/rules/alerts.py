@@ -17,7 +17,7 @@ from sqlstream.project.formats.formats import format_of
 CODE = "unused-alert"
 
 _UNITS = {"kafka": ("records",), "delta": ("versions",), "iceberg": (), "rate": (), "socket": ()}
-"""What can be counted that a source has left to read, by its format."""
+"""The units of the lag of a source, by its format."""
 
 _UNITS_OF_FILES = ("files", "bytes")
 

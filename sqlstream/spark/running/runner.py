@@ -510,7 +510,7 @@ def has_been_idle(run: QueryRun, seconds: float) -> bool | None:
     if is_starting or (is_triggered and (status["isDataAvailable"] or not run.has_waited)):
         run.active_at = time.monotonic()  # it starts, checks its input for the first time, or runs a batch
         return False
-    if status["isDataAvailable"] or _has_backlog(run):
+    if status["isDataAvailable"] or _has_lag(run):
         return False
     if run.order.trigger.kind != "interval":
         return True
@@ -520,7 +520,7 @@ def has_been_idle(run: QueryRun, seconds: float) -> bool | None:
     return found_nothing and time.monotonic() - since >= run.active_at + seconds
 
 
-def _has_backlog(run: QueryRun) -> bool:
+def _has_lag(run: QueryRun) -> bool:
     """Returns whether the last batch left records of Kafka, which a source may hold back until there are more."""
     last = run.figures.last
-    return last is not None and any(count for source in last.sources for count in source.backlog.values())
+    return last is not None and any(count for source in last.sources for count in source.lag.values())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +82,40 @@ def record_lag(offset: PartitionOffsets, first: PartitionOffsets, end: Partition
         for topic, partitions in end.items()
     }
     return RecordLag(sum(sum(partitions.values()) for partitions in behind.values()), behind)
+
+
+@dataclass(frozen=True)
+class MeasuredLag:
+    """The lag of a query at the Unix time `at`, by source and unit (`files`, `bytes` or `versions`)."""
+
+    at: float
+    sources: Mapping[str, Mapping[str, int]]
+
+
+def source_lag(source: Mapping[str, Any]) -> dict[str, int]:
+    """Returns the lag of a source after a batch: the `records` of Kafka; empty for other sources, of which Spark
+    does not report it. `source` is an entry of `sources` in a `StreamingQueryProgress` as JSON.
+    """
+    read, latest = (_positions(source.get(key)) for key in ("endOffset", "latestOffset"))
+    if not read or not latest:
+        return {}
+    return {"records": sum(max(last - read.get(partition, last), 0) for partition, last in latest.items())}
+
+
+def _positions(offset: object) -> dict[tuple[str, str], int]:
+    """Returns the positions of an offset of Kafka by topic and partition, empty for other sources."""
+    with suppress(ValueError, TypeError):
+        loaded = json.loads(offset) if isinstance(offset, str) else offset
+        return dict(_entries(loaded)) if isinstance(loaded, dict) else {}
+    return {}
+
+
+def _entries(offset: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], int]]:
+    for topic, partitions in offset.items():
+        if not isinstance(partitions, dict):
+            return
+        for partition, position in partitions.items():
+            yield (topic, partition), int(position)
 
 
 @dataclass(frozen=True)

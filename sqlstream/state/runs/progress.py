@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqlstream.state.ledger import SourceUse
-from sqlstream.state.runs.backlog import source_backlog
+from sqlstream.state.progress.lag import source_lag
 
 ROWS_OUT = "sqlstream_rows_out"
 """The name of the observation on each terminal model. File sinks do not count the rows that they write."""
@@ -28,7 +28,7 @@ BEFORE_WATERMARK = "1970-01-01T00:00:00.000Z"
 @dataclass(frozen=True)
 class SourceProgress:
     """The progress of one reader in a batch. `name` is the table in sources.yml if that is certain, otherwise Spark's
-    description. Offsets are Spark's JSON. Rates are in rows per second. `backlog` is what the reader has not read yet,
+    description. Offsets are Spark's JSON. Rates are in rows per second. `lag` is what the reader has not read yet,
     as far as Spark reports it: `records` of Kafka.
     """
 
@@ -39,7 +39,7 @@ class SourceProgress:
     rows_in: int | None
     input_rows_per_second: float | None
     processed_rows_per_second: float | None
-    backlog: Mapping[str, int] = field(default_factory=dict)
+    lag: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def _source(source: Mapping[str, Any], uses: Sequence[SourceUse], redact: Callab
         rows_in=_rows_read(source),
         input_rows_per_second=_rate(source, "inputRowsPerSecond"),
         processed_rows_per_second=_rate(source, "processedRowsPerSecond"),
-        backlog=source_backlog(source),
+        lag=source_lag(source),
     )
 
 

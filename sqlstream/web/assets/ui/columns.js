@@ -1,7 +1,7 @@
 // The columns of the table of queries.
 
 import { h } from "../dom.js";
-import { ago, backlog, backlogTitle, bytes, exact, known, localTime, millis, NONE, rate, seconds, short, utcTime } from "./format.js";
+import { ago, lag, lagTitle, bytes, exact, known, localTime, millis, NONE, rate, seconds, short, utcTime } from "./format.js";
 import { drawParts, partsBar, partsOf, partsTitle } from "./parts.js";
 import { queryLink } from "./router.js";
 import { drawSpark, sparkline } from "./spark.js";
@@ -32,9 +32,9 @@ export const COLUMNS = [
     value: (query) => query.duration_ms, make: () => [partsBar(), h("span.text")], draw: drawBatch,
     tip: (query) => partsTitle(partsOf(query.duration_ms, query.parts_ms)) || null,
   },
-  { ...number("backlog", "Backlog", "What is left to read", 58, backlogNumber, null, (query) => backlogTitle(query.backlog)), text: (query) => backlog(query.backlog), short: "backlog" },
+  { ...number("lag", "Lag", "What the query has not read yet", 58, lagNumber, null, (query) => lagTitle(query.lag)), text: (query) => lag(query.lag), short: "lag" },
   {
-    ...number("lag", "Behind", "How far the watermark is behind the newest event", 82, (query) => query.watermark_lag_seconds, seconds), short: "behind",
+    ...number("behind", "Behind", "How far the watermark is behind the newest event", 82, (query) => query.watermark_lag_seconds, seconds), short: "behind",
     tip: (query) => query.watermark ? `watermark ${localTime(query.watermark, true)} (${utcTime(query.watermark)})` : null,
   },
   {
@@ -67,7 +67,7 @@ function number(name, title, hint, width, value, format, tip = null, tone = null
   };
 }
 
-function backlogNumber({ backlog: left }) {
+function lagNumber({ lag: left }) {
   return left ? left.records ?? left.files ?? left.versions ?? left.bytes ?? null : null;
 }
 
@@ -119,8 +119,8 @@ export const FIELDS = {
   processed: ["processed_rate"],
   output: ["output_rate", "rows_out"],
   batch: ["duration_ms", "parts_ms"],
-  backlog: ["backlog"],
-  lag: ["watermark_lag_seconds", "watermark"],
+  lag: ["lag"],
+  behind: ["watermark_lag_seconds", "watermark"],
   watermark: ["watermark"],
   state: ["state_rows", "spark"],
   bytes: ["state_bytes"],

@@ -67,15 +67,15 @@ function two(value, large, largeUnit, small, smallUnit) {
 
 const UNITS = { records: "records", files: "files", versions: "versions" };
 
-/** Returns a backlog: what is left to read, in its most exact unit. */
-export function backlog(value) {
+/** Returns a lag: what is not read yet, in its most exact unit. */
+export function lag(value) {
   if (!value) return NONE;
   for (const unit of Object.keys(UNITS)) if (known(value[unit])) return short(value[unit]);
   return known(value.bytes) ? bytes(value.bytes) : NONE;
 }
 
-/** Returns a backlog in all its units, null if it is unknown. */
-export function backlogTitle(value) {
+/** Returns a lag in all its units, null if it is unknown. */
+export function lagTitle(value) {
   if (!value) return null;
   const parts = Object.keys(UNITS).filter((unit) => known(value[unit])).map((unit) => `${exact(value[unit])} ${UNITS[unit]}`);
   if (known(value.bytes)) parts.push(bytes(value.bytes));

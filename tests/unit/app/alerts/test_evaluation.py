@@ -14,7 +14,7 @@ from sqlstream.app.alerts.measures import PARTS, RecentCount
 from sqlstream.errors import Finding
 from sqlstream.numbers import span_text
 from sqlstream.project.configuration.alerts import AlertKind, AlertRule
-from sqlstream.state.runs.backlog import Unread
+from sqlstream.state.progress.lag import MeasuredLag
 from sqlstream.state.runs.events import (
     AlertChanged,
     QueryRestarting,
@@ -38,11 +38,11 @@ def batch(
     state: int | None = None,
     watermark: datetime | None = None,
     milliseconds: int = 100,
-    backlog: Mapping[str, int] | None = None,
+    lag: Mapping[str, int] | None = None,
     model: str = "orders",
 ) -> BatchProgress:
     """Returns a batch with the values that alerts look at."""
-    sources = () if backlog is None else (SourceProgress("s", "", None, None, 1, None, None, backlog),)
+    sources = () if lag is None else (SourceProgress("s", "", None, None, 1, None, None, lag),)
     return BatchProgress(
         model,
         0,
@@ -70,7 +70,7 @@ class Clock:
     known: tuple[OpenAlert, ...] = ()
     repeat_seconds: float | None = None
     trigger_seconds: float | None = None
-    unread: dict[str, Unread] = field(default_factory=dict)
+    lags: dict[str, MeasuredLag] = field(default_factory=dict)
     book: AlertBook = field(init=False)
 
     def __post_init__(self) -> None:
@@ -86,13 +86,13 @@ class Clock:
         """Returns the changes at a time."""
         now = START + timedelta(seconds=seconds)
         if event is None:
-            return self.book.tick(model, now, self.unread.get(model))
+            return self.book.tick(model, now, self.lags.get(model))
         return self.book.observe(model, event, now)
 
     def leave(self, seconds: float, files: int) -> None:
         """Sets the files that the two sources had left at a time: `files` and 3."""
         sources = {"shop.raw": {"files": files, "bytes": 100 * files}, "shop.more": {"files": 3}}
-        self.unread = {"orders": Unread((START + timedelta(seconds=seconds)).timestamp(), sources)}
+        self.lags = {"orders": MeasuredLag((START + timedelta(seconds=seconds)).timestamp(), sources)}
 
 
 def rule(limit: float, resolve_at: float | None = None, per_seconds: float = 0.0) -> AlertRule:
@@ -145,14 +145,14 @@ def test_for_needs_the_condition_without_a_break() -> None:
     """With `for`, the value must be over the limit all the time; the clock alone raises the alert."""
     clock = Clock({AlertKind.LAG_OVER: AlertRule(100, 90, 60, unit="records")})
     clock.at(0, STARTED)
-    assert clock.at(1, batch(backlog={"records": 200, "files": 9})) == []
-    assert clock.at(30, batch(backlog={"records": 100})) == []
-    assert clock.at(40, batch(backlog={"records": 300})) == []
+    assert clock.at(1, batch(lag={"records": 200, "files": 9})) == []
+    assert clock.at(30, batch(lag={"records": 100})) == []
+    assert clock.at(40, batch(lag={"records": 300})) == []
     assert clock.at(90) == []
     (change,) = clock.changes(100)
-    assert change.message == "orders has 300 records left to read; the limit is 100"
-    assert clock.at(101, batch(backlog={"files": 1})) == []  # not reported: unknown
-    assert clock.at(102, batch(backlog={"records": 0})) == ["resolved"]
+    assert change.message == "orders has a lag of 300 records; the limit is 100"
+    assert clock.at(101, batch(lag={"files": 1})) == []  # not reported: unknown
+    assert clock.at(102, batch(lag={"records": 0})) == ["resolved"]
 
 
 def test_files_are_counted_between_batches() -> None:

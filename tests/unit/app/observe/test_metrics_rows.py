@@ -73,7 +73,7 @@ def test_a_row_has_all_figures_of_its_batch() -> None:
     assert [row[f"{name}_ms"] for name in ("duration", "add_batch", "planning", "wal", "other")] == [100, 60, 10, 9, 21]
     assert (row["rows_in"], row["rows_out"], row["late_rows"], row["state_rows"]) == (1, 0, 3, 9)
     assert row["watermark"] == datetime(2024, 1, 1, 12, tzinfo=UTC)
-    assert json.loads(str(row["sources"]))[0]["backlog"] == {"records": 4}
+    assert json.loads(str(row["sources"]))[0]["lag"] == {"records": 4}
 
 
 def test_rows_are_written_together_at_the_interval_and_at_the_end() -> None:

@@ -83,7 +83,7 @@ def test_every_value_arrives(receiver: Receiver) -> None:
         if label(point, "status") == "running" and point.as_int == 1
     ]
     assert running == ["orders"]
-    left_out = {f"sqlstream.source_backlog{unit}" for unit in ("", "_files", "_versions")}  # they are not of Kafka
+    left_out = {f"sqlstream.source_lag{unit}" for unit in ("", "_files", "_versions")}  # they are not of Kafka
     left_out.add("sqlstream.alert_active")  # no alert was raised
     assert {each.otel_name for each in METRICS} - metrics.keys() == left_out
 

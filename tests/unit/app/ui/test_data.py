@@ -17,7 +17,7 @@ import pytest
 
 from benchmarks.make_history import History, LiveRun, make_history, name_of
 from sqlstream import ProjectRequest
-from sqlstream.app.test.test_results import TEST_RESULTS
+from sqlstream.app.test.case_results import TEST_RESULTS
 from sqlstream.app.ui.data import ProjectData
 from sqlstream.app.ui.history_keeper import HistoryKeeper
 from sqlstream.app.ui.sample import sample_of
@@ -52,8 +52,7 @@ with page_of(ProjectRequest(Path({str(project)!r}))) as page:
     page.get("/api/lineage?column=orders_000.amount")
 print([name for name in sys.modules if name.split(".")[0] in ("pyspark", "py4j")])
 """
-    folder = Path(__file__).parents[3] / "services"
-    env = {**os.environ, "PYTHONPATH": str(folder)}
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])}
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True)
     assert found.stdout == "[]\n"
 

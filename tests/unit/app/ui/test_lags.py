@@ -1,4 +1,4 @@
-"""The backlog of running queries on the page, from their checkpoints."""
+"""The lag of running queries on the page, from their checkpoints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.tools.make_checkpoints import FOLDER, ROOT, with_root, write_project,
 
 
 def test_the_backlog_is_that_of_the_version_that_runs(tmp_path: Path) -> None:
-    """A parallel version has read the file that the current one has left. A query that does not run has no backlog."""
+    """A parallel version has read the file that the current one has left. A query that does not run has no lag."""
     with_root(FOLDER / "spark-4.3", tmp_path, ROOT, str(tmp_path))
     write_project(tmp_path)
     for number in (1, 2):

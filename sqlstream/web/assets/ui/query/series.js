@@ -41,9 +41,9 @@ export const CHARTS = [
     none: "This query has no watermark.",
   },
   {
-    id: "backlog", title: "Backlog", unit: "left to read", format: short,
-    series: [{ name: "backlog", label: "Backlog", color: "--chart-2", fill: true }],
-    none: "The sources of this query do not report a backlog.",
+    id: "lag", title: "Lag", unit: "not read yet", format: short,
+    series: [{ name: "lag", label: "Lag", color: "--chart-2", fill: true }],
+    none: "The sources of this query do not report their lag.",
   },
   {
     id: "state", title: "State", unit: "rows and memory", format: short,

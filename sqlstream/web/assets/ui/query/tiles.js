@@ -1,7 +1,7 @@
 // The figures of one query now.
 
 import { h } from "../../dom.js";
-import { backlog, backlogTitle, bytes, exact, known, localTime, millis, NONE, rate, seconds, short, utcTime } from "../format.js";
+import { lag, lagTitle, bytes, exact, known, localTime, millis, NONE, rate, seconds, short, utcTime } from "../format.js";
 import { drawParts, partsBar, partsOf, partsTitle } from "../parts.js";
 import { drawSpark, sparkline } from "../spark.js";
 
@@ -11,7 +11,7 @@ const TILES = [
   ["processed", "Processed /s", (now) => rate(now.processed_rate), headroom, (now) => exact(now.processed_rate)],
   ["output", "Rows out /s", (now) => rate(now.output_rate), (now) => `${short(now.rows_out)} in this run`, (now) => exact(now.output_rate)],
   ["batch", "Last batch", (now) => millis(now.duration_ms), null, (now) => partsTitle(partsOf(now.duration_ms, now.parts_ms))],
-  ["backlog", "Backlog", (now) => backlog(now.backlog), (now) => backlogTitle(now.backlog) || "not reported", (now) => backlogTitle(now.backlog)],
+  ["lag", "Lag", (now) => lag(now.lag), (now) => lagTitle(now.lag) || "not reported", (now) => lagTitle(now.lag)],
   ["behind", "Watermark behind", (now) => seconds(now.watermark_lag_seconds), (now) => (now.watermark ? localTime(now.watermark) : noneOr(now, "no watermark")), (now) => now.watermark && utcTime(now.watermark)],
   ["state", "State", (now) => (known(now.state_rows) ? `${short(now.state_rows)} rows` : NONE), (now) => (known(now.state_bytes) ? bytes(now.state_bytes) : noneOr(now, "keeps no state")), (now) => exact(now.state_rows), "state_rows"],
   ["late", "Late rows", (now) => short(now.late_rows), (now) => (now.dropped_records ? `${short(now.dropped_records)} dropped` : "in this run"), (now) => exact(now.late_rows)],

@@ -1,4 +1,4 @@
-"""What the queries of a run have left to read, from checkpoints of real runs."""
+"""The lag of the queries of a run, from checkpoints of real runs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 from sqlstream import ProjectRequest
 from sqlstream.app.loading.load import Loaded, load
-from sqlstream.app.run.lag_observer import Backlogs, has_unreported_backlog
-from sqlstream.app.stored.backlogs import Pace, source_backlogs, total
+from sqlstream.app.run.lag_observer import LagReader, has_unreported_lag
+from sqlstream.app.stored.source_lags import Pace, source_lags, total
 from sqlstream.spark.storage.locks import file_lock
 from sqlstream.spark.storage.processes import is_this_process, this_process
 from sqlstream.state.progress.lag import FileLag, SourceProgress, VersionProgress
@@ -20,7 +20,7 @@ from sqlstream.state.progress.positions import SourcePosition, VersionPosition
 from tests.tools.make_checkpoints import FOLDER, ROOT, with_root, write_project, write_rows
 
 LONGEST_WAIT_SECONDS = 60.0
-Make = Callable[[dict[str, str]], Backlogs]
+Make = Callable[[dict[str, str]], LagReader]
 
 
 @pytest.fixture
@@ -54,20 +54,18 @@ def reports() -> list[str]:
 def make(loaded: Loaded, reports: list[str]) -> Make:
     """Makes the backlogs of the query `pairs`, which reads two sources; takes the units that are needed."""
     (pairs,) = (model for model in loaded.compiled.models.values() if model.name == "pairs")
-    assert has_unreported_backlog(loaded.compiled, pairs)
-    return lambda needed: Backlogs(loaded, [pairs], needed, reports.append)
+    assert has_unreported_lag(loaded.compiled, pairs)
+    return lambda needed: LagReader(loaded, [pairs], needed, reports.append)
 
 
 def test_backlogs_are_read_in_the_background(project: Path, make: Make, reports: list[str]) -> None:
-    """During a run a thread reads the backlog, by source."""
-    backlogs, until = make({"pairs": "files"}), time.monotonic() + LONGEST_WAIT_SECONDS
-    with locked(project), backlogs.reading():
-        while not backlogs.unread():
+    """During a run a thread reads the lag, by source."""
+    lags, until = make({"pairs": "files"}), time.monotonic() + LONGEST_WAIT_SECONDS
+    with locked(project), lags.reading():
+        while not lags.lags():
             assert time.monotonic() < until
     sizes = {name: (project / f"in/{name}/2.json").stat().st_size for name in ("orders", "refunds")}
-    assert backlogs.unread()["pairs"].sources == {
-        f"shop.{name}": {"files": 1, "bytes": size} for name, size in sizes.items()
-    }
+    assert lags.lags()["pairs"].sources == {f"shop.{name}": {"files": 1, "bytes": size} for name, size in sizes.items()}
     assert reports == []
 
 
@@ -78,9 +76,9 @@ def test_only_queries_of_this_process_have_a_backlog(
     on another host.
     """
     (pairs,) = (model for model in loaded.compiled.models.values() if model.name == "pairs")
-    backlogs = make({"pairs": "files"})
-    backlogs.read(pairs)
-    assert (backlogs.unread(), reports) == ({}, [])
+    lags = make({"pairs": "files"})
+    lags.read(pairs)
+    assert (lags.lags(), reports) == ({}, [])
 
     assert is_this_process(this_process())
     assert not is_this_process(None)
@@ -95,10 +93,10 @@ def test_a_rule_that_cannot_be_measured_is_reported_once(project: Path, loaded: 
     (project / "in").rename(project / "moved")
     for unit, count in (("files", 1), ("versions", 0)):
         said: list[str] = []
-        backlogs = Backlogs(loaded, [pairs], {"pairs": unit}, said.append)
+        lags = LagReader(loaded, [pairs], {"pairs": unit}, said.append)
         with locked(project):
-            backlogs.read(pairs)
-            backlogs.read(pairs)
+            lags.read(pairs)
+            lags.read(pairs)
         assert len(said) == count
         assert all(text.startswith("`lag_over` of pairs cannot be measured: ") for text in said)
 
@@ -108,7 +106,7 @@ def test_several_readers_of_a_table_count_once() -> None:
     position = SourcePosition("0", None)
     lags = (FileLag(3, 30), FileLag(1, 10), None)
     version = VersionProgress(VersionPosition(1), tuple(SourceProgress(position, lag) for lag in lags))
-    assert source_backlogs(version) == {"source 0": {"files": 3, "bytes": 30}}
+    assert source_lags(version) == {"source 0": {"files": 3, "bytes": 30}}
     assert total({"a": {"files": 3}, "b": {"files": 1, "versions": 2}}) == {"files": 4, "versions": 2}
     assert total({}) is None
 

@@ -1,4 +1,4 @@
-"""What queries have not read yet, from their checkpoints and the local files of their sources, where Spark's batches do
+"""The lag of queries, from their checkpoints and the local files of their sources, where Spark's batches do
 not report it.
 """
 
@@ -22,8 +22,8 @@ from sqlstream.state.progress.source_files import FileChoice, chosen_files, is_h
 SHARE = 50
 """Reading takes at most 1/50 of the time."""
 
-Backlog = Mapping[str, int]
-"""What is left to read, by unit: `files` and `bytes`, `versions` or `records`."""
+LagByUnit = Mapping[str, int]
+"""A lag by unit: `files` and `bytes`, `versions` or `records`."""
 
 
 class Pace:
@@ -46,7 +46,7 @@ class Pace:
         return wait
 
 
-def source_backlogs(version: VersionProgress) -> dict[str, Backlog]:
+def source_lags(version: VersionProgress) -> dict[str, LagByUnit]:
     """Returns what a version has not read yet, by source; of several readers of one table, what the slowest has left.
     Leaves out sources of which it is unknown.
     """
@@ -58,11 +58,11 @@ def source_backlogs(version: VersionProgress) -> dict[str, Backlog]:
     return dict(found)
 
 
-def total(backlogs: Mapping[str, Backlog]) -> Backlog | None:
+def total(lags: Mapping[str, LagByUnit]) -> LagByUnit | None:
     """Returns the sums over all sources, None without any."""
     found: dict[str, int] = {}
-    for backlog in backlogs.values():
-        for unit, count in backlog.items():
+    for lag in lags.values():
+        for unit, count in lag.items():
             found[unit] = found.get(unit, 0) + count
     return found or None
 
