@@ -10,18 +10,16 @@ from pathlib import Path
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.configuration.config import ModelConfig, SeedConfig
-from sqlstream.project.configuration.docs_blocks import DocsBlock, load_docs_blocks
+from sqlstream.project.configuration.docs_blocks import load_docs_blocks
 from sqlstream.project.configuration.folders import FolderConfig, Folders, Section, read_folder_config, unused_folders
 from sqlstream.project.configuration.overrides import wrong_keys, wrong_overrides
 from sqlstream.project.configuration.properties import collect_properties, unused_properties
 from sqlstream.project.configuration.resources import (
-    CommentedFile,
     Resources,
-    WrittenTests,
     load_resources,
     overrides_of,
 )
-from sqlstream.project.configuration.selectors import Selector, load_selectors
+from sqlstream.project.configuration.selectors import load_selectors
 from sqlstream.project.configuration.settings import Settings, load_settings, written_section
 from sqlstream.project.configuration.target import DEFAULT_TARGET, RequestedTarget, Target
 from sqlstream.project.configuration.templates import MakeRenderYaml
@@ -52,7 +50,7 @@ from sqlstream.project.files.python_files import (
     find_name,
     load_python,
 )
-from sqlstream.project.values import Exposure, MacroFile, ModelFile, Project, Seed, Sink, SourceTable
+from sqlstream.project.values import ModelFile, Project, Seed, Sink, SourceTable
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import locate
 
@@ -69,25 +67,6 @@ class LoadResult:
     findings: tuple[Finding, ...]
     partial: Project | None = None
     knows_variables: bool = False
-
-
-@dataclass(frozen=True)
-class _Parts:
-    """The contents of the files other than project.yml: the fields of `Project` with the same names."""
-
-    sources: tuple[SourceTable, ...]
-    sinks: tuple[Sink, ...]
-    seeds: tuple[Seed, ...]
-    models: tuple[ModelFile, ...]
-    macros: tuple[MacroFile, ...]
-    selectors: tuple[Selector, ...]
-    python: tuple[PythonModule, ...]
-    functions: tuple[PythonFunction, ...]
-    tests: tuple[WrittenTests, ...]
-    commented: tuple[CommentedFile, ...]
-    docs: tuple[DocsBlock, ...]
-    exposures: tuple[Exposure, ...]
-    data: frozenset[str]
 
 
 def load_project(
@@ -109,37 +88,19 @@ def load_project(
     settings = load_settings(files, make_render, RequestedTarget(target, target_named_by), cli_vars, findings)
     if settings is None and any(finding.code == "project-not-found" for finding in findings):
         return LoadResult(None, tuple(findings))
-    parts = _load_parts(files, settings, findings)
+    project = _load(files, settings, cli_vars, findings)
     ordered = tuple(sorted(findings, key=_by_place))
-    if settings is None:
-        return LoadResult(None, ordered, _project_without_settings(files.root, cli_vars, parts))
-    project = _build_project(files.root, settings, parts)
-    if any(finding.is_error for finding in ordered):
-        return LoadResult(None, ordered, project, knows_variables=True)
+    if settings is None or any(finding.is_error for finding in ordered):
+        return LoadResult(None, ordered, project, knows_variables=settings is not None)
     return LoadResult(project, ordered)
 
 
-def _project_without_settings(root: Path, variables: Mapping[str, object], parts: _Parts) -> Project:
-    """The models and macros of a project with an invalid project.yml."""
-    target = Target.model_construct(name=DEFAULT_TARGET, location=Location(PROJECT_FILE))
-    return Project(root, "project", "", target, (), variables, (), (), (), parts.models, parts.macros)
-
-
-def _build_project(root: Path, settings: Settings, parts: _Parts) -> Project:
-    return Project(
-        root=root,
-        name=settings.document.name,
-        version=settings.document.version,
-        target=settings.target,
-        target_names=settings.target_names,
-        vars=settings.vars,
-        rules=settings.document.rules,
-        written_vars=settings.written_vars,
-        **vars(parts),
-    )
-
-
-def _load_parts(files: ProjectFiles, settings: Settings | None, findings: list[Finding]) -> _Parts:
+def _load(
+    files: ProjectFiles, settings: Settings | None, cli_vars: Mapping[str, object], findings: list[Finding]
+) -> Project:
+    """Returns the project with the contents of all other files than project.yml. Without settings, with its models and
+    macros alone.
+    """
     docs = load_docs_blocks(files, findings)
     described = settings and replace(settings, render=settings.render.with_docs(docs))
     resources = load_resources(files, described, findings)
@@ -152,25 +113,41 @@ def _load_parts(files: ProjectFiles, settings: Settings | None, findings: list[F
     sinks = build_sinks(resources, findings)
     data = _data_paths(files.root, settings, sources, sinks)
     python = tuple(replace(module, data=data) for module in load_python(files, findings))
-    if settings is not None and resources.complete:
+    seeds = _load_seeds(files, settings, resources, seed_paths, findings)
+    models = _load_models(files, settings, resources, model_paths, sources, findings)
+    macros = load_macros(files, findings)
+    selectors = load_selectors(files, settings, findings)
+    exposures = build_exposures(resources, settings, findings)
+    if settings is None:
+        target = Target.model_construct(name=DEFAULT_TARGET, location=Location(PROJECT_FILE))
+        return Project(files.root, "project", "", target, (), cli_vars, (), (), (), models, macros)
+    if resources.complete:
         pairs = [(table.source, table.name) for table in sources]
-        for target in settings.target_names:
-            overrides = overrides_of(settings, target)
+        for target_name in settings.target_names:
+            overrides = overrides_of(settings, target_name)
             findings.extend(wrong_overrides(overrides, pairs, [sink.name for sink in sinks]))
-            findings.extend([] if target == settings.target.name else wrong_keys(overrides))
-    return _Parts(
+            findings.extend([] if target_name == settings.target.name else wrong_keys(overrides))
+    return Project(
+        root=files.root,
+        name=settings.document.name,
+        version=settings.document.version,
+        target=settings.target,
+        target_names=settings.target_names,
+        vars=settings.vars,
         sources=sources,
         sinks=sinks,
-        seeds=_load_seeds(files, settings, resources, seed_paths, findings),
-        models=_load_models(files, settings, resources, model_paths, sources, findings),
-        macros=load_macros(files, findings),
-        selectors=load_selectors(files, settings, findings),
+        seeds=seeds,
+        models=models,
+        macros=macros,
+        rules=settings.document.rules,
+        written_vars=settings.written_vars,
+        selectors=selectors,
         python=python,
-        functions=build_functions(settings, python, findings) if settings is not None else (),
+        functions=build_functions(settings, python, findings),
         tests=resources.tests,
         commented=resources.commented,
         docs=docs,
-        exposures=build_exposures(resources, settings, findings),
+        exposures=exposures,
         data=data,
     )
 
