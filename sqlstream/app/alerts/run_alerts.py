@@ -18,7 +18,7 @@ from sqlstream.app.alerts.payloads import RunNames
 from sqlstream.app.alerts.webhook import CommandSender, WebhookSender
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.loading.logs import LOGS_FOLDER
-from sqlstream.app.loading.quarantines import is_quarantine
+from sqlstream.app.loading.selected_queries import is_quarantine
 from sqlstream.app.observe.observers import Observed, Snapshot
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.graph import source_id

@@ -10,7 +10,7 @@ from sqlstream.app.backfill.backfill_batches import HistoryFinder, HistoryWriter
 from sqlstream.app.backfill.backfill_request import BackfillRequest, backfill_arguments
 from sqlstream.app.backfill.backfill_result import Backfilled, BackfilledBatch
 from sqlstream.app.loading.load import Loaded, load
-from sqlstream.app.loading.quarantines import is_quarantine
+from sqlstream.app.loading.selected_queries import is_quarantine
 from sqlstream.app.plan.ready import CheckContext, CheckedQuery, check_all
 from sqlstream.app.records.last_command import ShortCommand
 from sqlstream.app.replay.parts import static_names

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqlstream.app.loading.load import Loaded, try_load
-from sqlstream.app.loading.quarantines import add_further_sinks, add_quarantines
-from sqlstream.app.loading.selected_findings import adding_project_errors, check_selected
-from sqlstream.app.loading.selecting import named_queries, select, terminal_models
+from sqlstream.app.loading.selected_queries import select_queries
+from sqlstream.app.loading.selecting import named_queries
 from sqlstream.app.plan.breaks import stored_differences, with_breaks
 from sqlstream.app.plan.details import removed_queries
 from sqlstream.app.plan.parallel import ParallelQueries
@@ -23,12 +22,7 @@ def plan_project(request: PlanRequest) -> ProjectPlan:
     """Returns the plan of the selected queries. Raises: FindingsError."""
     attempt = try_load(request.project)
     loaded = attempt.readable()
-    with adding_project_errors(attempt, request.selection):
-        chosen, _ = select(loaded.compiled, request.selection)
-        models = terminal_models(loaded.compiled, chosen) if chosen else ()
-    models = add_further_sinks(loaded.compiled, models, request.selection)
-    models = add_quarantines(loaded.compiled, models, request.selection)
-    check_selected(attempt, loaded, {*chosen, *(model.unique_id for model in models)}, request.project.notify)
+    models = select_queries(attempt, loaded, request.selection, request.project.notify).models
     named = named_queries(loaded, models, request.selection, "--parallel", request.parallel, "plan")
     request = replace(request, parallel=named)
     if request.check:

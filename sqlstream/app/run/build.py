@@ -8,9 +8,8 @@ from functools import partial
 
 from sqlstream.app.compile.explain_model import emission_of
 from sqlstream.app.loading.artifacts import write_compiled
-from sqlstream.app.loading.quarantines import add_further_sinks, add_quarantines, keep_quarantines
-from sqlstream.app.loading.selected_findings import adding_project_errors, check_selected, findings_of_selection
-from sqlstream.app.loading.selecting import select, terminal_among
+from sqlstream.app.loading.selected_findings import findings_of_selection
+from sqlstream.app.loading.selected_queries import keep_quarantines, select_queries
 from sqlstream.app.request import RunRequest, UnitTestRequest
 from sqlstream.app.run.build_plan import BuildPlan, make_plan, why_skipped
 from sqlstream.app.run.followers import following
@@ -52,21 +51,16 @@ def _build_loaded(run: RecordedRun) -> RunOutcome:
     loaded = attempt.readable()
     record.load(loaded.compiled.project.target.name, partial(emission_of, loaded.compiled))
     tested = TestedProject(request.project, attempt, loaded, unit_tests_of(loaded, request.project))
-    with adding_project_errors(attempt, request.selection):
-        chosen, unmatched = select(loaded.compiled, request.selection, tested.nodes)
-    models = add_further_sinks(loaded.compiled, terminal_among(loaded.compiled, chosen), request.selection)
-    models = add_quarantines(loaded.compiled, models, request.selection)
-    involved = {*chosen, *(model.unique_id for model in models)}
-    check_selected(attempt, loaded, involved, lambda line: record(Notice(line)))
-    request = with_named(loaded, models, request, "build")
-    models, kept = keep_quarantines(loaded.compiled, models, chosen, request.parallel)
+    selected = select_queries(attempt, loaded, request.selection, lambda line: record(Notice(line)), tested.nodes)
+    request = with_named(loaded, selected.models, request, "build")
+    models, kept = keep_quarantines(loaded.compiled, selected.models, selected.chosen, request.parallel)
     request = replace(request, kept=kept)
-    plan = make_plan(tested, chosen, models, request)
+    plan = make_plan(tested, selected.chosen, models, request)
     write_compiled(loaded, tuple(loaded.compiled.models.values()))
-    warnings = (*findings_of_selection(loaded.compiled, loaded.warnings, involved), *unmatched)
+    warnings = (*findings_of_selection(loaded.compiled, loaded.warnings, selected.involved), *selected.unmatched)
     for warning in warnings:
         record(WarningEmitted(warning))
-    if not chosen:  # no changes since the saved state
+    if not selected.chosen:  # no changes since the saved state
         return RunOutcome((), warnings)
     return _Build(run, request, tested, plan, warnings).run()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sqlstream.app.loading.load import Loaded
-from sqlstream.app.loading.quarantines import is_quarantine
+from sqlstream.app.loading.selected_queries import is_quarantine
 from sqlstream.app.request import RunRequest
 from sqlstream.app.run.recorded import BAD
 from sqlstream.app.run.selected import with_trigger

@@ -8,9 +8,8 @@ from functools import partial
 
 from sqlstream.app.compile.explain_model import emission_of
 from sqlstream.app.loading.artifacts import write_compiled
-from sqlstream.app.loading.quarantines import add_further_sinks, add_quarantines, keep_quarantines
-from sqlstream.app.loading.selected_findings import adding_project_errors, check_selected, findings_of_selection
-from sqlstream.app.loading.selecting import select, terminal_models
+from sqlstream.app.loading.selected_findings import findings_of_selection
+from sqlstream.app.loading.selected_queries import keep_quarantines, select_queries
 from sqlstream.app.request import RunRequest
 from sqlstream.app.run.followers import following
 from sqlstream.app.run.recorded import RecordedRun, RunOutcome, record_run
@@ -32,20 +31,14 @@ def _run_loaded(run: RecordedRun) -> RunOutcome:
     attempt, request, record = run.attempt, run.request, run.record
     loaded = attempt.readable()
     record.load(loaded.compiled.project.target.name, partial(emission_of, loaded.compiled))
-    with adding_project_errors(attempt, request.selection):
-        chosen, unmatched = select(loaded.compiled, request.selection)
-        models = terminal_models(loaded.compiled, chosen) if chosen else ()
-    models = add_further_sinks(loaded.compiled, models, request.selection)
-    models = add_quarantines(loaded.compiled, models, request.selection)
-    involved = {*chosen, *(model.unique_id for model in models)}
-    check_selected(attempt, loaded, involved, lambda line: record(Notice(line)))
-    request = with_named(loaded, models, request, "run")
-    models, kept = keep_quarantines(loaded.compiled, models, chosen, request.parallel)
+    selected = select_queries(attempt, loaded, request.selection, lambda line: record(Notice(line)))
+    request = with_named(loaded, selected.models, request, "run")
+    models, kept = keep_quarantines(loaded.compiled, selected.models, selected.chosen, request.parallel)
     request = replace(request, kept=kept)
     loaded, models = with_trigger(loaded, models, request)
     check_count(loaded, models)
     write_compiled(loaded, tuple(loaded.compiled.models.values()))
-    warnings = (*findings_of_selection(loaded.compiled, loaded.warnings, involved), *unmatched)
+    warnings = (*findings_of_selection(loaded.compiled, loaded.warnings, selected.involved), *selected.unmatched)
     for warning in warnings:
         record(WarningEmitted(warning))
     if not models:  # no changes since the saved state

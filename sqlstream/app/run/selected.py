@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 
 from sqlstream.app.loading.load import Loaded
-from sqlstream.app.loading.quarantines import is_quarantine, quarantines_to_end
 from sqlstream.app.loading.selected_findings import findings_of_selection
+from sqlstream.app.loading.selected_queries import is_quarantine, quarantines_to_end
 from sqlstream.app.loading.selecting import named_queries
 from sqlstream.app.request import RunRequest
 from sqlstream.app.run.followers import RunFollowers

@@ -12,7 +12,7 @@ from typing import Any
 from sqlstream.app.loading.artifacts import MANIFEST, RUN_RESULTS
 from sqlstream.app.loading.load import Loaded, load_for_reading
 from sqlstream.app.loading.logs import LOGS_FOLDER
-from sqlstream.app.loading.quarantines import add_further_sinks, add_quarantines
+from sqlstream.app.loading.selected_queries import with_added_queries
 from sqlstream.app.loading.selecting import select, terminal_models
 from sqlstream.app.observe.record import journal_files
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
@@ -65,8 +65,7 @@ def _selected(project: ProjectRequest, selection: Selection) -> tuple[Loaded, tu
     """Returns the project and the terminal models that a run would start."""
     loaded = load_for_reading(project)
     chosen, _ = select(loaded.compiled, selection)
-    models = add_further_sinks(loaded.compiled, terminal_models(loaded.compiled, chosen), selection)
-    return loaded, add_quarantines(loaded.compiled, models, selection)
+    return loaded, with_added_queries(loaded.compiled, terminal_models(loaded.compiled, chosen), selection)
 
 
 def _ask_spark(request: ProjectRequest, loaded: Loaded, models: tuple[CompiledModel, ...]) -> tuple[QueryProgress, ...]:

@@ -8,7 +8,7 @@ import pytest
 
 from sqlstream.app.compile.compile import compile_models
 from sqlstream.app.loading.load import load
-from sqlstream.app.loading.quarantines import add_quarantines, quarantines_to_end
+from sqlstream.app.loading.selected_queries import add_quarantines, quarantines_to_end
 from sqlstream.app.loading.selecting import select, terminal_models
 from sqlstream.app.request import ProjectRequest, Selection
 from sqlstream.compiler.compiled import CompiledModel

@@ -1,14 +1,63 @@
-"""The queries that a run adds to the selected ones: of further sinks, and of quarantines of corrupt records."""
+"""The queries that a selection means, with those of further sinks and of quarantines of corrupt records."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
-from sqlstream.app.loading.selecting import nodes_excluded
+from sqlstream.app.loading.load import LoadAttempt, Loaded
+from sqlstream.app.loading.selected_findings import adding_project_errors, check_selected
+from sqlstream.app.loading.selecting import SelectableTest, nodes_excluded, select, terminal_among, terminal_models
 from sqlstream.app.request import EVERYTHING, Selection
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.graph import model_id, source_id
+from sqlstream.errors import Finding
 from sqlstream.project.declarations.on_corrupt import quarantine_name
+
+
+@dataclass(frozen=True)
+class SelectedQueries:
+    """The `chosen` nodes of a selection and their queries, upstream first. `unmatched` are warnings about selectors that
+    match nothing.
+    """
+
+    chosen: tuple[str, ...]
+    models: tuple[CompiledModel, ...]
+    unmatched: tuple[Finding, ...]
+
+    @property
+    def involved(self) -> frozenset[str]:
+        """The chosen nodes and the models of all queries."""
+        return frozenset(self.chosen).union(model.unique_id for model in self.models)
+
+
+def select_queries(
+    attempt: LoadAttempt,
+    loaded: Loaded,
+    selection: Selection,
+    notify: Callable[[str], None],
+    tests: Sequence[SelectableTest] | None = None,
+) -> SelectedQueries:
+    """Returns the queries of `selection`, for `run`, `build` and `plan`. There may be none if it can also name `tests`.
+    Passes a line about errors in other models to `notify`.
+
+    Raises: FindingsError if the selection is invalid or selects no query, or if an error belongs to what it selects.
+    """
+    compiled = loaded.compiled
+    with adding_project_errors(attempt, selection):
+        chosen, unmatched = select(compiled, selection, tests or ())
+        may_be_none = tests is not None or not chosen  # nothing has changed since a saved state
+        models = terminal_among(compiled, chosen) if may_be_none else terminal_models(compiled, chosen)
+    found = SelectedQueries(chosen, with_added_queries(compiled, models, selection), unmatched)
+    check_selected(attempt, loaded, found.involved, notify)
+    return found
+
+
+def with_added_queries(
+    compiled: CompiledProject, models: Sequence[CompiledModel], selection: Selection
+) -> tuple[CompiledModel, ...]:
+    """Returns `models` with the queries of their further sinks and the quarantines of their sources."""
+    return add_quarantines(compiled, add_further_sinks(compiled, models, selection), selection)
 
 
 def add_quarantines(
