@@ -17,7 +17,7 @@ from sqlstream.project.declarations.on_corrupt import quarantine_name
 
 @dataclass(frozen=True)
 class SelectedQueries:
-    """The `chosen` nodes of a selection and their queries, upstream first. `unmatched` are warnings about selectors that
+    """The `chosen` nodes of a selection and their queries, upstream first. `unmatched` warns about selectors that
     match nothing.
     """
 
