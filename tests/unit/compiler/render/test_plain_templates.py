@@ -96,7 +96,7 @@ def outcome(text: str, *, plain: bool, monkeypatch: pytest.MonkeyPatch) -> objec
         if not plain:
             patch.setattr(rendering_of_models, "read_plain", lambda _: None)
         made = renderer(MACROS)
-        patch.setattr("rendering.LOGGED", logged)
+        patch.setattr("tests.support.rendering.LOGGED", logged)
         try:
             rendered = made.render(model(text))
         except FindingsError as error:
