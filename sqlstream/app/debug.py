@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -174,3 +175,18 @@ def _open_sink(loaded: Loaded, secrets: Secrets) -> AbstractContextManager[Any]:
     from sqlstream.app.run.own_rows import writing_alerts  # loads pyspark
 
     return writing_alerts(loaded, secrets)
+
+
+NAME_WIDTH = 9
+"""The length of the longest name of a check."""
+
+
+def check_text(name: str, ok: bool, found: str, fix: str) -> str:
+    """Returns `OK     Java      17.0.15 (/usr/bin/java)`, followed by the fix if it is not OK."""
+    line = f"{'OK' if ok else 'ERROR':<6} {name:<{NAME_WIDTH}} {found}"
+    return line if ok or not fix else f"{line}\n  fix: {fix}"
+
+
+def checks_json(checks: Sequence[Mapping[str, object]]) -> str:
+    """Returns the checks, mappings of `name`, `ok`, `found` and `fix`, as one JSON object."""
+    return json.dumps({"succeeded": all(check["ok"] for check in checks), "checks": list(checks)}, indent=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -11,6 +12,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from sqlstream.errors import UsageError
+from sqlstream.numbers import plural
 from sqlstream.project.json_schemas import json_schemas
 from sqlstream.project.wording import quoted
 
@@ -107,3 +109,17 @@ def _bad_name(name: str) -> str:
         f"the project name cannot be {quoted(name)}; use letters, digits, _ and -, starting with a letter or _, "
         f"for example {quoted(better or 'my_project')}"
     )
+
+
+def next_steps_text(root: Path, file_count: int, here: Path) -> str:
+    """Returns a line about the project in `root`, and the next commands to run in the folder `here`."""
+    folder = str(root.relative_to(here)) if root.is_relative_to(here) else str(root)
+    steps = (
+        (f"cd {shlex.quote(folder)}", "open the project; its README.md describes the files"),
+        ("sqlstream compile", "check the project and write the SQL that will run; needs no Java"),
+        ("sqlstream test", "run its unit tests; needs Java 17 or later"),
+        ("sqlstream run", "run it to the end of its data"),
+    )
+    width = max(len(command) for command, _ in steps)
+    lines = [f"  {command.ljust(width)}   # {what}" for command, what in steps]
+    return "\n".join([f"Created {folder} with {plural(file_count, 'file')}. Next steps:", *lines])

@@ -15,7 +15,6 @@ from click.shell_completion import CompletionItem
 
 from sqlstream.cli.dbt_commands import HintingGroup
 from sqlstream.cli.output import DONE, FAILED, UNUSABLE, echo_trace, redacted
-from sqlstream.cli.words import join_selectors
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.report.findings import findings_text
 from sqlstream.version import __version__
@@ -146,3 +145,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _trace(given: Sequence[str]) -> None:
     if "--debug" in given or os.environ.get("SQLSTREAM_DEBUG", "").lower() not in OFF:
         echo_trace()
+
+
+SELECTOR_FLAGS = frozenset(
+    {"-s", "--select", "--exclude", "-m", "--models", "--accept-state-change", "--migrate", "--parallel"}
+)
+
+
+def join_selectors(arguments: Sequence[str]) -> list[str]:
+    """Returns the arguments with the words after a selector flag joined by spaces.
+
+    This makes dbt's `--select a b` and `--select=a b` work without quotes: no command with selectors has positional
+    arguments.
+    """
+    joined: list[str] = []
+    selecting = False
+    for argument in arguments:
+        is_word = not argument.startswith("-")
+        if selecting and is_word and joined[-1] not in SELECTOR_FLAGS:
+            joined[-1] = f"{joined[-1]} {argument}"
+        else:
+            joined.append(argument)
+        selecting = selecting if is_word else argument.split("=", 1)[0] in SELECTOR_FLAGS
+    return joined

@@ -225,7 +225,7 @@ def test_a_repartition_that_is_killed_after_its_commit(
 ) -> None:
     """The log of the output lacks the batch: `run` refuses, and a repetition adds it."""
     with monkeypatch.context() as patched:
-        patched.setattr("sqlstream.app.state.partitions.log_empty_batch", _killed)
+        patched.setattr("sqlstream.app.state.repartition.log_empty_batch", _killed)
         with pytest.raises(KeyboardInterrupt):
             repartition_query(request(hours), "hours", 7)
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from sqlstream.cli.main import cli
-from sqlstream.cli.words import join_selectors
+from sqlstream.cli.main import cli, join_selectors
 
 
 def check_command_line(words: Sequence[str]) -> None:

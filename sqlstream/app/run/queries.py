@@ -17,7 +17,7 @@ from sqlstream.app.session.session import spark_session
 from sqlstream.app.session.signals import StopSignals
 from sqlstream.app.session.target_storage import storage_location
 from sqlstream.app.show.live_tables import serving
-from sqlstream.app.state.partitions import check_migrations, migrate
+from sqlstream.app.state.repartition import check_migrations, migrate
 from sqlstream.app.stored.local_sources import empty_source_lines, is_small
 from sqlstream.app.stored.stored_outputs import is_written, reads_static_outputs
 from sqlstream.app.versions.publisher import Publisher

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from sqlstream.app.loading.watching import changed_paths, take_snapshot, wait_for_change
 from sqlstream.app.session.signals import interruptible
 from sqlstream.app.show.show import NodesToShow, ShowRequest, choose
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.numbers import plural, seconds_text
 from sqlstream.project.files.files import find_project_root
+from sqlstream.report.findings import findings_text
+from sqlstream.report.rows import rows_text
 from sqlstream.state.preview import ShownRows
 
 if TYPE_CHECKING:  # loads pyspark
@@ -68,3 +72,31 @@ def _schema_files(chosen: NodesToShow) -> tuple[str, ...]:
     """Returns the files besides YAML that declare schemas. They may be anywhere in the project."""
     tables = chosen.loaded.compiled.project.sources
     return tuple({table.spark_schema.location.path for table in tables if table.spark_schema is not None})
+
+
+SHOWN_PATHS = 3
+"""The number of changed files to name. After switching a branch there may be hundreds."""
+
+
+def refreshed_text(
+    at: datetime,
+    changed: Sequence[str],
+    nodes: Sequence[ShownRows],
+    findings: Sequence[Finding],
+    seconds: float,
+    width: int | None,
+) -> str:
+    """Returns a line with the time and the changed files, then the findings and the rows, and a blank line."""
+    parts = [f"{at:%H:%M:%S}  {_changes(changed)} ({seconds_text(seconds)})"]
+    if findings:
+        parts.append(findings_text(findings))
+    parts += [f"{rows_text(node, width)}\n" for node in nodes]
+    return "\n".join(parts) + ("" if nodes else "\n")
+
+
+def _changes(changed: Sequence[str]) -> str:
+    if not changed:
+        return "Watching the project files; press Ctrl-C to stop"
+    others = len(changed) - SHOWN_PATHS
+    more = f" and {plural(others, 'other file')}" if others > 0 else ""
+    return f"Changed: {', '.join(changed[:SHOWN_PATHS])}{more}"

@@ -36,9 +36,8 @@ def debug(
 
     Each line shows OK, or what is missing and how to fix it.
     """
+    from sqlstream.app.debug import check_text, checks_json, try_alerts
     from sqlstream.app.debug import debug as debug_project
-    from sqlstream.app.debug import try_alerts
-    from sqlstream.report.checks import check_text, checks_json
 
     require_spark_system("debug")
     del debug  # the traceback of an error is printed by main

@@ -45,7 +45,7 @@ def dev(
 
 
 def _show(refreshed: RefreshResult) -> None:
-    from sqlstream.app.show.dev_text import refreshed_text
+    from sqlstream.app.show.dev import refreshed_text
 
     now = datetime.now().astimezone()
     each = (refreshed.changed, refreshed.nodes, refreshed.findings, refreshed.seconds)

@@ -20,8 +20,7 @@ from sqlstream.cli.output import output_option
 @output_option("The next steps, or one JSON object.")
 def init(name: str, project_dir: Path, output: str) -> None:
     """Create a small project in the new folder NAME. It compiles and runs without changes."""
-    from sqlstream.app.init import init_project
-    from sqlstream.report.init import next_steps_text
+    from sqlstream.app.init import init_project, next_steps_text
     from sqlstream.report.written import created_json
 
     made = init_project(name, project_dir.resolve())

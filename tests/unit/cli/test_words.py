@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.cli.words import join_selectors
+from sqlstream.cli.main import join_selectors
 
 
 @pytest.mark.parametrize(

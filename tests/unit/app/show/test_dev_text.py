@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlstream.app.show.dev_text import refreshed_text
+from sqlstream.app.show.dev import refreshed_text
 from sqlstream.errors import Finding
 from sqlstream.state.preview import ShownColumn, ShownRows
 

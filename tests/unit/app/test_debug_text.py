@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlstream.report.checks import check_text
+from sqlstream.app.debug import check_text
 
 
 def test_a_good_check_is_one_line() -> None:

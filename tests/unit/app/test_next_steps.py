@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.report.init import next_steps_text
+from sqlstream.app.init import next_steps_text
 
 
 @pytest.mark.parametrize(
