@@ -1,5 +1,5 @@
-"""`sqlstream state repartition` and `run --migrate`: changes the number of partitions of the state of a query that does not
-run, so that an interruption at any moment loses nothing.
+"""`sqlstream state repartition` and `run --migrate`: changes the number of partitions of a query's state, so
+that an interruption at any moment loses nothing. The query does not run.
 
 The steps: the new ledger is written as pending; Spark writes the state as a new batch and commits it; the logs of file
 sinks get the batch; the new ledger replaces the old one. Before the commit the query still belongs to the old ledger,
