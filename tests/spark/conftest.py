@@ -54,6 +54,10 @@ EXTRA_DAY = "2024-03-08"
 """The folder that readers of the README may have created; its files are not part of the repository."""
 
 
+AN_HOUR_AGO = time.time() - 3600
+"""Files are modified at this time (seconds since 1970) and later: one time for all, so that a slow test keeps their order."""
+
+
 class CommandProcess(subprocess.Popen[str]):
     """A command that says where it is stuck, and is killed, if it does not end in time."""
 
@@ -111,7 +115,7 @@ class ProjectFolder:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
         if modified is not None:
-            at = time.time() - 3600 + modified
+            at = AN_HOUR_AGO + modified
             os.utime(path, (at, at))
 
     def run(
