@@ -43,11 +43,6 @@ class Place:
     location: Location
     calls: tuple[Location, ...] = ()
 
-    @property
-    def outermost(self) -> Location:
-        """The place in the model's own file."""
-        return self.calls[0] if self.calls else self.location
-
 
 @dataclass(frozen=True)
 class Segment:

@@ -75,7 +75,7 @@ def completion_path(root: str, version: int) -> str:
 
 
 def output_path(storage: str, path: str) -> str:
-    """Returns the path under which readers find the output of a query, see `versions/versions.py`."""
+    """Returns the path under which readers find the output of a query, see `app/versions/publications.py`."""
     return join(storage, path).rstrip("/")
 
 

@@ -51,12 +51,6 @@ def test_columns_advance_only_in_template_text(offset: int, expected: Place) -> 
     assert SOURCE_MAP.locate(offset) == expected
 
 
-def test_the_outermost_place_is_in_the_model() -> None:
-    """The outermost location is in the model: for macro text it is the call, otherwise the text itself."""
-    assert SOURCE_MAP.locate(12).outermost == CALL
-    assert SOURCE_MAP.locate(3).outermost == Location(MODEL, 1, 4)
-
-
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
 def test_lines_end_as_in_editors(line_end: str) -> None:
     """A newline, a carriage return or both end a line; an offset within the pair is the end of the line."""

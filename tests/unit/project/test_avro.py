@@ -1,4 +1,4 @@
-"""The Spark types of Avro schemas (tests/spark/test_avro_types.py compares them with Spark's)."""
+"""The Spark types of Avro schemas."""
 
 from __future__ import annotations
 

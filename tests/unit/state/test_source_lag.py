@@ -13,7 +13,7 @@ def test_records_of_kafka_are_counted_by_partition() -> None:
     assert source_lag(as_text) == {"records": 2}
 
 
-def test_other_sources_have_no_known_backlog() -> None:
+def test_other_sources_have_no_known_lag() -> None:
     """A source without offsets of Kafka has an unknown lag, in any form of its offsets."""
     assert source_lag({"endOffset": {"logOffset": 3}, "latestOffset": None}) == {}
     assert source_lag({"endOffset": "12", "latestOffset": "13"}) == {}

@@ -1,4 +1,6 @@
-"""The kind of a join, and what its condition says about event time: whether it is a key, and which rows it bounds."""
+"""The kind of a join, what its condition says about event time (whether it is a key, and which rows it bounds), and the
+errors in its condition, in USING and in subqueries.
+"""
 
 from __future__ import annotations
 

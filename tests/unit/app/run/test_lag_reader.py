@@ -52,13 +52,13 @@ def reports() -> list[str]:
 
 @pytest.fixture
 def make(loaded: Loaded, reports: list[str]) -> Make:
-    """Makes the backlogs of the query `pairs`, which reads two sources; takes the units that are needed."""
+    """Makes the reader of the lag of the query `pairs`, which reads two sources; takes the units that are needed."""
     (pairs,) = (model for model in loaded.compiled.models.values() if model.name == "pairs")
     assert has_unreported_lag(loaded.compiled, pairs)
     return lambda needed: LagReader(loaded, [pairs], needed, reports.append)
 
 
-def test_backlogs_are_read_in_the_background(project: Path, make: Make, reports: list[str]) -> None:
+def test_lags_are_read_in_the_background(project: Path, make: Make, reports: list[str]) -> None:
     """During a run a thread reads the lag, by source."""
     lags, until = make({"pairs": "files"}), time.monotonic() + LONGEST_WAIT_SECONDS
     with locked(project), lags.reading():
@@ -69,7 +69,7 @@ def test_backlogs_are_read_in_the_background(project: Path, make: Make, reports:
     assert reports == []
 
 
-def test_only_queries_of_this_process_have_a_backlog(
+def test_only_queries_of_this_process_have_a_lag(
     loaded: Loaded, make: Make, reports: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A query that no process runs has none, and neither has one that another process runs, also with the same number

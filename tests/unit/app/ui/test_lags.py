@@ -12,7 +12,7 @@ from sqlstream.app.ui.project_view import ProjectView
 from tests.tools.make_checkpoints import FOLDER, ROOT, with_root, write_project, write_rows
 
 
-def test_the_backlog_is_that_of_the_version_that_runs(tmp_path: Path) -> None:
+def test_the_lag_is_that_of_the_version_that_runs(tmp_path: Path) -> None:
     """A parallel version has read the file that the current one has left. A query that does not run has no lag."""
     with_root(FOLDER / "spark-4.3", tmp_path, ROOT, str(tmp_path))
     write_project(tmp_path)
