@@ -8,6 +8,12 @@ MINUTE = 60
 HOUR = 3600
 """Seconds."""
 
+DAY = 24 * HOUR
+"""Seconds."""
+
+CALENDAR_CYCLE = 146_097 * DAY
+"""The seconds of 400 years, after which the calendar repeats."""
+
 
 def count_text(count: int | None) -> str:
     """Returns `1,234`, or `-` for an unknown number."""
@@ -46,13 +52,6 @@ def bytes_text(count: int | None) -> str:
         if count >= size:
             return f"{count / size:,.1f} {unit}"
     return f"{count} B"
-
-
-DAY = 24 * HOUR
-"""Seconds."""
-
-CALENDAR_CYCLE = 146_097 * DAY
-"""The seconds of 400 years, after which the calendar repeats."""
 
 
 def long_seconds_text(seconds: float) -> str:

@@ -27,6 +27,9 @@ from sqlstream.version import __version__
 NOT_RESOLVED = "unresolved dependency"
 """Ivy's message for a package that it cannot find."""
 
+NAME_WIDTH = 9
+"""The length of the longest name of a check."""
+
 
 @dataclass(frozen=True)
 class Check:
@@ -175,10 +178,6 @@ def _open_sink(loaded: Loaded, secrets: Secrets) -> AbstractContextManager[Any]:
     from sqlstream.app.run.own_rows import writing_alerts  # loads pyspark
 
     return writing_alerts(loaded, secrets)
-
-
-NAME_WIDTH = 9
-"""The length of the longest name of a check."""
 
 
 def check_text(name: str, ok: bool, found: str, fix: str) -> str:

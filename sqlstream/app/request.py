@@ -11,6 +11,21 @@ from pathlib import Path
 from sqlstream.compiler.spark_versions import installed_spark
 from sqlstream.state.runs.limits import NO_LIMITS, RunLimits
 
+UI_HOST, UI_PORT = "127.0.0.1", 8321
+"""Where the page of `sqlstream ui` is by default."""
+
+SHOWN_ROWS = 5
+"""The default number of rows of `show` for each node, as in dbt."""
+
+SAMPLED_FILES = 20
+"""The default number of files that `source schema` reads."""
+
+MEMORY_ROWS = 20
+"""The rows of a memory sink's table to show at the end of a run, as in Spark's show()."""
+
+FIRST_BATCH, CAUGHT_UP = "first-batch", "caught-up"
+"""When readers see a version that started over: after its first batch, or when it has read what there is."""
+
 
 def silent(line: str) -> None:
     """Ignores progress messages."""
@@ -68,19 +83,6 @@ EVERYTHING = Selection()
 """Every node of the project."""
 
 
-UI_HOST, UI_PORT = "127.0.0.1", 8321
-"""Where the page of `sqlstream ui` is by default."""
-
-SHOWN_ROWS = 5
-"""The default number of rows of `show` for each node, as in dbt."""
-
-SAMPLED_FILES = 20
-"""The default number of files that `source schema` reads."""
-
-MEMORY_ROWS = 20
-"""The rows of a memory sink's table to show at the end of a run, as in Spark's show()."""
-
-
 @dataclass(frozen=True)
 class UiRequest:
     """Where to serve the page of `sqlstream ui`. Without a `port`, on the first free one from `UI_PORT` on. Without a
@@ -90,10 +92,6 @@ class UiRequest:
     host: str = UI_HOST
     port: int | None = None
     token: str | None = field(default=None, repr=False)
-
-
-FIRST_BATCH, CAUGHT_UP = "first-batch", "caught-up"
-"""When readers see a version that started over: after its first batch, or when it has read what there is."""
 
 
 @dataclass(frozen=True, kw_only=True)

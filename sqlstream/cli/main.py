@@ -58,6 +58,10 @@ ALIASES = {"list": "ls"}
 OFF = ("", "0", "false", "f", "no", "n", "off")
 """The values that click reads as false in the environment variable of a flag."""
 
+SELECTOR_FLAGS = frozenset(
+    {"-s", "--select", "--exclude", "-m", "--models", "--accept-state-change", "--migrate", "--parallel"}
+)
+
 
 class _Commands(HintingGroup):
     """A group that imports a command only when it is used, and not to list it in the help or in a completion."""
@@ -145,11 +149,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _trace(given: Sequence[str]) -> None:
     if "--debug" in given or os.environ.get("SQLSTREAM_DEBUG", "").lower() not in OFF:
         echo_trace()
-
-
-SELECTOR_FLAGS = frozenset(
-    {"-s", "--select", "--exclude", "-m", "--models", "--accept-state-change", "--migrate", "--parallel"}
-)
 
 
 def join_selectors(arguments: Sequence[str]) -> list[str]:

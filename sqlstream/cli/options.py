@@ -104,6 +104,8 @@ SELECTION_OPTIONS = (
     ),
 )
 
+RESOURCE_TYPES = click.Choice(["exposure", "model", "seed", "sink", "source", "unit_test"])
+
 
 def limit_option(default: int, text: str) -> Callable[[Command], Command]:
     """Returns the decorator that adds `--limit`, a number of rows, with `text` as help."""
@@ -120,7 +122,6 @@ def limit_option(default: int, text: str) -> Callable[[Command], Command]:
 
 show_limit_option = limit_option(SHOWN_ROWS, "Maximum number of rows to show of each node.")
 
-RESOURCE_TYPES = click.Choice(["exposure", "model", "seed", "sink", "source", "unit_test"])
 
 TYPE_OPTIONS = (
     click.option(

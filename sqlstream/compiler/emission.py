@@ -45,6 +45,10 @@ NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 
 MILLISECOND = timedelta(milliseconds=1)
 
+POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
+NOT_FOLLOWED = "when it emits rows cannot be determined"
+IDLE_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
+
 
 class WaitsFor(StrEnum):
     """What a row waits for."""
@@ -131,11 +135,6 @@ class Emission:
     highest: bool
     idle_batches: bool
     filters: tuple[Condition, ...] = ()
-
-
-POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
-NOT_FOLLOWED = "when it emits rows cannot be determined"
-IDLE_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
 def explain_emission(model: CompiledModel, node: Node, settings: Mapping[str, object]) -> Emission:

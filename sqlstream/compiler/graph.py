@@ -12,6 +12,14 @@ from sqlstream.errors import Finding
 from sqlstream.project.values import ExposureInput, Project, SourceTable
 from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 
+SOURCE, SEED, MODEL, EXPOSURE, SINK, STORED = "source", "seed", "model", "exposure", "sink", "stored"
+"""The kinds of nodes and of sinks, the first part of each id. A stored output is no node of the graph: queries read it
+instead of its model.
+"""
+
+UNIT_TEST = "unit_test"
+"""The kind of unit tests, which can be selected, and are no nodes of the graph."""
+
 
 @dataclass(frozen=True)
 class Graph:
@@ -162,16 +170,6 @@ def closure_of(edges: Mapping[str, Collection[str]], nodes: Iterable[str]) -> Ke
             found[node] = None
             waiting.extend(edges[node])
     return found.keys()
-
-
-SOURCE, SEED, MODEL, EXPOSURE, SINK, STORED = "source", "seed", "model", "exposure", "sink", "stored"
-"""The kinds of nodes and of sinks, the first part of each id. A stored output is no node of the graph: queries read it
-instead of its model.
-"""
-
-
-UNIT_TEST = "unit_test"
-"""The kind of unit tests, which can be selected, and are no nodes of the graph."""
 
 
 def source_id(project: str, table: SourceTable) -> str:

@@ -42,6 +42,9 @@ _UPSERT = (
 Key = tuple[int, int, int]
 Values = dict[str, float | None]
 
+NewRun = Callable[[str], str | None]
+"""Returns the target of a run by the id of its invocation, where the journal no longer has the start of the run."""
+
 
 class Rollups:
     """Adds up rows of batches, and restarts, until they are written."""
@@ -94,9 +97,6 @@ def _add(found: Values, row: Sequence[Any]) -> None:
 _INSERT_BATCH = (
     f"INSERT OR IGNORE INTO batches ({', '.join(BATCH_COLUMNS)}) VALUES ({', '.join(['?'] * len(BATCH_COLUMNS))})"
 )
-
-NewRun = Callable[[str], str | None]
-"""Returns the target of a run by the id of its invocation, where the journal no longer has the start of the run."""
 
 
 def target_unknown(invocation: str) -> None:

@@ -28,6 +28,16 @@ QUERY_EVENTS = {
 UNITS = ("records", "bytes", "files", "versions")
 """The units of a lag, the most exact first."""
 
+CHUNK_BYTES = 4_000_000
+"""The amount of text to read at once: about 1,500 lines, which become one transaction."""
+
+HEAD_BYTES = 1 << 20
+"""A longer first line does not identify a file."""
+
+DIGEST_BYTES = 16
+
+FileState = tuple[int, int, int]
+
 
 @dataclass(frozen=True)
 class BatchRow:
@@ -186,15 +196,6 @@ def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-CHUNK_BYTES = 4_000_000
-"""The amount of text to read at once: about 1,500 lines, which become one transaction."""
-
-HEAD_BYTES = 1 << 20
-"""A longer first line does not identify a file."""
-
-DIGEST_BYTES = 16
-
-
 @dataclass(frozen=True)
 class JournalPart:
     """Complete lines of one journal file, which `head` identifies: the bytes from `start` to `end`."""
@@ -203,9 +204,6 @@ class JournalPart:
     start: int
     end: int
     lines: Sequence[bytes]
-
-
-FileState = tuple[int, int, int]
 
 
 class JournalReader:

@@ -20,6 +20,21 @@ from sqlstream.history.schema import APPLICATION_ID, HOURS_2, MINUTES_5, SCHEMA_
 BOUND_SECONDS = 600.0
 """How often the bound is applied."""
 
+HISTORY = "history.sqlite"
+"""The name of the file, beside events.jsonl."""
+
+LOCKED_SECONDS = 5.0
+"""How long a statement waits for another process that writes. A transaction takes a fraction of a second."""
+
+CACHE_KILOBYTES = 8_000
+"""The memory that a connection uses for pages."""
+
+SIDE_FILES = ("-wal", "-shm")
+
+DAY_MS = 86_400_000
+KEPT_AFTER_CUT = 0.95
+"""The part of the maximum that stays when there are too many batches, so that a cut is rare."""
+
 
 class History:
     """The history in the folder `logs`, filled from the journal files `journal`, the oldest first.
@@ -114,18 +129,6 @@ class History:
         for connection in (self._reader, self._writer):
             with suppress(sqlite3.Error):
                 connection.close()
-
-
-HISTORY = "history.sqlite"
-"""The name of the file, beside events.jsonl."""
-
-LOCKED_SECONDS = 5.0
-"""How long a statement waits for another process that writes. A transaction takes a fraction of a second."""
-
-CACHE_KILOBYTES = 8_000
-"""The memory that a connection uses for pages."""
-
-SIDE_FILES = ("-wal", "-shm")
 
 
 class UnusableFileError(Exception):
@@ -255,11 +258,6 @@ def set_aside(path: Path) -> Path:
         with suppress(FileNotFoundError):
             path.with_name(path.name + ending).rename(aside.with_name(aside.name + ending))
     return aside
-
-
-DAY_MS = 86_400_000
-KEPT_AFTER_CUT = 0.95
-"""The part of the maximum that stays when there are too many batches, so that a cut is rare."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,9 @@ from sqlstream.project.secrets import SecretText
 LONGEST_NAME = 80
 """The most characters of a name or value in a message. A longer one would hide the message."""
 
+LONGEST_COMPARED = 200
+"""The most characters that are compared: difflib takes quadratic time, and no longer name needs a hint."""
+
 
 def quoted(name: object) -> str:
     """Returns `name` in back-quotes on one line, shortened to `LONGEST_NAME` characters.
@@ -59,9 +62,6 @@ def _shortened(text: str) -> str:
 
 
 __all__ = ["did_you_mean", "nearest", "quoted_list"]
-
-LONGEST_COMPARED = 200
-"""The most characters that are compared: difflib takes quadratic time, and no longer name needs a hint."""
 
 
 def nearest(name: str, candidates: Iterable[str], count: int = 3, *, likeness: float = 0.6) -> tuple[str, ...]:

@@ -15,6 +15,9 @@ from sqlstream.state.preview import ShownRows
 NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 """The types whose columns are aligned to the right."""
 
+DEEPEST_LINE = 4
+"""The depth from which values stay on one line: that of a row."""
+
 
 def rows_text(shown: ShownRows, width: int | None) -> str:
     """Returns a title line and the table, at most `width` characters wide (None: no limit)."""
@@ -103,10 +106,6 @@ def json_text(value: object, indent: int = 0, depth: int = 0) -> str:
     if isinstance(value, list | tuple):
         return _joined([json_text(item, indent, depth + 1) for item in value], "[]", indent, depth)
     return json.dumps(value, ensure_ascii=False, default=str)
-
-
-DEEPEST_LINE = 4
-"""The depth from which values stay on one line: that of a row."""
 
 
 def _joined(parts: Sequence[str], brackets: str, indent: int, depth: int) -> str:

@@ -54,6 +54,8 @@ TIME_LAYOUT = "%H:%M:%S"
 DATE_LAYOUT = f"%Y-%m-%d {TIME_LAYOUT}"
 """The time of a line in a log file, which may cover months."""
 
+BARS = "▁▂▃▄▅▆▇█"
+
 
 class TextReporter:
     """Prints each event of a run with `write` (one call per line, no newline), with the local time in `layout`."""
@@ -280,9 +282,6 @@ def shown_path(path: str | None, here: Path) -> str:
         return str(Path(path).relative_to(here))
     except ValueError:
         return path
-
-
-BARS = "▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True)

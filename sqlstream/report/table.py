@@ -19,6 +19,9 @@ PADDING = 3
 NARROWEST = 12
 """The minimal width of a cut column, in terminal cells: enough for a date."""
 
+LINE_WIDTH = 88
+"""The position of `[RUN]`, `[SUCCESS]` and so on, so that they form a column."""
+
 
 def table_text(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
     """Returns a table as text. Columns with the indexes in `right` are aligned to the right.
@@ -83,10 +86,6 @@ def _one_line(cell: str) -> str:
 def _enough(cells: Sequence[Sequence[str]]) -> int:
     """Returns a width in which no cell is cut: the longest cell of each column, and the space between columns."""
     return sum(max(cell_len(cell) for cell in column) + PADDING for column in zip(*cells, strict=True)) + PADDING
-
-
-LINE_WIDTH = 88
-"""The position of `[RUN]`, `[SUCCESS]` and so on, so that they form a column."""
 
 
 def node_line(index: int, total: int, what: str, end: str) -> str:

@@ -42,6 +42,9 @@ LEGEND = {
     RowKind.EXTRA: "+ is not expected",
 }
 
+MOST_NAMED = 6
+"""The number of columns to name for each model."""
+
 
 def result_line(result: CaseResult, index: int, total: int) -> str:
     """Returns the line of one test."""
@@ -149,10 +152,6 @@ def done_line(results: Sequence[CaseResult], findings: Sequence[Finding] = ()) -
     bad = counts[Outcome.FAILED] + counts[Outcome.BROKEN] + errors
     passed, skipped = counts[Outcome.PASSED], counts[Outcome.SKIPPED]
     return f"Done. PASS={passed} WARN={len(findings) - errors} ERROR={bad} SKIP={skipped} TOTAL={len(results)}"
-
-
-MOST_NAMED = 6
-"""The number of columns to name for each model."""
 
 
 def coverage_text(coverage: Coverage, width: int | None) -> str:

@@ -24,6 +24,9 @@ from sqlstream.state.settings import is_credential, without_credentials
 from sqlstream.state.signature.harmless import ISOLATION, is_harmless_option, was_harmless_option
 from sqlstream.state.signature.signature import shown_source
 
+SHOWN_ROWS = 6
+"""The most changed rows of a seed to show."""
+
 
 def contents_of(
     compiled: CompiledProject, model: CompiledModel, uses: tuple[SourceUse, ...]
@@ -137,10 +140,6 @@ def seed_difference(old: QueryIdentity, new: QueryIdentity, name: str) -> tuple[
     if not removed and not added:
         return _rows(before.rows), f"{_rows(after.rows)}, in another order"
     return _rows(list(removed.elements())), _rows(list(added.elements()))
-
-
-SHOWN_ROWS = 6
-"""The most changed rows of a seed to show."""
 
 
 def _rows(rows: Sequence[Sequence[str | None]]) -> str:

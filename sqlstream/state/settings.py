@@ -64,6 +64,9 @@ ONLY_SPARK = "a value that only Spark knows"
 LEGACY = "spark.sql.legacy."
 """The start of the names of settings that an earlier sqlstream recorded."""
 
+FindValue = Callable[[str, str], str]
+"""Returns the value of a name of a kind: a setting (``), a variable (`env`) or a property of Java (`system`)."""
+
 
 @dataclass(frozen=True)
 class SettingChange:
@@ -139,9 +142,6 @@ def substituted(
             )
     return dict(sorted(found.items()))
 
-
-FindValue = Callable[[str, str], str]
-"""Returns the value of a name of a kind: a setting (``), a variable (`env`) or a property of Java (`system`)."""
 
 _REFERENCE = re.compile(r"\$\{(?:(\w+?):)?(\S+?)\}", re.ASCII)
 _OF_SETTINGS = ("", "spark", "sparkconf", "hivevar", "hiveconf")

@@ -18,6 +18,8 @@ from sqlstream.project.yaml import Located
 from sqlstream.testing.expectation_check import expectation_problems
 from sqlstream.testing.values import ValueReader
 
+METADATA = Field("_metadata", Struct((Field("file_path", Unknown("string")),)))
+
 
 @dataclass(frozen=True)
 class CaseInput:
@@ -108,9 +110,6 @@ def _between(compiled: CompiledProject, node_id: str, inputs: Mapping[str, CaseI
         if read.node_id in compiled.models and read.node_id not in inputs:
             yield read.node_id
             yield from _between(compiled, read.node_id, inputs)
-
-
-METADATA = Field("_metadata", Struct((Field("file_path", Unknown("string")),)))
 
 
 def text_of(node_id: str) -> str:

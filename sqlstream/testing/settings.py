@@ -43,6 +43,11 @@ QUICK = {
 }
 """A few rows need only one partition and no generated code. All progress updates of a case are kept until its end."""
 
+IN_MEMORY = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+"""Spark's default state store provider."""
+
+PROBE = StructType().add("id", LongType())
+
 
 def target_of_tests(target: Target) -> Target:
     """Returns `target` for unit tests: on this machine, without packages, and with its SQL settings."""
@@ -61,10 +66,6 @@ def session_settings(target: Target) -> Mapping[str, str]:
     return {name: str(value) for name, value in target_of_tests(target).spark.items() if name.startswith("spark.sql.")}
 
 
-IN_MEMORY = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
-"""Spark's default state store provider."""
-
-
 def state_provider(target: Target) -> str:
     """Returns the state store provider of `target`."""
     provider = target.spark.get(PROVIDER)
@@ -78,9 +79,6 @@ _BARE_FILES = {"fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem", "fs.fi
 def state_settings(provider: str) -> Mapping[str, str]:
     """Returns the settings of a case with this state store provider."""
     return {PROVIDER: provider, **(_BARE_FILES if provider == IN_MEMORY else {})}
-
-
-PROBE = StructType().add("id", LongType())
 
 
 def check_supported(session: SparkSession, version: str) -> None:

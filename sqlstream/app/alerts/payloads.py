@@ -22,6 +22,9 @@ _SEVERITIES = {AlertKind.FAILED: "critical", AlertKind.NO_ROWS_FOR: "error", Ale
 
 AlertRow = tuple[object, ...]
 
+ALERTS_SCHEMA = ", ".join(f"{name} {type_}" for name, type_, _ in ALERT_COLUMNS)
+"""The columns of the rows in Spark's DDL."""
+
 
 @dataclass(frozen=True)
 class AlertMessage:
@@ -139,10 +142,6 @@ def _pagerduty(message: AlertMessage, routing_key: str) -> dict[str, Any]:
         "custom_details": message.as_json(),
     }
     return {**event, "payload": about}
-
-
-ALERTS_SCHEMA = ", ".join(f"{name} {type_}" for name, type_, _ in ALERT_COLUMNS)
-"""The columns of the rows in Spark's DDL."""
 
 
 def alert_row(message: AlertMessage) -> AlertRow:

@@ -34,6 +34,9 @@ from sqlstream.state.runs.run_state import LiveStatus
 
 IN_USE = "query-in-use"
 
+FINISH_SECONDS = 10.0
+"""How long the end of a run waits for the last deliveries."""
+
 
 class AlertObserver:
     """Passes each change of the alerts in `book` to `put`. `lags` returns the lags of models."""
@@ -80,10 +83,6 @@ class AlertObserver:
     def _put_all(self, changes: Iterable[AlertChanged], at: datetime) -> None:
         for change in changes:
             self._put(Change(change, self._book.open.get((change.model, AlertKind(change.alert))), at))
-
-
-FINISH_SECONDS = 10.0
-"""How long the end of a run waits for the last deliveries."""
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,9 @@ LONGEST_RETRY_AFTER = 3_600.0
 MAX_ANSWER = 2_000
 """The most bytes of an answer to read."""
 
+KILL_SECONDS = 5.0
+"""How long to wait for the end of a killed command."""
+
 
 class WebhookSender:
     """Posts messages to the webhook of `channel`, through the proxies of the environment. It follows no redirects."""
@@ -117,10 +120,6 @@ class _NoRedirects(HTTPRedirectHandler):
         """Follows no redirect: it would become a GET without the message."""
         del req, fp, code, msg, headers, newurl
         return None
-
-
-KILL_SECONDS = 5.0
-"""How long to wait for the end of a killed command."""
 
 
 class CommandSender:

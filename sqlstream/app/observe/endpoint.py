@@ -32,6 +32,8 @@ REQUEST_SECONDS = 10.0
 Metrics = Callable[[str], tuple[bytes, str]]
 """Returns the metrics and their content type for the value of an Accept header."""
 
+_BOUNDS = (*(str(bound) for bound in DURATION_BUCKETS), "+Inf")
+
 
 class Endpoint:
     """Answers `/metrics`, `/health/live` and `/health/ready` in background threads, from its creation until `close`.
@@ -140,9 +142,6 @@ class Heartbeat:
         """The seconds since the last beat; None while nothing is supervised."""
         beat_at = self._beat_at
         return None if beat_at is None else time.monotonic() - beat_at
-
-
-_BOUNDS = (*(str(bound) for bound in DURATION_BUCKETS), "+Inf")
 
 
 class Exposition:

@@ -23,6 +23,14 @@ from sqlstream.state.runs.run_state import QueryState, RunState
 MAX_BATCHES = 10_000
 """The number of batches to keep for observers that are slower than the queries: about 20 MB."""
 
+TICK_SECONDS = 1.0
+"""How often observers get the state of the run."""
+
+CLOSE_SECONDS = 10.0
+"""How long the end of a run waits for its observers."""
+
+logger = logging.getLogger("sqlstream.observers")
+
 
 class EventQueue:
     """Keeps every event until it is taken, except batches beyond `max_batches`: it drops the oldest of them."""
@@ -84,15 +92,6 @@ class EventQueue:
     def __len__(self) -> int:
         with self._changed:
             return len(self._events)
-
-
-TICK_SECONDS = 1.0
-"""How often observers get the state of the run."""
-
-CLOSE_SECONDS = 10.0
-"""How long the end of a run waits for its observers."""
-
-logger = logging.getLogger("sqlstream.observers")
 
 
 class Observers:

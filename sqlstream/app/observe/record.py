@@ -46,6 +46,12 @@ RESULTS_SECONDS = 1.0
 Explain = Callable[[str], Emission | None]
 """Returns when the query of a model emits rows."""
 
+EVENTS = "events.jsonl"
+MAX_BYTES = 10_000_000
+"""The size at which a file is rotated."""
+GENERATIONS = 4
+"""The number of older files to keep, `events.jsonl.1` being the newest: 50 MB in total."""
+
 
 class RunRecorder:
     """Records every event of a run and passes it on. If a file cannot be written, the run continues with one notice.
@@ -215,13 +221,6 @@ class RunRecorder:
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-EVENTS = "events.jsonl"
-MAX_BYTES = 10_000_000
-"""The size at which a file is rotated."""
-GENERATIONS = 4
-"""The number of older files to keep, `events.jsonl.1` being the newest: 50 MB in total."""
 
 
 class Journal:

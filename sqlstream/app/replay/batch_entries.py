@@ -16,6 +16,11 @@ from sqlstream.state.batch_logs import BatchLog, form_of, source_offsets
 from sqlstream.state.ledger import SourceUse
 from sqlstream.state.progress.positions import assigned
 
+BATCH, SOURCE, CHANGED, TEST = "replay-batch", "replay-source", "replay-changed", "replay-test"
+
+SHOWN_FILES = 3
+"""The number of missing files that a finding names."""
+
 
 @dataclass(frozen=True)
 class BatchSource:
@@ -118,12 +123,6 @@ def _loadable(files: Sequence[tuple[int, bool]]) -> set[int]:
         if version in whole or (version in changes and version - 1 in found):
             found.add(version)
     return found
-
-
-BATCH, SOURCE, CHANGED, TEST = "replay-batch", "replay-source", "replay-changed", "replay-test"
-
-SHOWN_FILES = 3
-"""The number of missing files that a finding names."""
 
 
 def unknown_batch(model: str, batch: int, known: Sequence[int], location: Location) -> Finding:

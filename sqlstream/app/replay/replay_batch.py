@@ -39,6 +39,18 @@ from sqlstream.times import utc_text
 SHOWN_ROWS = 20
 """The default number of rows to show of each source, view and model."""
 
+MOST_ROWS = 1_000
+"""The most rows of an input, or of the output, that a unit test gets."""
+
+MOST_BATCHES = 20
+"""The most batches that a unit test of a query with state gets."""
+
+REPLAYED = "replayed"
+"""The end of the name of the file with these tests."""
+
+REASON = "its clock is that of the batch"
+"""Why the case of a batch is not compared with the batch query."""
+
 
 @dataclass(frozen=True)
 class ReplayRequest:
@@ -148,16 +160,6 @@ def _with_test(project: ProjectRequest, shown: Replayed, case: TestOfBatch) -> R
     return replace(shown, test=(path, name, passes), notes=(*shown.notes, *notes))
 
 
-MOST_ROWS = 1_000
-"""The most rows of an input, or of the output, that a unit test gets."""
-
-MOST_BATCHES = 20
-"""The most batches that a unit test of a query with state gets."""
-
-REPLAYED = "replayed"
-"""The end of the name of the file with these tests."""
-
-
 @dataclass(frozen=True)
 class TestOfBatch:
     """A unit test that is not written yet. With `is_exact`, it expects the rows that came out of the batch; otherwise
@@ -217,10 +219,6 @@ def collect_test(replay: QueryReplay, entries: BatchEntries, wanted: str) -> Tes
     at = _clock(entries)
     case = NewCase(query.model.name, name, given, output, at, None if at is None else REASON)
     return TestOfBatch(compiled, case, is_exact=True)
-
-
-REASON = "its clock is that of the batch"
-"""Why the case of a batch is not compared with the batch query."""
 
 
 def _clock(entries: BatchEntries) -> str | None:

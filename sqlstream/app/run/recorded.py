@@ -19,6 +19,9 @@ from sqlstream.project.files.files import find_project_root
 from sqlstream.state.runs.events import AlertChanged, QueryNotRun, QueryResult, RunEvent, Status
 from sqlstream.state.runs.unit_tests import CaseResult, Outcome
 
+BAD = (Outcome.FAILED, Outcome.BROKEN)
+"""The outcomes of unit tests that fail a command."""
+
 
 @dataclass(frozen=True)
 class RecordedRun:
@@ -67,10 +70,6 @@ def _recording_failure(record: RunRecorder) -> Iterator[None]:
         with suppress(UsageError):  # the first error matters more than one while recording it
             record.end(succeeded=False, findings=findings)
         raise
-
-
-BAD = (Outcome.FAILED, Outcome.BROKEN)
-"""The outcomes of unit tests that fail a command."""
 
 
 @dataclass(frozen=True)

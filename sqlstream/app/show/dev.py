@@ -22,6 +22,9 @@ from sqlstream.state.preview import ShownRows
 if TYPE_CHECKING:  # loads pyspark
     from sqlstream.app.show.show_session import Previews
 
+SHOWN_PATHS = 3
+"""The number of changed files to name. After switching a branch there may be hundreds."""
+
 
 @dataclass(frozen=True)
 class RefreshResult:
@@ -72,10 +75,6 @@ def _schema_files(chosen: NodesToShow) -> tuple[str, ...]:
     """Returns the files besides YAML that declare schemas. They may be anywhere in the project."""
     tables = chosen.loaded.compiled.project.sources
     return tuple({table.spark_schema.location.path for table in tables if table.spark_schema is not None})
-
-
-SHOWN_PATHS = 3
-"""The number of changed files to name. After switching a branch there may be hundreds."""
 
 
 def refreshed_text(

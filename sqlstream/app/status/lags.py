@@ -33,13 +33,12 @@ from sqlstream.state.progress.positions import DatedFilesOf, SourcePosition, rea
 from sqlstream.state.progress.source_files import file_choice, local_path, unread_files
 from sqlstream.state.runs.lease import lease_holder
 
+KafkaLag = Callable[[CompiledModel, SourceTable, PartitionOffsets], Lag]
+"""Returns the lag of a Kafka source that a model reads, from the offsets of its query. Raises: LagUnknownError."""
+
 
 class LagUnknownError(Exception):
     """The lag of a source cannot be read; the message is the reason in one line."""
-
-
-KafkaLag = Callable[[CompiledModel, SourceTable, PartitionOffsets], Lag]
-"""Returns the lag of a Kafka source that a model reads, from the offsets of its query. Raises: LagUnknownError."""
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,9 @@ from sqlstream.state.runs.events import SelectedTest
 from sqlstream.state.runs.unit_tests import CaseResult, Outcome
 from sqlstream.testing.cases import Case, build_case
 
+RunCases = Callable[[Sequence[Case], Callable[[CaseResult], None]], None]
+"""Runs cases, and passes each result to the callback."""
+
 
 @dataclass(frozen=True)
 class UnitTestOutcome:
@@ -201,10 +204,6 @@ def run_tests(
     if record is not None:
         record.end(results, outcome.findings, succeeded=outcome.succeeded)
     return outcome
-
-
-RunCases = Callable[[Sequence[Case], Callable[[CaseResult], None]], None]
-"""Runs cases, and passes each result to the callback."""
 
 
 def run_chosen(

@@ -56,6 +56,9 @@ SHOWN_RUNS = 50
 
 logger = logging.getLogger("sqlstream.ui")
 
+INTERVAL_SECONDS = 20.0
+"""How often checkpoints are read."""
+
 
 class ProjectData:
     """Implements `UiData` for the project of `request`. `start` begins to read the journal in the background.
@@ -299,10 +302,6 @@ class _Follower:
     def changes(self) -> Mapping[str, Any] | None:
         """See `Follower`."""
         return self._differences.since_last(self._data.overview(self._target))
-
-
-INTERVAL_SECONDS = 20.0
-"""How often checkpoints are read."""
 
 
 class CheckpointLags:

@@ -34,6 +34,15 @@ IDLE_SECONDS = 15.0
 
 _VERSION = re.compile(r"/v([1-9][0-9]*)/checkpoint/?\Z")
 
+MAX_RUNS = 200
+"""The number of runs to keep, the newest."""
+
+WATCHED_RUNS = 20
+"""The number of the newest runs without a result whose processes are checked."""
+
+Key = tuple[str, str]
+"""The target and the model of a query."""
+
 
 @dataclass
 class LiveQuery:
@@ -155,16 +164,6 @@ _ENTRY_NAMES = (
 
 def _of_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {name: entry.get(name) for name in _ENTRY_NAMES}
-
-
-MAX_RUNS = 200
-"""The number of runs to keep, the newest."""
-
-WATCHED_RUNS = 20
-"""The number of the newest runs without a result whose processes are checked."""
-
-Key = tuple[str, str]
-"""The target and the model of a query."""
 
 
 @dataclass

@@ -15,6 +15,10 @@ from sqlstream.times import utc_now
 
 ACTIVE = frozenset({"running", "restarting", "pending"})
 
+logger = logging.getLogger("sqlstream.ui")
+
+QueryNow = dict[str, Any]
+
 
 @dataclass
 class Flows:
@@ -92,11 +96,6 @@ def _status(rate: float, used_by: list[str | None]) -> str | None:
     if any(status in FAILED for status in used_by):
         return "failed"
     return "stopped" if any(used_by) else None
-
-
-logger = logging.getLogger("sqlstream.ui")
-
-QueryNow = dict[str, Any]
 
 
 @dataclass

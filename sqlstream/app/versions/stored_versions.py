@@ -9,6 +9,9 @@ from sqlstream.state.checkpoints import CheckpointState, FilesOf, read_version, 
 from sqlstream.state.ledger import HistoryEntry
 from sqlstream.state.query_versions import Switch, Versions
 
+Place = Callable[[Versions, CheckpointState], str | None]
+"""Returns where readers find the output of a version, None if it has none."""
+
 
 @dataclass(frozen=True)
 class VersionHistory:
@@ -49,10 +52,6 @@ class Switched:
     holder: str | None = None
     behind: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
-
-
-Place = Callable[[Versions, CheckpointState], str | None]
-"""Returns where readers find the output of a version, None if it has none."""
 
 
 def written_place(_: Versions, state: CheckpointState) -> str | None:

@@ -21,6 +21,12 @@ from sqlstream.compiler.sql.intervals import length_text, read_span
 from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.compiler.sql.tokens import Token
 
+CAST, FILTER = "cast as ", "filter"
+"""Heads of terms with their own syntax: `cast as int`, and an aggregate function with a FILTER clause."""
+
+WINDOWS = frozenset({"window", "session_window"})
+"""Functions that make the key of a time window."""
+
 
 class NotComparableError(Exception):
     """The comparison does not know what some SQL means for the state. The message says which."""
@@ -85,9 +91,6 @@ class Term:
         for part in self.parts:
             yield from part.walk()
 
-
-CAST, FILTER = "cast as ", "filter"
-"""Heads of terms with their own syntax: `cast as int`, and an aggregate function with a FILTER clause."""
 
 _COMMUTATIVE = frozenset({"+", "*", "=", "<=>", "and", "or"})
 _REVERSED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -174,8 +177,6 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 _FLAGS: dict[type[exp.Expr], tuple[str, ...]] = {exp.DPipe: ("safe",), exp.Div: ("safe", "typed")}
 """What sqlglot notes about all operators of Spark's dialect."""
 
-WINDOWS = frozenset({"window", "session_window"})
-"""Functions that make the key of a time window."""
 
 _WITHOUT_TERM = frozenset((*GENERATORS, *WINDOW_FUNCTIONS, *RANDOM, "window_time"))
 _CASTS = frozenset(

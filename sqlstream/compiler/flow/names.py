@@ -19,6 +19,18 @@ _USERS_AND_CLOCKS = ("user", "current_user", "session_user", "current_date", "cu
 ANYWHERE = frozenset({*_USERS_AND_CLOCKS, "localtime", "current_path", "grouping__id"})
 """Names that resolve without a relation: functions without parentheses."""
 
+MOST_COLUMNS = 10
+"""The most columns that a message lists for one relation; half as many for each of several."""
+
+MOST_RELATIONS = 4
+"""The most relations that a message lists."""
+
+NO_RELATION = "this query reads no relation"
+ADD_FROM = "add FROM with a relation that has this column"
+
+METADATA = "_metadata"
+"""The hidden column of Spark's file sources, which a view does not have."""
+
 
 @dataclass(frozen=True)
 class ScopedRelation:
@@ -200,19 +212,6 @@ class Scope:
         candidates = [column.name for relation in searched for column in relation.columns or ()]
         candidates += [column.name for column in self.aliases.values()] if named is None else []
         return UnresolvedName(named, tuple(candidates), self.relations)
-
-
-MOST_COLUMNS = 10
-"""The most columns that a message lists for one relation; half as many for each of several."""
-
-MOST_RELATIONS = 4
-"""The most relations that a message lists."""
-
-NO_RELATION = "this query reads no relation"
-ADD_FROM = "add FROM with a relation that has this column"
-
-METADATA = "_metadata"
-"""The hidden column of Spark's file sources, which a view does not have."""
 
 
 def name_problem(found: UnresolvedName | Ambiguous, parts: tuple[str, ...], where: Where) -> SqlProblem:

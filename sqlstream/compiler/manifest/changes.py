@@ -34,6 +34,21 @@ _COMPARED: Mapping[str, tuple[str, ...]] = {
 }
 """Keys of entries whose change modifies a node, besides its text and configuration. Those of exposures are dbt's."""
 
+KEYWORDS = frozenset({
+    "ALL", "AND", "AS", "BY", "CASE", "CROSS", "DISTINCT", "ELSE", "END", "EXCEPT", "FROM", "FULL", "GROUP", "HAVING",
+    "IN", "INNER", "INTERSECT", "IS", "JOIN", "LATERAL", "LEFT", "NATURAL", "NOT", "NULL", "ON", "OR", "ORDER",
+    "OUTER", "OVER", "PARTITION", "RIGHT", "SELECT", "THEN", "UNION", "USING", "WHEN", "WHERE", "WITH",
+})  # fmt: skip
+"""Words compared without their letter case, because they are names only after AS, or before or after a dot."""
+
+NEUTRAL = frozenset("(),;[]")
+"""Symbols that never join with the output of an adjacent `{{ }}`."""
+
+OPENING, CLOSING = frozenset("([{"), frozenset(")]}")
+
+GLUE = " "
+"""The word between SQL and adjacent Jinja without white space: `{{ prefix }}_name` is one name."""
+
 
 def find_states(old: Manifest, new: Manifest) -> Mapping[str, frozenset[str]]:
     """Returns the words of `state:` that match each model, seed, source and exposure of `new`, by unique id.
@@ -183,21 +198,6 @@ def _reads(value: object, variables: Iterable[str]) -> bool:
 _LEXER = Lexer(Environment(keep_trailing_newline=True))  # noqa: S701 - it reads tokens, and renders nothing
 _BEGINNINGS = {"variable_begin": True, "block_begin": False}
 _ENDS = ("variable_end", "block_end")
-
-KEYWORDS = frozenset({
-    "ALL", "AND", "AS", "BY", "CASE", "CROSS", "DISTINCT", "ELSE", "END", "EXCEPT", "FROM", "FULL", "GROUP", "HAVING",
-    "IN", "INNER", "INTERSECT", "IS", "JOIN", "LATERAL", "LEFT", "NATURAL", "NOT", "NULL", "ON", "OR", "ORDER",
-    "OUTER", "OVER", "PARTITION", "RIGHT", "SELECT", "THEN", "UNION", "USING", "WHEN", "WHERE", "WITH",
-})  # fmt: skip
-"""Words compared without their letter case, because they are names only after AS, or before or after a dot."""
-
-NEUTRAL = frozenset("(),;[]")
-"""Symbols that never join with the output of an adjacent `{{ }}`."""
-
-OPENING, CLOSING = frozenset("([{"), frozenset(")]}")
-
-GLUE = " "
-"""The word between SQL and adjacent Jinja without white space: `{{ prefix }}_name` is one name."""
 
 
 @dataclass(frozen=True)

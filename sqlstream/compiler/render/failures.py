@@ -44,6 +44,8 @@ LONGEST_MESSAGE = 300
 _UNQUOTED = re.compile(r"\b(?:ref|source|var|env_var)\(\s*(?:[^(){}]*,\s*)?$")
 """The text before an argument of a function that takes names as text."""
 
+KINDS = {"dict": "mapping", "tuple": "list", "str": "text", "int": "number", "float": "number", "Relation": "relation"}
+
 
 def template_finding(error: Exception, environment: TemplateEnvironment, source: TemplateSource) -> Finding:
     """Returns the finding for an error of reading or running the template of `source`."""
@@ -257,7 +259,6 @@ def _known_names(environment: TemplateEnvironment, path: str) -> Iterable[str]:
     return [*environment.names, *assigned, *(macro.name for macro in tree.find_all(nodes.Macro))]
 
 
-KINDS = {"dict": "mapping", "tuple": "list", "str": "text", "int": "number", "float": "number", "Relation": "relation"}
 KINDS |= {"TemplateFunction": "function", "ConfigFunction": "function", "TargetName": "target", "Macro": "macro"}
 
 

@@ -49,6 +49,9 @@ LINE = re.compile(r"[^\n]*\n|[^\n]+")
 CONTENT = re.compile(r"[^\s\U0010f800-\U0010f87f](.*[^\s\U0010f800-\U0010f87f])?", re.DOTALL)
 """Text from its first to its last character that is neither white space nor part of a mark."""
 
+MOST_LINES = 5_000
+"""Lines of SQL that are compared: difflib's time grows with their square in the worst case."""
+
 
 def numbered(kind: str, number: int) -> str:
     """Returns the mark of a kind with a number."""
@@ -173,10 +176,6 @@ class MarkingEnvironment(TemplateEnvironment):
                 mark = numbered(TEXT, self.new_mark(path, offset + end - match.end()))
             kept.append(mark)
         return "".join(kept)
-
-
-MOST_LINES = 5_000
-"""Lines of SQL that are compared: difflib's time grows with their square in the worst case."""
 
 
 class SourceMapper:

@@ -20,6 +20,21 @@ DBT_RESOURCE_TYPES = (
 )  # fmt: skip
 """The values of `resource_type:`. Only the first four find nodes in a sqlstream project; dbt has the others."""
 
+STATE = "state"
+"""The method that matches the results of a comparison with a saved manifest."""
+
+SOURCE_STATUS = "source_status"
+"""The method that matches the results of a comparison with saved results of `source freshness`."""
+
+COMPARING = (STATE, SOURCE_STATUS)
+"""The methods that look for changes; it is normal that they find none."""
+
+STATES = ("new", "old", "modified", "unmodified", "modified.body", "modified.configs", "modified.macros")
+"""The values of `state:`."""
+
+SELECTOR = "selector"
+"""The method that includes a selector of selectors.yml."""
+
 
 @dataclass(frozen=True)
 class SelectableNode:
@@ -60,18 +75,6 @@ class NoStateError(ValueError):
         self.file = file
         super().__init__(criterion)
 
-
-STATE = "state"
-"""The method that matches the results of a comparison with a saved manifest."""
-
-SOURCE_STATUS = "source_status"
-"""The method that matches the results of a comparison with saved results of `source freshness`."""
-
-COMPARING = (STATE, SOURCE_STATUS)
-"""The methods that look for changes; it is normal that they find none."""
-
-STATES = ("new", "old", "modified", "unmodified", "modified.body", "modified.configs", "modified.macros")
-"""The values of `state:`."""
 
 Matcher = Callable[[SelectableNode], bool]
 """Whether a criterion finds a node, without its graph operators."""
@@ -288,9 +291,6 @@ METHODS: Mapping[str, Callable[[Criterion], Matcher]] = {
     SOURCE_STATUS: _by_source_status,
 }
 """The methods that match nodes, by name, in the order in which messages list them."""
-
-SELECTOR = "selector"
-"""The method that includes a selector of selectors.yml."""
 
 
 def named_selectors(criterion: Criterion, names: Iterable[str]) -> tuple[str, ...]:

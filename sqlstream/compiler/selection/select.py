@@ -50,6 +50,9 @@ __all__ = [
     "used_criteria",
 ]
 
+MOST_HINTS = 3
+"""The most corrections in a message, so that it stays readable."""
+
 
 @dataclass(frozen=True)
 class SelectionGraph:
@@ -211,9 +214,6 @@ def _reach(starts: Iterable[str], edges: Mapping[str, tuple[str, ...]], depth: i
         steps += 1
     return frozenset(reached)
 
-
-MOST_HINTS = 3
-"""The most corrections in a message, so that it stays readable."""
 
 _Nodes = Collection[SelectableNode]
 _Candidate = tuple[str, str]

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place
 
+ORIGIN = "\ufffc"
+"""A placeholder for the location of an origin in `why`: the cache stores no locations, which move with other lines."""
+
 
 @dataclass(frozen=True)
 class Edit:
@@ -77,10 +80,6 @@ class Where:
 
     model: str
     offset: int
-
-
-ORIGIN = "\ufffc"
-"""A placeholder for the location of an origin in `why`: the cache stores no locations, which move with other lines."""
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,28 @@ _BEFORE_BRACKETS = _ENDS_CHAIN | {
 """Words after which a bracket is not a function call."""
 _NESTED_CLOSING = {**CLOSING, "CASE": "END"}
 
+MOST_TYPOS = 5
+"""The most typos to look for in one text."""
+
+KEYWORDS = frozenset(
+    """
+    all and anti any as asc between by case cast cluster cross cube delay desc distinct distribute else end escape
+    except exists false filter first following from full group grouping having ilike in inner intersect interval is join
+    last lateral left like limit minus natural not null nulls of offset on or order outer over partition pivot preceding
+    range right rlike rollup row rows select semi sets sort tablesample then true unbounded union unpivot using values
+    view watermark when where window with within
+    """.upper().split()
+)
+"""The keywords of queries. Those of commands are not valid in a model."""
+
+AROUND = (-1, 0, -2, -3, 1)
+"""Where to look for a typo, in tokens from the one at which the parser stops. The parser reads a misspelled keyword as
+an alias or a name, and stops at what follows it.
+"""
+
+LIKENESSES = (0.7, 0.6)
+"""The least similarity of a word and a keyword (1.0 is the same word): very similar words are tried first."""
+
 
 def grammar_problems(text: SqlText, views: Collection[str] = ()) -> list[SqlProblem]:
     """Returns the problems of a text in the order of their offsets.
@@ -282,29 +304,6 @@ def _pipeline_syntax(tokens: Tokens, index: int, relation: SqlRelation) -> Itera
             "it names a source that is read with STREAM, as in Spark's declarative pipelines",
             "remove it; sqlstream names the sources of a query itself",
         )
-
-
-MOST_TYPOS = 5
-"""The most typos to look for in one text."""
-
-KEYWORDS = frozenset(
-    """
-    all and anti any as asc between by case cast cluster cross cube delay desc distinct distribute else end escape
-    except exists false filter first following from full group grouping having ilike in inner intersect interval is join
-    last lateral left like limit minus natural not null nulls of offset on or order outer over partition pivot preceding
-    range right rlike rollup row rows select semi sets sort tablesample then true unbounded union unpivot using values
-    view watermark when where window with within
-    """.upper().split()
-)
-"""The keywords of queries. Those of commands are not valid in a model."""
-
-AROUND = (-1, 0, -2, -3, 1)
-"""Where to look for a typo, in tokens from the one at which the parser stops. The parser reads a misspelled keyword as
-an alias or a name, and stops at what follows it.
-"""
-
-LIKENESSES = (0.7, 0.6)
-"""The least similarity of a word and a keyword (1.0 is the same word): very similar words are tried first."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ TEXTS_IN_MEMORY = 1_000
 PYTHON = "python:"
 """The prefix of the fingerprints of Python models."""
 
+PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
 
 @dataclass(frozen=True)
 class SqlText:
@@ -94,8 +96,6 @@ def python_fingerprint(text: str, variables: Mapping[str, str]) -> str:
     values = [f"{name}={value}" for name, value in sorted(variables.items())]
     return f"{PYTHON}{hashlib.sha256(chr(0).join((ast.unparse(ast.parse(text)), *values)).encode()).hexdigest()}"
 
-
-PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 RESERVED_WORDS = frozenset(
     """

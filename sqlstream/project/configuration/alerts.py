@@ -22,6 +22,12 @@ from sqlstream.project.configuration.trigger import interval_seconds, invalid, p
 from sqlstream.project.secrets import OptionValue
 from sqlstream.project.wording import did_you_mean, given, quoted
 
+MARGIN = 0.9
+"""The part of the limit at which an alert is resolved, unless the rule says otherwise."""
+
+DEFAULT_PER = "1 hour"
+SLOW_BATCHES = 3
+
 
 class AlertKind(StrEnum):
     """The conditions of a query that alerts are about, as in YAML."""
@@ -51,13 +57,6 @@ class AlertRule:
     per_seconds: float = 0.0
     unit: str = ""
     is_on: bool = True
-
-
-MARGIN = 0.9
-"""The part of the limit at which an alert is resolved, unless the rule says otherwise."""
-
-DEFAULT_PER = "1 hour"
-SLOW_BATCHES = 3
 
 
 @dataclass(frozen=True)

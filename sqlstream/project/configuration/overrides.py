@@ -12,19 +12,6 @@ from sqlstream.project.configuration.validate import validate_node
 from sqlstream.project.wording import did_you_mean, quoted
 from sqlstream.project.yaml import YamlEntry, YamlMapping, YamlNode, YamlSequence, merge_nodes, plain
 
-
-@dataclass(frozen=True)
-class Overrides:
-    """The overrides of a target: `sources` by `source` (all of its tables) or `source.table`, `sinks` by name."""
-
-    sources: YamlMapping
-    sinks: YamlMapping
-
-
-NO_OVERRIDES = Overrides(YamlMapping((), Location("")), YamlMapping((), Location("")))
-"""The overrides of a target without any."""
-
-
 MESSAGE_KEYS = frozenset({"value_format", "value_options", "key_format", "key_columns", "schema_registry"})
 """Keys for the messages of Kafka."""
 
@@ -40,6 +27,18 @@ SCHEMA_KEYS = frozenset({"schema", "schema_file", "columns"})
 
 RenderText = Callable[[YamlNode], YamlNode]
 """Renders a value as far as possible."""
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """The overrides of a target: `sources` by `source` (all of its tables) or `source.table`, `sinks` by name."""
+
+    sources: YamlMapping
+    sinks: YamlMapping
+
+
+NO_OVERRIDES = Overrides(YamlMapping((), Location("")), YamlMapping((), Location("")))
+"""The overrides of a target without any."""
 
 
 def apply_overrides(document: YamlMapping, overrides: Overrides, render: RenderText) -> YamlMapping:

@@ -19,6 +19,19 @@ from sqlstream.project.yaml import YamlMapping, YamlNode, entries_at, locate, pa
 COMMENT_START = "sqlstream:"
 """The start of a comment to sqlstream."""
 
+YAML_SUFFIXES = (".yml", ".yaml")
+
+RESOURCE_FILES = tuple(name + suffix for name in ("sources", "sinks") for suffix in YAML_SUFFIXES)
+"""The files at the project's root that declare sources and sinks."""
+
+RESOURCE_FOLDERS = ("sources", "sinks", "models", "seeds")
+"""The folders whose YAML files, at any depth, declare sources and sinks and contain properties."""
+
+_OPTION_PATHS = tuple(path for path in RESOURCE_RULES if path[-1] in ("options", "value_options"))
+
+DESCRIBING = ("name", "previous_name", "description", "tags", "meta")
+"""Keys that do not change how a source or sink is read or written. dbt ignores changes of them, too."""
+
 
 def may_have_comments(text: str) -> bool:
     """Whether a file may contain a comment to sqlstream, possibly misspelled."""
@@ -39,15 +52,6 @@ class WrittenTests:
 
     node: YamlNode
     location: Location
-
-
-YAML_SUFFIXES = (".yml", ".yaml")
-
-RESOURCE_FILES = tuple(name + suffix for name in ("sources", "sinks") for suffix in YAML_SUFFIXES)
-"""The files at the project's root that declare sources and sinks."""
-
-RESOURCE_FOLDERS = ("sources", "sinks", "models", "seeds")
-"""The folders whose YAML files, at any depth, declare sources and sinks and contain properties."""
 
 
 @dataclass(frozen=True)
@@ -139,19 +143,12 @@ def _load(
     return (document, rendered, written) if document is not None else None
 
 
-_OPTION_PATHS = tuple(path for path in RESOURCE_RULES if path[-1] in ("options", "value_options"))
-
-
 def _without_tests(node: YamlMapping, tests: list[WrittenTests]) -> YamlMapping:
     entry = node.entry("unit_tests")
     if entry is None:
         return node
     tests.append(WrittenTests(entry.value, entry.key_location))
     return node.where(lambda other: other is not entry)
-
-
-DESCRIBING = ("name", "previous_name", "description", "tags", "meta")
-"""Keys that do not change how a source or sink is read or written. dbt ignores changes of them, too."""
 
 
 def written_config(*patches: ConfigPatch) -> Mapping[str, object]:

@@ -15,6 +15,9 @@ from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import YamlMapping, YamlNode, follow, locate, parse_yaml
 
+SELECTOR_FILES = tuple(f"selectors{suffix}" for suffix in YAML_SUFFIXES)
+"""The files at the project's root that define selectors."""
+
 
 @dataclass(frozen=True)
 class Selector:
@@ -25,10 +28,6 @@ class Selector:
     is_default: bool
     definition: YamlNode
     location: Location
-
-
-SELECTOR_FILES = tuple(f"selectors{suffix}" for suffix in YAML_SUFFIXES)
-"""The files at the project's root that define selectors."""
 
 
 def load_selectors(files: ProjectFiles, settings: Settings | None, findings: list[Finding]) -> tuple[Selector, ...]:

@@ -14,6 +14,9 @@ from sqlstream.project.secrets import SecretText
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence, from_plain
 
+CHANNEL_KEYS = ("webhook", "headers", "routing_key")
+"""The keys of a channel of alerts that can contain secrets."""
+
 
 class RenderYaml(Protocol):
     """Renders one YAML string with Jinja. The caller of the loader provides it, because jinja2 is used only in
@@ -65,8 +68,6 @@ RESOURCE_RULES: Rules = {
 KEPT_PATHS = tuple(path for path, treatment in RESOURCE_RULES.items() if treatment is RenderPolicy.KEEP)
 """The paths in a resource file at which Jinja stays unchanged until a model is known."""
 
-CHANNEL_KEYS = ("webhook", "headers", "routing_key")
-"""The keys of a channel of alerts that can contain secrets."""
 
 TARGET_RULES: Rules = {
     **{("alerts", "notify", "*", key): RenderPolicy.OPTION for key in CHANNEL_KEYS},

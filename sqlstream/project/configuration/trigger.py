@@ -28,6 +28,11 @@ _INTERVAL = re.compile(rf"\s*(?:interval\s+)?({_PAIR.pattern}(?:\s+{_PAIR.patter
 LONGEST_INTERVAL = 200
 """The most characters of an interval that are read."""
 
+OUTLASTS = 15
+"""The restarts of a query that never ends after lost connections, unless its model sets `retries`: with the default
+delays five to ten minutes, in which a server can restart.
+"""
+
 
 @dataclass(frozen=True)
 class Trigger:
@@ -114,12 +119,6 @@ def _parse_mapping(value: dict[object, object]) -> Trigger:
 def _fix_word(word: str) -> str:
     close = did_you_mean(word, ["available_now", "once"])
     return close if close.startswith("did") else "for example, use `10 seconds`, `available_now` or `once`"
-
-
-OUTLASTS = 15
-"""The restarts of a query that never ends after lost connections, unless its model sets `retries`: with the default
-delays five to ten minutes, in which a server can restart.
-"""
 
 
 @dataclass(frozen=True)

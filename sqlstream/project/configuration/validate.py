@@ -27,6 +27,10 @@ D = TypeVar("D", bound=Document)
 Path = tuple[str | int, ...]
 """A path of keys and indexes from the root of the validated node."""
 
+_BOOLEAN_OPTIONS = frozenset(
+    name.lower() for known in FORMATS.values() for name, option in known.options.items() if option.takes is BOOLEAN
+)
+
 
 def is_template(value: object) -> bool:
     """Returns whether a value is text with Jinja."""
@@ -64,11 +68,6 @@ def _below(node: YamlNode, path: tuple[str, ...]) -> Iterator[YamlScalar]:
     for key, value in entries:
         if (not path or path[0] in ("*", key)) and key.lower() not in _BOOLEAN_OPTIONS:
             yield from _below(value, path[1:])
-
-
-_BOOLEAN_OPTIONS = frozenset(
-    name.lower() for known in FORMATS.values() for name, option in known.options.items() if option.takes is BOOLEAN
-)
 
 
 def validate_node(

@@ -10,6 +10,12 @@ from sqlstream.project.types.types import DataType, Decimal, type_name
 BATCHES = "_sqlstream_batches"
 """The table with the last batch of each query that a database has applied."""
 
+AS_JSON = frozenset({"array", "map", "struct", "variant"})
+"""Types that databases store as JSON text."""
+
+UNSTORED = frozenset({"geometry", "geography", "time"})
+"""Types that no sink of a database stores."""
+
 
 @dataclass(frozen=True)
 class Stored:
@@ -87,10 +93,3 @@ def type_family(type_: DataType) -> str:
 def digits_of(type_: Decimal) -> tuple[int, int]:
     """Returns the digits of a decimal before and after the point."""
     return type_.precision - type_.scale, type_.scale
-
-
-AS_JSON = frozenset({"array", "map", "struct", "variant"})
-"""Types that databases store as JSON text."""
-
-UNSTORED = frozenset({"geometry", "geography", "time"})
-"""Types that no sink of a database stores."""

@@ -14,16 +14,6 @@ from sqlstream.project.secrets import OptionValue
 
 _OF_SERVERS = {dialect.name: dialect for dialect in (POSTGRESQL, MARIADB, MYSQL)}
 
-
-def dialect_of(format_name: str, options: Mapping[str, OptionValue]) -> Dialect | None:
-    """Returns the dialect of a database that sqlstream writes, None for other sinks and if the URL is a secret."""
-    if format_name == "sqlite":
-        return SQLITE
-    url = next((str(value) for name, value in options.items() if name.lower() == "url"), "")
-    found = next((name for start, name in JDBC_DRIVERS.items() if url.startswith(start)), None)
-    return _OF_SERVERS[found] if format_name == "jdbc" and found is not None else None
-
-
 OF_SPARK = frozenset(
     """
     url dbtable query driver partitioncolumn lowerbound upperbound numpartitions querytimeout fetchsize truncate
@@ -40,6 +30,16 @@ UNUSED = frozenset({"truncate", "cascadetruncate", "createtableoptions", "create
 
 SESSION = "sessionVariables"
 """The option of MariaDB's driver for the settings of a session."""
+
+
+def dialect_of(format_name: str, options: Mapping[str, OptionValue]) -> Dialect | None:
+    """Returns the dialect of a database that sqlstream writes, None for other sinks and if the URL is a secret."""
+    if format_name == "sqlite":
+        return SQLITE
+    url = next((str(value) for name, value in options.items() if name.lower() == "url"), "")
+    found = next((name for start, name in JDBC_DRIVERS.items() if url.startswith(start)), None)
+    return _OF_SERVERS[found] if format_name == "jdbc" and found is not None else None
+
 
 _PART = re.compile(r'(?:"(?:[^"]|"")+"|`(?:[^`]|``)+`|[^."`]+)$')
 _SERVER = re.compile(r"//(?:[^/@]*@)?(?P<server>[^/?;]+)")

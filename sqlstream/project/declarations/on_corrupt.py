@@ -21,6 +21,13 @@ from sqlstream.project.yaml import Located
 CORRUPT_SUFFIX = "__corrupt"
 """The suffix of the names of a table of corrupt records and of the model that writes them."""
 
+CORRUPT_OPTION = "columnNameOfCorruptRecord"
+CORRUPT_COLUMN = "_corrupt_record"
+"""The column for corrupt records that Spark fills if the schema declares it, unless the option names another."""
+
+INHERITED_CONFIG = ("trigger", "retries", "pool", "tags", "meta")
+"""The keys of the configuration of all models that also apply to the model of a quarantine: how a query runs."""
+
 
 def _column(name: str, data_type: str, description: str) -> DeclaredColumn:
     return DeclaredColumn(name=name, data_type=data_type, description=description)
@@ -45,13 +52,6 @@ CORRUPT_MESSAGE_COLUMNS = (
     _QUARANTINED_AT,
 )
 """The columns of a table of corrupt messages of a Kafka source."""
-
-CORRUPT_OPTION = "columnNameOfCorruptRecord"
-CORRUPT_COLUMN = "_corrupt_record"
-"""The column for corrupt records that Spark fills if the schema declares it, unless the option names another."""
-
-INHERITED_CONFIG = ("trigger", "retries", "pool", "tags", "meta")
-"""The keys of the configuration of all models that also apply to the model of a quarantine: how a query runs."""
 
 
 def on_corrupt_problems(table: SourceTable) -> Iterator[Finding]:

@@ -25,6 +25,20 @@ from sqlstream.project.files.files import ProjectFiles, checksum
 from sqlstream.project.values import Seed
 from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 
+KEPT_SEED_ROWS, KEPT_SEED_LENGTH = 200, 20_000
+"""The most rows and characters of a seed that are kept to show what changed."""
+
+T = TypeVar("T")
+
+MOST_SHOWN = 5
+"""The most findings of one kind for one file. Others are only counted."""
+
+MOST_COUNTED = 1000
+"""The most wrong rows that are searched. A file with more is wrong as a whole, and counting all would take seconds."""
+
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+"""The separators in files that programs export."""
+
 
 def load_seeds(
     files: ProjectFiles,
@@ -41,10 +55,6 @@ def load_seeds(
     seeds = (_build_seed(path, folders, properties.get(file_name(path), NO_PROPERTIES)) for path in paths)
     checked = [_with_header(files, seed, findings, configured) for seed in seeds if _is_enabled(seed)]
     return tuple(sorted(checked, key=lambda seed: seed.name))
-
-
-KEPT_SEED_ROWS, KEPT_SEED_LENGTH = 200, 20_000
-"""The most rows and characters of a seed that are kept to show what changed."""
 
 
 @dataclass(frozen=True)
@@ -137,18 +147,6 @@ def _with_header(files: ProjectFiles, seed: Seed, findings: list[Finding], confi
     check_columns(seed, header, findings)
     # with Unix line ends, because those of a checkout depend on the machine
     return replace(seed, header=header, checksum=checksum(text.replace("\r\n", "\n")))
-
-
-T = TypeVar("T")
-
-MOST_SHOWN = 5
-"""The most findings of one kind for one file. Others are only counted."""
-
-MOST_COUNTED = 1000
-"""The most wrong rows that are searched. A file with more is wrong as a whole, and counting all would take seconds."""
-
-SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-"""The separators in files that programs export."""
 
 
 def check_file_name(seed: Seed, findings: list[Finding]) -> None:

@@ -11,18 +11,17 @@ from typing import NamedTuple
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _BLANKS = " \t"
 
+UNCLOSED, TEXT_AFTER, BLANK_BEFORE = "unclosed", "text after", "blank before"
+"""The kinds of faults: a quote without an end, text after a closing quote, and blanks before an opening one, which make
+the quotes part of the value.
+"""
+
 
 class Fault(NamedTuple):
     """A fault in a row's quotes (one of the kinds below), and the offset of its first character."""
 
     kind: str
     offset: int
-
-
-UNCLOSED, TEXT_AFTER, BLANK_BEFORE = "unclosed", "text after", "blank before"
-"""The kinds of faults: a quote without an end, text after a closing quote, and blanks before an opening one, which make
-the quotes part of the value.
-"""
 
 
 class Row(NamedTuple):

@@ -9,6 +9,12 @@ from sqlstream.project.formats.formats import format_of
 
 EXACTLY_ONCE, AT_LEAST_ONCE, UNKNOWN, NOTHING = "exactly once", "at least once", "unknown", "nothing is kept"
 
+APPEND, UPDATE, COMPLETE = "append", "update", "complete"
+_STREAMS = (APPEND, UPDATE, COMPLETE)
+_EVERY = (*_STREAMS, BATCH)
+_FILES = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
+_DATABASES = ("jdbc", "sqlite")
+
 
 @dataclass(frozen=True)
 class Guarantee:
@@ -27,12 +33,6 @@ class _Entry:
     rows: str
     means: str
 
-
-APPEND, UPDATE, COMPLETE = "append", "update", "complete"
-_STREAMS = (APPEND, UPDATE, COMPLETE)
-_EVERY = (*_STREAMS, BATCH)
-_FILES = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
-_DATABASES = ("jdbc", "sqlite")
 
 _TRANSACTION = "one transaction applies a batch and records its query and number; a repeated batch changes nothing"
 

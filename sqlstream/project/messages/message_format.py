@@ -34,6 +34,12 @@ METADATA = {
 
 _HEADER = Struct((Field("key", Primitive("string")), Field("value", BYTES)))
 
+OPERATION, BEFORE, AFTER, ROW = "op", "before", "after", "row"
+"""The columns of a change event of Debezium."""
+
+UPSERTS, DELETE = ("c", "r", "u"), "d"
+"""The operations: created, read (in a snapshot) and updated; deleted."""
+
 
 @dataclass(frozen=True)
 class MessageFormat:
@@ -71,13 +77,6 @@ class MessageFormat:
         """Returns the columns of a source with these reader `options`: those of the value, then the metadata."""
         headers = [Field(HEADERS, Array(_HEADER))] if has_headers(options) else []
         return (*self.columns, Field(KEY, self.key), *METADATA.values(), *headers)
-
-
-OPERATION, BEFORE, AFTER, ROW = "op", "before", "after", "row"
-"""The columns of a change event of Debezium."""
-
-UPSERTS, DELETE = ("c", "r", "u"), "d"
-"""The operations: created, read (in a snapshot) and updated; deleted."""
 
 
 def change_columns(row: tuple[Field, ...]) -> tuple[Field, ...]:

@@ -27,6 +27,15 @@ _WHY = "Spark DDL lists columns as names with types, separated by commas"
 OTHER_CHARACTERS = "put names with characters other than the letters a to z, digits and _ in `back-quotes`"
 """The fix for a name that needs quotes."""
 
+DEEPEST_NESTING = 100
+"""The greatest depth of nested types. Python's stack allows some more."""
+
+MOST_DIGITS = 38
+"""The greatest precision of a decimal (`DecimalType.MAX_PRECISION`)."""
+
+GREATEST_NUMBER = 2**31 - 1
+"""The greatest length or number of digits (Java's `Integer.MAX_VALUE`)."""
+
 
 class TypeSyntaxError(ValueError):
     """The text is not a type or schema of Spark. `offset` is the offset of the first wrong character."""
@@ -93,15 +102,6 @@ class TokenCursor:
             raise self.unexpected(expected, OTHER_CHARACTERS)
         return self.step()
 
-
-DEEPEST_NESTING = 100
-"""The greatest depth of nested types. Python's stack allows some more."""
-
-MOST_DIGITS = 38
-"""The greatest precision of a decimal (`DecimalType.MAX_PRECISION`)."""
-
-GREATEST_NUMBER = 2**31 - 1
-"""The greatest length or number of digits (Java's `Integer.MAX_VALUE`)."""
 
 _SIZED = frozenset({"CHAR", "CHARACTER", "VARCHAR"})
 _DECIMALS = frozenset({"DECIMAL", "DEC", "NUMERIC"})

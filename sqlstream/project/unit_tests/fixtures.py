@@ -41,6 +41,24 @@ FIXTURES = "tests/fixtures"
 FORMATS = ("csv", "json", "jsonl", "sql")
 """The formats of a fixture file, which are also its suffixes."""
 
+_BINARY, _STRING = Primitive("binary"), Primitive("string")
+_HEADERS = Array(Struct((Field("key", _STRING), Field("value", _BINARY))))
+
+FIELDS = (
+    Field("key", _BINARY),
+    Field("value", _BINARY),
+    Field("topic", _STRING),
+    Field("partition", Primitive("int")),
+    Field("offset", Primitive("bigint")),
+    Field("timestamp", Primitive("timestamp")),
+    Field("timestampType", Primitive("int")),
+    Field("headers", _HEADERS),
+)
+"""The columns of Spark's Kafka reader, and the keys of a message in a unit test."""
+
+FIRST_TIME = "1970-01-01 00:00:00"
+"""The timestamp of messages without one, unless the source compares event times with it."""
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -285,24 +303,6 @@ def _csv_row(csv: CsvText, line: Row, header: list[str], rows: RowText) -> YamlM
         entries.append(YamlEntry(name, place, YamlScalar(text, value.text, place)))
     return YamlMapping(tuple(entries), rows.place(line.start))
 
-
-_BINARY, _STRING = Primitive("binary"), Primitive("string")
-_HEADERS = Array(Struct((Field("key", _STRING), Field("value", _BINARY))))
-
-FIELDS = (
-    Field("key", _BINARY),
-    Field("value", _BINARY),
-    Field("topic", _STRING),
-    Field("partition", Primitive("int")),
-    Field("offset", Primitive("bigint")),
-    Field("timestamp", Primitive("timestamp")),
-    Field("timestampType", Primitive("int")),
-    Field("headers", _HEADERS),
-)
-"""The columns of Spark's Kafka reader, and the keys of a message in a unit test."""
-
-FIRST_TIME = "1970-01-01 00:00:00"
-"""The timestamp of messages without one, unless the source compares event times with it."""
 
 _PARTS = ("key", "value")
 """The keys whose lists and mappings become JSON."""

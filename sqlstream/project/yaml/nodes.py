@@ -12,6 +12,21 @@ import yaml
 
 from sqlstream.location import Location
 
+TAG_PREFIX = "tag:yaml.org,2002:"
+
+LONGEST_NUMBER = 100
+"""The most digits of a number. A longer one is text, because Python refuses to print integers of thousands of digits.
+"""
+
+NOT_MEANT = re.compile(r"[-+]?0[0-7_]+|.*:.*")
+"""Numbers of YAML 1.1 that nobody means, so they are text: 01234 would be octal, 668, and 12:30 to the base 60, 750."""
+
+JINJA_MARKS = ("{{", "{%", "{#")
+"""What begins an expression, a statement and a comment of Jinja."""
+
+BOOLEAN_WORDS = frozenset({"yes", "no", "on", "off"})
+"""Words that YAML 1.1 reads as booleans, in any letter case."""
+
 
 @dataclass(frozen=True)
 class Located:
@@ -214,21 +229,6 @@ def _in_block(lines: list[str], scalar: Location, text: str, offset: int) -> Loc
         return scalar
     return Location(scalar.path, index + 1, len(lines[index]) - len(line) + column + 1)
 
-
-TAG_PREFIX = "tag:yaml.org,2002:"
-
-LONGEST_NUMBER = 100
-"""The most digits of a number. A longer one is text, because Python refuses to print integers of thousands of digits.
-"""
-
-NOT_MEANT = re.compile(r"[-+]?0[0-7_]+|.*:.*")
-"""Numbers of YAML 1.1 that nobody means, so they are text: 01234 would be octal, 668, and 12:30 to the base 60, 750."""
-
-JINJA_MARKS = ("{{", "{%", "{#")
-"""What begins an expression, a statement and a comment of Jinja."""
-
-BOOLEAN_WORDS = frozenset({"yes", "no", "on", "off"})
-"""Words that YAML 1.1 reads as booleans, in any letter case."""
 
 _RESOLVER: Any = yaml.resolver.Resolver()
 _CONSTRUCTOR = yaml.constructor.SafeConstructor()

@@ -91,6 +91,21 @@ reason, which is in the innermost cause: "Encountered error while reading file" 
 
 DEFAULT_FIX = "change the SQL so that Spark accepts it"
 
+CLASSES = {
+    "fs.s3a.S3AFileSystem": "hadoop-aws",
+    "fs.azurebfs.": "hadoop-azure",
+    "fs.azure.": "hadoop-azure",
+    "fs.gs.GoogleHadoopFileSystem": "hadoop-gcp",
+}
+"""Hadoop's packages, by the start of the name of a class that they contain."""
+
+OTHER_SCHEMES = {
+    "s3": "use a path with s3a://..., which needs {aws}",
+    "s3n": "use a path with s3a://..., which needs {aws}",
+    "gs": "add com.google.cloud.bigdataoss:gcs-connector:hadoop3-2.2.26 to the target's packages:",
+}
+"""The fix for schemes without a file system in Hadoop; before Hadoop 3.5, that includes gs."""
+
 
 @dataclass(frozen=True)
 class SparkError:
@@ -274,21 +289,6 @@ def host_fix(error: BaseException) -> str | None:
     silent = _NO_ANSWER.search(message)
     return None if silent is None else f"fix the address, or start the server: `{silent['address']}` does not respond"
 
-
-CLASSES = {
-    "fs.s3a.S3AFileSystem": "hadoop-aws",
-    "fs.azurebfs.": "hadoop-azure",
-    "fs.azure.": "hadoop-azure",
-    "fs.gs.GoogleHadoopFileSystem": "hadoop-gcp",
-}
-"""Hadoop's packages, by the start of the name of a class that they contain."""
-
-OTHER_SCHEMES = {
-    "s3": "use a path with s3a://..., which needs {aws}",
-    "s3n": "use a path with s3a://..., which needs {aws}",
-    "gs": "add com.google.cloud.bigdataoss:gcs-connector:hadoop3-2.2.26 to the target's packages:",
-}
-"""The fix for schemes without a file system in Hadoop; before Hadoop 3.5, that includes gs."""
 
 _NOT_ENABLED = "_DATA_SOURCE_NOT_ENABLED"
 """The end of the error condition for a format without its jars, after the format's name in capitals."""

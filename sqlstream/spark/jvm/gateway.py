@@ -35,6 +35,8 @@ SPARK_ERRORS = (PySparkException, *JVM_ERRORS)
 COMMANDS = ("Command", "ParsedStatement", "InsertIntoDir")
 """The classes of parsed statements that are not queries (org.apache.spark.sql.catalyst.plans.logical)."""
 
+LEAST_LONG = 2**31
+
 
 def is_jvm_gone(error: BaseException) -> bool:
     """Returns whether `error` means that the JVM was killed or has crashed."""
@@ -341,9 +343,6 @@ class OperatorWatermarks:
             # py4j passes smaller numbers as an Integer, which Spark cannot read as a Long
             if value is not None and value >= LEAST_LONG and value > (now or 0):
                 self._by_node.update(node, option.apply(value))
-
-
-LEAST_LONG = 2**31
 
 
 def operator_watermarks(query: StreamingQuery) -> OperatorWatermarks | None:

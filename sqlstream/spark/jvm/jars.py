@@ -38,6 +38,9 @@ _CHUNK = 1 << 16
 Progress = Callable[[str, int, int], None]
 """Called during a download with the name of the jar, the bytes so far, and all bytes (0 if unknown)."""
 
+RESOLVE_SECONDS = 1800.0
+"""Time for resolving all packages; a slow network may take minutes for a large one."""
+
 
 @dataclass(frozen=True)
 class Repository:
@@ -150,9 +153,6 @@ def _reason(error: Exception) -> str:
         return str(cause) if isinstance(cause, ssl.SSLError) else (getattr(cause, "strerror", None) or str(cause))
     return getattr(error, "strerror", None) or str(error)
 
-
-RESOLVE_SECONDS = 1800.0
-"""Time for resolving all packages; a slow network may take minutes for a large one."""
 
 _OF_SPARK = (
     *("core_", "catalyst_", "common-utils_", "connect_", "graphx_", "hive_", "kvstore_", "launcher_", "mllib_"),

@@ -47,6 +47,17 @@ STATEFUL_NODES = frozenset(
 """Logical operators that keep state over streaming input
 (org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker and IncrementalExecution)."""
 
+PLAN = "analyzed plan"
+
+TRANSFORMS = ("TransformWithState", "TransformWithStateInPySpark")
+"""Logical operators that need RocksDB for their state."""
+
+GROUP_STATES = ("FlatMapGroupsInPandasWithState", "FlatMapGroupsWithState")
+"""Logical operators whose function has a state for each group, with an optional timeout."""
+
+MAX_PASSES = 10
+"""Each pass prunes one more operator; Spark's own limit is 100."""
+
 
 @dataclass(frozen=True)
 class GroupedRows:
@@ -65,16 +76,8 @@ class GroupedRows:
         return named.where(f"unix_micros({time}) <= {microseconds}").count()
 
 
-PLAN = "analyzed plan"
-
 _GROUPS = ("Aggregate", "Distinct")
 """Logical operators that drop late rows after grouping."""
-
-TRANSFORMS = ("TransformWithState", "TransformWithStateInPySpark")
-"""Logical operators that need RocksDB for their state."""
-
-GROUP_STATES = ("FlatMapGroupsInPandasWithState", "FlatMapGroupsWithState")
-"""Logical operators whose function has a state for each group, with an optional timeout."""
 
 
 def is_stateful(frame: DataFrame) -> bool:
@@ -236,9 +239,6 @@ _RULES = ("EliminateSubqueryAliases", "EliminateView")
 
 _PRUNING = ("ColumnPruning", "CollapseProject", "RemoveNoopOperators")
 """Rules that remove columns that no operator above reads, in org.apache.spark.sql.catalyst.optimizer."""
-
-MAX_PASSES = 10
-"""Each pass prunes one more operator; Spark's own limit is 100."""
 
 
 def read_columns(

@@ -63,6 +63,19 @@ _OPTIONS_ELSEWHERE = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", 
 
 _JVM_REASON = re.compile(r"(?i)^(error:|exception in|invalid |could not |caused by:)|Exception: ")
 
+SLOW_CLASSES = {
+    "org.apache.spark.sql.catalyst.util.CollationAwareUTF8String": re.compile(
+        r"(?i)\b(?:upper|ucase|lower|lcase|initcap)\s*\("
+    )
+}
+"""Slow classes, with the SQL that needs them. This one computes the title case of every character in one second."""
+
+PYSPARK_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""They print every analysis error to stderr, with its SQL."""
+
+PY4J_LOGGERS = ("py4j", "py4j.java_gateway", "py4j.clientserver")
+"""They report each lost connection to the JVM, also at its normal end. A filter does not apply to loggers below."""
+
 
 @dataclass(frozen=True)
 class SparkRuntime:
@@ -294,14 +307,6 @@ def child_session(runtime: SparkRuntime, settings: Mapping[str, str]) -> SparkSe
     return child
 
 
-SLOW_CLASSES = {
-    "org.apache.spark.sql.catalyst.util.CollationAwareUTF8String": re.compile(
-        r"(?i)\b(?:upper|ucase|lower|lcase|initcap)\s*\("
-    )
-}
-"""Slow classes, with the SQL that needs them. This one computes the title case of every character in one second."""
-
-
 def slow_classes(texts: Iterable[str]) -> tuple[str, ...]:
     """Returns the names of the slow classes that the SQL `texts` need."""
     known = tuple(texts)
@@ -319,13 +324,6 @@ def _initialize(gateway: Any, classes: Sequence[str]) -> None:
     with suppress(*JVM_ERRORS):
         for name in classes:
             getattr(gateway.jvm, "java.lang.Class").forName(name)
-
-
-PYSPARK_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""They print every analysis error to stderr, with its SQL."""
-
-PY4J_LOGGERS = ("py4j", "py4j.java_gateway", "py4j.clientserver")
-"""They report each lost connection to the JVM, also at its normal end. A filter does not apply to loggers below."""
 
 
 class _OwnRecords(logging.Filter):

@@ -69,6 +69,22 @@ plan (`where false`).
 
 POLL_SECONDS = 0.01
 
+JSON = "json"
+
+MICROSECONDS = {"seconds": 1_000_000, "milliseconds": 1_000, "microseconds": 1}
+"""The microseconds in each unit of `timestamp_unit`."""
+
+FIRST_SECOND, LAST_SECOND = -62_135_769_600, 253_402_473_599
+"""The years 1 to 9999 in all time zones, as seconds since 1970: texts such as 9999-12-31 are inside."""
+
+Test = Callable[[Column, str], Column]
+"""Returns why a timestamp of the column with that name is wrong; null if it is good."""
+
+CORRUPT_TIME = "sqlstream cannot read a time:"
+"""The start of the error that a query raises at a wrong time. Lines with the source, the URI of its file (empty: none)
+and the reason follow.
+"""
+
 
 def corrupt_policy(table: SourceTable, session: SparkSession) -> str | None:
     """Returns the policy for corrupt records of `table`: `fail`, `drop` or `quarantine`. None if its format has no
@@ -173,23 +189,12 @@ def _wait_for(observation: Observation, until: float) -> bool:
     return java is not None
 
 
-JSON = "json"
-
-MICROSECONDS = {"seconds": 1_000_000, "milliseconds": 1_000, "microseconds": 1}
-"""The microseconds in each unit of `timestamp_unit`."""
-
-FIRST_SECOND, LAST_SECOND = -62_135_769_600, 253_402_473_599
-"""The years 1 to 9999 in all time zones, as seconds since 1970: texts such as 9999-12-31 are inside."""
-
 _NUMBER = r"^[+-]?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?$"
 
 _FORMAT_OPTIONS = frozenset({"timestampformat", "timezone", "locale", "enabledatetimeparsingfallback"})
 
 _WIDE = "decimal(38,9)"
 """A type for numbers of a unit that loses no nanoseconds."""
-
-Test = Callable[[Column, str], Column]
-"""Returns why a timestamp of the column with that name is wrong; null if it is good."""
 
 
 @dataclass(frozen=True)
@@ -322,12 +327,6 @@ class Timestamps:
 
 _LONGEST = 40
 """The most characters of a wrong text that a reason shows."""
-
-
-CORRUPT_TIME = "sqlstream cannot read a time:"
-"""The start of the error that a query raises at a wrong time. Lines with the source, the URI of its file (empty: none)
-and the reason follow.
-"""
 
 
 def _has_times(kind: DataType) -> bool:

@@ -33,6 +33,9 @@ from sqlstream.state.ledger import SourceUse
 
 ROWS_FIX = "deduplicate by columns of the model that Spark can compare"
 
+REFERENCE_ARGUMENT = "reference"
+"""The keyword argument with the number of a reference, added to the author's calls."""
+
 
 @dataclass(frozen=True)
 class NodeReader:
@@ -198,10 +201,6 @@ def _location_of(table: SourceTable, error: Exception) -> Location:
         if key in table.places and any(word in condition for word in words):
             return table.places[key]
     return table.location
-
-
-REFERENCE_ARGUMENT = "reference"
-"""The keyword argument with the number of a reference, added to the author's calls."""
 
 
 class ModelInputs:

@@ -36,6 +36,9 @@ from sqlstream.times import utc_text
 _OLD_WRITERS = "spark.sql.sources.useV1SourceList"
 """The formats that Spark writes through the first version of its API for data sources."""
 
+USUAL_SECONDS = 1.0
+"""Within this time Spark usually reports the metrics of a query that has run."""
+
 
 class BatchWrite:
     """Writes a batch model in its own thread, with the interface of `StreamingQuery` for the runner.
@@ -201,10 +204,6 @@ def _progress(started_at: datetime, seconds: float, observed: Mapping[str, objec
             "observedMetrics": observed,
         }
     )
-
-
-USUAL_SECONDS = 1.0
-"""Within this time Spark usually reports the metrics of a query that has run."""
 
 
 def observed_values(session: SparkSession, observation: Observation) -> dict[str, Any] | None:

@@ -74,6 +74,9 @@ no connection left, and of missing rights. In MariaDB and MySQL, 42000 has many 
 (https://mariadb.com/docs/server/reference/error-codes/mariadb-error-code-reference).
 """
 
+AHEAD_SECONDS = 86_400.0
+"""How far a watermark may be ahead of the clock: clocks and time zones differ by less than a day."""
+
 
 def failure_finding(run: QueryRun, error: Exception, secrets: Secrets) -> Finding:
     """Returns the finding for `error`, which ended the query of `run`."""
@@ -219,10 +222,6 @@ def _failed_batch(run: QueryRun) -> int | None:
         return unfinished_batch(query) if query else None
     except JVM_ERRORS:
         return None
-
-
-AHEAD_SECONDS = 86_400.0
-"""How far a watermark may be ahead of the clock: clocks and time zones differ by less than a day."""
 
 
 def ahead_finding(run: QueryRun, watermark: float | None) -> Finding | None:

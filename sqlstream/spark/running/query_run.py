@@ -26,6 +26,9 @@ from sqlstream.state.runs.figures import Figures
 BatchKey = tuple[str, int, str]
 """The query's run id, the batch number, and the time of the batch's trigger."""
 
+LOST_END_SECONDS = 5.0
+"""Time to wait for the end event of an inactive query. Spark drops events when it is overloaded."""
+
 
 class Polling:
     """Calls `on_progress` with each batch's progress as JSON, and `on_end` once after the last batch, like a listener.
@@ -81,10 +84,6 @@ class LastBatch:
 def batch_key(progress: StreamingQueryProgress) -> BatchKey:
     """Returns the key that identifies the batch of `progress`."""
     return str(progress.runId), progress.batchId, progress.timestamp
-
-
-LOST_END_SECONDS = 5.0
-"""Time to wait for the end event of an inactive query. Spark drops events when it is overloaded."""
 
 
 @dataclass

@@ -53,6 +53,17 @@ POLL_SECONDS = 0.1
 STOPPING_POLL_SECONDS = 0.01
 """The interval of checks of a stopping query: shorter than the planning of any batch."""
 
+CHECK_SECONDS = 0.5
+"""The time between two checks whether an output exists, whose query runs until it is stopped."""
+
+INITIALIZING = "Initializing"
+"""The start of Spark's status message before a query first checks its input (StreamExecution of Spark 4.3)."""
+
+MARGIN_SECONDS = 0.5
+"""The longest time until a trigger begins. Spark starts triggers at multiples of their interval since 1970
+(ProcessingTimeExecutor).
+"""
+
 
 class Runner:
     """Runs the queries of one session in parallel. `notify` gets every event, in the thread that calls `run`.
@@ -412,10 +423,6 @@ def _poll(run: QueryRun) -> None:
             run.polling.poll()
 
 
-CHECK_SECONDS = 0.5
-"""The time between two checks whether an output exists, whose query runs until it is stopped."""
-
-
 def must_wait(run: QueryRun, runs: Sequence[QueryRun]) -> bool:
     """Returns whether `run` waits: for the end of a query whose output it reads, or for its start if it does not end by
     itself, or for the next check whether that output exists.
@@ -467,16 +474,6 @@ def lost_lock(run: QueryRun, secrets: Secrets) -> Finding | None:
         return None
     model = run.order.query.model
     return query_lock_lost(model.name, why, model.file.location, secrets)
-
-
-INITIALIZING = "Initializing"
-"""The start of Spark's status message before a query first checks its input (StreamExecution of Spark 4.3)."""
-
-
-MARGIN_SECONDS = 0.5
-"""The longest time until a trigger begins. Spark starts triggers at multiples of their interval since 1970
-(ProcessingTimeExecutor).
-"""
 
 
 def stop_reason(limits: RunLimits, seconds: float, idle: Sequence[bool]) -> str | None:

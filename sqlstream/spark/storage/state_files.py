@@ -28,6 +28,15 @@ LZ4_HEADER = 21
 of the compressed and of the plain data, and a checksum (4 bytes each). A block without data ends the file.
 """
 
+PARTS = {
+    "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE": ("key", "storedKeySchema", "newKeySchema"),
+    "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE": ("value", "storedValueSchema", "newValueSchema"),
+    "STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION": ("value", "oldValueSchema", "newValueSchema"),
+}
+"""Error conditions of Spark 4.3 for state with other columns than the query: key or value, and the message parameters
+with the old and the new schema.
+"""
+
 
 def state_finding(
     model: str, what: str, error: BaseException, checkpoint: str | None, location: Location, secrets: Secrets
@@ -99,16 +108,6 @@ def _has_end_block(file: IO[bytes], size: int) -> bool:
         if length == 0 and len(header) == LZ4_HEADER and at == size:
             return True
     return False
-
-
-PARTS = {
-    "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE": ("key", "storedKeySchema", "newKeySchema"),
-    "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE": ("value", "storedValueSchema", "newValueSchema"),
-    "STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION": ("value", "oldValueSchema", "newValueSchema"),
-}
-"""Error conditions of Spark 4.3 for state with other columns than the query: key or value, and the message parameters
-with the old and the new schema.
-"""
 
 
 def schema_finding(model: str, what: str, error: BaseException, location: Location) -> Finding | None:

@@ -24,6 +24,9 @@ STATE_FILE = re.compile(r"(?:\A|/)(?P<version>\d+)(?:_[^/]*)?\.(?P<kind>zip|chan
 METADATA_FILE = re.compile(r"(?:\A|/)_metadata/v\d+/(?P<batch>\d+)\Z")
 """The name of a file that describes an operator from batch `batch` on."""
 
+ACTION = "repartition"
+"""The action of the entry in the history."""
+
 
 @dataclass(frozen=True)
 class RepartitionBatch:
@@ -74,10 +77,6 @@ def is_written_by(name: str, batch: int) -> bool:
     return (state is not None and int(state["version"]) == batch + 1) or (
         metadata is not None and int(metadata["batch"]) == batch
     )
-
-
-ACTION = "repartition"
-"""The action of the entry in the history."""
 
 
 def with_partitions(ledger: Ledger, partitions: int) -> Ledger:

@@ -10,6 +10,9 @@ from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.runs.silence import Silence
 from sqlstream.state.runs.unit_tests import CaseResult
 
+NO_OP = "no-op"
+"""The status of a query that a build does not run because it never ends, as dbt calls nodes with nothing to do."""
+
 
 class Status(StrEnum):
     """How a query ended. `SUCCESS`: by itself. `STOPPED`: after its running batch, because of a stop request; more data
@@ -126,10 +129,6 @@ class QueryNotRun:
             "trigger": self.trigger,
             "reason": self.reason,
         }
-
-
-NO_OP = "no-op"
-"""The status of a query that a build does not run because it never ends, as dbt calls nodes with nothing to do."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from sqlstream.state.runs.progress import BatchProgress, total
 RATES_KEPT = 20
 """The number of rates to keep, one per batch: as many as a small chart shows."""
 
+EPOCH_YEAR, YEAR_SECONDS = 1970, 365.2425 * 86_400
+
 
 @dataclass(frozen=True)
 class SilentSpan:
@@ -123,8 +125,6 @@ def epoch_seconds(text: str | None) -> float | None:
 
 
 _FAR = re.compile(r"([+-]\d+)-\d\d-\d\dT")
-
-EPOCH_YEAR, YEAR_SECONDS = 1970, 365.2425 * 86_400
 
 
 def moment(text: str | None) -> datetime | None:

@@ -27,6 +27,12 @@ QUERY_KINDS = ("stream", "batch", None)
 NOT_RUNS = ("test", "backfill")
 """The commands in run_results.json that start no queries."""
 
+KILLED = "killed"
+"""The status of a query whose run died without a report."""
+UNKNOWN = "unknown"
+"""The status of a query whose run cannot be checked on this machine."""
+FAILED = frozenset({Status.ERROR, KILLED})
+
 
 @dataclass
 class PastRun:
@@ -102,13 +108,6 @@ def _read(text: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return line if isinstance(line, dict) else {}
-
-
-KILLED = "killed"
-"""The status of a query whose run died without a report."""
-UNKNOWN = "unknown"
-"""The status of a query whose run cannot be checked on this machine."""
-FAILED = frozenset({Status.ERROR, KILLED})
 
 
 class RunStatus(StrEnum):

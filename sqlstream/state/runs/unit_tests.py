@@ -14,6 +14,12 @@ from sqlstream.state.runs.figures import Figures
 Value = object
 """A value of a row as JSON. Numbers with a point are `decimal.Decimal`."""
 
+NOTHING = "the model emitted no rows"
+"""The key of a result's note with the reason."""
+
+Row = tuple[Value, ...]
+"""The values of a row, in the order of the columns."""
+
 
 class _Any:
     """The value of a column that an expected row omits, so it is not compared."""
@@ -22,13 +28,7 @@ class _Any:
         return "…"
 
 
-NOTHING = "the model emitted no rows"
-"""The key of a result's note with the reason."""
-
 ANY = _Any()
-
-Row = tuple[Value, ...]
-"""The values of a row, in the order of the columns."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,24 @@ from sqlstream.state.signature.operators import CONDITION, WATERMARK, WHERE
 from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature
 from sqlstream.state.signature.source_checks import CORRUPT
 
+_EFFECTS = {
+    "keys": "rows would be added to the state of other keys",
+    "aggregates": "new rows would be added to results of the old expressions",
+    "number of rows": "the rows that it has let through so far count toward the new limit",
+    "type": "the state lacks rows that the new join needs, or has rows that it would return wrongly",
+    "condition": "the state has rows of the old condition",
+    "left columns": "the rows in the state have the old columns",
+    "right columns": "the rows in the state have the old columns",
+    "definition": "the state has the values of the old definition",
+}
+OPERATORS, NO_OPERATORS = "the list of operators with state", "none"
+"""The part of a difference with which Spark refuses to start, unless the checkpoint has no state at all."""
+
+KEPT_ROWS = "the state keeps the rows that the old query selected"
+
+METRICS = "collectmetrics "
+"""The start of the text of a counter of rows, which early signatures have."""
+
 
 @dataclass(frozen=True)
 class StateDifference:
@@ -89,21 +107,6 @@ def _cut(text: str) -> str:
 
 _ZONE = re.compile(r", timeZoneId ([\w/+:-]+)")
 """The session time zone in a cast."""
-
-_EFFECTS = {
-    "keys": "rows would be added to the state of other keys",
-    "aggregates": "new rows would be added to results of the old expressions",
-    "number of rows": "the rows that it has let through so far count toward the new limit",
-    "type": "the state lacks rows that the new join needs, or has rows that it would return wrongly",
-    "condition": "the state has rows of the old condition",
-    "left columns": "the rows in the state have the old columns",
-    "right columns": "the rows in the state have the old columns",
-    "definition": "the state has the values of the old definition",
-}
-OPERATORS, NO_OPERATORS = "the list of operators with state", "none"
-"""The part of a difference with which Spark refuses to start, unless the checkpoint has no state at all."""
-
-KEPT_ROWS = "the state keeps the rows that the old query selected"
 
 
 def state_differences(
@@ -183,9 +186,6 @@ _CHECK = re.compile(
     r"'(?:the (?:key|value) |`[^']*` is (?:the number |'')?'|, more than )"
 )
 """A condition that keeps the records without a reason to be corrupt."""
-
-METRICS = "collectmetrics "
-"""The start of the text of a counter of rows, which early signatures have."""
 
 
 def _operators(before: Sequence[str], after: Sequence[str]) -> StateDifference:

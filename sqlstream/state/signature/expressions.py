@@ -38,6 +38,9 @@ _GROUPED = frozenset({*_BINARY, *_COMPARISONS, "And", "Or"})
 _ZONELESS = frozenset({"boolean", "byte", "short", "integer", "long", "float", "double", "binary"})
 """Types to which a cast is the same in all time zones."""
 
+RESULT_ONLY = "resultOnly"
+"""A field with the positions of operands that an aggregate function reads only for its result, not for its state."""
+
 
 def text_of(tree: Tree, scope: Scope) -> str:
     """Returns the text of an expression over columns with the texts in `scope`.
@@ -123,8 +126,6 @@ def _lambda(tree: Tree, scope: Scope) -> str:
 
 _VARIABLE = "variable_"
 
-RESULT_ONLY = "resultOnly"
-"""A field with the positions of operands that an aggregate function reads only for its result, not for its state."""
 
 _START, _END = "\ue005", "\ue006"
 """Around the text of such an operand."""

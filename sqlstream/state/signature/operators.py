@@ -30,6 +30,20 @@ SOURCE = "sourceIdentifyingName"
 _COLUMN = re.compile("\ue000(.*?)\ue001(.*?)\ue002(.*?)\ue003")
 """A column of a source in a text: the source, the column, and its type, which is written only where rows come from."""
 
+Names = Mapping[str, Mapping[str, str]]
+"""Other names of columns, by source and name."""
+
+STATIC = "static table"
+
+WATERMARK = "watermark "
+"""The start of the text of a watermark; its time and its delay follow, with a comma between."""
+
+WHERE = "where "
+"""The start of the text of a filter; ` and ` follows each condition but the last."""
+
+CONDITION = "condition"
+"""The part of a join with its conditions other than the keys, each a text."""
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -41,10 +55,6 @@ class Rows:
     columns: Mapping[int, str]
     streaming: bool
     functions: frozenset[str] = frozenset()
-
-
-Names = Mapping[str, Mapping[str, str]]
-"""Other names of columns, by source and name."""
 
 
 class PlanReader:
@@ -261,18 +271,6 @@ def _kinds(values: Iterable[object]) -> Iterator[str]:
                 yield from kinds_of(part)
         elif isinstance(value, list):
             yield from _kinds(value)
-
-
-STATIC = "static table"
-
-WATERMARK = "watermark "
-"""The start of the text of a watermark; its time and its delay follow, with a comma between."""
-
-WHERE = "where "
-"""The start of the text of a filter; ` and ` follows each condition but the last."""
-
-CONDITION = "condition"
-"""The part of a join with its conditions other than the keys, each a text."""
 
 
 def _project(node: Tree, inputs: tuple[Rows, ...]) -> Rows:

@@ -41,6 +41,28 @@ BACKLOG = 128
 PORTS_TRIED = 100
 """The number of ports to try when no port is given."""
 
+ASSETS = Path(__file__).parent.parent / "assets"
+
+HOUR_MS = 3_600_000
+"""The range of a series without `from`."""
+
+MAX_MS = 1 << 53
+
+Read = Callable[[Request], Any]
+
+EVENT_STREAM = "text/event-stream"
+
+UPDATE_SECONDS = 1.0
+"""How often browsers get updates."""
+
+COMMENT_SECONDS = 15.0
+"""How often a browser gets at least a comment, so that proxies keep the connection."""
+
+MAX_WAITING = 30
+"""The most updates that wait for a slow browser. Then it gets a request to reload."""
+
+logger = logging.getLogger("sqlstream.ui")
+
 
 class PortTakenError(Exception):
     """Another program listens on the port."""
@@ -128,16 +150,6 @@ class PageServer:
         self._socket.close()
 
 
-ASSETS = Path(__file__).parent.parent / "assets"
-
-HOUR_MS = 3_600_000
-"""The range of a series without `from`."""
-
-MAX_MS = 1 << 53
-
-Read = Callable[[Request], Any]
-
-
 def make_app(data: UiData, access: Access) -> Starlette:
     """Returns the application for `data`."""
     live = LiveUpdates(data)
@@ -175,9 +187,6 @@ def _browser(data: UiData, query: QueryParams) -> Browser:
         newest = data.batches(target, model, Span(0, MAX_MS, limit=1))["batches"]
         after = newest[0]["at_ms"] if newest else 0
     return Browser(target, model, after)
-
-
-EVENT_STREAM = "text/event-stream"
 
 
 def _api_routes(data: UiData) -> list[Route]:
@@ -260,18 +269,6 @@ async def _http_error(request: Request, error: Exception) -> Response:
 async def _unknown(request: Request, error: Exception) -> Response:
     del request
     return Response(to_json({"error": str(error)}), 404, media_type="application/json")
-
-
-UPDATE_SECONDS = 1.0
-"""How often browsers get updates."""
-
-COMMENT_SECONDS = 15.0
-"""How often a browser gets at least a comment, so that proxies keep the connection."""
-
-MAX_WAITING = 30
-"""The most updates that wait for a slow browser. Then it gets a request to reload."""
-
-logger = logging.getLogger("sqlstream.ui")
 
 
 @dataclass(eq=False)

@@ -48,6 +48,18 @@ _AVERAGE_DIGITS = 4
 
 _FRACTIONS = frozenset({"float", "double", "string", "void"})
 
+_SECONDS, _SMALL, _OTHERS = (
+    frozenset(names.split())
+    for names in (
+        "s sec second seconds secs",
+        "mon mons month months h hour hours hr hrs m min mins minute minutes",
+        "y year years yr yrs d day days yearofweek qtr quarter w week weeks dayofweek dow dayofweek_iso dow_iso doy",
+    )
+)
+"""The names of fields (`DatePart.parseExtractField` and `ExtractIntervalPart.parseExtractField`)."""
+
+TIME_FIELDS = _SECONDS | _SMALL | _OTHERS
+
 
 def _sum(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     type_ = typer.first(node)
@@ -294,19 +306,6 @@ def _collated(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     text = typer.of(node.this)
     is_text = isinstance(text, Primitive) and text.name == "string"
     return collated(node.args["expression"].name) if is_text else None
-
-
-_SECONDS, _SMALL, _OTHERS = (
-    frozenset(names.split())
-    for names in (
-        "s sec second seconds secs",
-        "mon mons month months h hour hours hr hrs m min mins minute minutes",
-        "y year years yr yrs d day days yearofweek qtr quarter w week weeks dayofweek dow dayofweek_iso dow_iso doy",
-    )
-)
-"""The names of fields (`DatePart.parseExtractField` and `ExtractIntervalPart.parseExtractField`)."""
-
-TIME_FIELDS = _SECONDS | _SMALL | _OTHERS
 
 
 def _date_part(typer: TypeResolver, node: exp.Expr) -> DataType | None:

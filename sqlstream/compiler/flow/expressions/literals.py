@@ -39,6 +39,16 @@ Handlers = Mapping[str | type[exp.Expr], Handler]
 DEEPEST_NESTING = 80
 """The greatest depth of nested expressions; deeper types are unknown. Python's stack allows some more."""
 
+_SAME_NAMES = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "binary", "date", "variant")
+_PLAIN: dict[object, DataType] = {
+    **{exp.DType[name.upper()]: Primitive(name) for name in _SAME_NAMES},
+    exp.DType.TIMESTAMP: TIMESTAMP,
+    exp.DType.TIMESTAMPLTZ: TIMESTAMP,
+    exp.DType.TIMESTAMPNTZ: TIMESTAMP_NTZ,
+    exp.DType.INTERVAL: CALENDAR_INTERVAL,
+}
+"""sqlglot's types without parts."""
+
 
 class TypeResolver:
     """Knows the types of columns and of lambda variables during one walk through an expression.
@@ -137,16 +147,6 @@ def argument(node: exp.Expr, place: int = 0) -> exp.Expr | None:
 _LARGEST_INT = 2**31 - 1
 _LARGEST_BIGINT = 2**63 - 1
 _DEFAULT_TIME_DIGITS = "6"
-
-_SAME_NAMES = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "binary", "date", "variant")
-_PLAIN: dict[object, DataType] = {
-    **{exp.DType[name.upper()]: Primitive(name) for name in _SAME_NAMES},
-    exp.DType.TIMESTAMP: TIMESTAMP,
-    exp.DType.TIMESTAMPLTZ: TIMESTAMP,
-    exp.DType.TIMESTAMPNTZ: TIMESTAMP_NTZ,
-    exp.DType.INTERVAL: CALENDAR_INTERVAL,
-}
-"""sqlglot's types without parts."""
 
 
 def number_type(text: str, *, negative: bool = False) -> DataType | None:

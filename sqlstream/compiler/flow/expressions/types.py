@@ -46,6 +46,8 @@ from sqlstream.compiler.flow.types import (
 )
 from sqlstream.project.types.types import Array, DataType, Decimal, Map, Struct
 
+Columns = tuple[tuple[str, DataType | None], ...]
+
 
 def _column(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     """Returns the type of a column, or of a lambda variable that sqlglot misses because of its letter case."""
@@ -281,9 +283,6 @@ def generator_columns(node: exp.Expr, column_type: ColumnType, sql: str) -> Colu
     typer = TypeResolver(_HANDLERS, column_type, sql, {})
     generator = GENERATORS.get(typer.name(node))
     return None if generator is None else generator(typer, node)
-
-
-Columns = tuple[tuple[str, DataType | None], ...]
 
 
 def _explode(typer: TypeResolver, node: exp.Expr) -> Columns | None:

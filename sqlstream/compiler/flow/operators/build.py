@@ -59,6 +59,9 @@ from sqlstream.compiler.sql.spark_reading import PipeStage
 Views = Mapping[str, Node]
 """The relations that a query can read, by name in lower case."""
 
+Qualified = list[tuple[str | None, Column]]
+"""Columns with the name of the relation that they come from unchanged, which later stages can use as a qualifier."""
+
 
 @dataclass
 class Builder:
@@ -308,10 +311,6 @@ def _reads(query: exp.Query, name: str) -> bool:
 def _distinct(where: Where, node: Node) -> Node:
     keys = tuple(Key(column.name, column, True, node.where) for column in node.columns or ())
     return Aggregate(where=where, columns=node.columns, children=(node,), keys=keys, kind="distinct")
-
-
-Qualified = list[tuple[str | None, Column]]
-"""Columns with the name of the relation that they come from unchanged, which later stages can use as a qualifier."""
 
 
 @dataclass(frozen=True)

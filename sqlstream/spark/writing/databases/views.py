@@ -22,6 +22,9 @@ from sqlstream.state.refusals import refresh_text
 LOCK_SECONDS = 5
 """How long a switch waits for a table that somebody reads: in the meantime new readers wait, too."""
 
+NEXT_VIEW = "_sqlstream_next"
+"""The start of the name of a view before it gets the plain name."""
+
 
 @dataclass(frozen=True)
 class Named:
@@ -248,8 +251,6 @@ _MYSQL_OWN_VIEW = re.compile(
 )
 """The definition of a view as the server prints it, if it only selects columns under their names."""
 
-NEXT_VIEW = "_sqlstream_next"
-"""The start of the name of a view before it gets the plain name."""
 
 _KINDS = {"VIEW": "view", "BASE TABLE": "table", "SYSTEM VERSIONED": "table"}
 

@@ -27,6 +27,9 @@ DELTA_LOG = "_delta_log"
 
 ICEBERG_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
 
+QUERY, BATCH = "sqlstream.query-id", "sqlstream.batch-id"
+"""The properties of an Iceberg snapshot that say which batch it is."""
+
 
 @dataclass(frozen=True)
 class FormatTable:
@@ -125,8 +128,6 @@ _DELTA = {"spark.databricks.delta.write.txnAppId": "query_id", "spark.databricks
 (https://docs.delta.io/latest/delta-streaming.html#idempotent-table-writes-in-foreachbatch).
 """
 
-QUERY, BATCH = "sqlstream.query-id", "sqlstream.batch-id"
-"""The properties of an Iceberg snapshot that say which batch it is."""
 
 _ICEBERG = {
     f"spark.sql.iceberg.snapshot-property.{QUERY}": "query_id",

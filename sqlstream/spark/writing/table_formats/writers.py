@@ -22,6 +22,9 @@ from sqlstream.state.ledger import OutputColumn
 VIEW = "sqlstream_batch"
 """The temp view of a batch, in the session of its query."""
 
+DELETES = "__sqlstream_deletes"
+"""The column of the source that marks rows which delete the row with their key."""
+
 
 def table_of(target: SinkTarget) -> FormatTable | None:
     """Returns the table of a sink of Delta Lake or Iceberg, None for other sinks. It may not exist yet."""
@@ -170,10 +173,6 @@ def _properties(output: Output) -> dict[str, str]:
     """Returns the options of a sink that are properties of its table. Secrets never are: tables are read by others."""
     starts = format_of(output.format).properties
     return {name: value for name, value in output.options.items() if isinstance(value, str) and name.startswith(starts)}
-
-
-DELETES = "__sqlstream_deletes"
-"""The column of the source that marks rows which delete the row with their key."""
 
 
 def merge_sql(table: str, source: str, columns: Sequence[str], keys: Sequence[str], written: Sequence[str]) -> str:
