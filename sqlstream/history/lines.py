@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from sqlstream.state.runs.history import journal_line
+
 BATCH = "batch"
 RUN_EVENTS = frozenset({"run_began", "run_loaded", "run_started", "run_ended"})
 QUERY_EVENTS = {
@@ -78,7 +80,7 @@ def read_lines(lines: Iterable[bytes]) -> dict[str, RunLines]:
     """Returns what `lines` say about each run, by the id of its invocation."""
     runs: dict[str, RunLines] = {}
     for text in lines:
-        line = _loaded(text)
+        line = journal_line(text)
         invocation, time = line.get("invocation_id"), line.get("time")
         if not isinstance(invocation, str) or not isinstance(time, str):
             continue
@@ -91,14 +93,6 @@ def read_lines(lines: Iterable[bytes]) -> dict[str, RunLines]:
         except (KeyError, TypeError, ValueError, AttributeError):
             continue  # a line of another version
     return runs
-
-
-def _loaded(text: bytes) -> dict[str, Any]:
-    try:
-        line = json.loads(text)
-    except ValueError:  # torn, or empty
-        return {}
-    return line if isinstance(line, dict) else {}
 
 
 def _add(run: RunLines, line: Mapping[str, Any], time: str) -> None:

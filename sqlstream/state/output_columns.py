@@ -14,7 +14,7 @@ from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.compiler.sql.tokens import SqlTokenError, tokenize
 from sqlstream.project.formats.file_options import LAYOUT
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.types.parser import TypeSyntaxError, parse_type
+from sqlstream.project.types.parser import known_type
 from sqlstream.project.types.types import Array, DataType, Decimal, Map, Primitive, Struct, Unknown
 from sqlstream.state.ledger import OutputColumn, QueryIdentity
 from sqlstream.state.sql_difference import sql_difference
@@ -254,7 +254,7 @@ def _retyped(old: OutputColumn, new: OutputColumn, fmt: str) -> ColumnChange:
     text = f"column `{new.name}` was {old.type}, and is now {new.type}"
     if format_of(fmt).layout == "named":
         return ColumnChange(text, new.name, covers=(old.name,))
-    if _is_readable(_parsed(old.type), _parsed(new.type)):
+    if _is_readable(known_type(old.type), known_type(new.type)):
         return ColumnChange(f"{text}; new fields are null in existing rows", new.name, covers=(old.name,))
     name = quote_identifier(new.name)
     return ColumnChange(
@@ -263,13 +263,6 @@ def _retyped(old: OutputColumn, new: OutputColumn, fmt: str) -> ColumnChange:
         f"keep the old type: cast(... as {old.type}) as {name}; or add the new column under another name",
         covers=(old.name,),
     )
-
-
-def _parsed(text: str) -> DataType:
-    try:
-        return parse_type(text)
-    except TypeSyntaxError:
-        return Unknown(text)
 
 
 def _is_readable(old: DataType, new: DataType) -> bool:
@@ -338,7 +331,7 @@ def _problems(
     for column in new.columns or ():
         key, name = column.name.lower(), quote_identifier(column.name)
         if key in stored:
-            if not _holds(_parsed(stored[key].type), _parsed(column.type)):
+            if not _holds(known_type(stored[key].type), known_type(column.type)):
                 yield ColumnChange(
                     f"column `{column.name}` is {column.type}, and the table has it as {stored[key].type}",
                     column.name,

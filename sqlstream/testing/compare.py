@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from sqlstream.project.types.parser import TypeSyntaxError, parse_type
-from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct, Unknown
+from sqlstream.project.types.parser import known_type
+from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct
 from sqlstream.state.runs.unit_tests import ANY, ComparedRow, Row, RowKind, Value
 
 
@@ -115,11 +115,4 @@ class RowComparison:
 
 def types_of(columns: Sequence[tuple[str, str]]) -> tuple[DataType, ...]:
     """Returns the types of columns, given as names and Spark's catalog strings."""
-    return tuple(_parsed(text) for _, text in columns)
-
-
-def _parsed(text: str) -> DataType:
-    try:
-        return parse_type(text)
-    except TypeSyntaxError:
-        return Unknown(text)
+    return tuple(known_type(text) for _, text in columns)

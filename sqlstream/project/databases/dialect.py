@@ -93,3 +93,14 @@ def type_family(type_: DataType) -> str:
 def digits_of(type_: Decimal) -> tuple[int, int]:
     """Returns the digits of a decimal before and after the point."""
     return type_.precision - type_.scale, type_.scale
+
+
+def on_conflict(keys: list[str], others: list[str]) -> str:
+    """Returns the end of an INSERT that updates the `others` of a row whose `keys` exist."""
+    changes = ", ".join(f"{name} = excluded.{name}" for name in others)
+    return f" ON CONFLICT ({', '.join(keys)}) DO " + (f"UPDATE SET {changes}" if others else "NOTHING")
+
+
+def add_unique_key(table: str, keys: list[str]) -> str:
+    """Returns the statement that makes `keys` unique."""
+    return f"ALTER TABLE {table} ADD UNIQUE ({', '.join(keys)})"

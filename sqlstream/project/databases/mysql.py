@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlstream.project.databases.dialect import AS_JSON, UNSTORED, Dialect, Stored, digits_of, type_family
+from sqlstream.project.databases.dialect import (
+    AS_JSON,
+    UNSTORED,
+    Dialect,
+    Stored,
+    add_unique_key,
+    digits_of,
+    type_family,
+)
 from sqlstream.project.types.types import DataType, Decimal
 
 LONGEST_KEY = 255
@@ -79,10 +87,6 @@ def _delete(table: str, staging: str, keys: list[tuple[str, str]], is_deleted: s
     return f"DELETE t FROM {table} AS t JOIN {staging} AS s ON {same} WHERE s.{is_deleted}"
 
 
-def _add_key(table: str, keys: list[str]) -> str:
-    return f"ALTER TABLE {table} ADD UNIQUE ({', '.join(keys)})"
-
-
 def _drop_unique(table: str, index: str) -> str:
     return f"ALTER TABLE {table} DROP " + ("PRIMARY KEY" if index == "PRIMARY" else f"INDEX `{index}`")
 
@@ -112,7 +116,7 @@ MARIADB = Dialect(
     store=_store,
     on_conflict=_on_conflict,
     delete=_delete,
-    add_key=_add_key,
+    add_key=add_unique_key,
     drop_unique=_drop_unique,
     change_type=_change_type,
     staging="CREATE TABLE",

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from sqlstream.project.databases.dialect import AS_JSON, UNSTORED, Dialect, Stored, digits_of, type_family
+from sqlstream.project.databases.dialect import (
+    AS_JSON,
+    UNSTORED,
+    Dialect,
+    Stored,
+    add_unique_key,
+    digits_of,
+    on_conflict,
+    type_family,
+)
 from sqlstream.project.types.types import DataType, Decimal
 
 _TEXTS = frozenset({"text", "varchar", "bpchar", "citext", "name"})
@@ -36,18 +45,9 @@ def _store(type_: DataType, _is_key: bool) -> Stored | None:
     return None if name in UNSTORED else _TYPES.get(name)
 
 
-def _on_conflict(keys: list[str], others: list[str]) -> str:
-    changes = ", ".join(f"{name} = excluded.{name}" for name in others)
-    return f" ON CONFLICT ({', '.join(keys)}) DO " + (f"UPDATE SET {changes}" if others else "NOTHING")
-
-
 def _delete(table: str, staging: str, keys: list[tuple[str, str]], is_deleted: str) -> str:
     same = " AND ".join(f"t.{key} = {value}" for key, value in keys)
     return f"DELETE FROM {table} AS t USING {staging} AS s WHERE s.{is_deleted} AND {same}"
-
-
-def _add_key(table: str, keys: list[str]) -> str:
-    return f"ALTER TABLE {table} ADD UNIQUE ({', '.join(keys)})"
 
 
 def _change_type(table: str, column: str, type_: str) -> str:
@@ -68,9 +68,9 @@ POSTGRESQL = Dialect(
     title="PostgreSQL",
     quote_mark='"',
     store=_store,
-    on_conflict=_on_conflict,
+    on_conflict=on_conflict,
     delete=_delete,
-    add_key=_add_key,
+    add_key=add_unique_key,
     change_type=_change_type,
     staging="CREATE UNLOGGED TABLE",
     insert_new="INSERT INTO",

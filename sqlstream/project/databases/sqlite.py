@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlstream.project.databases.dialect import AS_JSON, UNSTORED, Dialect, Stored, type_family
+from sqlstream.project.databases.dialect import AS_JSON, UNSTORED, Dialect, Stored, on_conflict, type_family
 from sqlstream.project.types.types import DataType, Decimal
 
 EXACT_DIGITS = 15
@@ -37,11 +37,6 @@ def _store(type_: DataType, _is_key: bool) -> Stored | None:
     return None if name in UNSTORED else _TYPES.get(name)
 
 
-def _on_conflict(keys: list[str], others: list[str]) -> str:
-    changes = ", ".join(f"{name} = excluded.{name}" for name in others)
-    return f" ON CONFLICT ({', '.join(keys)}) DO " + (f"UPDATE SET {changes}" if others else "NOTHING")
-
-
 def _delete(table: str, staging: str, keys: list[tuple[str, str]], is_deleted: str) -> str:
     listed, values = ", ".join(key for key, _ in keys), ", ".join(value for _, value in keys)
     return f"DELETE FROM {table} WHERE ({listed}) IN (SELECT {values} FROM {staging} AS s WHERE s.{is_deleted})"
@@ -56,7 +51,7 @@ SQLITE = Dialect(
     title="SQLite",
     quote_mark='"',
     store=_store,
-    on_conflict=_on_conflict,
+    on_conflict=on_conflict,
     delete=_delete,
     add_key=_add_key,
     change_type=None,

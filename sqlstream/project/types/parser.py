@@ -136,6 +136,14 @@ def parse_type(ddl: str) -> DataType:
     return found
 
 
+def known_type(ddl: str) -> DataType:
+    """Returns one type, `Unknown` for DDL that is none."""
+    try:
+        return parse_type(ddl)
+    except TypeSyntaxError:
+        return Unknown(ddl)
+
+
 def parse_schema(ddl: str) -> Struct | Unknown:
     """Returns the columns of a schema, such as `id bigint, ts timestamp not null`. Raises: TypeSyntaxError."""
     try:

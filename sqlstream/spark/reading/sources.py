@@ -13,6 +13,7 @@ from pyspark.sql.functions import coalesce, col
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import DataType, StructType
 
+from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.databases.jdbc_options import reader_options
@@ -35,7 +36,7 @@ from sqlstream.spark.reading.messages import read_messages
 from sqlstream.spark.reading.python_code import import_name
 from sqlstream.spark.reading.type_text import type_text, without_todays_times
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.hadoop import hadoop_file_system
+from sqlstream.spark.storage.hadoop import HadoopStorage, hadoop_file_system
 from sqlstream.state.batch_logs import SINK_LOG
 from sqlstream.state.runs.progress import DROPPED
 
@@ -198,7 +199,7 @@ class Readers:
             return reader.options(**self._base_path(table, path)).load(self._pattern(path))
         if not has_special_characters(path):
             return reader.load(path)
-        if table.stored is not None or self._exists(f"{path}/{SINK_LOG}"):
+        if table.stored is not None or HadoopStorage(self.session).exists(f"{path}/{SINK_LOG}"):
             return reader.load(self._relative(path, table))
         # without a base path, Spark finds no partitions below a pattern
         reader = reader.option("basePath", path)
@@ -207,7 +208,7 @@ class Readers:
         return reader.load(escaped(path))
 
     def _is_pattern(self, table: SourceTable) -> bool:
-        return table.stored is None and is_pattern(table.path or "", str(self.root), self._exists)
+        return table.stored is None and is_pattern(table.path or "", str(self.root), HadoopStorage(self.session).exists)
 
     def _pattern(self, path: str) -> str:
         """Returns the absolute `path`, in which the folder of the project is no pattern."""
@@ -267,10 +268,6 @@ class Readers:
         )
         raise FindingsError([finding])
 
-    def _exists(self, path: str) -> bool:
-        system, make_path = hadoop_file_system(self.session, path)
-        return bool(system.exists(make_path(path)))
-
 
 def has_own_columns(table: SourceTable) -> bool:
     """Returns whether `table` is a table that records its columns, which a declared schema must match."""
@@ -279,7 +276,7 @@ def has_own_columns(table: SourceTable) -> bool:
 
 def quoted(name: str) -> str:
     """Returns `name` in backquotes, as one SQL identifier."""
-    return "`" + name.replace("`", "``") + "`"
+    return quote_identifier(name, always=True)
 
 
 def declared_schema(table: SourceTable) -> StructType | None:

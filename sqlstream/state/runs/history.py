@@ -85,7 +85,7 @@ def past_runs(lines: Iterable[str], results: object) -> tuple[PastRun, ...]:
     """Returns the runs in the `lines` of the journal and the run of `results`, in the order of their start."""
     found: dict[str, PastRun] = {}
     for text in lines:
-        line = _read(text)
+        line = journal_line(text)
         identity = line.get("invocation_id")
         if isinstance(identity, str) and isinstance(line.get("time"), str):
             found.setdefault(identity, PastRun(identity)).add(line, line["time"])
@@ -102,7 +102,8 @@ def _is_run(results: Mapping[str, Any]) -> bool:
     return not isinstance(arguments, dict) or arguments.get("which") not in NOT_RUNS
 
 
-def _read(text: str) -> dict[str, Any]:
+def journal_line(text: str | bytes) -> dict[str, Any]:
+    """Returns a line of the journal; empty for one that is torn or has another form."""
     try:
         line = json.loads(text)
     except ValueError:
