@@ -1,1 +1,1 @@
-"""The only package that speaks to Spark: session, views, sources, sinks, the runner and its progress."""
+"""What uses Spark: the JVM and its session, storage, sources, sinks, publication, and the runner of queries."""

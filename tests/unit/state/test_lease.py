@@ -20,7 +20,6 @@ from sqlstream.state.runs.lease import (
 
 HERE = "this machine"
 HOLDER = Holder("a1", "process 7 on etl-1", "another machine", ((7, "start 7"), (8, "start 8")), period=2.0)
-EXPIRY = PERIODS_TO_EXPIRE * HOLDER.period
 
 
 def observer(**running: str) -> Observer:

@@ -42,11 +42,6 @@ PRECISION = "spark.sql.decimalOperations.allowPrecisionLoss"
 NOVEL = "spark.sql.setting.of.a.later.spark"
 
 
-def with_declared(**declared: str) -> dict[str, str]:
-    """Returns settings by name, whose dots are written as `__`."""
-    return {name.replace("__", "."): value for name, value in declared.items()}
-
-
 @pytest.mark.parametrize(("before", "after"), [({}, {NOVEL: "1"}), ({NOVEL: "1"}, {}), ({NOVEL: "1"}, {NOVEL: "2"})])
 def test_a_setting_counts_when_it_is_added_changed_or_removed(before: dict[str, str], after: dict[str, str]) -> None:
     """A setting that nobody knows can change any result, also of the plainest query."""
