@@ -1,4 +1,6 @@
-"""The fourth stage: the operators and the columns of each model, each analyzed once, parents first."""
+"""The fourth stage: the operators and the columns of each model, each analyzed once, parents first; and one query
+analyzed again, to explain it.
+"""
 
 from __future__ import annotations
 

@@ -142,6 +142,10 @@ def _overridden(request: ProjectRequest, test: UnitTest) -> ProjectRequest:
     )
 
 
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def unit_test_id(project: str, model: str, name: str) -> str:
     """Returns the unique id of a unit test, as in dbt."""
     return f"{UNIT_TEST}.{project}.{model}.{name}"
@@ -303,10 +307,6 @@ def prepare_case(project: TestedProject, test: UnitTest | BrokenTest) -> Case | 
 
 def _full_name(test: UnitTest | BrokenTest) -> str:
     return f"{test.model}.{test.name}" if test.model else test.name
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def load_older_project(

@@ -1,4 +1,6 @@
-"""The stored versions of a query with their changes, read without Spark where the storage is local."""
+"""The stored versions of a query with their changes, read without Spark where the storage is local; and what a switch
+has done.
+"""
 
 from __future__ import annotations
 

@@ -52,8 +52,10 @@ OF_A_MODEL = [
     "state files",
     "state history",
     "state show",
+    "state size",
+    "state repartition",
+    "state repair",
 ]
-OF_A_MODEL += ["state size", "state repartition", "state repair"]
 """Commands about one model, refused because the project has an error."""
 
 
