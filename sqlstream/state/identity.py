@@ -11,6 +11,7 @@ from sqlstream.compiler.digest import digest
 from sqlstream.compiler.rewrite.deduplicate import key_columns
 from sqlstream.compiler.sql.sql_text import fingerprint, python_fingerprint
 from sqlstream.project.configuration.target import Target
+from sqlstream.project.declarations.seeds import SeedContent
 from sqlstream.project.files.python_code import NO_CODE, ModuleCode, ReachedCode, installed_versions, reach, read_code
 from sqlstream.project.files.python_files import PythonFunction, PythonModule
 from sqlstream.project.formats.file_options import layout_options
@@ -29,9 +30,11 @@ def identity_of(
     stateful: bool,
     settings: Mapping[str, str],
     find_value: FindValue | None = None,
+    before: QueryIdentity | None = None,
 ) -> QueryIdentity:
     """Returns the ledger's description of the query of `model`, with readers `uses`; `model` can be a view.
-    `find_value` asks Spark for what it puts into SQL.
+    `find_value` asks Spark for what it puts into SQL. What follows from the texts of SQL and seeds alone is taken from
+    `before`, the identity in the ledger, as far as they are the same.
     """
     parts = _upstream_models(compiled, model)
     python = _PythonOf(compiled, model, parts)
@@ -43,7 +46,7 @@ def identity_of(
         query=model.query_id,
         model=model.name,
         models={part.name: part.sql for part in parts},
-        fingerprints={part.name: _fingerprint(part) for part in parts}
+        fingerprints={part.name: _fingerprint(part, before) for part in parts}
         | _called_functions(compiled.project.functions, parts),
         sources=uses,
         sink_format=model.output.format if model.output else "",
@@ -81,7 +84,7 @@ def identity_of(
         packages={**installed_versions(python.packages), **dict(_java_packages(compiled.project.target))},
         unfollowed=python.unfollowed,
         seeds=seeds,
-        seed_columns={name: read_seed_columns(content, parts) for name, content in seeds.items()},
+        seed_columns={name: _seed_columns(name, content, parts, before) for name, content in seeds.items()},
         layout=_layout(model.output) if model.output else {},
         is_stored=model.config.is_stored,
     )
@@ -107,10 +110,24 @@ def _upstream_models(compiled: CompiledProject, model: CompiledModel) -> list[Co
     return [compiled.models[node] for node in compiled.graph.order if node in upstream and node in compiled.models]
 
 
-def _fingerprint(model: CompiledModel) -> str:
+def _fingerprint(model: CompiledModel, before: QueryIdentity | None) -> str:
     if model.file.is_python:
         return python_fingerprint(model.file.text, model.inputs.variables)
-    return fingerprint(model.sql)
+    known = before.fingerprints.get(model.name) if before and _has_sql(before, model) else None
+    return known or fingerprint(model.sql)
+
+
+def _seed_columns(
+    name: str, content: SeedContent, parts: Sequence[CompiledModel], before: QueryIdentity | None
+) -> tuple[str, ...]:
+    if before and before.seeds.get(name) == content and all(_has_sql(before, part) for part in parts):
+        return before.seed_columns.get(name) or read_seed_columns(content, parts)
+    return read_seed_columns(content, parts)
+
+
+def _has_sql(before: QueryIdentity, model: CompiledModel) -> bool:
+    """Returns whether a model is one of SQL, with the same text as before."""
+    return not model.file.is_python and before.models.get(model.name) == model.sql
 
 
 def _called_functions(functions: Sequence[PythonFunction], parts: Sequence[CompiledModel]) -> dict[str, str]:

@@ -44,7 +44,9 @@ def identity_without_spark(compiled: CompiledProject, model: CompiledModel, stat
     columns = columns_without_spark(compiled, model, old)
     elsewhere = {} if old is None else _from_elsewhere(compiled.project.target, old, os.environ)
     settings = dict(_settings(compiled, old, elsewhere))
-    found = identity_of(compiled, model, uses, columns, stateful=bool(old and old.stateful), settings=settings)
+    found = identity_of(
+        compiled, model, uses, columns, stateful=bool(old and old.stateful), settings=settings, before=old
+    )
     if old is not None and found.declared is not None:
         defaults = old.defaults.items()
         declared = {name: value for name, value in found.declared.items() if (name, value) not in defaults}
