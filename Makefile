@@ -85,7 +85,7 @@ chaos: .venv/ready
 # All edits of the change matrix, and 300 random ones, each judged by Spark, in two processes; `make check` makes some of the
 # matrix. CHANGES="--seed 7" makes other random edits.
 changes: .venv/ready
-	$(BIN)/python -m tests.changes.run_changes $(CHANGES)
+	$(BIN)/python -m tests.spark.changes.run_changes $(CHANGES)
 
 # 200,000 events from Kafka into files and databases, through twenty kills; `make test-all` makes it two.
 exactly-once: .venv/ready

@@ -1,4 +1,4 @@
-"""Writes the change matrix in docs/state.md from tests/changes/edits.py and read_edits.py.
+"""Writes the change matrix in docs/state.md from tests/spark/changes/edits.py and read_edits.py.
 
     .venv/bin/python -m tests.tools.make_changes
 
@@ -11,9 +11,9 @@ import re
 from pathlib import Path
 
 from sqlstream.state.signature.harmless import GROUPS
-from tests.changes.edits import Edit
-from tests.changes.matrix import MATRIX
-from tests.changes.read_edits import READ_EDITS, ReadEdit
+from tests.spark.changes.edits import Edit
+from tests.spark.changes.matrix import MATRIX
+from tests.spark.changes.read_edits import READ_EDITS, ReadEdit
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from sqlstream.state.verdicts import QueryVerdict, Verdict
-from tests.changes.edits import EDITS, REFUNDS, TWO_KEYS, Edit, aggregation
-from tests.changes.matrix import MATRIX, SETTINGS
-from tests.changes.planned_edits import planned
+from tests.spark.changes.edits import EDITS, REFUNDS, TWO_KEYS, Edit, aggregation
+from tests.spark.changes.matrix import MATRIX, SETTINGS
+from tests.spark.changes.planned_edits import planned
 
 RESUMES = frozenset({Verdict.RESUME, Verdict.UNCHANGED})
 COSMETIC = frozenset(edit.name for edit in MATRIX if edit.kind == "cosmetic")

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from tests.changes.closed_edits import JSON
-from tests.changes.edits import ORDERS, REFUNDS, Edit
+from tests.spark.changes.closed_edits import JSON
+from tests.spark.changes.edits import ORDERS, REFUNDS, Edit
 
 NAMES = "{{ ref('names') }}"
 

@@ -17,9 +17,9 @@ from sqlstream.spark.secrets import Secrets
 from sqlstream.state.ledger import Ledger
 from sqlstream.state.signature.signature import FORMAT
 from sqlstream.state.verdicts import QueryVerdict, Verdict
-from tests.changes.edits import Edit
-from tests.changes.matrix import SETTINGS, settings_text
-from tests.changes.planned_edits import TABLES, ledger_of, model_of, plan_of, written_project
+from tests.spark.changes.edits import Edit
+from tests.spark.changes.matrix import SETTINGS, settings_text
+from tests.spark.changes.planned_edits import TABLES, ledger_of, model_of, plan_of, written_project
 
 UNCHANGED = frozenset({Verdict.RESUME, Verdict.UNCHANGED})
 

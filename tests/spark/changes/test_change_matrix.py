@@ -12,10 +12,10 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from sqlstream.compiler.spark_versions import minor_version
-from tests.changes.edits import Edit
-from tests.changes.matrix import MATRIX, SETTINGS, settings_text
-from tests.changes.outcomes import described
-from tests.changes.worlds import judge
+from tests.spark.changes.edits import Edit
+from tests.spark.changes.matrix import MATRIX, SETTINGS, settings_text
+from tests.spark.changes.outcomes import described
+from tests.spark.changes.worlds import judge
 
 SHORT = frozenset(
     {

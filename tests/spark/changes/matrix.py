@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.changes.closed_edits import CLOSED_EDITS
-from tests.changes.edits import EDITS
+from tests.spark.changes.closed_edits import CLOSED_EDITS
+from tests.spark.changes.edits import EDITS
 
 MATRIX = (*EDITS, *CLOSED_EDITS)
 

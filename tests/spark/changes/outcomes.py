@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tests.changes.edits import ASK
-from tests.changes.worlds import Judged
+from tests.spark.changes.edits import ASK
+from tests.spark.changes.worlds import Judged
 
 IN_VAIN = 0.05
 """The greatest share of random edits that `run` may refuse although the results agree."""

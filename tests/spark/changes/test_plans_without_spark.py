@@ -13,12 +13,12 @@ import pytest
 
 from sqlstream.compiler.spark_versions import minor_version
 from sqlstream.state.verdicts import QueryVerdict, Verdict
-from tests.changes.closed_edits import CLOSED_EDITS
-from tests.changes.compared_plans import UNCHANGED, contradictions, planned_twice
-from tests.changes.edits import ASK, REFUSE, RESUME, Edit, aggregation
-from tests.changes.filters import random_filters
-from tests.changes.generator import random_edit
-from tests.changes.matrix import MATRIX, SETTINGS
+from tests.spark.changes.closed_edits import CLOSED_EDITS
+from tests.spark.changes.compared_plans import UNCHANGED, contradictions, planned_twice
+from tests.spark.changes.edits import ASK, REFUSE, RESUME, Edit, aggregation
+from tests.spark.changes.filters import random_filters
+from tests.spark.changes.generator import random_edit
+from tests.spark.changes.matrix import MATRIX, SETTINGS
 
 RANDOM_EDITS, SEED = 30, 4096
 NEEDS_NAMES = () if minor_version(pyspark.__version__) >= (4, 3) else ("union_swapped", "csv_order", "csv_name")

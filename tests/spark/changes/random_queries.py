@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from tests.changes.edits import ORDERS, REFUNDS
+from tests.spark.changes.edits import ORDERS, REFUNDS
 
 KEYS = ("k", "g", "upper(k)", "v", "id % 3", "date(ts)", "coalesce(g, 'none')", "length(k)")
 AGGREGATES = (

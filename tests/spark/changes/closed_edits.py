@@ -4,7 +4,7 @@ state. Part of the change matrix.
 
 from __future__ import annotations
 
-from tests.changes.edits import ASK, FREE, ORDERS, REFUNDS, REFUSE, RESUME, TS, Edit, aggregation, joined, windows
+from tests.spark.changes.edits import ASK, FREE, ORDERS, REFUNDS, REFUSE, RESUME, TS, Edit, aggregation, joined, windows
 
 JSON = "concat('{\"a\":', v, ',\"b\":', id, ',\"x\":{\"a\":', v, ',\"b\":', id, '}}')"
 """A text of JSON with the numbers of a row."""

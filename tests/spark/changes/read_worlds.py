@@ -16,8 +16,8 @@ from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.state.runs.events import Status
 from sqlstream.state.verdicts import QueryVerdict, Verdict
-from tests.changes.read_edits import ReadEdit, Tables
-from tests.changes.worlds import Judged
+from tests.spark.changes.read_edits import ReadEdit, Tables
+from tests.spark.changes.worlds import Judged
 from tests.spark.conftest import ProjectFolder
 
 DAY = 86_400

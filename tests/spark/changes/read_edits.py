@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tests.changes.edits import REFUSE, RESUME
+from tests.spark.changes.edits import REFUSE, RESUME
 
 Tables = Mapping[str, str]
 """The tables of a source by their names: the other keys, as YAML."""

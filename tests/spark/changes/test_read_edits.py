@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.changes.outcomes import described
-from tests.changes.read_edits import READ_EDITS, ReadEdit
-from tests.changes.read_worlds import judge_reads
+from tests.spark.changes.outcomes import described
+from tests.spark.changes.read_edits import READ_EDITS, ReadEdit
+from tests.spark.changes.read_worlds import judge_reads
 
 SHORT = frozenset(
     {"renamed", "renamed_told", "moved_pattern", "restored", "absolute", "into_subfolder", "counted_moved"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.changes.edits import Edit, aggregation
+from tests.spark.changes.edits import Edit, aggregation
 
 _LITERALS = {"v": ("1", "2", "3", "1.5", "-1", "2.0"), "id": ("1", "35"), "d": ("1.5", "1.1", "2", "0.0")}
 _TEXTS = {"k": ("'a'", "'b'", "'A'"), "g": ("'x'", "'y'", "''")}

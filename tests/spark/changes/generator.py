@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from tests.changes.edits import ORDERS, REFUNDS, Edit
-from tests.changes.random_queries import (
+from tests.spark.changes.edits import ORDERS, REFUNDS, Edit
+from tests.spark.changes.random_queries import (
     AGGREGATES,
     CONDITIONS,
     HAVINGS,

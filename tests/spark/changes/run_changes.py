@@ -18,16 +18,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from tests.changes.closed_generator import random_closed_edit, random_settings
-from tests.changes.compared_plans import contradictions, planned_twice
-from tests.changes.edits import Edit
-from tests.changes.filters import random_filters
-from tests.changes.generator import random_edit
-from tests.changes.matrix import MATRIX, SETTINGS, settings_text
-from tests.changes.outcomes import Outcomes, described
-from tests.changes.read_edits import READ_EDITS, ReadEdit
-from tests.changes.read_worlds import judge_reads
-from tests.changes.worlds import Judged, judge
+from tests.spark.changes.closed_generator import random_closed_edit, random_settings
+from tests.spark.changes.compared_plans import contradictions, planned_twice
+from tests.spark.changes.edits import Edit
+from tests.spark.changes.filters import random_filters
+from tests.spark.changes.generator import random_edit
+from tests.spark.changes.matrix import MATRIX, SETTINGS, settings_text
+from tests.spark.changes.outcomes import Outcomes, described
+from tests.spark.changes.read_edits import READ_EDITS, ReadEdit
+from tests.spark.changes.read_worlds import judge_reads
+from tests.spark.changes.worlds import Judged, judge
 
 AT_ONCE = 30
 """The edits of one part: the queries of one project, in one Java process."""

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from sqlstream import Finding, FindingsError
 from sqlstream.state.runs.events import Status
-from tests.changes.edits import ASK, Edit
-from tests.changes.read_edits import ReadEdit
-from tests.changes.world_rows import ORDERS, PHASES, REFUNDS
-from tests.changes.world_sinks import PROBE, make_folders, rows_of, sinks_text
+from tests.spark.changes.edits import ASK, Edit
+from tests.spark.changes.read_edits import ReadEdit
+from tests.spark.changes.world_rows import ORDERS, PHASES, REFUNDS
+from tests.spark.changes.world_sinks import PROBE, make_folders, rows_of, sinks_text
 from tests.spark.conftest import ProjectFolder
 
 COLUMNS = "id int, ts timestamp, k string, g string, v int, d double"

@@ -22,9 +22,9 @@ from sqlstream.state.readers import source_uses
 from sqlstream.state.settings import RESULT_DEFAULTS, SOURCE_EVOLUTION, TIME_ZONE
 from sqlstream.state.signature.signature import StateSignature
 from sqlstream.state.verdicts import QueryVerdict
-from tests.changes.edits import Edit
-from tests.changes.matrix import SETTINGS, settings_text
-from tests.changes.world_sinks import sinks_text
+from tests.spark.changes.edits import Edit
+from tests.spark.changes.matrix import SETTINGS, settings_text
+from tests.spark.changes.world_sinks import sinks_text
 
 COLUMNS = "id int, ts timestamp, k string, g string, v int, d double"
 TABLES = ("orders", "refunds", "notes", "slow", "typed", "wider", "cased", "cased2", "sheet", "sheet2")
