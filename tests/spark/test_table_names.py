@@ -16,10 +16,9 @@ from sqlstream.app.request import ProjectRequest
 from sqlstream.app.session.session import spark_session
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
-from sqlstream.spark.publication import tables as mysql
-from sqlstream.spark.publication import tables as postgresql
 from sqlstream.spark.publication.tables import is_published, publish
 from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.writing.databases import views
 from sqlstream.spark.writing.databases.jdbc_database import JdbcDatabase
 from sqlstream.spark.writing.writers import jdbc_database
 from tests.services.database_server import DATABASE, PASSWORD, USER, DatabaseServer
@@ -253,8 +252,7 @@ def test_names_with_a_schema_and_quotes(table: Table) -> None:
 
 def test_a_table_in_use_is_left_alone(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """A switch gives up after a while, and readers go on with the version before."""
-    for module in (mysql, postgresql):
-        monkeypatch.setattr(module, "LOCK_SECONDS", 1)
+    monkeypatch.setattr(views, "LOCK_SECONDS", 1)
     with closing(table.database.connect()) as connection:
         connection.begin()
         connection.all("select n from totals")
