@@ -15,6 +15,10 @@ CALENDAR_CYCLE = 146_097 * DAY
 """The seconds of 400 years, after which the calendar repeats."""
 
 
+_UNITS = (("day", DAY), ("hour", HOUR), ("minute", MINUTE), ("second", 1))
+"""The units of `span_text`, in seconds, the largest first."""
+
+
 def count_text(count: int | None) -> str:
     """Returns `1,234`, or `-` for an unknown number."""
     return "-" if count is None else f"{count:,}"
@@ -79,9 +83,6 @@ def epoch_text(seconds: float) -> str:
         cycles = int(seconds // CALENDAR_CYCLE)
         time = datetime.fromtimestamp(seconds - cycles * CALENDAR_CYCLE, UTC)
         return f"{time.year + 400 * cycles:+05d}{time.isoformat(timespec='seconds')[4:]}"
-
-
-_UNITS = (("day", 86_400.0), ("hour", 3_600.0), ("minute", 60.0), ("second", 1.0))
 
 
 def span_text(seconds: float) -> str:

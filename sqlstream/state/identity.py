@@ -120,9 +120,9 @@ def _fingerprint(model: CompiledModel, before: QueryIdentity | None) -> str:
 def _seed_columns(
     name: str, content: SeedContent, parts: Sequence[CompiledModel], before: QueryIdentity | None
 ) -> tuple[str, ...]:
-    if before and before.seeds.get(name) == content and all(_has_sql(before, part) for part in parts):
-        return before.seed_columns.get(name) or read_seed_columns(content, parts)
-    return read_seed_columns(content, parts)
+    is_same = before and before.seeds.get(name) == content and all(_has_sql(before, part) for part in parts)
+    known = before.seed_columns.get(name) if before and is_same else None
+    return known or read_seed_columns(content, parts)
 
 
 def _has_sql(before: QueryIdentity, model: CompiledModel) -> bool:

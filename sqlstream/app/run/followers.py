@@ -67,8 +67,8 @@ def following(
         facts, exports = _facts(loaded), exports_metrics(request.project.env)
         exports_any = exports or request.metrics_port is not None
         rules = query_rules(loaded.compiled, models)
-        lags = stack.enter_context(_lags(loaded, models, rules, exports_any, report))
-        metrics = RunMetrics(facts, lags.lags)
+        reader = stack.enter_context(_reading_lags(loaded, models, rules, exports_any, report))
+        metrics = RunMetrics(facts, reader.lags)
         observers += [metrics] if exports_any else []
         if exports:
             from sqlstream.app.observe.otel import OtelMetrics  # an extra, which may not be installed
@@ -78,7 +78,7 @@ def following(
             stack.enter_context(_endpoint(request.metrics_host, request.metrics_port, metrics, heartbeat, report))
         sink = _metrics_sink(loaded, facts, report)
         observers += [sink] if sink is not None else []
-        alerts = stack.enter_context(alerting(loaded, rules, request.project.env, emit, report, lags.lags))
+        alerts = stack.enter_context(alerting(loaded, rules, request.project.env, emit, report, reader.lags))
         observers += [alerts.observer] if alerts is not None else []
         started = Observers(observers, report)
         stack.enter_context(observing(started))
@@ -91,7 +91,7 @@ def following(
 
 
 @contextmanager
-def _lags(
+def _reading_lags(
     loaded: Loaded,
     models: Sequence[CompiledModel],
     rules: Mapping[str, QueryRules],
@@ -106,9 +106,9 @@ def _lags(
         if (rule := rules[model.name].rules.get(AlertKind.LAG_OVER)) is not None and rule.unit != "records"
     }
     read = counted if exports else [model for model in counted if model.name in needed]
-    lags = LagReader(loaded, read, needed, report)
-    with lags.reading():
-        yield lags
+    reader = LagReader(loaded, read, needed, report)
+    with reader.reading():
+        yield reader
 
 
 @contextmanager
