@@ -201,7 +201,7 @@ CODES: dict[str, str] = {
     "unfinished-backfill": "A backfill of a query was interrupted.",
     "query-in-use": "Another process is running the query.",
     "query-lock-lost": "A run stopped a query, because another run may have taken it over.",
-    "parallel-version": "A new version of a query cannot run beside its current one.",
+    "parallel-version": "A new version of a query cannot run in parallel with its current one.",
     "plain-name": "The name of a table cannot show readers the current version of its query.",
     "version-empty": "A version without rows cannot become the current one.",
     "storage-unusable": "The storage of a target cannot be read or written.",

@@ -140,7 +140,7 @@ class RunRequest(RunOptions):
 @dataclass(frozen=True)
 class PlanRequest:
     """What to plan. With `check`, Spark compares the plans of changed queries that keep state. `parallel` are selectors
-    of queries whose new version runs beside the current one.
+    of queries whose new version runs in parallel with the current one.
     """
 
     project: ProjectRequest

@@ -62,7 +62,7 @@ class CheckpointState:
 
 
 def read_checkpoint(files_of: FilesOf, root: str, *, parallel: bool = False) -> CheckpointState:
-    """Returns the state of the current version of the query under `root`, or of the version that runs beside it.
+    """Returns the state of the current version of the query under `root`, or of the parallel version.
 
     Raises: VersionsUnreadableError, OSError.
     """

@@ -59,7 +59,7 @@ class QueryPlan:
 
 @dataclass(frozen=True)
 class StartOptions:
-    """The options of the command line for one query. With `parallel`, it runs beside its current version."""
+    """The options of the command line for one query. With `parallel`, it runs in parallel with its current version."""
 
     accept_state_change: bool = False
     full_refresh: bool = False
@@ -255,10 +255,12 @@ def _plan_resume(
         else:
             first = next((change for change in changes if not change.is_note), changes[0])
             place = place_of(first.model, first.offset)
-            beside = parallel_problem(identity, place, restartable=True) is None
+            can_run_parallel = parallel_problem(identity, place, restartable=True) is None
             path, alone = state.ledger_path, not findings
             version = state.version if options.parallel else None
-            state_change = StateChange(identity.model, changes, path, place, alone, judgement, beside, version)
+            state_change = StateChange(
+                identity.model, changes, path, place, alone, judgement, can_run_parallel, version
+            )
     if findings or state_change:
         return StartRefusal(tuple(findings), state_change)
     return QueryPlan(
@@ -297,7 +299,7 @@ def _column_findings(
             change,
             place,
             accepted=accepted,
-            beside=not options.parallel and parallel_problem(identity, place, restartable=True) is None,
+            can_run_parallel=not options.parallel and parallel_problem(identity, place, restartable=True) is None,
         )
         for change, place in problems
     ]

@@ -68,8 +68,8 @@ class Versions:
             return self
         return replace(self._with(current=version, previous=self.current), is_waiting=is_waiting)
 
-    def beside(self, version: int) -> Versions:
-        """Returns the parts when `version` runs beside the current one."""
+    def with_parallel(self, version: int) -> Versions:
+        """Returns the parts when `version` runs in parallel with the current one."""
         return replace(self, parallel=version)
 
     def promoted(self) -> Versions | None:
@@ -80,7 +80,7 @@ class Versions:
 
     def rolled_back(self) -> Versions | None:
         """Returns the parts after the previous version became the current one again, None if there is none. The version
-        that was current can be promoted again; if another one runs beside it, a second rollback returns to it.
+        that was current can be promoted again; with a parallel version, a second rollback returns to it.
         """
         if self.previous is None:
             return None
@@ -165,7 +165,7 @@ def parallel_problem(identity: QueryIdentity, place: Place, *, restartable: bool
         why = "it starts over in every run, so there is no version that a later run could continue"
     return Finding(
         "parallel-version",
-        f"a new version of `{identity.model}` cannot run beside the current one",
+        f"a new version of `{identity.model}` cannot run in parallel with the current one",
         why,
         f"use a copy of the model with another sink; or {refresh_text(identity.model)}",
         place.location,

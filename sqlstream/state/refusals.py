@@ -29,8 +29,8 @@ without a name, that of the query's terminal model.
 class StateChange:
     """A stateful query that differs from the one that created its checkpoint. `place` is the location of the first
     change. `is_only_problem`: the query can start once the change is accepted. `judgement` says what is wrong with the
-    state. `can_run_beside`: a new version can run beside the current one.
-    `parallel_version` is its number if the query runs beside it already.
+    state. `can_run_parallel`: a new version can run in parallel with the current one.
+    `parallel_version` is its number if the query runs in parallel with it already.
     """
 
     model: str
@@ -39,7 +39,7 @@ class StateChange:
     place: Place
     is_only_problem: bool = True
     judgement: Judgement = UNSAFE
-    can_run_beside: bool = False
+    can_run_parallel: bool = False
     parallel_version: int | None = None
 
 
@@ -85,7 +85,7 @@ def refresh_command(*models: str) -> str:
 
 
 def parallel_command(*models: str) -> str:
-    """Returns the command that runs new versions of queries beside their current ones."""
+    """Returns the command that runs new versions of queries in parallel with their current ones."""
     names = " ".join(models)
     return f"`sqlstream run --select {names} --parallel {names}`"
 
@@ -96,10 +96,11 @@ def refresh_text(*models: str) -> str:
     return f"{refresh_command(*models)} restarts from scratch and keeps the old {kept}"
 
 
-def new_version_text(model: str, *, can_run_beside: bool) -> str:
-    """Returns the fixes to start a query from scratch, and to do so beside its current version if it can run there."""
-    beside = f"; or {parallel_command(model)} runs the new version beside the old one"
-    return refresh_text(model) + (beside if can_run_beside else "")
+def new_version_text(model: str, *, can_run_parallel: bool) -> str:
+    """Returns the fixes to start a query from scratch, or in parallel with its current version if it can run there."""
+    if not can_run_parallel:
+        return refresh_text(model)
+    return f"{refresh_text(model)}; or {parallel_command(model)} runs the new version in parallel with the old one"
 
 
 def refusal_findings(refusals: Sequence[StartRefusal]) -> list[Finding]:
@@ -127,8 +128,8 @@ def _state_change(same: Sequence[StateChange]) -> Finding:
     if first.parallel_version is not None:
         another = f"starts another version instead of {first.parallel_version}"
         fix = f"undo the change; or add `--full-refresh`, which {another}"
-    elif all(change.can_run_beside for change in same):
-        fix += f"; or {parallel_command(*models)} runs the new version beside the old one"
+    elif all(change.can_run_parallel for change in same):
+        fix += f"; or {parallel_command(*models)} runs the new version in parallel with the old one"
     if all(change.is_only_problem and not _spark_refuses(change.judgement) for change in same):
         accept = f"`--accept-state-change {' '.join(models)}`"
         fix += f"; or, if the state still has the same meaning, add {accept} to continue with it"
@@ -244,10 +245,17 @@ def fan_out_changed(identity: QueryIdentity, ledger_path: str, sink: str, change
 
 
 def columns_changed(
-    identity: QueryIdentity, ledger_path: str, change: ColumnChange, place: Place, *, accepted: bool, beside: bool
+    identity: QueryIdentity,
+    ledger_path: str,
+    change: ColumnChange,
+    place: Place,
+    *,
+    accepted: bool,
+    can_run_parallel: bool,
 ) -> Finding:
     """Returns the refusal of columns that the sink cannot store beside the existing ones. `accepted`: the user has
-    accepted a state change, which does not help here. `beside`: a new version can run beside the current one.
+    accepted a state change, which does not help here. `can_run_parallel`: a new version can run in
+    parallel with the current one.
     """
     note = "; `--accept-state-change` accepts changed state, but not changed columns" if accepted else ""
     message = f"the output of `{identity.model}` cannot hold its new columns: {change.text}"
@@ -264,29 +272,31 @@ def columns_changed(
         "output-columns",
         message,
         f"{why}{note}",
-        f"{change.undo}; or {new_version_text(identity.model, can_run_beside=beside)}",
+        f"{change.undo}; or {new_version_text(identity.model, can_run_parallel=can_run_parallel)}",
         place,
     )
 
 
-def unfit_format_table(model: str, table: str, problem: ColumnChange, place: Place, *, beside: bool) -> Finding:
+def unfit_format_table(
+    model: str, table: str, problem: ColumnChange, place: Place, *, can_run_parallel: bool
+) -> Finding:
     """Returns the refusal of columns that a table of Delta Lake or Iceberg cannot hold."""
     return _finding(
         "output-columns",
         f"the table {table} cannot hold the columns of `{model}`: {problem.text}",
         "the table has its own columns, to which a run adds only the new columns of a changed model",
-        f"{problem.undo}; or {new_version_text(model, can_run_beside=beside)}",
+        f"{problem.undo}; or {new_version_text(model, can_run_parallel=can_run_parallel)}",
         place,
     )
 
 
-def unfit_table(model: str, table: str, problem: ColumnChange, place: Place, *, beside: bool) -> Finding:
+def unfit_table(model: str, table: str, problem: ColumnChange, place: Place, *, can_run_parallel: bool) -> Finding:
     """Returns the refusal of columns that the sink's table does not have, or has with another type."""
     return _finding(
         "output-columns",
         f"the table {table} cannot hold the columns of `{model}`: {problem.text}",
         "Spark writes the files of a table with the columns of the query, but reads them with the columns of the table",
-        f"{problem.undo}; or {new_version_text(model, can_run_beside=beside)}",
+        f"{problem.undo}; or {new_version_text(model, can_run_parallel=can_run_parallel)}",
         place,
     )
 

@@ -41,7 +41,7 @@ class QueryVerdict:
     `columns` are changes of the output columns, `frozen` the settings that its checkpoint fixes at another value, and
     `sql` the SQL of each changed model before and after. `batches` counts the committed batches of `version`.
     `differences` are those of the columns that it writes, and `breaks` what they, or a new start, break downstream.
-    `is_parallel`: it runs beside its current version. `reads` says what it reads again or never.
+    `is_parallel`: it runs in parallel with its current version. `reads` says what it reads again or never.
     """
 
     model: str

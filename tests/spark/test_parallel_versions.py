@@ -1,4 +1,4 @@
-"""A new version of a query runs beside the current one, until it is promoted; a rollback goes back."""
+"""A new version of a query runs in parallel with the current one, until it is promoted; a rollback goes back."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def test_a_parallel_version_is_promoted_and_rolled_back(sums: ProjectFolder) -> 
     assert (found.verdict, found.version, found.reason) == (
         Verdict.UNCHANGED,
         2,
-        "version 2 continues beside the current version",
+        "version 2 continues in parallel with the current version",
     )
-    assert "beside the current one" in next(event.text for event in sums.events if isinstance(event, Notice))
+    assert "in parallel with the current one" in next(event.text for event in sums.events if isinstance(event, Notice))
 
     sums.rows("in/orders/3.json", order_rows(3), modified=3)
     done = promote(request(sums), "sums")

@@ -40,14 +40,14 @@ def describe(
     is_parallel: bool = False,
 ) -> QueryVerdict:
     """Returns the verdict on a planned query, with all that a reader of the plan wants to know. `is_parallel`: it runs
-    beside its current version.
+    in parallel with its current version.
     """
     old = state.ledger.identity if state.ledger is not None else None
     differences = identity_differences(old, identity)
     verdict, reason = verdict_of(plan, identity, old, has_spark=has_spark)
     if is_parallel and isinstance(plan, QueryPlan):
         begins = "starts" if verdict is Verdict.NEW else "continues"
-        reason = f"version {plan.version} {begins} beside the current version"
+        reason = f"version {plan.version} {begins} in parallel with the current version"
     changes = describe_changes(old, identity) if old is not None and verdict is not Verdict.UNCHANGED else ()
     refusals = [plan] if isinstance(plan, StartRefusal) and verdict is not Verdict.UNDECIDED else []
     if verdict is Verdict.NEW:

@@ -81,9 +81,9 @@ class OutputCheck:
             raise FindingsError([self._lost(f"the table {name} does not exist", committed)])
         problems = table_problems(name, *found, self.identity) if found else ()
         if problems:
-            model, beside = self.query.model.name, self._has_versions
+            model, can_run_parallel = self.query.model.name, self._has_versions
             pairs = [(problem, self._place_of(problem)) for problem in problems]
-            raise FindingsError([unfit_table(model, name, *pair, beside=beside) for pair in pairs])
+            raise FindingsError([unfit_table(model, name, *pair, can_run_parallel=can_run_parallel) for pair in pairs])
 
     def _check_format_table(self, place: str, committed: CommittedBatches | None) -> None:
         """Checks the same for a table of Delta Lake or Iceberg. Raises: FindingsError."""
@@ -100,12 +100,14 @@ class OutputCheck:
         problems = table_column_problems(table.name, columns, partitions, self.identity, self.old)
         if problems:
             pairs = [(problem, self._place_of(problem)) for problem in problems]
-            beside = self._has_versions
-            raise FindingsError([unfit_format_table(model.name, place, *pair, beside=beside) for pair in pairs])
+            can_run_parallel = self._has_versions
+            raise FindingsError(
+                [unfit_format_table(model.name, place, *pair, can_run_parallel=can_run_parallel) for pair in pairs]
+            )
 
     @property
     def _has_versions(self) -> bool:
-        """Whether a new version of the query can run beside this one."""
+        """Whether a new version of the query can run in parallel with this one."""
         place = Place(self.query.model.file.location)
         return self.old is not None and parallel_problem(self.query.identity, place, restartable=True) is None
 

@@ -1,4 +1,4 @@
-"""Whether `--parallel` runs another version of a query beside its current one."""
+"""Whether `--parallel` runs another version of a query in parallel with its current one."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class ParallelQueries:
     storage: str
     full_refresh: bool = False
 
-    def runs_beside(self, model: CompiledModel, root: str) -> bool:
-        """Returns whether the query of `model`, whose versions are under `root`, runs beside its current version.
+    def runs_parallel(self, model: CompiledModel, root: str) -> bool:
+        """Returns whether the query of `model`, with versions under `root`, runs in parallel with its current version.
 
         A query without a version starts its first one. A current version of the same query continues, so that the
         command which ran a version before its promotion continues it afterwards; `--full-refresh` starts another one

@@ -50,7 +50,8 @@ CHECKED_AT_A_TIME = 8
 class CheckedQuery:
     """A checked query with the plan for its checkpoint. Versions of the checkpoint are in `root` in `storage`, which
     does not exist yet if the query is new. `locked` is the version that this process has locked (0: none). `after` are
-    the models of this run whose stored outputs the query reads. `is_parallel`: it runs beside the current version.
+    the models of this run whose stored outputs the query reads. `is_parallel`: it runs in parallel with the current
+    version.
     `is_unchecked`: its database did not answer, so its outputs are checked when it starts.
     """
 
@@ -247,7 +248,7 @@ class CheckContext:
 
     @property
     def parallel(self) -> ParallelQueries:
-        """The queries whose new version runs beside the current one."""
+        """The queries whose new version runs in parallel with the current one."""
         request, compiled = self.request, self.loaded.compiled
         storage = storage_base(self.loaded)
         return ParallelQueries(compiled, request.parallel, self.storage_of, storage, request.full_refresh)
@@ -365,7 +366,7 @@ def plan_on_checkpoint(checks: CheckContext, model: CompiledModel) -> PlannedQue
     wanted = query_root(storage_base(loaded), model.query_id, model.config.checkpoint)
     with storage_problems(wanted, storage_location(loaded, model), secrets):
         storage, root = checks.storage_of(wanted)
-        is_parallel = checks.parallel.runs_beside(model, root)
+        is_parallel = checks.parallel.runs_parallel(model, root)
         locked = read_versions_file(checks.storage_of, root).chosen(parallel=is_parallel)
         if locked:
             checks.locks.add(storage, version_root(root, locked), model.name, model.file.location)

@@ -44,7 +44,7 @@ def plan_without_spark(
         reason = f"its checkpoint is in {root}, which only Spark can read: add --check"
         return QueryVerdict(model.name, Verdict.UNDECIDED, reason)
     try:
-        is_parallel = parallel.runs_beside(model, root)
+        is_parallel = parallel.runs_parallel(model, root)
         state = read_checkpoint(files_of, root, parallel=is_parallel)
         compiled = with_stored_tables(loaded.compiled, model, files_of, storage)
         identity = identity_without_spark(compiled, model, state)

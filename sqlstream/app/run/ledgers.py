@@ -194,7 +194,7 @@ def _retired(ready: CheckedQuery) -> tuple[str, ...]:
 
 
 def record_version(ready: CheckedQuery, checks: CheckContext) -> None:
-    """Records that the version that is about to start is the current one, or runs beside it.
+    """Records that the version that is about to start is the current one, or runs in parallel with it.
 
     Raises: FindingsError if another command is changing this; OSError, Spark's errors.
     """
@@ -206,7 +206,7 @@ def record_version(ready: CheckedQuery, checks: CheckContext) -> None:
     with versions_lock(ready.storage, ready.root, model.name, model.file.location, checks.secrets):
         parts = read_versions_file(checks.storage_of, ready.root)
         changed = (
-            parts.beside(version)
+            parts.with_parallel(version)
             if ready.is_parallel
             else parts.refreshed(version, is_waiting=checks.request.switch_when == CAUGHT_UP)
         )

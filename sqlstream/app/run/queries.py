@@ -189,7 +189,7 @@ def _notify_unusual(ready: CheckedQuery, parallel: Sequence[str], notify: Callab
         what = "its current version is the same query" if ready.state.version else "it has no version yet"
         notify(Notice(f"{model.name}: runs as usual, without --parallel, because {what}"))
     if ready.is_parallel:
-        how = f"runs version {plan.version} beside the current one, until `sqlstream promote {model.name}`"
+        how = f"runs version {plan.version} in parallel with the current one, until `sqlstream promote {model.name}`"
         notify(Notice(f"{model.name}: {how}"))
     if plan.action is Action.RESET:
         notify(

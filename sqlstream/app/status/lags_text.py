@@ -47,7 +47,7 @@ def _version_lines(query: QueryProgress, version: VersionProgress, now: datetime
     if version.is_parallel:
         user = f"in use by {version.holder}" if version.holder else "not running"
         yield ""
-        yield f"version {position.version}{since}, beside the current one: {user}"
+        yield f"version {position.version}{since}, in parallel with the current one: {user}"
     elif version.is_previous:
         yield ""
         yield f"version {position.version}{since}, the previous one: still in use by {version.holder}"

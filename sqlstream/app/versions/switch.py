@@ -29,7 +29,7 @@ from sqlstream.state.refusals import parallel_command
 
 
 def promote(request: ProjectRequest, name: str) -> Switched:
-    """Makes the version that runs beside the current one the current version of the terminal model `name`.
+    """Makes the version that runs in parallel with the current one the current version of the terminal model `name`.
 
     Running queries continue. Raises: FindingsError if that version has committed no batch, or has not written its whole
     output, or for errors of the storage; UsageError if there is none, or `name` is not a terminal model.

@@ -32,7 +32,7 @@ from sqlstream.cli.output import DONE, FAILED, refusals_printed
     metavar="SELECTOR...",
     envvar="SQLSTREAM_PARALLEL",
     show_envvar=True,
-    help="Queries to plan as new versions beside the current ones; same syntax as --select.",
+    help="Queries to plan as new versions in parallel with the current ones; same syntax as --select.",
 )
 @click.pass_context
 def plan(

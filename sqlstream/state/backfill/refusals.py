@@ -27,7 +27,7 @@ def cannot_backfill(model: str, why: str, fix: str, location: Location) -> Findi
 def beside(model: str) -> str:
     """Returns how a new version reads all history instead."""
     return (
-        "read everything in a new version beside the current one: "
+        "read everything in a new version in parallel with the current one: "
         f"`sqlstream run --select {model} --parallel {model} --full-refresh`, then `sqlstream promote {model}`; "
         "let a source of Kafka or Delta Lake start earlier for it"
     )

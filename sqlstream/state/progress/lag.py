@@ -137,7 +137,7 @@ class SourceProgress:
 
 @dataclass(frozen=True)
 class VersionProgress:
-    """A version of a query with the progress of each source. `is_parallel`: it runs beside the current one.
+    """A version of a query with the progress of each source. `is_parallel`: it runs in parallel with the current one.
     `is_previous`: it was the current one before, and a process still runs it.
 
     `holder` is the process that has locked the version, None if there is none.
@@ -153,7 +153,7 @@ class VersionProgress:
 @dataclass(frozen=True)
 class QueryProgress:
     """A query according to its storage: the `stored` versions in order, and those that a run continues, each with its
-    own offsets and watermark: the current one, the one that runs beside it, and the previous one if it still runs.
+    own offsets and watermark: the current one, the parallel one, and the previous one if it still runs.
 
     `problem` says in one line why the storage could not be read.
     """

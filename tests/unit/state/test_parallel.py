@@ -1,4 +1,4 @@
-"""When a new version of a query runs beside its current one."""
+"""When a new version of a query runs in parallel with its current one."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_a_damaged_file_is_an_error() -> None:
 
 def test_promotion_and_rollback_are_inverse() -> None:
     """A version that was rolled back can be promoted again."""
-    beside = Versions(1).beside(2)
+    beside = Versions(1).with_parallel(2)
     promoted = beside.promoted()
     assert promoted == Versions(2, previous=1, published=())
     assert promoted is not None
@@ -59,7 +59,7 @@ def test_promotion_and_rollback_are_inverse() -> None:
 
 
 def test_a_rollback_loses_no_version() -> None:
-    """If a version runs beside the current one, a second rollback returns to where it was."""
+    """If a version runs in parallel with the current one, a second rollback returns to where it was."""
     parts = Versions(2, parallel=3, previous=1, published=("orders",))
     back = parts.rolled_back()
     assert back == Versions(1, parallel=3, previous=2, published=("orders",))

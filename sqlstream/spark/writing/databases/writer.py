@@ -379,7 +379,7 @@ class _Differences:
             "output-columns",
             f"the table {self._layout.table} does not fit the rows of `{model.name}`",
             "; ".join(texts),
-            f"{'; '.join(changes)}; or {new_version_text(model.name, can_run_beside=has_versions)}",
+            f"{'; '.join(changes)}; or {new_version_text(model.name, can_run_parallel=has_versions)}",
             model.place_of("sink"),
         )
 

@@ -118,5 +118,5 @@ def test_a_query_that_others_compute_themselves(compiled: CompiledProject) -> No
     ],
 )
 def test_what_breaks_nothing(compiled: CompiledProject, harmless: QueryVerdict) -> None:
-    """A new column breaks nothing, nor does a query without a checkpoint or one beside the current version."""
+    """A new column breaks nothing, nor does a query without a checkpoint or one in parallel with the current version."""
     assert breaks(compiled, harmless) == []

@@ -79,7 +79,7 @@ def test_a_query() -> None:
 
 
 def test_two_versions_at_once() -> None:
-    """A version that runs beside the current one has its own holder, batches and offsets."""
+    """A version that runs in parallel with the current one has its own holder, batches and offsets."""
     current = version(1, batch=7, watermark_ms=1704106800000)
     beside = version(2, batch=3, watermark_ms=1704105000000, parallel=True, holder="process 12 on shop")
     (text,) = progress_texts([query(current, beside, stored=(1, 2))], NOW, None)
@@ -90,7 +90,7 @@ def test_two_versions_at_once() -> None:
         "batch 7 committed\n"
         "watermark 2024-01-01 11:00:00 UTC, 1 h 05 min behind the current time\n"
         "\n"
-        "version 2 since 2024-01-01 12:00:00 UTC, beside the current one: in use by process 12 on shop\n"
+        "version 2 since 2024-01-01 12:00:00 UTC, in parallel with the current one: in use by process 12 on shop\n"
         "batch 3 committed\n"
         "watermark 2024-01-01 10:30:00 UTC, 1 h 35 min behind the current time, 30 min 00 s behind version 1"
     )
