@@ -1,4 +1,4 @@
-"""All checks of one expression: its names, the places and arguments of its functions, its types, and foreign syntax."""
+"""All checks of one expression: its names, the clauses and arguments of functions, its types, and foreign syntax."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlstream.compiler.flow.expressions.column import Expressions
 from sqlstream.compiler.flow.expressions.function_types import TIME_FIELDS
 from sqlstream.compiler.flow.expressions.literals import WITHOUT_PLACE
 from sqlstream.compiler.flow.expressions.mismatches import COMPARISONS, Mismatches
-from sqlstream.compiler.flow.expressions.places import Clause, misplaced_functions
+from sqlstream.compiler.flow.expressions.misplaced_functions import Clause, misplaced_functions
 from sqlstream.compiler.flow.functions import FUNCTIONS
 from sqlstream.compiler.flow.names import Scope
 from sqlstream.compiler.flow.text import NOWHERE, Text
@@ -30,19 +30,19 @@ CONDITIONS = {Clause.WHERE: "the condition of WHERE", Clause.ON: "the condition 
 """The clauses whose expression must be a boolean, with their names in messages. Spark casts HAVING to boolean."""
 
 
-def check_expression(expressions: Expressions, node: exp.Expr, scope: Scope, place: Clause) -> None:
+def check_expression(expressions: Expressions, node: exp.Expr, scope: Scope, clause: Clause) -> None:
     """Adds the problems of `node`, whose names resolve in `scope`, to those of `expressions`."""
     expressions.check(node, scope)
-    if isinstance(node, exp.Column) and place not in CONDITIONS:
+    if isinstance(node, exp.Column) and clause not in CONDITIONS:
         return  # most items of a select list are names
     mismatches = Mismatches(expressions, scope)
     found = [*_argument_problems(node, expressions.text), *mismatches.problems(node)]
     found += [*_type_problems(node, scope, expressions), *_failing_casts(node, scope, expressions)]
-    if place in CONDITIONS:
-        found += mismatches.condition(node, CONDITIONS[place])
+    if clause in CONDITIONS:
+        found += mismatches.condition(node, CONDITIONS[clause])
     expressions.problems.extend(found)
     correlated = scope.outer is not None
-    expressions.problems.extend(misplaced_functions(node, place, expressions.text, correlated=correlated))
+    expressions.problems.extend(misplaced_functions(node, clause, expressions.text, correlated=correlated))
 
 
 # Text literals that Spark casts but cannot: with ANSI mode on, the query fails at its first row.

@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlstream.compiler.flow.columns import Column, Columns, renamed
 from sqlstream.compiler.flow.expressions.checks import check_expression, foreign_syntax, unread_argument_problems
 from sqlstream.compiler.flow.expressions.column import Expressions, Functions, Types
-from sqlstream.compiler.flow.expressions.places import Clause
+from sqlstream.compiler.flow.expressions.misplaced_functions import Clause
 from sqlstream.compiler.flow.functions import AGGREGATES, GENERATORS, ROW_IDS
 from sqlstream.compiler.flow.names import (
     ResolvedName,

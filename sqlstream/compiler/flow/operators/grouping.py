@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlstream.compiler.flow.columns import Column, Columns
 from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import TIME_WINDOWS, WINDOWS, Expressions
-from sqlstream.compiler.flow.expressions.places import Clause
+from sqlstream.compiler.flow.expressions.misplaced_functions import Clause
 from sqlstream.compiler.flow.functions import AGGREGATES, FUNCTIONS
 from sqlstream.compiler.flow.names import (
     Ambiguous,
@@ -74,7 +74,7 @@ def grouping_of(select: exp.Select, scope: Scope, expressions: Expressions) -> G
         inner = replace(inner, aliases={**inner.aliases, **unclear})
     before = len(expressions.problems)
     for item, meant in () if clause.args.get("all") else zip(written, items, strict=True):
-        check_expression(expressions, meant, inner, _place(item, meant))
+        check_expression(expressions, meant, inner, _clause(item, meant))
     wrong = UNKNOWN & {problem.code for problem in expressions.problems[before:]}
     if "unknown-function" in wrong:
         inner = inner.with_relations(_possible_windows(inner))
@@ -251,7 +251,7 @@ def _key(item: exp.Expr, meant: exp.Expr, scope: Scope, expressions: Expressions
     return Key(expressions.text.written(meant), column, is_column or window, where, in_every_set)
 
 
-def _place(item: exp.Expr, meant: exp.Expr) -> Clause:
+def _clause(item: exp.Expr, meant: exp.Expr) -> Clause:
     """Returns the clause of a key. A generator can be a key only as a position in the select list."""
     return Clause.POSITION if item is not meant and not name_parts(item) else Clause.GROUP_BY
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlstream.compiler.flow.columns import Column, Columns, EventTime, renamed
 from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import Expressions
-from sqlstream.compiler.flow.expressions.places import (
+from sqlstream.compiler.flow.expressions.misplaced_functions import (
     Clause,
     constant_problems,
     lateral_view_problems,

@@ -11,8 +11,8 @@ from sqlstream.compiler.flow.columns import Column, Columns
 from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import Expressions, type_of_field
 from sqlstream.compiler.flow.expressions.literals import named_type
+from sqlstream.compiler.flow.expressions.misplaced_functions import Clause, alias_problems, unwrapped
 from sqlstream.compiler.flow.expressions.nested_watermarks import field_watermarks, marked
-from sqlstream.compiler.flow.expressions.places import Clause, alias_problems, unwrapped
 from sqlstream.compiler.flow.functions import GENERATORS
 from sqlstream.compiler.flow.names import ResolvedName, Scope, ScopedRelation
 from sqlstream.compiler.flow.nodes import Node, WindowCall, WindowFunctions

@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlstream.compiler.flow.columns import Columns
 from sqlstream.compiler.flow.expressions.checks import check_expression
 from sqlstream.compiler.flow.expressions.column import TIME_WINDOWS, WINDOWS, Expressions
-from sqlstream.compiler.flow.expressions.places import Clause, misplaced_functions
+from sqlstream.compiler.flow.expressions.misplaced_functions import Clause, misplaced_functions
 from sqlstream.compiler.flow.functions import AGGREGATES
 from sqlstream.compiler.flow.names import Scope
 from sqlstream.compiler.flow.operators.grouping import Grouping, position_problems, ungrouped

@@ -35,36 +35,36 @@ _WITH_OVER = frozenset({Clause.SELECT, Clause.ORDER_BY, Clause.GROUP_BY, Clause.
 """The clauses that can accept functions with OVER. In GROUP BY, it depends on the select list."""
 
 
-def misplaced_functions(node: exp.Expr, place: Clause, text: Text, *, correlated: bool) -> Iterator[SqlProblem]:
-    """Yields a problem for each function in `node` that Spark does not accept in `place`.
+def misplaced_functions(node: exp.Expr, clause: Clause, text: Text, *, correlated: bool) -> Iterator[SqlProblem]:
+    """Yields a problem for each function in `node` that Spark does not accept in `clause`.
 
     `correlated` means that `node` is in a subquery, whose aggregate functions can belong to the outer query.
     """
     walked = text.parts_of(node)
     for name, part in walked.functions:
         if name in GENERATORS:
-            yield from _generator(part, node, place, text)
+            yield from _generator(part, node, clause, text)
         elif name in AGGREGATES and not is_windowed(part):
-            yield from _nested(part, text) if place in _WITH_AGGREGATES else _aggregate(part, place, text, correlated)
+            yield from _nested(part, text) if clause in _WITH_AGGREGATES else _aggregate(part, clause, text, correlated)
         elif name in WINDOW_FUNCTIONS and not is_windowed(part):
             what = f"{quoted(name)} needs OVER"
             why = "it ranks a row among others, so it needs to know which rows"
             fix = f"use {name}(...) over (partition by ... order by ...), which works only on static tables"
             yield text.problem(part, CODE, what, why, fix)
     windows = [part for part in walked.parts if isinstance(part, exp.Window)] if exp.Window in walked.kinds else []
-    for part in windows if place not in _WITH_OVER else ():
-        what = f"a function with OVER is used in {place}"
+    for part in windows if clause not in _WITH_OVER else ():
+        what = f"a function with OVER is used in {clause}"
         why = "window functions run after WHERE, GROUP BY and HAVING"
         fix = "compute it in a subquery or an upstream model, and use its column here"
         yield text.problem(part, CODE, what, why, fix)
 
 
-def _aggregate(part: exp.Expr, place: Clause, text: Text, correlated: bool) -> Iterator[SqlProblem]:
+def _aggregate(part: exp.Expr, clause: Clause, text: Text, correlated: bool) -> Iterator[SqlProblem]:
     if not correlated:
-        what = f"the aggregate function {quoted(text.function(part))} is used in {place}"
-        why = f"{place} applies to single rows, before they are aggregated"
+        what = f"the aggregate function {quoted(text.function(part))} is used in {clause}"
+        why = f"{clause} applies to single rows, before they are aggregated"
         fix = "compute it in a subquery or an upstream model, and use its column"
-        fix = "move the condition to HAVING, after GROUP BY" if place is Clause.WHERE else fix
+        fix = "move the condition to HAVING, after GROUP BY" if clause is Clause.WHERE else fix
         yield text.problem(part, CODE, what, why, fix)
 
 
@@ -90,12 +90,12 @@ def _around(part: exp.Expr, text: Text) -> exp.Expr | None:
     return None
 
 
-def _generator(part: exp.Expr, node: exp.Expr, place: Clause, text: Text) -> Iterator[SqlProblem]:
-    in_list, in_view = place in (Clause.SELECT, Clause.POSITION), place is Clause.LATERAL_VIEW
+def _generator(part: exp.Expr, node: exp.Expr, clause: Clause, text: Text) -> Iterator[SqlProblem]:
+    in_list, in_view = clause in (Clause.SELECT, Clause.POSITION), clause is Clause.LATERAL_VIEW
     if (in_list and unwrapped(node) is part) or (in_view and part is node):
         return
     name = text.function(part)
-    what = f"{quoted(name)} is used inside {'an expression' if in_list or in_view else place}"
+    what = f"{quoted(name)} is used inside {'an expression' if in_list or in_view else clause}"
     why = "it returns several rows, so it must be one whole item of a select list, or be in LATERAL VIEW"
     fix = f"use from ... lateral view {name}(...) t as value, and value here"
     yield text.problem(part, CODE, what, why, fix)
@@ -129,7 +129,7 @@ def alias_problems(node: exp.Expr, columns: int | None, text: Text) -> Iterator[
     elif name in GENERATORS and columns is not None and columns != names:
         what = f"{quoted(name)} returns {plural(columns, 'column')} but has {plural(names, 'name')}"
         why = "if a generator has names for its columns, each column needs one"
-        fix = f"write as ({', '.join(f'name{place + 1}' for place in range(columns))})"
+        fix = f"write as ({', '.join(f'name{number}' for number in range(1, columns + 1))})"
         yield text.problem(node, CODE, what, why, fix)
 
 
