@@ -24,7 +24,7 @@ from sqlstream.project.types.types import Field, Unknown
 from sqlstream.project.values import NO_RECORD, Exposure, ModelFile, Project, RecordFormat, SourceTable
 
 if TYPE_CHECKING:
-    from sqlstream.compiler.render.places import SourceMapper
+    from sqlstream.compiler.render.source_map import SourceMapper
 
 
 _DATABASE = re.compile(r"jdbc:\w+://[^/?;]*/(?P<name>[\w.-]+)(?:[?;]|\Z)")
@@ -237,7 +237,7 @@ class CompiledProject:
 
     @cached_property
     def _mapper(self) -> SourceMapper:
-        from sqlstream.compiler.render.places import SourceMapper
+        from sqlstream.compiler.render.source_map import SourceMapper
 
         return SourceMapper(self.project.macros, self.options)
 

@@ -16,11 +16,11 @@ from jinja2.environment import Template
 from sqlstream.compiler.render.failures import reading_finding, running_finding
 from sqlstream.compiler.render.functions import UNSET, common_functions, docs_function, refuse_secret
 from sqlstream.compiler.render.model_functions import TargetName
-from sqlstream.compiler.render.places import BEGIN, MARK, number_of, numbered
 from sqlstream.compiler.render.sandbox.allowed import plain_value
 from sqlstream.compiler.render.sandbox.environment import RenderState, TemplateEnvironment
 from sqlstream.compiler.render.sandbox.problems import TemplateProblem
 from sqlstream.compiler.render.sandbox.source import TemplateSource
+from sqlstream.compiler.render.source_map import BEGIN, MARK, number_of, numbered
 from sqlstream.compiler.render.values import TemplateReads, merge_reads
 from sqlstream.errors import FindingsError
 from sqlstream.location import Location

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from sqlstream.compiler.render.places import SourceMapper
+from sqlstream.compiler.render.source_map import SourceMapper
 from sqlstream.location import location_at
 from tests.support.rendering import model, options, render, renderer
 

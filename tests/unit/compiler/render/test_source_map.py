@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlstream.compiler.render.places import SourceMapper
 from sqlstream.compiler.render.sandbox.source import TemplateSource
+from sqlstream.compiler.render.source_map import SourceMapper
 from sqlstream.location import Place, SourceMap
 from sqlstream.project.values import MacroFile
 from tests.support.rendering import model, options, render, renderer

@@ -31,7 +31,7 @@ Marks and the digits of their numbers are private-use characters, which no filte
 
 ZERO = 0x10F840
 DIGITS = 4
-"""A mark's number has four digits to base 64, enough for 16 million places."""
+"""A mark's number has four digits to base 64, enough for 16 million locations."""
 
 MARK = re.compile(f"([{TEXT}{BEGIN}])([\U0010f840-\U0010f87f]{{{DIGITS}}})|{END}")
 
@@ -129,7 +129,7 @@ class MarkingEnvironment(TemplateEnvironment):
         self.filters["trim"] = self._trim
 
     def new_mark(self, path: str, offset: int) -> int:
-        """Returns the number of a new mark for a place."""
+        """Returns the number of a new mark at an offset of a file."""
         self._marks.append((path, offset))
         return len(self._marks) - 1
 
