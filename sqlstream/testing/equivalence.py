@@ -28,8 +28,7 @@ from sqlstream.spark.reading.static_stream import (
     matched_rows,
 )
 from sqlstream.state.runs.unit_tests import CaseResult, Observed, Outcome, Row, RowDifference, RowKind
-from sqlstream.testing.compare import RowComparison, types_of
-from sqlstream.testing.judge import result_of
+from sqlstream.testing.judge import RowComparison, result_of, types_of
 from sqlstream.testing.prepared import PreparedCase
 from sqlstream.testing.stream import IndexedBatch
 

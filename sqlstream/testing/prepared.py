@@ -37,8 +37,7 @@ from sqlstream.state.readers import source_uses
 from sqlstream.state.refusals import StartRefusal, refusal_findings
 from sqlstream.state.runs.unit_tests import Observed, Row, Value
 from sqlstream.state.signature.signature import StateSignature
-from sqlstream.testing.cases import Case, GivenBatch
-from sqlstream.testing.expectation_check import table_output
+from sqlstream.testing.cases import Case, GivenBatch, table_output
 from sqlstream.testing.expected import moment
 from sqlstream.testing.frames import CaseFrames
 from sqlstream.testing.stream import (

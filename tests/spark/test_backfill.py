@@ -17,9 +17,8 @@ import pytest
 from click.testing import CliRunner
 
 from sqlstream import FindingsError
+from sqlstream.app.backfill.backfill import Backfilled, BackfillRequest
 from sqlstream.app.backfill.backfill_query import backfill_query
-from sqlstream.app.backfill.backfill_request import BackfillRequest
-from sqlstream.app.backfill.backfill_result import Backfilled
 from sqlstream.app.request import ProjectRequest
 from sqlstream.cli.main import cli
 from tests.services.kafka_topics import Message, Topic

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.state.repair import repair_checkpoint
+from sqlstream.app.state.files import repair_checkpoint
 from sqlstream.errors import FindingsError
 from sqlstream.spark.storage.query_locks import LEASE_PERIOD
 from sqlstream.state.runs.events import Notice

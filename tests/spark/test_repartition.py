@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from sqlstream import FindingsError, UsageError
 from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
-from sqlstream.app.state.repair import repair_checkpoint
+from sqlstream.app.state.files import repair_checkpoint
 from sqlstream.app.state.repartition import repartition_query
 from sqlstream.app.state.rows import state_size
 from sqlstream.app.versions.switch import promote

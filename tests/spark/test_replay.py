@@ -14,8 +14,7 @@ from click.testing import CliRunner
 
 from sqlstream import FindingsError, UsageError
 from sqlstream.app.replay.replay_batch import ReplayRequest, replay_batch
-from sqlstream.app.replay.replay_text import replayed_text
-from sqlstream.app.replay.replayed_batch import Replayed, ReplayedNode
+from sqlstream.app.replay.replayed_batch import Replayed, ReplayedNode, replayed_text
 from sqlstream.app.request import ProjectRequest, UnitTestRequest
 from sqlstream.app.test.unit_tests import run_tests
 from sqlstream.cli.main import cli

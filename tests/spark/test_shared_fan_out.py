@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from sqlstream import ProjectRequest
-from sqlstream.app.state.files import state_files
-from sqlstream.app.state.repair import repair_checkpoint
+from sqlstream.app.state.files import repair_checkpoint, state_files
 from sqlstream.errors import FindingsError, UsageError
 from tests.services.kafka_topics import Record, Topic
 from tests.spark.conftest import ProjectFolder, java_below, order_rows, wait_for

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.state.repair import repair_checkpoint
+from sqlstream.app.state.files import repair_checkpoint
 from sqlstream.errors import FindingsError
 from tests.spark.conftest import ProjectFolder, order_rows, wait_for
 

@@ -14,19 +14,22 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from sqlstream.app.backfill.backfill_result import BackfilledBatch
-from sqlstream.app.backfill.checkpoint import has_batch, write_history
+from sqlstream.app.backfill.backfill import BackfilledBatch
 from sqlstream.app.plan.ready import CheckContext, CheckedQuery
-from sqlstream.app.replay.copies import temporary_folder
+from sqlstream.app.replay.batch_entries import entry_of
+from sqlstream.app.replay.copies import temporary_folder, write_texts
 from sqlstream.app.session.signals import StopRequestedError, StopSignals
 from sqlstream.app.session.target_storage import storage_base
 from sqlstream.app.stored.source_lags import files_at
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
 from sqlstream.project.configuration.config import Trigger
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted
 from sqlstream.spark.jvm.errors import error_finding
@@ -42,10 +45,22 @@ from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.spark.storage.storage import SessionStorages, Storage, storage_for
 from sqlstream.spark.writing.databases.database import DatabaseError
 from sqlstream.spark.writing.micro_batches import SinkTarget
+from sqlstream.spark.writing.writers import database_writer
 from sqlstream.state.backfill.ranges import Offsets, TimeRange, unread_history, unread_records
 from sqlstream.state.backfill.record import Backfill, BackfillRecord, SourceHistory, record_path
 from sqlstream.state.backfill.refusals import beside, cannot_backfill, unfinished
-from sqlstream.state.batch_logs import COMMITS_LINES, DELTA, FILES, KAFKA, OFFSETS_LINES, is_complete, is_complete_start
+from sqlstream.state.batch_logs import (
+    COMMITS_LINES,
+    DELTA,
+    FILES,
+    KAFKA,
+    OFFSETS_LINES,
+    SINK_LOG,
+    is_complete,
+    is_complete_start,
+    last_entry,
+    source_offsets,
+)
 from sqlstream.state.layout import archive_moment, archive_path, checkpoint_path
 from sqlstream.state.progress.positions import SourcePosition, read_position
 from sqlstream.state.progress.source_files import file_choice
@@ -323,3 +338,63 @@ def _later(one: Offsets, other: Offsets) -> Offsets:
         topic: {partition: max(offset, other[topic][partition]) for partition, offset in partitions.items()}
         for topic, partitions in one.items()
     }
+
+
+# The temporary checkpoint of a backfill: one batch, which reads history, of the query with the same id; and whether
+# its sink has the batch.
+#
+# The id and the number of the batch are those of the query's own checkpoint. So the sink records the batch as one of
+# the stream, and writes it once however often it runs.
+
+
+def write_history(
+    session: SparkSession, folder: str, backfill: Backfill, identity: str, planned: str, committed: str
+) -> None:
+    """Writes a checkpoint to `folder` in which the batch of `backfill` has begun. `identity`, `planned` and `committed`
+    are the file with the query's id and the entries of the last batch. Raises: OSError, Spark's errors.
+    """
+    number, known = backfill.batch, dict(source_offsets(planned))
+    before = [(key, _start(backfill.sources.get(key), offset)) for key, offset in known.items()]
+    after = [(key, _end(backfill.sources.get(key), offset)) for key, offset in known.items()]
+    texts: dict[str, str | None] = {
+        "metadata": identity,
+        f"offsets/{number - 1}": entry_of(planned, before),
+        f"commits/{number - 1}": committed,
+        f"offsets/{number}": entry_of(planned, after),
+    }
+    for key, history in backfill.sources.items():
+        if history.form == FILES:
+            texts[f"sources/{key}/0"] = _log_entry(history)
+    write_texts(session, folder, texts)
+
+
+def _start(history: SourceHistory | None, offset: Any) -> Any:
+    return offset if history is None else history.start
+
+
+def _end(history: SourceHistory | None, offset: Any) -> Any:
+    if history is None:
+        return offset
+    return {"logOffset": 0} if history.form == FILES else history.end
+
+
+def _log_entry(history: SourceHistory) -> str:
+    """Returns the entry of a source's log that names the files (FileStreamSource.FileEntry)."""
+    entries: list[Mapping[str, object]] = [
+        {"path": file.uri, "timestamp": file.modified, "batchId": 0} for file in history.files
+    ]
+    return "\n".join(["v1", *(json.dumps(entry, separators=(",", ":")) for entry in entries)])
+
+
+def has_batch(target: SinkTarget, number: int, query_id: str) -> bool | None:
+    """Returns whether the sink records a batch as written. False for a sink that keeps no record, and None if only
+    Spark knows it. Raises: OSError, DatabaseError, Spark's errors.
+    """
+    facts = format_of(target.output.format)
+    if facts.writes_files and target.place is not None:
+        storage, folder = storage_for(target.place, target.frame.sparkSession)
+        return last_entry(storage.names(f"{folder}/{SINK_LOG}")) >= number
+    if facts.is_table or target.output.format == "table":
+        return None
+    writer = database_writer(target)
+    return writer is not None and writer.last_batch(query_id) >= number

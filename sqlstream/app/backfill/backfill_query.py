@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 
+from sqlstream.app.backfill.backfill import Backfilled, BackfilledBatch, BackfillRequest, backfill_arguments
 from sqlstream.app.backfill.backfill_batches import HistoryFinder, HistoryWriter
-from sqlstream.app.backfill.backfill_request import BackfillRequest, backfill_arguments
-from sqlstream.app.backfill.backfill_result import Backfilled, BackfilledBatch
 from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.loading.selected_queries import is_quarantine
 from sqlstream.app.plan.ready import CheckContext, CheckedQuery, check_all

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from sqlstream.app.backfill.backfill_request import BackfillRequest, read_backfill
+from sqlstream.app.backfill.backfill import BackfillRequest, read_backfill
 from sqlstream.app.loading.artifacts import RUN_RESULTS
 from sqlstream.app.records.arguments import HIDDEN, command_line, read_run_request, read_selection
 from sqlstream.app.records.last_command import LastCommand, read_last

@@ -16,8 +16,7 @@ from sqlstream.app.loading.load import Loaded, load_for_reading
 from sqlstream.app.loading.selecting import select
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.app.session.signals import StopSignals, interruptible
-from sqlstream.app.source.freshness_result import NEVER, FreshnessResults, Measured, SourceFreshness
-from sqlstream.app.source.freshness_text import sources_artifact
+from sqlstream.app.source.freshness_result import NEVER, FreshnessResults, Measured, SourceFreshness, sources_artifact
 from sqlstream.app.stored.local_sources import has_local_files, is_local
 from sqlstream.app.stored.source_lags import files_at
 from sqlstream.compiler.graph import source_id

@@ -188,7 +188,7 @@ def run_tests(
 
     Raises: FindingsError if the project cannot be compiled, or the selection contains no test; UsageError.
     """
-    from sqlstream.app.test.recorded_tests import begin_record  # `ls` needs nothing of it
+    from sqlstream.app.test.case_results import begin_record  # `ls` needs nothing of it
 
     began = time.monotonic()
     project = open_tests(request.project)

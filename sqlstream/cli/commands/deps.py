@@ -29,8 +29,7 @@ def deps(project: ProjectRequest, debug: bool, upgrade: bool, output: str) -> No
     Other commands download missing jars too. They use exactly the jars in connectors.lock, also without a network.
     """
     from sqlstream.app.deps import NoProgress, fetch_connectors
-    from sqlstream.report.downloads import DownloadBars, connector_line
-    from sqlstream.report.written import jars_json
+    from sqlstream.report.written import DownloadBars, connector_line, jars_json
 
     progress = DownloadBars(sys.stderr) if sys.stderr.isatty() else NoProgress()
     with refusals_printed(output, debug):

@@ -82,9 +82,8 @@ def _is_given(name: str) -> bool:
 
 def _repeat(planned: Retry, output: str, debug: bool) -> int:
     """Repeats a command that starts no query."""
+    from sqlstream.app.backfill.backfill import BackfillRequest, backfilled_json, backfilled_text
     from sqlstream.app.backfill.backfill_query import backfill_query  # loads pyspark
-    from sqlstream.app.backfill.backfill_request import BackfillRequest
-    from sqlstream.app.backfill.backfill_text import backfilled_json, backfilled_text
     from sqlstream.app.test.unit_tests import run_tests
     from sqlstream.cli.test_output import print_outcome, result_printer
 

@@ -38,8 +38,7 @@ def schema(project: ProjectRequest, debug: bool, name: str, sample: int, output:
     Declared columns remain; comments show how many files were read and where the data differ. Changes no files, except
     that it writes the schemas of a schema registry to registry/.
     """
-    from sqlstream.app.source.source_columns_text import columns_json, columns_yaml
-    from sqlstream.app.source.source_schema import source_schema
+    from sqlstream.app.source.source_schema import columns_json, columns_yaml, source_schema
 
     require_spark_system("source schema")
     with refusals_printed(output, debug):
@@ -77,7 +76,7 @@ def freshness(
     remote files.
     """
     from sqlstream.app.source.freshness import FreshnessObserver, FreshnessRequest, check_freshness
-    from sqlstream.app.source.freshness_text import FreshnessReporter, sources_artifact
+    from sqlstream.app.source.freshness_result import FreshnessReporter, sources_artifact
     from sqlstream.report.rows import json_text
 
     reporter = FreshnessReporter(click.echo)

@@ -58,9 +58,8 @@ def backfill(
         raise UsageError("--full-range and --from or --to cannot be combined")
     if since is not None and until is not None and since >= until:
         raise UsageError("--from must be before --to")
+    from sqlstream.app.backfill.backfill import BackfillRequest, backfilled_json, backfilled_text
     from sqlstream.app.backfill.backfill_query import backfill_query
-    from sqlstream.app.backfill.backfill_request import BackfillRequest
-    from sqlstream.app.backfill.backfill_text import backfilled_json, backfilled_text
 
     with refusals_printed(output, debug):
         has_range = full_range or since is not None or until is not None

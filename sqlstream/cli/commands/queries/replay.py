@@ -58,7 +58,7 @@ def replay(
     """
     require_spark_system("replay")
     from sqlstream.app.replay.replay_batch import ReplayRequest, replay_batch
-    from sqlstream.app.replay.replay_text import replayed_json, replayed_text
+    from sqlstream.app.replay.replayed_batch import replayed_json, replayed_text
 
     with refusals_printed(output, debug):
         shown = replay_batch(ReplayRequest(project, model, batch, version, limit, test))

@@ -144,7 +144,7 @@ def repair(project: ProjectRequest, debug: bool, version: int | None, output: st
     The next run repeats such a batch, with each row once. Stop the run of MODEL first.
     """
     require_spark_system("state repair")
-    from sqlstream.app.state.repair import repair_checkpoint
+    from sqlstream.app.state.files import repair_checkpoint
     from sqlstream.app.state.state_text import repaired_json, repaired_text
 
     with refusals_printed(output, debug):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sqlstream.app.source.source_columns_text import columns_json, columns_yaml
+from sqlstream.app.source.source_schema import columns_json, columns_yaml
 from sqlstream.project.yaml import parse_yaml, plain
 from sqlstream.state.source_columns import InferredColumn, SourceColumns
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from sqlstream.app.state.repair import archive_leftovers
+from sqlstream.app.state.files import archive_leftovers
 from sqlstream.app.stored.stored_query import OutputFolder, StoredQuery
 from sqlstream.spark.storage.checkpoints import read_sink_log
 from sqlstream.spark.storage.local import LocalStorage

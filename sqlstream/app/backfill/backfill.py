@@ -1,16 +1,93 @@
-"""A backfill as text and JSON."""
+"""A backfill: what to write, what it wrote, and its text."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
-from sqlstream.app.backfill.backfill_result import Backfilled, BackfilledBatch
+from sqlstream.app.records.arguments import project_arguments
+from sqlstream.app.request import ProjectRequest
 from sqlstream.numbers import plural
-from sqlstream.state.backfill.ranges import count_records
+from sqlstream.state.backfill.ranges import TimeRange, count_records
 from sqlstream.state.backfill.record import SourceHistory
 from sqlstream.state.batch_logs import FILES
+
+
+@dataclass(frozen=True)
+class BackfillRequest:
+    """The history of a model to write, from `since` (inclusive) to `until` (exclusive), None for no limit. With
+    `dry_run`, nothing is written. With `only_complete`, only an interrupted backfill is completed.
+    """
+
+    project: ProjectRequest
+    model: str
+    since: datetime | None = None
+    until: datetime | None = None
+    dry_run: bool = False
+    only_complete: bool = False
+
+    @property
+    def times(self) -> TimeRange:
+        """The range in ms since 1970."""
+        return TimeRange(_milliseconds(self.since), _milliseconds(self.until))
+
+
+def backfill_arguments(request: BackfillRequest) -> dict[str, Any]:
+    """Returns the arguments of `backfill` as run_results.json records them."""
+    since, until = (None if each is None else each.isoformat() for each in (request.since, request.until))
+    return {
+        "which": "backfill",
+        **project_arguments(request.project),
+        "model": request.model,
+        "from": since,
+        "to": until,
+        "full_range": not request.only_complete and since is None and until is None,
+    }
+
+
+def read_backfill(arguments: Mapping[str, Any], project: ProjectRequest) -> BackfillRequest:
+    """Returns the request of a recorded `backfill`. Raises: KeyError, TypeError, ValueError for other arguments."""
+    since, until = (
+        None if arguments[name] is None else datetime.fromisoformat(arguments[name]) for name in ("from", "to")
+    )
+    only_complete = since is None and until is None and not arguments["full_range"]
+    return BackfillRequest(project, str(arguments["model"]), since, until, only_complete=only_complete)
+
+
+def _milliseconds(moment: datetime | None) -> int | None:
+    return None if moment is None else round(moment.timestamp() * 1000)
+
+
+@dataclass(frozen=True)
+class BackfilledBatch:
+    """One batch of history. `rows_in` and `rows_out` are None if Spark does not know them, and before it has run.
+    `is_completed`: an earlier command had begun it.
+    """
+
+    batch: int
+    sources: Mapping[str, SourceHistory]
+    rows_in: int | None = None
+    rows_out: int | None = None
+    is_completed: bool = False
+
+
+@dataclass(frozen=True)
+class Backfilled:
+    """The batches of a backfill of a version of a query. With `dry_run`, nothing was written. `notes` are sentences
+    without a period.
+    """
+
+    model: str
+    version: int
+    since: str | None
+    until: str | None
+    batches: tuple[BackfilledBatch, ...]
+    dry_run: bool = False
+    notes: tuple[str, ...] = ()
+
 
 SHOWN_FILES = 3
 """The number of files to name."""

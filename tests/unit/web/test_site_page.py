@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.web.bundle import WEB, bundle_modules, read_asset
+from sqlstream.web.site.page import WEB, bundle_modules, read_asset
 
 VENDOR = WEB / "assets" / "vendor"
 
