@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from sqlstream.app.docs.generate import generate_docs
-from sqlstream.app.docs.serve import docs_server
+from sqlstream.app.docs.serve import serving_docs
 from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.loading.selecting import select
 from sqlstream.app.request import ProjectRequest, Selection
@@ -214,20 +212,12 @@ def test_a_phone_has_a_menu(static_site: str, open_page: OpenPage) -> None:
 def test_the_folder_works_from_a_server_and_from_a_file(examples: Path, open_page: OpenPage) -> None:
     """`docs generate` without --static writes a folder that opens from a file and from `docs serve`."""
     made = generate_docs(ProjectRequest(examples), compile_=False)
-    server: ThreadingHTTPServer = docs_server(examples, "127.0.0.1", 0)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        served = f"http://127.0.0.1:{server.server_address[1]}/"
+    with serving_docs(examples, "127.0.0.1", 0) as served:
         for address in (made.page.as_uri(), served):
             expect(open_page(address + MODEL).locator("h1")).to_have_text("cloudtrail_failed_logins")
         for path in ("assets/", "../manifest.json", "%2e%2e/manifest.json"):
             with pytest.raises(urllib.error.HTTPError, match="404"):
                 urllib.request.urlopen(served + path)
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def test_descriptions_cannot_run_scripts(tmp_path: Path, open_page: OpenPage) -> None:

@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import json
-import socket
-import socketserver
-import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextvars import copy_context
+from contextlib import contextmanager
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import accumulate
-from typing import Any
-from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -25,123 +18,48 @@ from sqlstream.app.observe.metrics_catalog import DURATION_BUCKETS
 from sqlstream.app.observe.metrics_catalog import Metric as RunMetric
 from sqlstream.app.observe.samples import Histogram, Sample
 from sqlstream.errors import UsageError
-
-REQUEST_SECONDS = 10.0
-"""How long a client can take to send its request."""
-
-Metrics = Callable[[str], tuple[bytes, str]]
-"""Returns the metrics and their content type for the value of an Accept header."""
+from sqlstream.web.server.http import AddressError, Answer, BackgroundServer, bind, make_endpoint
 
 _BOUNDS = (*(str(bound) for bound in DURATION_BUCKETS), "+Inf")
 
 
-class Endpoint:
-    """Answers `/metrics`, `/health/live` and `/health/ready` in background threads, from its creation until `close`.
+@contextmanager
+def serving_metrics(
+    host: str,
+    port: int,
+    samples: Callable[[], Iterable[Sample]],
+    live: Callable[[], Health],
+    ready: Callable[[], Health],
+) -> Iterator[str]:
+    """Answers `/metrics`, `/health/live` and `/health/ready` in background threads during the body, and yields the
+    address of the metrics.
 
     Raises: UsageError if it cannot listen there.
     """
-
-    def __init__(
-        self, host: str, port: int, metrics: Metrics, live: Callable[[], Health], ready: Callable[[], Health]
-    ) -> None:
-        routes = {"/metrics": metrics, "/health/live": _answer(live), "/health/ready": _answer(ready)}
-        try:
-            self._server = _Server((host, port), routes)
-        except (OSError, OverflowError) as error:
-            why = (getattr(error, "strerror", None) or str(error)).lower()
-            raise UsageError(
-                f"cannot listen for --metrics-port on {host} port {port} ({why}); "
-                "choose another port, or stop the process that uses it"
-            ) from error
-        serve = threading.Thread(
-            target=copy_context().run, args=(self._server.serve_forever,), name="metrics endpoint", daemon=True
-        )
-        serve.start()
-
-    @property
-    def url(self) -> str:
-        """The address of the metrics."""
-        host, port = self._server.server_address[:2]
-        name = f"[{host!s}]" if ":" in str(host) else host
-        return f"http://{name!s}:{port}/metrics"
-
-    def close(self) -> None:
-        """Stops answering."""
-        self._server.shutdown()
-        self._server.server_close()
+    try:
+        listening = bind(host, port)
+    except AddressError as error:
+        raise UsageError(
+            f"cannot listen for --metrics-port on {host} port {port} ({str(error).lower()}); "
+            "choose another port, or stop the process that uses it"
+        ) from error
+    text = Exposition(samples).text
+    app = make_endpoint({"/metrics": text, "/health/live": _answer(live), "/health/ready": _answer(ready)})
+    server = BackgroundServer(app, listening, host, "metrics endpoint")
+    server.start()
+    try:
+        yield f"{server.url}/metrics"
+    finally:
+        server.close()
 
 
-def _answer(ask: Callable[[], Health]) -> Callable[[str], tuple[HTTPStatus, bytes, str]]:
-    def answer(_accept: str) -> tuple[HTTPStatus, bytes, str]:
+def _answer(ask: Callable[[], Health]) -> Callable[[str], Answer]:
+    def answer(_accept: str) -> Answer:
         health = ask()
         status = HTTPStatus.OK if health.is_well else HTTPStatus.SERVICE_UNAVAILABLE
         return status, json.dumps(health.body).encode() + b"\n", "application/json"
 
     return answer
-
-
-class _Server(ThreadingHTTPServer):
-    def __init__(self, address: tuple[str, int], routes: dict[str, Callable[[str], tuple[Any, ...]]]) -> None:
-        self.routes = routes
-        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        super().__init__(address, _Handler)
-
-    def server_bind(self) -> None:
-        """Binds without looking up the name of the host, which can take seconds."""
-        socketserver.TCPServer.server_bind(self)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignores a client that has gone away."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
-    timeout = REQUEST_SECONDS
-
-    def do_GET(self) -> None:
-        """Answers one request."""
-        route = self.server.routes.get(urlsplit(self.path).path)
-        if route is None:
-            known = ", ".join(self.server.routes)
-            self._send(HTTPStatus.NOT_FOUND, f"not found; there are {known}\n".encode(), "text/plain; charset=utf-8")
-            return
-        answer = route(self.headers.get("Accept", ""))
-        self._send(*(answer if len(answer) == 3 else (HTTPStatus.OK, *answer)))
-
-    do_HEAD = do_GET  # noqa: N815 - the name in BaseHTTPRequestHandler
-
-    def _send(self, status: HTTPStatus, body: bytes, content_type: str) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Cache-Control", "no-store")
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Prints nothing: the lines of a run are about its queries."""
-
-
-class Heartbeat:
-    """The time since the supervisor of the queries last did something. Threads can share it."""
-
-    def __init__(self) -> None:
-        self._beat_at: float | None = None
-
-    def beat(self) -> None:
-        """Called by the supervisor in each turn of its loop, about ten times a second."""
-        self._beat_at = time.monotonic()
-
-    def end(self) -> None:
-        """Called when the supervision ends."""
-        self._beat_at = None
-
-    @property
-    def idle_seconds(self) -> float | None:
-        """The seconds since the last beat; None while nothing is supervised."""
-        beat_at = self._beat_at
-        return None if beat_at is None else time.monotonic() - beat_at
 
 
 class Exposition:
@@ -151,10 +69,10 @@ class Exposition:
         self._registry = CollectorRegistry()
         self._registry.register(_RunCollector(samples))
 
-    def text(self, accept: str) -> tuple[bytes, str]:
-        """Returns the metrics and their content type, in the best format that the header `accept` allows."""
+    def text(self, accept: str) -> Answer:
+        """Returns the metrics in the best format that the header `accept` allows."""
         encode, content_type = choose_encoder(accept)
-        return encode(self._registry), content_type
+        return HTTPStatus.OK, encode(self._registry), content_type
 
 
 class _RunCollector(Collector):

@@ -11,8 +11,7 @@ from sqlstream.app.alerts.alerts_sink import Write as WriteAlerts
 from sqlstream.app.alerts.evaluation import QueryRules
 from sqlstream.app.alerts.run_alerts import RunAlerts, alerting, query_rules
 from sqlstream.app.loading.load import Loaded
-from sqlstream.app.observe.endpoint import Heartbeat
-from sqlstream.app.observe.health import liveness, readiness
+from sqlstream.app.observe.health import Heartbeat, liveness, readiness
 from sqlstream.app.observe.metrics import RunMetrics
 from sqlstream.app.observe.metrics_sink import MetricsSink, Write
 from sqlstream.app.observe.observers import Observer, Observers, observing
@@ -75,7 +74,18 @@ def following(
 
             observers.append(OtelMetrics(facts, metrics, request.project.env, report))
         if request.metrics_port is not None:
-            stack.enter_context(_endpoint(request.metrics_host, request.metrics_port, metrics, heartbeat, report))
+            from sqlstream.app.observe.endpoint import serving_metrics  # most runs need none of it
+
+            url = stack.enter_context(
+                serving_metrics(
+                    request.metrics_host,
+                    request.metrics_port,
+                    metrics.samples,
+                    lambda: liveness(heartbeat.idle_seconds),
+                    lambda: readiness(metrics.run),
+                )
+            )
+            report(f"metrics are at {url}, health at /health/live and /health/ready")
         sink = _metrics_sink(loaded, facts, report)
         observers += [sink] if sink is not None else []
         alerts = stack.enter_context(alerting(loaded, rules, request.project.env, emit, report, reader.lags))
@@ -109,26 +119,6 @@ def _reading_lags(
     reader = LagReader(loaded, read, needed, report)
     with reader.reading():
         yield reader
-
-
-@contextmanager
-def _endpoint(
-    host: str, port: int, metrics: RunMetrics, heartbeat: Heartbeat, report: Callable[[str], None]
-) -> Iterator[None]:
-    from sqlstream.app.observe.endpoint import Endpoint, Exposition
-
-    endpoint = Endpoint(
-        host,
-        port,
-        Exposition(metrics.samples).text,
-        lambda: liveness(heartbeat.idle_seconds),
-        lambda: readiness(metrics.run),
-    )
-    report(f"metrics are at {endpoint.url}, health at /health/live and /health/ready")
-    try:
-        yield
-    finally:
-        endpoint.close()
 
 
 def _metrics_sink(loaded: Loaded, facts: RunFacts, report: Callable[[str], None]) -> MetricsSink | None:

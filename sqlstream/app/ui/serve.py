@@ -29,7 +29,7 @@ class Listening:
 def listen(request: UiRequest) -> Listening:
     """Opens the port of the page. Raises: UsageError if it is taken, or the host or the token cannot be used."""
     from sqlstream.web.server.access import is_loopback  # loads Starlette
-    from sqlstream.web.server.server import AddressError, PortTakenError, bind
+    from sqlstream.web.server.http import AddressError, PortTakenError, bind
 
     if request.token is not None and not request.token.strip():
         raise UsageError("--token is empty; remove it, or use a long random text")
@@ -50,18 +50,22 @@ def listen(request: UiRequest) -> Listening:
 def serving(listening: Listening, project: ProjectRequest) -> Iterator[str]:
     """Serves the page of a project for the body, and yields its URL. Raises: UsageError if there is no project."""
     from sqlstream.app.ui.data import ProjectData
-    from sqlstream.web.server.server import PageServer
+    from sqlstream.web.server.access import Access
+    from sqlstream.web.server.http import BackgroundServer
+    from sqlstream.web.server.page_app import make_app
 
+    host, token = listening.request.host, listening.token
     try:
         data = ProjectData(project)
-        server = PageServer(data, listening.socket, listening.request.host, listening.token)
+        app = make_app(data, Access(host, listening.socket.getsockname()[1], token))
+        server = BackgroundServer(app, listening.socket, host, "page")
     except BaseException:
         listening.socket.close()
         raise
     try:
         data.start()
         server.start()
-        yield server.url
+        yield f"{server.url}/?token={token}" if token else f"{server.url}/"
     finally:
         server.close()
         data.close()

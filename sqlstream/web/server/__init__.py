@@ -1,1 +1,1 @@
-"""The server of the page: HTTP, live updates, access. Gets its data through `protocol.py`."""
+"""The HTTP servers of pages, metrics and health. The page gets its data through `protocol.py`."""

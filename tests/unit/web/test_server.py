@@ -16,7 +16,7 @@ from benchmarks.make_history import FAILED, RESTARTED, SILENT, History, LiveRun,
 from sqlstream import ProjectRequest, UsageError
 from sqlstream.app.request import UiRequest
 from sqlstream.app.ui.serve import listen
-from sqlstream.web.server.server import bind
+from sqlstream.web.server.http import bind
 from tests.services.ui_page import Page, page_of
 
 QUERIES = 20

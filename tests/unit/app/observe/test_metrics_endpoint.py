@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from sqlstream.app.observe.endpoint import Endpoint, Exposition
+from sqlstream.app.observe.endpoint import serving_metrics
 from sqlstream.app.observe.health import liveness, readiness
 from sqlstream.app.observe.metrics import RunMetrics
 from sqlstream.app.observe.metrics_catalog import METRICS, Metric
@@ -33,10 +35,9 @@ from tests.support.run_metrics import EVENTS, FACTS, FAILURE, NOW, QUERIES, STAR
 def served() -> Iterator[tuple[str, RunMetrics]]:
     """The address of an endpoint, and the metrics that it serves."""
     metrics = metrics_after(*EVENTS)
-    text = Exposition(metrics.samples).text
-    endpoint = Endpoint("127.0.0.1", 0, text, lambda: liveness(301.0), lambda: readiness(metrics.run))
-    yield endpoint.url.removesuffix("/metrics"), metrics
-    endpoint.close()
+    live, ready = (lambda: liveness(301.0)), (lambda: readiness(metrics.run))
+    with serving_metrics("127.0.0.1", 0, metrics.samples, live, ready) as url:
+        yield url.removesuffix("/metrics"), metrics
 
 
 def key(name: str, *labels: str) -> tuple[str, ...]:
@@ -130,18 +131,56 @@ def test_a_supervisor_that_hangs_is_not_live(served: tuple[str, RunMetrics]) -> 
 
 
 def test_other_paths_are_not_found(served: tuple[str, RunMetrics]) -> None:
-    """An unknown path answers 404 and names the known ones."""
+    """An unknown path answers 404 and names the known ones; only reading is allowed."""
     status, text = get(f"{served[0]}/")
     assert status == 404
     assert "/health/ready" in text
+    with pytest.raises(urllib.error.HTTPError, match="405"):
+        urllib.request.urlopen(f"{served[0]}/metrics", data=b"", timeout=30)
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/health/live", "/nothing"])
+def test_answers_are_not_stored_and_a_head_has_no_body(served: tuple[str, RunMetrics], path: str) -> None:
+    """Each answer says that it must not be cached. A HEAD request gets the headers only."""
+    connection = http.client.HTTPConnection(served[0].removeprefix("http://"), timeout=30)
+    connection.request("HEAD", path)
+    head = connection.getresponse()
+    assert (head.getheader("Cache-Control"), head.read()) == ("no-store", b"")
+    connection.request("GET", path)
+    assert connection.getresponse().read() != b""
+    connection.close()
+
+
+def test_clients_that_send_nothing_hold_up_nobody(served: tuple[str, RunMetrics]) -> None:
+    """Open connections without a request, and half of a request, do not keep a probe from its answer."""
+    address = ("127.0.0.1", int(served[0].rpartition(":")[2]))
+    with ExitStack() as stack:
+        for _ in range(100):
+            stack.enter_context(socket.create_connection(address)).sendall(b"GET /metr")
+        assert get(f"{served[0]}/health/ready")[0] == 503
 
 
 def test_a_port_in_use_is_a_usage_error() -> None:
-    """A port that another process uses is refused with the option's name."""
+    """A port that another process uses is refused with the option's name, and so is an unknown host."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(UsageError, match=f"--metrics-port on 127.0.0.1 port {port}"):
-            Endpoint("127.0.0.1", port, lambda _: (b"", ""), lambda: liveness(None), lambda: liveness(None))
+        with pytest.raises(UsageError, match=f"--metrics-port on 127.0.0.1 port {port}.*in use"):
+            serve_nothing("127.0.0.1", port)
+    with pytest.raises(UsageError, match="--metrics-port on nowhere"):
+        serve_nothing("nowhere.invalid", 0)
+
+
+def serve_nothing(host: str, port: int) -> None:
+    """Opens and closes an endpoint without metrics."""
+    with serving_metrics(host, port, tuple, lambda: liveness(None), lambda: liveness(None)):
+        pass
+
+
+def test_an_address_of_ipv6() -> None:
+    """An IPv6 address stands in brackets in the URL, and answers."""
+    with serving_metrics("::1", 0, tuple, lambda: liveness(None), lambda: liveness(None)) as url:
+        assert url.startswith("http://[::1]:")
+        assert get(url) == (200, "")
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
