@@ -24,8 +24,7 @@ from sqlstream.state.batch_logs import (
     source_forms,
 )
 from sqlstream.state.refusals import refresh_text
-from sqlstream.state.repartition.batches import RepartitionBatch, last_repartition
-from sqlstream.state.repartition.refusals import UNFINISHED, unfinished
+from sqlstream.state.repartitions import UNFINISHED, RepartitionBatch, last_repartition, unfinished
 
 
 @dataclass(frozen=True)

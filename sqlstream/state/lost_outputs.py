@@ -19,7 +19,7 @@ from sqlstream.state.layout import SNAPSHOT_NAME, checkpoint_path
 from sqlstream.state.ledger import QueryIdentity
 from sqlstream.state.query_versions import split_sqlite_place
 from sqlstream.state.refusals import refresh_text
-from sqlstream.state.repartition.batches import batch_partitions
+from sqlstream.state.repartitions import batch_partitions
 
 _TABLE_FOLDERS = {"delta": "_delta_log", "iceberg": "metadata"}
 """The folder that makes a folder a table, by format."""

@@ -11,8 +11,7 @@ from typing import Any
 from sqlstream.app.records.arguments import project_arguments
 from sqlstream.app.request import ProjectRequest
 from sqlstream.numbers import plural
-from sqlstream.state.backfill.ranges import TimeRange, count_records
-from sqlstream.state.backfill.record import SourceHistory
+from sqlstream.state.backfills import SourceHistory, TimeRange, count_records
 from sqlstream.state.batch_logs import FILES
 
 

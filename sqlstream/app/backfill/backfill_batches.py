@@ -46,9 +46,19 @@ from sqlstream.spark.storage.storage import SessionStorages, Storage, storage_fo
 from sqlstream.spark.writing.databases.database import DatabaseError
 from sqlstream.spark.writing.micro_batches import SinkTarget
 from sqlstream.spark.writing.writers import database_writer
-from sqlstream.state.backfill.ranges import Offsets, TimeRange, unread_history, unread_records
-from sqlstream.state.backfill.record import Backfill, BackfillRecord, SourceHistory, record_path
-from sqlstream.state.backfill.refusals import beside, cannot_backfill, unfinished
+from sqlstream.state.backfills import (
+    Backfill,
+    BackfillRecord,
+    Offsets,
+    SourceHistory,
+    TimeRange,
+    beside,
+    cannot_backfill,
+    record_path,
+    unfinished,
+    unread_history,
+    unread_records,
+)
 from sqlstream.state.batch_logs import (
     COMMITS_LINES,
     DELTA,

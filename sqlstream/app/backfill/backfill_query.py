@@ -25,9 +25,7 @@ from sqlstream.spark.jvm.session import FINITE_RUN_JVM
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.query_locks import NoLocks, QueryLocks
 from sqlstream.spark.storage.storage import storage_problems
-from sqlstream.state.backfill.ranges import in_batches
-from sqlstream.state.backfill.record import Backfill
-from sqlstream.state.backfill.refusals import beside, cannot_backfill
+from sqlstream.state.backfills import Backfill, beside, cannot_backfill, in_batches
 from sqlstream.state.batch_logs import last_entry
 from sqlstream.state.changes import describe_changes
 from sqlstream.state.checkpoints import unrestartable

@@ -20,8 +20,7 @@ from sqlstream.state.plan import QueryPlan
 from sqlstream.state.progress.source_files import FileChoice
 from sqlstream.state.readers import source_uses
 from sqlstream.state.refusals import StartRefusal, refusal_findings
-from sqlstream.state.repartition.batches import PARTITIONS, target_partitions
-from sqlstream.state.repartition.refusals import has_rocksdb
+from sqlstream.state.repartitions import PARTITIONS, has_rocksdb, target_partitions
 from sqlstream.state.settings import FROZEN_SETTINGS
 from sqlstream.state.verdicts import QueryVerdict, Verdict, verdict_of
 

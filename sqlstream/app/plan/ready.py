@@ -28,8 +28,15 @@ from sqlstream.spark.storage.checkpoints import checkpoint_damage
 from sqlstream.spark.storage.query_locks import QueryLocks, query_in_use
 from sqlstream.spark.storage.storage import Storage, storage_for, storage_problems
 from sqlstream.spark.writing.databases.database import DatabaseError
-from sqlstream.state.backfill.record import BackfillRecord, RecordUnreadableError, read_record, record_path
-from sqlstream.state.backfill.refusals import check_backfilled, unfinished, unreadable_record
+from sqlstream.state.backfills import (
+    BackfillRecord,
+    RecordUnreadableError,
+    check_backfilled,
+    read_record,
+    record_path,
+    unfinished,
+    unreadable_record,
+)
 from sqlstream.state.checkpoints import CheckpointState, read_checkpoint, read_versions_file, unrestartable
 from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import checkpoint_path, query_root, version_root
@@ -37,7 +44,7 @@ from sqlstream.state.lost_outputs import CommittedBatches, committed_batches, fi
 from sqlstream.state.plan import Action, QueryPlan, StartOptions, plan_query
 from sqlstream.state.query_versions import has_begun_since
 from sqlstream.state.refusals import StartRefusal, refusal_findings
-from sqlstream.state.repartition.batches import migrated
+from sqlstream.state.repartitions import migrated
 
 POLL_SECONDS = 0.1
 """How often to check for a stop request."""

@@ -24,7 +24,7 @@ from sqlstream.spark.storage.storage import storage_for
 from sqlstream.spark.writing.micro_batches import cached
 from sqlstream.state.batch_logs import COMMITS_LINES, OFFSETS_LINES, entry_names, is_complete
 from sqlstream.state.preview import ShownColumn
-from sqlstream.state.repartition.batches import METADATA_FILE, STATE_FILE
+from sqlstream.state.repartitions import METADATA_FILE, STATE_FILE
 
 _WHOLE = ("zip", "snapshot")
 """The kinds of files that have the whole state, not only its changes."""

@@ -47,7 +47,7 @@ from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.reading.corrupt_errors import corrupt_record_finding, read_corrupt_record, tables_with_records
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.storage import SessionStorages, Storage, storage_for, storage_problems
-from sqlstream.state.backfill.record import readable_record, record_path
+from sqlstream.state.backfills import readable_record, record_path
 from sqlstream.state.batch_logs import DELTA, FILES, KAFKA, from_compact, watermark_of
 from sqlstream.state.checkpoints import CheckpointState, read_log
 from sqlstream.state.ledger import Ledger, SourceUse

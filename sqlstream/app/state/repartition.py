@@ -39,22 +39,22 @@ from sqlstream.spark.storage.checkpoints import (
 from sqlstream.spark.storage.locks import HeldLock
 from sqlstream.spark.storage.query_locks import query_lock
 from sqlstream.spark.storage.storage import SessionStorages, Storages, storage_problems
+from sqlstream.state import repartitions as refusals
 from sqlstream.state.batch_logs import BatchLog
 from sqlstream.state.checkpoints import CheckpointState, read_version
 from sqlstream.state.damage import Damage, damage_finding
 from sqlstream.state.layout import archive_moment, archive_path, checkpoint_path
 from sqlstream.state.ledger import Ledger
 from sqlstream.state.plan import Action
-from sqlstream.state.repartition import refusals
-from sqlstream.state.repartition.batches import (
+from sqlstream.state.repartitions import (
     batch_partitions,
     batch_settings,
+    older_spark,
     repartitioned,
     repartitioning,
     target_partitions,
     with_partitions,
 )
-from sqlstream.state.repartition.refusals import older_spark
 from sqlstream.state.runs.events import Notice, RunEvent
 from sqlstream.state.stored_state import Repartitioned
 from sqlstream.version import __version__

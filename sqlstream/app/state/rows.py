@@ -16,7 +16,7 @@ from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.state_rows import partition_sizes, readable_checkpoint, show_store, stores_of
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.checkpoints import read_offsets
-from sqlstream.state.repartition.batches import batch_partitions
+from sqlstream.state.repartitions import batch_partitions
 from sqlstream.state.stored_state import ShownState, StateSize, StateStore, StoreSize
 
 _FILE = re.compile(r"(?P<operator>\d+)/(?P<partition>\d+)/")

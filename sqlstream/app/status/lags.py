@@ -14,8 +14,7 @@ from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
-from sqlstream.state.backfill.ranges import TimeRange, unread_history
-from sqlstream.state.backfill.record import BackfillRecord, readable_record, record_path
+from sqlstream.state.backfills import BackfillRecord, TimeRange, readable_record, record_path, unread_history
 from sqlstream.state.batch_logs import DELTA, FILES, KAFKA
 from sqlstream.state.checkpoints import read_versions, read_versions_file
 from sqlstream.state.layout import lease_path, lock_path, query_root, version_root

@@ -39,7 +39,7 @@ from sqlstream.state.layout import (
 from sqlstream.state.ledger import Ledger, LedgerUnreadableError, read_ledger
 from sqlstream.state.output_files import sort_files
 from sqlstream.state.plan import Action
-from sqlstream.state.repartition.batches import is_written_by
+from sqlstream.state.repartitions import is_written_by
 
 StorageOf = Callable[[str], tuple[Storage, str]]
 """Returns the storage of a path, and the path in the form that this storage accepts."""

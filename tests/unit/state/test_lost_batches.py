@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from sqlstream.state.lost_outputs import committed_batches, lost_files, lost_in_log
-from sqlstream.state.repartition.batches import PARTITIONS
+from sqlstream.state.repartitions import PARTITIONS
 from tests.support.identities import STATEFUL
 
 

@@ -10,15 +10,17 @@ from sqlstream.location import Location
 from sqlstream.state.batch_logs import COMMITS_LINES, OFFSETS_LINES, BatchLog, BatchLogs
 from sqlstream.state.damage import damage_finding, find_damage
 from sqlstream.state.ledger import Ledger, PendingLedger, SourceUse
-from sqlstream.state.repartition.batches import (
+from sqlstream.state.repartitions import (
     is_written_by,
     last_repartition,
     migrated,
+    older_spark,
     repartitioned,
     repartitioning,
     target_partitions,
+    unsupported_operators,
+    unsupported_store,
 )
-from sqlstream.state.repartition.refusals import older_spark, unsupported_operators, unsupported_store
 from sqlstream.state.stored_state import StateStore
 from tests.support.identities import STATEFUL
 

@@ -17,7 +17,7 @@ from sqlstream.app.status.status import read_status
 from sqlstream.app.stored.source_lags import files_at
 from sqlstream.cli.main import main
 from sqlstream.spark.storage.locks import file_lock
-from sqlstream.state.backfill.record import Backfill, BackfillRecord, HistoryFile, SourceHistory
+from sqlstream.state.backfills import Backfill, BackfillRecord, HistoryFile, SourceHistory
 from sqlstream.state.progress.lag import FileLag, QueryProgress
 from sqlstream.state.progress.source_files import FileChoice
 from tests.tools.make_checkpoints import FOLDER, ROOT, with_root, write_project, write_rows

@@ -6,21 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlstream.state.backfill.ranges import (
-    Offsets,
-    TimeRange,
-    file_uri,
-    in_batches,
-    unread_history,
-    unread_records,
-)
-from sqlstream.state.backfill.record import (
+from sqlstream.state.backfills import (
     Backfill,
     BackfillRecord,
     HistoryFile,
+    Offsets,
     RecordUnreadableError,
     SourceHistory,
+    TimeRange,
+    file_uri,
+    in_batches,
     read_record,
+    unread_history,
+    unread_records,
 )
 from sqlstream.state.output_files import StoredFile
 from sqlstream.state.progress.source_files import FileChoice, local_path
