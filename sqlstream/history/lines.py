@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from sqlstream.state.runs.history import journal_line
+from sqlstream.state.runs.progress import BatchProgress
 
 BATCH = "batch"
 RUN_EVENTS = frozenset({"run_began", "run_loaded", "run_started", "run_ended"})
@@ -26,6 +26,9 @@ QUERY_EVENTS = {
     "alert": "alert",
 }
 """The events of queries in the journal, and their kinds in the history. A query that fails for good is `ended`."""
+
+PROGRESS_KEYS = tuple(BatchProgress.__dataclass_fields__)
+"""The fields of a batch's progress in the journal."""
 
 UNITS = ("records", "bytes", "files", "versions")
 """The units of a lag, the most exact first."""
@@ -80,7 +83,12 @@ def read_lines(lines: Iterable[bytes]) -> dict[str, RunLines]:
     """Returns what `lines` say about each run, by the id of its invocation."""
     runs: dict[str, RunLines] = {}
     for text in lines:
-        line = journal_line(text)
+        try:
+            line = json.loads(text)
+        except ValueError:
+            continue  # it is torn
+        if not isinstance(line, dict):
+            continue
         invocation, time = line.get("invocation_id"), line.get("time")
         if not isinstance(invocation, str) or not isinstance(time, str):
             continue
@@ -123,7 +131,7 @@ def _run_facts(line: Mapping[str, Any]) -> dict[str, Any]:
 def _add_entry(run: RunLines, model: str, entry: dict[str, Any], line: Mapping[str, Any], time: str) -> None:
     """Adds the newest entry of a query. The line of a batch has the progress itself, other lines only in the entry."""
     if line.get("event") == BATCH:
-        entry["progress"] = {key: value for key, value in line.items() if key not in _REPEATED}
+        entry["progress"] = {key: line.get(key) for key in PROGRESS_KEYS}
     elif entry.get("progress") is None and model in run.entries:
         entry["progress"] = run.entries[model][1].get("progress")
     run.entries[model] = (time, entry)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlstream.history.schema import BATCH_COLUMNS, HOURS_2, MINUTES_5
@@ -16,23 +16,28 @@ _SELECT_BATCH = f"SELECT {', '.join(_BATCH_NAMES)}"
 MAX_ROWS = 1_000
 """The most rows that one call returns."""
 
+MAX_RUNS = 200
+"""The number of runs to keep, the newest, besides those with the newest entry of a query."""
+
 
 @dataclass(frozen=True)
-class StoredRun:
-    """A run in the history. `number` identifies it there. Times are UTC, ISO 8601. `succeeded` is None if the run has
-    not reported its end.
+class PastRun:
+    """A recorded run: its process, and the times of its first and last entry (UTC, ISO 8601). `succeeded` is None if it
+    has not reported its end. `number` identifies it in the history. `queries` has the entries of its queries by model,
+    as in run_results.json with their times in `heard_at`, unless a later run has them.
     """
 
-    number: int
-    invocation: str
-    target: str | None
-    pid: int | None
-    process_start: str | None
-    began_at: str
-    heard_at: str
-    succeeded: bool | None
-    sqlstream_version: str | None
-    spark_version: str | None
+    invocation_id: str
+    target: str | None = None
+    pid: int | None = None
+    process_start: str | None = None
+    began_at: str = ""
+    heard_at: str = ""
+    succeeded: bool | None = None
+    number: int = 0
+    sqlstream_version: str | None = None
+    spark_version: str | None = None
+    queries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -53,29 +58,34 @@ def revision(connection: sqlite3.Connection) -> int:
     return int(row[0]) if row else 0
 
 
-def changed_runs(connection: sqlite3.Connection, after: int) -> tuple[StoredRun, ...]:
-    """Returns the runs that changed after the revision `after`, in the order of their start."""
+def changed_runs(connection: sqlite3.Connection, after: int) -> tuple[PastRun, ...]:
+    """Returns the runs that changed after the revision `after`, in the order of their start, without their queries."""
+    return _runs(connection, "revision > ?", [after])
+
+
+def past_runs(connection: sqlite3.Connection) -> tuple[PastRun, ...]:
+    """Returns the newest runs, and all that have the newest entry of a query, in the order of their start."""
+    queries: dict[int | None, dict[str, Mapping[str, Any]]] = {}
+    for query in filter(lambda each: each.entry, changed_queries(connection, -1)):
+        queries.setdefault(query.run, {})[query.model] = {**query.entry, "heard_at": query.heard_at}
+    condition = "id IN (SELECT run FROM queries) OR id IN (SELECT id FROM runs ORDER BY began_at DESC LIMIT ?)"
+    return tuple(replace(run, queries=queries.get(run.number, {})) for run in _runs(connection, condition, [MAX_RUNS]))
+
+
+def _runs(connection: sqlite3.Connection, condition: str, values: Sequence[Any]) -> tuple[PastRun, ...]:
     statement = (
-        "SELECT id, invocation, target, pid, process_start, began_at, heard_at, succeeded, sqlstream_version, "
-        "spark_version FROM runs WHERE revision > ? ORDER BY began_at"
+        "SELECT invocation, target, pid, process_start, began_at, heard_at, succeeded, id, sqlstream_version, "
+        f"spark_version FROM runs WHERE {condition} ORDER BY began_at, id"
     )
-    return tuple(_run(*row) for row in connection.execute(statement, [after]))
+    runs = (PastRun(*row) for row in connection.execute(statement, values))
+    return tuple(run if run.succeeded is None else replace(run, succeeded=bool(run.succeeded)) for run in runs)
 
 
 def changed_queries(connection: sqlite3.Connection, after: int) -> tuple[StoredQuery, ...]:
     """Returns the queries that changed after the revision `after`."""
     statement = "SELECT id, target, model, run, heard_at, entry FROM queries WHERE revision > ?"
-    return tuple(_query(*row) for row in connection.execute(statement, [after]))
-
-
-def _run(*row: Any) -> StoredRun:
-    run = StoredRun(*row)
-    return run if run.succeeded is None else replace(run, succeeded=bool(run.succeeded))
-
-
-def _query(*row: Any) -> StoredQuery:
-    query = StoredQuery(*row)
-    return replace(query, entry=json.loads(str(query.entry)) if query.entry else {})
+    found = (StoredQuery(*row) for row in connection.execute(statement, [after]))
+    return tuple(replace(query, entry=json.loads(str(query.entry)) if query.entry else {}) for query in found)
 
 
 def first_batch_ms(connection: sqlite3.Connection) -> int | None:

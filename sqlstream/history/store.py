@@ -154,6 +154,25 @@ def open_in_memory() -> sqlite3.Connection:
     return found
 
 
+def read_history(logs: Path, journal: Sequence[Path], target_of: NewRun = target_unknown) -> sqlite3.Connection:
+    """Returns the history in the folder `logs` with all lines of the journal. Creates and replaces no file: a history
+    that does not exist, or that cannot be used or written now, is read from the journal into memory.
+    """
+    path, reader = logs / HISTORY, JournalReader(journal)
+    if path.is_file():
+        with suppress(OSError, sqlite3.Error, UnusableFileError):
+            connection = _connected(path)
+            try:
+                ingest(connection, reader, target_of)
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+    connection = open_in_memory()
+    ingest(connection, reader, target_of)
+    return connection
+
+
 def read_connection(path: Path) -> sqlite3.Connection:
     """Returns a further connection to an existing history, for reading beside a writer."""
     connection = _connect(path)

@@ -15,12 +15,12 @@ from typing import Any
 
 from sqlstream.app.loading.artifacts import RUN_RESULTS, RunRecord, write_run_results
 from sqlstream.app.loading.load import Invocation
-from sqlstream.app.status.status import run_status
+from sqlstream.app.status.status import RunStatus, run_status
 from sqlstream.errors import Finding, UsageError
+from sqlstream.history.reads import PastRun
 from sqlstream.project.files.files import ARTIFACTS_FOLDER
 from sqlstream.spark.storage.processes import process_start
 from sqlstream.state.runs.events import Status
-from sqlstream.state.runs.history import PastRun, RunStatus
 from sqlstream.state.runs.run_state import LiveStatus
 from sqlstream.state.runs.unit_tests import Outcome
 

@@ -15,12 +15,12 @@ from sqlstream.app.request import ProjectRequest, RunRequest, UnitTestRequest
 from sqlstream.app.run.build import build_models
 from sqlstream.app.run.recorded import RunOutcome
 from sqlstream.app.run.run import run_models
+from sqlstream.app.status.status import RunStatus
 from sqlstream.errors import UsageError
 from sqlstream.numbers import plural
 from sqlstream.project.files.files import ARTIFACTS_FOLDER, find_project_root
 from sqlstream.project.wording import quoted
 from sqlstream.state.runs.events import RunEvent
-from sqlstream.state.runs.history import RunStatus
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,13 @@ from typing import Any
 from uuid import uuid4
 
 from sqlstream.app.loading.atomic_writes import write_file
-from sqlstream.app.status.status import known_runs, run_status
+from sqlstream.app.status.status import RunStatus, known_runs, run_status
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.errors import UsageError
+from sqlstream.history.reads import PastRun
 from sqlstream.project.files.files import ARTIFACTS_FOLDER
 from sqlstream.report.rows import json_text
 from sqlstream.state.preview import ShownColumn, ShownRows
-from sqlstream.state.runs.history import PastRun, RunStatus
 from sqlstream.state.runs.run_state import LiveStatus
 
 LIVE_FOLDER = "live"

@@ -1,11 +1,14 @@
-"""`sqlstream status`: shows the status of a project's queries, from the records of their runs and their checkpoints."""
+"""`sqlstream status`: the status of a project's queries, from the history of its runs, run_results.json and the
+checkpoints.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +22,111 @@ from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.app.status.lags import progress_without_spark
 from sqlstream.app.stored.local_storage import local_storage, remote_storage
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.errors import FindingsError, UsageError
+from sqlstream.errors import Finding, FindingsError, UsageError
+from sqlstream.history.reads import PastRun, past_runs
+from sqlstream.history.store import read_history
 from sqlstream.project.files.files import ARTIFACTS_FOLDER, find_project_root
 from sqlstream.spark.storage.processes import machine_id, process_start
 from sqlstream.state.progress.lag import QueryProgress
-from sqlstream.state.runs.history import PastRun, ProjectStatus, RunStatus, RunWithStatus, past_runs, project_status
+from sqlstream.state.runs.events import NO_OP, Status
+from sqlstream.state.runs.run_state import LiveStatus
+
+QUERY_KINDS = ("stream", "batch", None)
+"""The kinds of entries about queries. Early versions wrote no kind."""
+
+NOT_RUNS = ("test", "backfill")
+"""The commands in run_results.json that start no queries."""
+
+KILLED = "killed"
+"""The status of a query whose run died without a report."""
+UNKNOWN = "unknown"
+"""The status of a query whose run cannot be checked on this machine."""
+FAILED = frozenset({Status.ERROR, KILLED})
+
+
+class RunStatus(StrEnum):
+    """The state of a run. `KILLED`: its process ended without reporting its end. `ELSEWHERE`: it has not reported its
+    end, and ran on another machine, in another container, or before the last reboot.
+    """
+
+    RUNNING = "running"
+    ENDED = "ended"
+    KILLED = "killed"
+    ELSEWHERE = "elsewhere"
+
+
+@dataclass(frozen=True)
+class RunWithStatus:
+    """A run and its state."""
+
+    run: PastRun
+    life: RunStatus
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it failed before any query started."""
+        states = {str(entry.get("status")) for entry in self.run.queries.values()}
+        return self.run.succeeded is False and states <= {LiveStatus.PENDING}
+
+
+@dataclass(frozen=True)
+class QueryWithStatus:
+    """A query after its newest run: the entry of run_results.json, with its current `status`."""
+
+    run: RunWithStatus
+    entry: Mapping[str, Any]
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return str(self.entry["model"])
+
+    @property
+    def status(self) -> str:
+        """Its status."""
+        return str(self.entry.get("status"))
+
+
+@dataclass(frozen=True)
+class ProjectStatus:
+    """The queries of recorded runs by their names, and these runs, the newest last. `progress` is what the checkpoints
+    of the selected queries say; `unread` says why they were not read.
+    """
+
+    queries: tuple[QueryWithStatus, ...]
+    runs: tuple[RunWithStatus, ...]
+    progress: tuple[QueryProgress, ...] = ()
+    unread: Finding | None = None
+
+    @property
+    def is_well(self) -> bool:
+        """Whether no query has failed or was killed, and the newest run was not refused."""
+        newest_refused = bool(self.runs) and self.runs[-1].is_refused
+        return not newest_refused and not any(query.status in FAILED for query in self.queries)
+
+
+def project_status(runs: Sequence[RunWithStatus], wanted: Collection[str] | None) -> ProjectStatus:
+    """Returns the newest state of each query of `runs`, which are in the order of their start. `wanted` are the unique
+    ids of the models to include, None for all.
+    """
+    entries = ((known, model, entry) for known in runs for model, entry in known.run.queries.items())
+    newest = {
+        model: QueryWithStatus(known, {**entry, **_now(known.life, str(entry.get("status")))})
+        for known, model, entry in entries
+        if wanted is None or entry.get("unique_id") in wanted
+    }
+    queries = tuple(newest[model] for model in sorted(newest))
+    shown = [known for known in runs if any(query.run is known for query in queries) or known is runs[-1]]
+    return ProjectStatus(queries, tuple(shown))
+
+
+def _now(life: RunStatus, status: str) -> dict[str, Any]:
+    """Returns the changed fields of a query whose run is gone."""
+    if life is RunStatus.RUNNING or status not in set(LiveStatus):
+        return {}
+    ended = Status.SKIPPED if status == LiveStatus.PENDING else Status.INTERRUPTED
+    gone = {RunStatus.KILLED: KILLED, RunStatus.ELSEWHERE: UNKNOWN}.get(life, str(ended))
+    return {"status": gone, "silence": None}
 
 
 def read_status(request: ProjectRequest, selection: Selection = EVERYTHING, *, check: bool = False) -> ProjectStatus:
@@ -84,8 +187,50 @@ def _nothing_to_read(has_runs: bool) -> str:
 
 def known_runs(root: Path) -> tuple[RunWithStatus, ...]:
     """Returns the recorded runs of the project at `root`, the oldest first."""
-    runs = past_runs(_lines(root), _read(root / ARTIFACTS_FOLDER / RUN_RESULTS))
+    logs, results = root / LOGS_FOLDER, read_results(root)
+    history = read_history(logs, journal_files(logs), lambda run: target_of_results(results, run))
+    with closing(history):
+        runs = with_results(past_runs(history), results)
     return tuple(RunWithStatus(run, run_status(run)) for run in runs)
+
+
+def with_results(runs: Iterable[PastRun], results: Mapping[str, Any]) -> tuple[PastRun, ...]:
+    """Returns `runs` and the run of `results`, in the order of their start. Its entries that are newer than those of
+    the history replace them: the journal could not be written.
+    """
+    found = {run.invocation_id: run for run in runs}
+    metadata, arguments = results.get("metadata"), results.get("args")
+    is_run = not isinstance(arguments, dict) or arguments.get("which") not in NOT_RUNS
+    if is_run and isinstance(metadata, dict) and isinstance(metadata.get("invocation_id"), str):
+        run = found.get(metadata["invocation_id"], PastRun(metadata["invocation_id"]))
+        time = str(metadata.get("generated_at", ""))
+        succeeded = run.succeeded if results.get("status") == "running" else results.get("status") == "success"
+        found[run.invocation_id] = replace(
+            run,
+            target=metadata.get("target"),
+            pid=metadata.get("pid"),
+            process_start=metadata.get("process_start"),
+            began_at=run.began_at or str(metadata.get("started_at", time)),
+            heard_at=max(run.heard_at, time),
+            succeeded=succeeded,
+            queries={**run.queries, **dict(_newer_entries(run, results, time))},
+        )
+    return tuple(sorted(found.values(), key=lambda run: run.began_at))
+
+
+def _newer_entries(run: PastRun, results: Mapping[str, Any], time: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for entry in results.get("results", ()):
+        is_query = isinstance(entry, dict) and entry.get("kind") in QUERY_KINDS and entry.get("status") != NO_OP
+        model = entry.get("model") if is_query else None
+        if isinstance(model, str) and run.queries.get(model, {}).get("heard_at", "") < time:
+            yield model, {**entry, "heard_at": time}
+
+
+def target_of_results(results: Mapping[str, Any], invocation: str) -> str | None:
+    """Returns the target of the run in run_results.json if it has this id, otherwise None."""
+    metadata = results.get("metadata", {})
+    target = metadata.get("target") if isinstance(metadata, dict) else None
+    return str(target) if target is not None and metadata.get("invocation_id") == invocation else None
 
 
 def run_status(run: PastRun) -> RunStatus:
@@ -102,19 +247,18 @@ def run_status(run: PastRun) -> RunStatus:
 
 def _known_models(root: Path) -> frozenset[str] | None:
     """Returns the nodes of the project when it was last compiled, to leave out removed models. None if unknown."""
-    manifest = _read(root / ARTIFACTS_FOLDER / MANIFEST)
-    nodes = manifest.get("nodes") if isinstance(manifest, dict) else None
+    nodes = _read(root / ARTIFACTS_FOLDER / MANIFEST).get("nodes")
     return frozenset(nodes) if isinstance(nodes, dict) else None
 
 
-def _lines(root: Path) -> Iterator[str]:
-    for path in journal_files(root / LOGS_FOLDER):
-        with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
-            yield from file
+def read_results(root: Path) -> Mapping[str, Any]:
+    """Returns the content of run_results.json, empty if it cannot be read."""
+    return _read(root / ARTIFACTS_FOLDER / RUN_RESULTS)
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path) -> Mapping[str, Any]:
     try:
-        return json.loads(path.read_bytes())
+        found = json.loads(path.read_bytes())
     except (OSError, ValueError):
-        return None
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from sqlstream.app.status.lags_text import progress_json, progress_texts
+from sqlstream.app.status.status import ProjectStatus, QueryWithStatus, RunStatus, RunWithStatus
 from sqlstream.numbers import plural, since_text
 from sqlstream.report.findings import finding_text
 from sqlstream.report.run_text import Silent, query_table, silence_texts
-from sqlstream.state.runs.history import ProjectStatus, QueryWithStatus, RunStatus, RunWithStatus
 from sqlstream.state.runs.run_state import LiveStatus
 
 NO_RUN = "This folder has no record of a run."

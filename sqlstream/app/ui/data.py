@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sqlite3
 import threading
@@ -11,15 +10,14 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from sqlstream.app.compile.lineage import trace_compiled
-from sqlstream.app.loading.artifacts import RUN_RESULTS
 from sqlstream.app.loading.logs import LOGS_FOLDER
 from sqlstream.app.observe.record import journal_files
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.status.lags import progress_without_spark
+from sqlstream.app.status.status import read_results, target_of_results
 from sqlstream.app.status.status_text import recorded_finding_text
 from sqlstream.app.stored.local_storage import local_storage
 from sqlstream.app.stored.source_lags import LagByUnit, Pace, source_lags, total
@@ -33,7 +31,6 @@ from sqlstream.errors import FindingsError, UsageError
 from sqlstream.history.reads import Page, batch_rows, events_of, first_batch_ms
 from sqlstream.history.series import NAMES, SeriesRequest, read_series
 from sqlstream.history.store import History
-from sqlstream.project.files.files import ARTIFACTS_FOLDER
 from sqlstream.report.findings import finding_text, sort_findings
 from sqlstream.state.runs.events import Status
 from sqlstream.state.runs.run_state import LiveStatus
@@ -71,8 +68,10 @@ class ProjectData:
         self._views: OrderedDict[str | None, ProjectView] = OrderedDict()
         self._views_lock = threading.Lock()
         root = self._view(request.target).root
-        logs, self._results = root / LOGS_FOLDER, root / ARTIFACTS_FOLDER / RUN_RESULTS
-        self.history = History(logs, journal_files(logs), target_of=lambda run: target_of_results(self._results, run))
+        logs, self._root = root / LOGS_FOLDER, root
+        self.history = History(
+            logs, journal_files(logs), target_of=lambda run: target_of_results(read_results(root), run)
+        )
         self._lock = threading.Lock()
         self._overviews = Overviews(lambda target: self._seen(target).shape)
         self._lags = CheckpointLags()
@@ -179,14 +178,14 @@ class ProjectData:
 
     def _problems(self, seen: SeenProject, runs: list[dict[str, Any]]) -> list[str]:
         errors = [finding_text(each) for each in sort_findings(seen.findings) if each.is_error]
-        refused = refusal_of_results(self._results, runs[0]["id"]) if runs and not errors else None
+        refused = refusal_of_results(read_results(self._root), runs[0]["id"]) if runs and not errors else None
         return [text for text in (self._problem, seen.problem, *self.history.problems, *errors, refused) if text]
 
     def _runs(self, target: str | None) -> list[dict[str, Any]]:
         live = self._overviews.live
         return [
             {
-                "id": run.invocation,
+                "id": run.invocation_id,
                 "target": run.target,
                 "life": str(live.lives.get(run.number, "")) or None,
                 "began_at": run.began_at,
@@ -331,29 +330,13 @@ class CheckpointLags:
 _NOT_STARTED = {LiveStatus.PENDING, Status.SKIPPED}
 
 
-def target_of_results(path: Path, invocation: str) -> str | None:
-    """Returns the target of the run in run_results.json if it has this id, otherwise None."""
-    metadata = _read(path).get("metadata", {})
-    target = metadata.get("target")
-    return str(target) if metadata.get("invocation_id") == invocation and target is not None else None
-
-
-def refusal_of_results(path: Path, invocation: str) -> str | None:
+def refusal_of_results(results: Mapping[str, Any], invocation: str) -> str | None:
     """Returns why the run with this id was refused before any query started, None if it was not, or if another run has
     written run_results.json since.
     """
-    results = _read(path)
     states = {str(entry.get("status")) for entry in results.get("results", ())}
     is_refused = results.get("status") == "error" and states <= _NOT_STARTED and results.get("findings")
     if not is_refused or results.get("metadata", {}).get("invocation_id") != invocation:
         return None
     errors = [each for each in results["findings"] if each.get("severity") == "error"]
     return "\n".join(["the last run was refused before any query started:", *map(recorded_finding_text, errors)])
-
-
-def _read(path: Path) -> Mapping[str, Any]:
-    try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -12,17 +12,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlstream.app.status.status import run_status
+from sqlstream.app.status.status import RunStatus, RunWithStatus, project_status, run_status
 from sqlstream.history.lines import lag_of
 from sqlstream.history.reads import (
-    StoredRun,
+    MAX_RUNS,
+    PastRun,
     alerts_after,
     changed_queries,
     changed_runs,
     latest_batches,
     revision,
 )
-from sqlstream.state.runs.history import PastRun, RunStatus, RunWithStatus, project_status
 
 SPARK_POINTS = 40
 """The number of batches in a small chart."""
@@ -33,9 +33,6 @@ IDLE_SECONDS = 15.0
 """A running query without a batch for this time, and for three of its usual spans, has the rate 0."""
 
 _VERSION = re.compile(r"/v([1-9][0-9]*)/checkpoint/?\Z")
-
-MAX_RUNS = 200
-"""The number of runs to keep, the newest."""
 
 WATCHED_RUNS = 20
 """The number of the newest runs without a result whose processes are checked."""
@@ -170,7 +167,7 @@ def _of_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
 class LiveRuns:
     """All runs by their numbers in the history, and all queries by target and model. `lives` are the states of runs."""
 
-    runs: dict[int, StoredRun] = field(default_factory=dict)
+    runs: dict[int, PastRun] = field(default_factory=dict)
     lives: dict[int, RunStatus] = field(default_factory=dict)
     queries: dict[Key, LiveQuery] = field(default_factory=dict)
     _revision: int = -1
@@ -242,7 +239,7 @@ class LiveRuns:
         for run in unfinished:
             before = self.lives.get(run.number)
             if before is None or run.succeeded is not None or run.number in watched:
-                self.lives[run.number] = run_status(past_run(run))
+                self.lives[run.number] = run_status(run)
                 if self.lives[run.number] is not before:
                     changed.add(run.number)
         return {key for key, query in self.queries.items() if query.run in changed} if changed else set()
@@ -251,7 +248,7 @@ class LiveRuns:
         run = self.runs.get(query.run) if query.run is not None else None
         if run is None or not query.entry:
             return
-        past = replace(past_run(run), queries={query.model: dict(query.entry)})
+        past = replace(run, queries={query.model: dict(query.entry)})
         (found,) = project_status([RunWithStatus(past, self.lives[run.number])], None).queries
         query.entry, query.status = found.entry, found.status
 
@@ -265,14 +262,9 @@ class LiveRuns:
         """Returns the queries of a target by model."""
         return {model: query for (name, model), query in self.queries.items() if name == (target or "")}
 
-    def runs_of(self, target: str | None) -> list[StoredRun]:
+    def runs_of(self, target: str | None) -> list[PastRun]:
         """Returns the runs of a target, the newest first; those of all targets for None."""
-        found: Iterable[StoredRun] = self.runs.values()
+        found: Iterable[PastRun] = self.runs.values()
         return sorted(
             (run for run in found if target is None or run.target == target), key=lambda run: run.began_at, reverse=True
         )
-
-
-def past_run(run: StoredRun) -> PastRun:
-    """Returns a run of the history without its queries."""
-    return PastRun(run.invocation, run.target, run.pid, run.process_start, run.began_at, run.heard_at, run.succeeded)

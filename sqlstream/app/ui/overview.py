@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sqlstream.app.status.status import FAILED
 from sqlstream.app.ui.live_runs import LiveQuery, LiveRuns
 from sqlstream.app.ui.shape import Edge, ProjectShape, QueryShape
-from sqlstream.state.runs.history import FAILED
 from sqlstream.times import utc_now
 
 ACTIVE = frozenset({"running", "restarting", "pending"})
@@ -165,7 +165,7 @@ class Overviews:
             return LiveQuery(0, model, entry=_declared(query)).now(None, None, ()) if query is not None else None
         run = self.live.runs.get(live.run) if live.run is not None else None
         quarantines = query.quarantines if query is not None else ()
-        return live.now(run.invocation if run else None, self._quarantined(query, target), quarantines)
+        return live.now(run.invocation_id if run else None, self._quarantined(query, target), quarantines)
 
     def _quarantined(self, query: QueryShape | None, target: str | None) -> int | None:
         """Returns the corrupt records of the sources of a query, None if none of them has a quarantine."""

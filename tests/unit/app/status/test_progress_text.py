@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sqlstream.app.status.lags_text import lag_text, offset_text, progress_json, progress_texts
+from sqlstream.app.status.status import ProjectStatus
 from sqlstream.app.status.status_text import status_text
 from sqlstream.numbers import epoch_text, long_seconds_text, since_text
 from sqlstream.state.ledger import SourceUse
@@ -21,7 +22,6 @@ from sqlstream.state.progress.lag import (
     VersionProgress,
 )
 from sqlstream.state.progress.positions import SourcePosition, VersionPosition
-from sqlstream.state.runs.history import ProjectStatus
 
 NOW = datetime(2024, 1, 1, 12, 5, 30, tzinfo=UTC)
 ORDERS = SourceUse("shop__orders", "shop.orders", None)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sqlstream import FindingsError, ProjectRequest, UsageError
+from sqlstream.app.observe.record import journal_files
 from sqlstream.app.request import Selection
-from sqlstream.app.status.status import read_status
+from sqlstream.app.status.status import RunStatus, RunWithStatus, known_runs, project_status, read_status
 from sqlstream.cli.main import main
+from sqlstream.history import store
+from sqlstream.history.reads import PastRun
+from sqlstream.history.store import History
 from sqlstream.spark.storage.processes import process_start
-from sqlstream.state.runs.history import RunStatus
 
 FILES = {
     "project.yml": "name: shop\nversion: 1.0.0\n",
@@ -53,6 +58,36 @@ def code(*arguments: str) -> int:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     return int(ended.value.code or 0)
+
+
+BEGAN: dict[str, Any] = {"event": "run_began", "target": None, "pid": 7, "process_start": "boot/1"}
+
+
+def line(time: str, run: str = "r1", **fields: Any) -> str:
+    """Returns a line of the journal at noon and `time`."""
+    return json.dumps({"time": f"2024-01-01T12:{time}.000Z", "invocation_id": run, **fields})
+
+
+def entry(model: str = "orders", status: str = "running", **known: Any) -> dict[str, Any]:
+    """Returns an entry of a query."""
+    return {"model": model, "unique_id": f"model.shop.{model}", "status": status, **known}
+
+
+def results(time: str, status: str, *entries: dict[str, Any], run: str = "r1") -> dict[str, Any]:
+    """Returns the content of run_results.json."""
+    metadata = {"invocation_id": run, "generated_at": f"2024-01-01T12:{time}.000Z", "pid": 7, "process_start": "boot/1"}
+    return {"metadata": {**metadata, "target": "local"}, "status": status, "results": list(entries)}
+
+
+def recorded(folder: Path, lines: list[str], results: object) -> tuple[PastRun, ...]:
+    """Returns the runs of a project with these lines in its journal and this run_results.json."""
+    for name, text in {
+        "logs/events.jsonl": "\n".join([*lines, ""]),
+        "target/run_results.json": json.dumps(results),
+    }.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    return tuple(known.run for known in known_runs(folder))
 
 
 def test_status_needs_a_first_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,3 +179,158 @@ def test_unreadable_results_are_ignored(project: Path) -> None:
 
     with pytest.raises(UsageError):
         read_status(ProjectRequest(project))
+
+
+def test_a_run_is_read_from_its_lines(tmp_path: Path) -> None:
+    """A run has the newest entry of each query, with the progress of its last batch."""
+    (run,) = recorded(
+        tmp_path,
+        [
+            line("00:00", **BEGAN),
+            line("00:01", event="run_loaded", target="local"),
+            line("00:02", event="batch", model="orders", batch_id=3, rows_in=5, query=entry(rows_in=5)),
+            line("00:03", event="query_restarting", model="orders", query=entry(status="restarting")),
+        ],
+        None,
+    )
+
+    assert (run.target, run.pid, run.process_start, run.succeeded) == ("local", 7, "boot/1", None)
+    assert (run.began_at, run.heard_at) == ("2024-01-01T12:00:00.000Z", "2024-01-01T12:00:03.000Z")
+    assert run.queries["orders"]["status"] == "restarting"
+    assert run.queries["orders"]["progress"]["batch_id"] == 3
+
+
+def test_torn_and_foreign_lines_are_ignored(tmp_path: Path) -> None:
+    """Torn lines and lines of other programs are ignored; complete lines count."""
+    lines = ['{"time": "2024', "[]", '{"time": 1}', "", line("00:01", event="batch", query="?"), line("00:02", **BEGAN)]
+
+    (run,) = recorded(tmp_path, lines, {"metadata": "?"})
+
+    assert (run.pid, run.queries) == (7, {})
+
+
+def test_newer_results_are_used(tmp_path: Path) -> None:
+    """If run_results.json is newer than the journal, its entries are used."""
+    older = line("00:02", event="batch", model="orders", batch_id=3, query=entry(rows_in=5))
+    known = results("00:09", "error", entry(status="error", rows_in=9), entry("idle", "success"))
+
+    (run,) = recorded(tmp_path, [older], known)
+    assert (run.succeeded, run.queries["orders"]["rows_in"], set(run.queries)) == (False, 9, {"orders", "idle"})
+
+    (run,) = recorded(tmp_path, [older], results("00:01", "running", entry(rows_in=1)))
+    assert (run.succeeded, run.queries["orders"]["rows_in"], run.pid) == (None, 5, 7)
+
+
+def test_each_query_has_the_state_of_its_newest_run(tmp_path: Path) -> None:
+    """Two runs of different queries are both shown; older states are not."""
+    lines = [
+        line("00:00", run="old", event="query_ended", query=entry("a", "error")),
+        line("00:01", run="old", event="query_ended", query=entry("b", "success")),
+        line("00:02", run="old", event="run_ended", succeeded=False),
+        line("00:03", run="new", event="query_started", query=entry("a")),
+    ]
+    old, new = recorded(tmp_path, lines, None)
+
+    status = project_status([RunWithStatus(old, RunStatus.ENDED), RunWithStatus(new, RunStatus.RUNNING)], None)
+
+    assert [(query.model, query.status) for query in status.queries] == [("a", "running"), ("b", "success")]
+    assert [seen.run.invocation_id for seen in status.runs] == ["old", "new"]
+    assert status.is_well
+
+
+def test_running_queries_of_a_killed_run_are_killed(tmp_path: Path) -> None:
+    """Queries that ran when their run was killed are killed; on another machine their state is unknown."""
+    lines = [
+        line("00:00", event="query_ended", query=entry("a", "success")),
+        line("00:01", event="query_started", query=entry("b", silence={"cause": "no_input", "text": "nothing"})),
+    ]
+    (run,) = recorded(tmp_path, lines, None)
+
+    killed = project_status([RunWithStatus(run, RunStatus.KILLED)], None)
+    assert [query.status for query in killed.queries] == ["success", "killed"]
+    assert (killed.queries[1].entry["silence"], killed.is_well) == (None, False)
+    elsewhere = project_status([RunWithStatus(run, RunStatus.ELSEWHERE)], None)
+    assert ([query.status for query in elsewhere.queries], elsewhere.is_well) == (["success", "unknown"], True)
+
+
+def test_only_selected_queries_are_shown(tmp_path: Path) -> None:
+    """Only selected queries are shown, and the newest run even without them."""
+    lines = [line("00:00", event="query_ended", query=entry("a", "error")), line("00:01", run="r2", **BEGAN)]
+    runs = [RunWithStatus(run, RunStatus.ENDED) for run in recorded(tmp_path, lines, None)]
+
+    status = project_status(runs, {"model.shop.b"})
+
+    assert (status.queries, [seen.run.invocation_id for seen in status.runs]) == ((), ["r2"])
+    assert status.is_well
+
+
+def test_a_newest_run_that_was_refused_is_not_well(tmp_path: Path) -> None:
+    """A project whose newest run was refused is not well, even if no query has failed."""
+    (run,) = recorded(tmp_path, [line("00:00", **BEGAN), line("00:01", event="run_ended", succeeded=False)], None)
+
+    assert not project_status([RunWithStatus(run, RunStatus.ENDED)], None).is_well
+
+
+def test_a_run_that_was_refused_before_a_query_started() -> None:
+    """A run whose queries were chosen and never started was refused: its queries were skipped, and not all is well."""
+    entry = {"unique_id": "model.shop.a", "model": "a", "status": "pending"}
+    run = PastRun("r", began_at="2024-01-01T00:00:00Z", succeeded=False, queries={"a": entry})
+
+    status = project_status([RunWithStatus(run, RunStatus.ENDED)], None)
+
+    assert status.runs[0].is_refused
+    assert ([query.status for query in status.queries], status.is_well) == (["skipped"], False)
+
+
+@pytest.fixture
+def of_page(tmp_path: Path) -> Path:
+    """A project whose page has read a run that has ended, and the start of another one behind it in the journal."""
+    recorded(tmp_path, [line("00:00", **BEGAN, query=entry("a", "success")), line("00:01", event="run_ended")], None)
+    with closing(History(tmp_path / "logs", journal_files(tmp_path / "logs"))) as history:
+        assert history.ingest().lines == 2
+    with (tmp_path / "logs/events.jsonl").open("a") as file:
+        file.write(line("00:02", "r2", event="query_started", query=entry("b")) + "\n")
+    return tmp_path
+
+
+def states(folder: Path) -> list[tuple[str, str]]:
+    """Returns the statuses of the queries of all runs."""
+    return [(str(model), entry["status"]) for known in known_runs(folder) for model, entry in known.run.queries.items()]
+
+
+EVERY_STATE = [("a", "success"), ("b", "running")]
+
+
+def test_status_reads_the_history_of_the_page(of_page: Path) -> None:
+    """`status` reads the history that runs and the page write, and only new lines of the journal. So it also knows runs
+    whose lines have been removed.
+    """
+    assert states(of_page) == EVERY_STATE
+    (of_page / "logs/events.jsonl").unlink()
+    assert states(of_page) == EVERY_STATE
+
+
+def test_status_of_a_history_that_another_process_writes(of_page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While another process writes the history, `status` reads the journal instead."""
+    monkeypatch.setattr(store, "LOCKED_SECONDS", 0.01)
+    with closing(sqlite3.connect(of_page / "logs/history.sqlite", isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        assert states(of_page) == EVERY_STATE
+
+
+@pytest.mark.parametrize("statement", ["PRAGMA user_version = 99", "PRAGMA application_id = 1", "DROP TABLE runs"])
+def test_status_replaces_no_history(of_page: Path, statement: str) -> None:
+    """A history of another version, or a foreign file, is left alone, and `status` reads the journal."""
+    with closing(sqlite3.connect(of_page / "logs/history.sqlite")) as writer:
+        writer.execute(statement)
+    before = sorted((of_page / "logs").iterdir())
+    assert states(of_page) == EVERY_STATE
+    assert sorted((of_page / "logs").iterdir()) == before
+
+
+def test_status_makes_no_history(tmp_path: Path) -> None:
+    """`status` writes no file into a project whose runs have not written a history."""
+    assert known_runs(tmp_path) == ()
+    assert list(tmp_path.iterdir()) == []
+    recorded(tmp_path, [line("00:00", **BEGAN)], None)
+    assert [path.name for path in (tmp_path / "logs").iterdir()] == ["events.jsonl"]

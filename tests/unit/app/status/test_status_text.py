@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from sqlstream.app.status.status import ProjectStatus, QueryWithStatus, RunStatus, RunWithStatus
 from sqlstream.app.status.status_text import status_json, status_text
+from sqlstream.history.reads import PastRun
 from sqlstream.report.run_text import query_table, sparkline
-from sqlstream.state.runs.history import PastRun, ProjectStatus, QueryWithStatus, RunStatus, RunWithStatus
 
 NOW = datetime(2024, 1, 1, 12, 5, 30, tzinfo=UTC)
 FAILURE = {
@@ -43,12 +44,10 @@ BIG: dict[str, Any] = {
 POOR: dict[str, Any] = {"model": "poor", "status": "error", "error": FAILURE, "heard_at": "2024-01-01T12:05:00.000Z"}
 
 
-def seen(life: RunStatus, succeeded: bool | None = None) -> RunWithStatus:
+def seen(life: RunStatus, succeeded: bool | None = None, **queries: dict[str, Any]) -> RunWithStatus:
     """A run of five minutes."""
-    run = PastRun(
-        "3f2a91c4-0000", "local", 4711, "b/1", "2024-01-01T12:00:00.000Z", "2024-01-01T12:05:27.000Z", succeeded
-    )
-    return RunWithStatus(run, life)
+    began, heard = "2024-01-01T12:00:00.000Z", "2024-01-01T12:05:27.000Z"
+    return RunWithStatus(PastRun("3f2a91c4-0000", "local", 4711, "b/1", began, heard, succeeded, queries=queries), life)
 
 
 def shown(run: RunWithStatus, *entries: dict[str, Any]) -> str:
@@ -86,10 +85,7 @@ def test_a_running_run() -> None:
 )
 def test_outcomes_of_a_run(life: RunStatus, succeeded: bool | None, words: str) -> None:
     """Each outcome of a run has its own text."""
-    run = seen(life, succeeded)
-    run.run.queries["big"] = BIG
-
-    assert words in shown(run, BIG)
+    assert words in shown(seen(life, succeeded, big=BIG), BIG)
 
 
 def test_a_run_without_queries() -> None:
