@@ -1,4 +1,7 @@
-"""Decides whether a query can start on its checkpoint: compares the project with the ledger."""
+"""Decides whether a query can start on its checkpoint: compares the project with the ledger.
+
+`plan_model` is the only planner: `run`, `plan`, `plan --check` and unit tests with `upgrade_from` call it.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,13 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.errors import Finding
 from sqlstream.project.formats.formats import format_of
 from sqlstream.state import refusals
 from sqlstream.state.changes import Change, describe_changes
-from sqlstream.state.checkpoints import CheckpointState
+from sqlstream.state.checkpoints import CheckpointState, unrestartable
 from sqlstream.state.judgement import SAFE, FindSignature, JudgeBySql, Judgement, judge_changes
 from sqlstream.state.ledger import InputIds, Ledger, QueryIdentity
 from sqlstream.state.output_columns import ColumnChange, column_changes, layout_changes
@@ -64,6 +69,50 @@ class StartOptions:
     accept_state_change: bool = False
     full_refresh: bool = False
     parallel: bool = False
+
+
+def plan_model(
+    compiled: CompiledProject,
+    model: CompiledModel,
+    identity: QueryIdentity,
+    state: CheckpointState,
+    options: StartOptions,
+    *,
+    find_signature: FindSignature = lambda _: None,
+    find_ids: FindIds = dict,
+    read_so_far: Mapping[str, ReadSoFar] | None = None,
+    in_memory: bool = False,
+) -> QueryPlan | StartRefusal:
+    """Returns how the query of `model` starts, or why it cannot. `compiled` has the stored outputs that it reads.
+
+    Only with Spark can `find_signature` and `find_ids` return something. Without a signature, the SQL decides. See
+    `plan_query`. `in_memory`: it is a unit test, in which all sources and sinks can restart.
+    """
+    return plan_query(
+        identity,
+        state,
+        options,
+        restartable=in_memory or unrestartable(compiled, model) is None,
+        place_of=lambda name, offset: compiled.locate_in(name or model.name, offset),
+        find_signature=find_signature,
+        judge_by_sql=partial(sql_judgement, compiled, model),
+        find_ids=find_ids,
+        read_so_far=read_so_far,
+    )
+
+
+def sql_judgement(
+    compiled: CompiledProject, model: CompiledModel, ledger: Ledger, new: QueryIdentity, changes: Sequence[Change]
+) -> Judgement | None:
+    """Returns the judgement of changes of the query of `model` by its SQL before and after, None if that does not show
+    enough.
+    """
+    if not rules_apply(compiled.project.target):
+        return None  # names and values mean something else there
+    from sqlstream.state.comparison.inputs import input_columns  # loads sqlglot
+    from sqlstream.state.comparison.judgement import judge_by_sql
+
+    return judge_by_sql(ledger, new, changes, input_columns(compiled, model))
 
 
 def plan_query(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pyspark.sql import DataFrame
 
@@ -23,8 +24,7 @@ from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.memory_streams import Clock, RowMaker, SystemClock
 from sqlstream.spark.reading.python_code import import_name, is_data_source, is_foreach
 from sqlstream.spark.reading.rows import all_rows
-from sqlstream.spark.running.prepare import columns_of
-from sqlstream.spark.running.state_signature import state_signature
+from sqlstream.spark.running.prepare import columns_of, query_signature
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.micro_batches import RefusedRowsError, SinkTarget, count_keys, last_rows
 from sqlstream.spark.writing.table_formats.writers import DELETES
@@ -32,11 +32,10 @@ from sqlstream.spark.writing.writers import batch_writer
 from sqlstream.state.checkpoints import CheckpointState
 from sqlstream.state.identity import identity_of
 from sqlstream.state.ledger import Ledger, QueryIdentity
-from sqlstream.state.plan import Action, StartOptions, plan_query
+from sqlstream.state.plan import Action, StartOptions, plan_model
 from sqlstream.state.readers import source_uses
 from sqlstream.state.refusals import StartRefusal, refusal_findings
 from sqlstream.state.runs.unit_tests import Observed, Row, Value
-from sqlstream.state.signature.signature import StateSignature
 from sqlstream.testing.cases import Case, GivenBatch, table_output
 from sqlstream.testing.expected import moment
 from sqlstream.testing.frames import CaseFrames
@@ -246,30 +245,22 @@ class SinkTable:
 
 def check_upgrade(old: Case, old_frame: DataFrame, new: Case, new_frame: DataFrame) -> None:
     """Raises: FindingsError if `run` would refuse the new model on the checkpoint of the old one."""
-    before, after = _identity(old, old_frame), _identity(new, new_frame)
+    before = _identity(old, old_frame, None)
     spark_version = old_frame.sparkSession.version
-    signature = _signature(old, old_frame, before)
+    signature = query_signature(old.compiled, old.model, old_frame, before, None)
     ledger = Ledger(before, 1, "", __version__, spark_version, str(Action.START), signature=signature)
     state = CheckpointState(1, ledger, has_batches=True, ledger_path="the ledger", last_commit=0)
-
-    def place_of(name: str | None, offset: int | None) -> Place:
-        return new.compiled.locate_in(name or new.model.name, offset)
-
-    def find_signature(_form: int) -> StateSignature | None:
-        return _signature(new, new_frame, after)
-
-    plan = plan_query(after, state, StartOptions(), restartable=True, place_of=place_of, find_signature=find_signature)
+    after = _identity(new, new_frame, ledger)
+    find_signature = partial(query_signature, new.compiled, new.model, new_frame, after, ledger)
+    options = StartOptions()
+    plan = plan_model(new.compiled, new.model, after, state, options, find_signature=find_signature, in_memory=True)
     if isinstance(plan, StartRefusal):
         findings = refusal_findings([plan])
         fix = f"undo the change, or expect the refusal with `expect: {{error: {findings[0].code}}}`"
         raise FindingsError([replace(finding, fix=fix) for finding in findings])
 
 
-def _identity(case: Case, frame: DataFrame) -> QueryIdentity:
-    uses = source_uses(case.compiled, case.model)
+def _identity(case: Case, frame: DataFrame, ledger: Ledger | None) -> QueryIdentity:
+    uses = source_uses(case.compiled, case.model, ledger)
     columns = columns_of(frame)
     return identity_of(case.compiled, case.model, uses, columns, stateful=is_stateful(frame), settings={})
-
-
-def _signature(case: Case, frame: DataFrame, identity: QueryIdentity) -> StateSignature | None:
-    return state_signature(case.compiled, case.model, frame) if identity.stateful else None

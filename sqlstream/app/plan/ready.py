@@ -10,7 +10,6 @@ from sqlstream.app.loading.load import Loaded
 from sqlstream.app.plan.output_checks import OutputCheck
 from sqlstream.app.plan.parallel import ParallelQueries
 from sqlstream.app.plan.read_so_far import read_so_far
-from sqlstream.app.plan.without_spark import sql_judge
 from sqlstream.app.request import RunRequest
 from sqlstream.app.session.signals import StopSignals
 from sqlstream.app.session.target_storage import place_of_output, storage_base, storage_location
@@ -41,7 +40,7 @@ from sqlstream.state.checkpoints import CheckpointState, read_checkpoint, read_v
 from sqlstream.state.damage import damage_finding
 from sqlstream.state.layout import checkpoint_path, query_root, version_root
 from sqlstream.state.lost_outputs import CommittedBatches, committed_batches, find_query_id
-from sqlstream.state.plan import Action, QueryPlan, StartOptions, plan_query
+from sqlstream.state.plan import Action, QueryPlan, StartOptions, plan_model
 from sqlstream.state.query_versions import has_begun_since
 from sqlstream.state.refusals import StartRefusal, refusal_findings
 from sqlstream.state.repartitions import migrated
@@ -394,14 +393,13 @@ def plan_on_checkpoint(checks: CheckContext, model: CompiledModel) -> PlannedQue
     with storage_problems(wanted, storage_location(loaded, model), secrets):
         so_far = read_so_far(checks.storage_of, root, state, query.identity)
     options = StartOptions(model.name in request.accept_state_change, full_refresh, is_parallel)
-    plan = plan_query(
+    plan = plan_model(
+        compiled,
+        model,
         query.identity,
         state,
         options,
-        restartable=query.unrestartable is None,
-        place_of=lambda name, offset: loaded.compiled.locate_in(name or model.name, offset),
         find_signature=query.comparable_signature,
-        judge_by_sql=sql_judge(compiled, model),
         find_ids=lambda: query.input_ids,
         read_so_far=so_far,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from functools import partial
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.plan.compiled_identity import identity_without_spark
@@ -14,21 +13,18 @@ from sqlstream.app.session.target_storage import place_of_output
 from sqlstream.app.stored.local_sources import header_findings
 from sqlstream.app.stored.local_storage import files_of
 from sqlstream.app.stored.stored_tables import with_stored_tables
-from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
-from sqlstream.compiler.spark_versions import rules_apply
+from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.errors import Finding
 from sqlstream.project.databases.sqlite import SQLITE
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.writing.databases.database import DatabaseError, used_by_another
 from sqlstream.spark.writing.databases.sqlite_file import sqlite_file
-from sqlstream.state.changes import Change
-from sqlstream.state.checkpoints import CheckpointState, is_used_folder, read_checkpoint, unrestartable
-from sqlstream.state.judgement import JudgeBySql, Judgement
+from sqlstream.state.checkpoints import CheckpointState, is_used_folder, read_checkpoint
 from sqlstream.state.layout import query_root
-from sqlstream.state.ledger import Ledger, QueryIdentity
+from sqlstream.state.ledger import QueryIdentity
 from sqlstream.state.lost_outputs import is_table_folder, lost_files, lost_output
-from sqlstream.state.plan import Action, QueryPlan, StartOptions, plan_query
+from sqlstream.state.plan import Action, QueryPlan, StartOptions, plan_model
 from sqlstream.state.refusals import StartRefusal, output_in_use
 from sqlstream.state.verdicts import QueryVerdict, Verdict
 
@@ -54,15 +50,7 @@ def plan_without_spark(
     misread = header_findings(loaded.compiled, loaded.compiled.upstream(model.unique_id))
     if misread:
         return QueryVerdict(model.name, Verdict.REFUSE, misread[0].message, findings=tuple(misread))
-    plan = plan_query(
-        identity,
-        state,
-        StartOptions(parallel=is_parallel),
-        restartable=unrestartable(compiled, model) is None,
-        place_of=lambda name, offset: compiled.locate_in(name or model.name, offset),
-        judge_by_sql=sql_judge(compiled, model),
-        read_so_far=so_far,
-    )
+    plan = plan_model(compiled, model, identity, state, StartOptions(parallel=is_parallel), read_so_far=so_far)
     if isinstance(plan, QueryPlan) and plan.action is Action.RESUME and state.last_commit >= 0:
         lost = tuple(_lost_outputs(loaded, model, identity, state))
         plan = StartRefusal(lost) if lost else plan
@@ -135,19 +123,3 @@ def _lost_outputs(
         problem = None if path is None else lost_files(files_of, use, path, state.last_commit)
         if problem is not None:
             yield lost_output(model.name, output.sink, problem, state.last_commit, model.place_of("sink"))
-
-
-def sql_judge(compiled: CompiledProject, model: CompiledModel) -> JudgeBySql:
-    """Returns what judges changes of the query of `model`. It loads sqlglot when it is called."""
-    return partial(_judge, compiled, model)
-
-
-def _judge(
-    compiled: CompiledProject, model: CompiledModel, ledger: Ledger, new: QueryIdentity, changes: Sequence[Change]
-) -> Judgement | None:
-    if not rules_apply(compiled.project.target):
-        return None  # names and values mean something else there
-    from sqlstream.state.comparison.inputs import input_columns
-    from sqlstream.state.comparison.judgement import judge_by_sql
-
-    return judge_by_sql(ledger, new, changes, input_columns(compiled, model))

@@ -83,30 +83,42 @@ class PreparedQuery:
     @cached_property
     def signature(self) -> StateSignature | None:
         """What decides the content of the query's state; None without state, or if Spark does not show its plan."""
-        return self._signature_in(FORMAT, {})
+        return query_signature(self.compiled, self.model, self.frame, self.identity, self.ledger)
 
     def comparable_signature(self, form: int) -> StateSignature | None:
-        """Returns the signature to compare with that of the ledger, in its format. Columns that Spark finds by their
-        position have the names that they have there.
-        """
-        try:
-            names = earlier_names(self.ledger.identity, self.identity) if self.ledger is not None else {}
-        except ValueError:
-            return None
-        return self._signature_in(form, names)
-
-    def _signature_in(self, form: int, names: Mapping[str, Mapping[str, str]]) -> StateSignature | None:
-        if not self.identity.stateful or not self.model.streaming:
-            return None
-        before = self.ledger.signature if self.ledger is not None else None
-        order = before.sources if before is not None else ()
-        return state_signature(self.compiled, self.model, self.frame, form, order, names)
+        """Returns the signature to compare with that of the ledger, in its format."""
+        return query_signature(self.compiled, self.model, self.frame, self.identity, self.ledger, form)
 
     def release(self) -> None:
         """Frees the rows that Spark has cached for the query, which has ended."""
         for frame in self.cached:
             with suppress(*SPARK_ERRORS):  # with the JVM, its memory is free too
                 frame.unpersist()
+
+
+def query_signature(
+    compiled: CompiledProject,
+    model: CompiledModel,
+    frame: DataFrame,
+    identity: QueryIdentity,
+    ledger: Ledger | None,
+    compared_form: int | None = None,
+) -> StateSignature | None:
+    """Returns what decides the content of the state of the query `frame`; None without state, or if Spark does not show
+    its plan. `ledger` is that from which the query resumes. With `compared_form`, the signature is in this format, to
+    compare it with that of the ledger: columns that Spark finds by their position have the names that they have there.
+    """
+    if not identity.stateful or not model.streaming:
+        return None
+    names: Mapping[str, Mapping[str, str]] = {}
+    if compared_form is not None and ledger is not None:
+        try:
+            names = earlier_names(ledger.identity, identity)
+        except ValueError:
+            return None
+    before = ledger.signature if ledger is not None else None
+    order = before.sources if before is not None else ()
+    return state_signature(compiled, model, frame, FORMAT if compared_form is None else compared_form, order, names)
 
 
 def prepare_query(

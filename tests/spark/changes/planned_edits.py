@@ -8,7 +8,6 @@ from pathlib import Path
 from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.plan.compiled_identity import identity_without_spark
 from sqlstream.app.plan.details import describe
-from sqlstream.app.plan.without_spark import sql_judge
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.analysed import keeps_state
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
@@ -17,7 +16,7 @@ from sqlstream.state.checkpoints import CheckpointState
 from sqlstream.state.identity import identity_of
 from sqlstream.state.judgement import FindSignature
 from sqlstream.state.ledger import Ledger, OutputColumn, QueryIdentity
-from sqlstream.state.plan import StartOptions, plan_query
+from sqlstream.state.plan import StartOptions, plan_model
 from sqlstream.state.readers import source_uses
 from sqlstream.state.settings import RESULT_DEFAULTS, SOURCE_EVOLUTION, TIME_ZONE
 from sqlstream.state.signature.signature import StateSignature
@@ -58,15 +57,8 @@ def plan_of(
     """
     state = CheckpointState(1, ledger, True, "ledger.json", last_commit=0)
     found = identity or identity_without_spark(compiled, model, state)
-    plan = plan_query(
-        found,
-        state,
-        StartOptions(),
-        restartable=True,
-        place_of=lambda name, offset: compiled.locate_in(name or model.name, offset),
-        find_signature=find_signature or (lambda _: None),
-        judge_by_sql=sql_judge(compiled, model),
-    )
+    find_signature = find_signature or (lambda _: None)
+    plan = plan_model(compiled, model, found, state, StartOptions(), find_signature=find_signature, in_memory=True)
     return describe(compiled, model, found, state, plan, has_spark=identity is not None)
 
 

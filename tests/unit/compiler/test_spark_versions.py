@@ -11,7 +11,6 @@ import pytest
 from sqlstream import FindingsError, ProjectRequest, compile_models
 from sqlstream.app.loading.load import try_load
 from sqlstream.app.plan.plan import plan_project
-from sqlstream.app.plan.without_spark import sql_judge
 from sqlstream.app.request import PlanRequest
 from sqlstream.codes import CODES, LOWERABLE, SPARK_DECIDES
 from sqlstream.compiler.allowances import lower_findings
@@ -19,6 +18,7 @@ from sqlstream.compiler.spark_versions import LISTED, TESTED, installed_spark, i
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.project.values import Project
+from sqlstream.state.plan import sql_judgement
 
 FILES = {
     "project.yml": "name: shop\n",
@@ -144,8 +144,8 @@ def test_a_setting_that_switches_rules_off_is_a_warning(tmp_path: Path, setting:
     assert (str(said.location), said.severity) == ("project.yml:3:3", Severity.WARNING)
     assert plan_project(PlanRequest(request)).warnings == (said,)
     compiled = try_load(request).readable().compiled
-    judge: Any = sql_judge(compiled, next(iter(compiled.models.values())))
-    assert judge(None, None, ()) is None
+    judge: Any = sql_judgement
+    assert judge(compiled, next(iter(compiled.models.values())), None, None, ()) is None
 
 
 @pytest.mark.parametrize("version", ["4.2.1", "4.3.0", "4.4.0"])
