@@ -144,7 +144,7 @@ class CompiledModel:
     @property
     def ends(self) -> bool:
         """Whether the query ends by itself: a batch, or a stream whose trigger processes only available data."""
-        return not self.streaming or self.config.trigger.ends
+        return not self.streaming or self.config.trigger.facts.ends
 
     def place_of(self, key: str) -> Location:
         """Returns the location of the configuration `key`, or the first line of the model if it is not set."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import count, lit
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.errors import FindingsError
@@ -19,6 +17,7 @@ from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.session import SparkRuntime, child_session
 from sqlstream.spark.reading.inputs import NodeReader, ViewBuilder
 from sqlstream.spark.reading.sources import Readers
+from sqlstream.spark.running.start import with_trigger
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.readers import source_uses
 from sqlstream.state.runs.progress import ROWS_OUT
@@ -28,9 +27,6 @@ from tests.corpus.corpus_verdicts import Verdict
 
 LONGEST_SECONDS = 90
 """The time after which a query over ten rows counts as stuck."""
-
-ENDLESS = ("continuous", "real_time")
-"""The triggers without micro-batches, with which Spark cannot count rows."""
 
 ENDLESS_SECONDS = 4
 """How long to watch a query without micro-batches. It never ends by itself, and if it fails, it fails at once."""
@@ -91,19 +87,19 @@ class Judge:
         if output is None:
             raise ValueError(f"{case.name} names no sink")
         # runs count rows in the same way, so this also tests that counting does not change Spark's verdict
-        counts_rows = self.counts_rows and model.config.trigger.kind not in ENDLESS
+        counts_rows = self.counts_rows and model.config.trigger.facts.has_micro_batches
         rows = frame.observe(ROWS_OUT, count(lit(1)).alias("rows")) if counts_rows else frame
         writer = rows.writeStream.format(output.format).outputMode(model.config.output_mode).queryName(case.name)
         writer = writer.option("checkpointLocation", str(self.storage / "checkpoints" / case.name))
         if output.partition_by:
             writer = writer.partitionBy(*output.partition_by)
-        return _with_trigger(writer, model).start(**self._path(case, output))
+        return with_trigger(writer, model.config.trigger).start(**self._path(case, output))
 
     def _path(self, case: Case, output: Output) -> dict[str, str]:
         return {"path": str(self.storage / "output" / case.name)} if output.path else {}
 
     def _watch(self, case: Case, model: CompiledModel, query: StreamingQuery) -> Verdict:
-        ends = model.config.trigger.kind in ("available_now", "once")
+        ends = model.config.trigger.facts.ends
         try:
             ended = query.awaitTermination(LONGEST_SECONDS if ends else ENDLESS_SECONDS)
         finally:
@@ -120,18 +116,6 @@ class Judge:
         inner = _CONDITION.match(message)  # the outer condition says only that the query failed
         condition = inner.group(1) if inner else found.condition
         return Verdict(False, stage, condition, message.removeprefix(inner.group() if inner else "")[:MESSAGE_LENGTH])
-
-
-def _with_trigger(writer: DataStreamWriter, model: CompiledModel) -> DataStreamWriter:
-    trigger = model.config.trigger
-    triggers: dict[str, dict[str, Any]] = {
-        "available_now": {"availableNow": True},
-        "once": {"once": True},
-        "interval": {"processingTime": trigger.interval},
-        "continuous": {"continuous": trigger.interval},
-        "real_time": {"realTime": trigger.interval},
-    }
-    return writer.trigger(**triggers[trigger.kind]) if trigger.kind in triggers else writer
 
 
 def _rows_out(query: StreamingQuery) -> int:

@@ -25,7 +25,6 @@ from sqlstream.compiler.graph import source_id
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.alerts import AlertKind, AlertRule, Channel
 from sqlstream.project.configuration.target import Target
-from sqlstream.project.configuration.trigger import interval_seconds
 from sqlstream.project.declarations.on_corrupt import quarantine_name
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.progress.lag import MeasuredLag
@@ -188,14 +187,12 @@ def query_rules(compiled: CompiledProject, models: Iterable[CompiledModel]) -> d
             rules = {kind: rule for kind, rule in rules.items() if kind is AlertKind.FAILED}
         if is_quarantine(model):
             rules.pop(AlertKind.NO_ROWS_FOR, None)  # its rows are what is wrong
-        trigger = model.config.trigger
-        seconds = interval_seconds(trigger.interval or "") if trigger.kind == "interval" else None
         upstream = compiled.upstream(model.unique_id)
         rule = rules.pop(AlertKind.QUARANTINED_OVER, None)
         for node, name in corrupt.items():
             if rule is not None and (node in upstream or name == model.name):
                 guarded.setdefault(name, []).append(rule)
-        found[model.name] = QueryRules(rules, seconds)
+        found[model.name] = QueryRules(rules, model.config.trigger.period_seconds)
     for name in guarded.keys() & found.keys():
         lowest = min(guarded[name], key=lambda rule: (rule.limit, -rule.per_seconds))
         found[name] = replace(found[name], rules={**found[name].rules, AlertKind.QUARANTINED_OVER: lowest})

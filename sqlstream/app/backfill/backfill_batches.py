@@ -28,7 +28,7 @@ from sqlstream.app.session.target_storage import storage_base
 from sqlstream.app.stored.source_lags import files_at
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
-from sqlstream.project.configuration.config import Trigger
+from sqlstream.project.configuration.trigger import Trigger
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted

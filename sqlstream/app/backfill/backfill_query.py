@@ -160,8 +160,8 @@ def check_model(loaded: Loaded, model: CompiledModel) -> None:
         raise _refused(model, "in complete mode, each batch replaces all rows by its own", beside(model.name))
     if why is not None:
         raise _refused(model, f"it starts with a new checkpoint in every run, because {why}", f"run it: {run}")
-    if not model.config.trigger.has_batches:
-        kind = model.config.trigger.kind.replace("_", "-")
+    if not model.config.trigger.facts.has_micro_batches:
+        kind = model.config.trigger.facts.words
         raise _refused(model, f"its trigger is {kind}, and such a query has no batches to add to", beside(model.name))
     keys = model.config.unique_key
     if keys:

@@ -195,10 +195,9 @@ def _watermark_line(delay: Delay, locate: Locate) -> str:
 
 
 def _batches(trigger: Trigger, emission: Emission) -> str:
-    if trigger.kind == "once":
-        return "next batch: in the next run that finds new rows, because this trigger has one batch per run"
-    known = {"interval": f"at the next trigger ({trigger.interval})", "available_now": "in the same run"}
-    when = known.get(trigger.kind, "immediately")
+    when = trigger.facts.next_batch.format(interval=trigger.interval)
+    if not trigger.facts.has_idle_batches:
+        return f"next batch: {when}"
     if emission.idle_batches:
         return f"next batch: {when}, even without new rows"
     return f"next batch: {when}, only with new rows ({IDLE_BATCHES} is false)"

@@ -122,7 +122,7 @@ def quarantines_to_end(models: Sequence[CompiledModel]) -> frozenset[str]:
     """
     streams = [model for model in models if model.streaming]
     others = [model for model in streams if not is_quarantine(model)]
-    if not others or not all(model.config.trigger.ends for model in others):
+    if not others or not all(model.config.trigger.facts.ends for model in others):
         return frozenset()
     return frozenset(model.unique_id for model in streams if is_quarantine(model))
 

@@ -18,6 +18,7 @@ from sqlstream.app.loading.load import Invocation
 from sqlstream.app.status.status import RunStatus, run_status
 from sqlstream.errors import Finding, UsageError
 from sqlstream.history.reads import PastRun
+from sqlstream.project.configuration.trigger import ENDING
 from sqlstream.project.files.files import ARTIFACTS_FOLDER
 from sqlstream.spark.storage.processes import process_start
 from sqlstream.state.runs.events import Status
@@ -28,9 +29,6 @@ RETRIED = frozenset(
     {Status.ERROR, Status.SKIPPED, Status.INTERRUPTED, Outcome.FAILED, Outcome.BROKEN, Outcome.SKIPPED, *LiveStatus}
 )
 """The statuses of nodes to repeat. Nodes of a killed command are still pending or running."""
-
-ENDING = ("available_now", "once")
-"""The triggers of streams that end by themselves."""
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ def _checked(model: CompiledModel, state: CheckpointState) -> Ledger:
     place, why = model.file.location, None
     if not model.streaming:
         why = "it is a batch model, which has no checkpoint"
-    elif model.config.trigger.kind == "continuous":
+    elif model.config.trigger.facts.has_epochs:
         why = "a continuous query has no batches"
     elif state.unreadable:
         why = f"its ledger cannot be read: {state.unreadable}"

@@ -16,7 +16,7 @@ from sqlstream.app.session.signals import StopRequestedError, StopSignals
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.rules import check_models
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.configuration.config import Trigger
+from sqlstream.project.configuration.trigger import AVAILABLE_NOW
 from sqlstream.state.readers import source_uses
 from sqlstream.state.runs.events import Notice, QueryResult, RunEvent, SelectedQuery
 
@@ -103,10 +103,9 @@ def with_trigger(
     """Returns the project with the trigger `available_now` where it applies, after checking the rules again: for every
     selected stream if the request says so, and for quarantines that end with the other streams. Raises: FindingsError.
     """
-    trigger = Trigger(kind="available_now")
     following = quarantines_to_end(models)
     changed = {
-        model.unique_id: _triggered(model, trigger)
+        model.unique_id: replace(model, config=model.config.model_copy(update={"trigger": AVAILABLE_NOW}))
         for model in models
         if model.streaming and (request.available_now or model.unique_id in following)
     }
@@ -118,7 +117,3 @@ def with_trigger(
     if errors:
         raise FindingsError(errors)
     return replace(loaded, compiled=compiled), tuple(changed.get(model.unique_id, model) for model in models)
-
-
-def _triggered(model: CompiledModel, trigger: Trigger) -> CompiledModel:
-    return replace(model, config=model.config.model_copy(update={"trigger": trigger}))

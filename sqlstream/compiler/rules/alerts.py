@@ -60,7 +60,7 @@ def _why_unused(
     if not model.streaming:
         reason = "it is a batch model, which is written once per run; only `failed` applies to it"
         return None if kind is AlertKind.FAILED else (reason, "remove the rule")
-    if kind is AlertKind.BATCH_SLOWER and model.config.trigger.kind != "interval":
+    if kind is AlertKind.BATCH_SLOWER and model.config.trigger.period_seconds is None:
         return (
             f"its trigger is {model.config.trigger}, so no batch has a time by which it should end",
             "set a trigger with an interval, for example `trigger: 1 minute`, or remove the rule",

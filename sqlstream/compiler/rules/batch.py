@@ -7,12 +7,10 @@ from collections.abc import Iterator
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, terminal_models
 from sqlstream.compiler.rules.sinks.kinds import python_sink
+from sqlstream.project.configuration.trigger import Trigger
 from sqlstream.project.files.files import PROJECT_FILE
 from sqlstream.project.files.paths import join, plain_path
 from sqlstream.project.formats.formats import format_of
-
-ENDING = frozenset({"default", "available_now", "once"})
-"""Triggers under which a stream ends, and the default: a batch model does the same."""
 
 
 @output_rule("batch-model")
@@ -21,9 +19,14 @@ def stream_words_in_batches(_: CompiledProject, model: CompiledModel, __: Output
     if model.streaming:
         return
     mode, trigger = model.config.output_mode, model.config.trigger
+    is_for_batches = trigger.facts.ends or trigger == Trigger()
     settings = {
         "output_mode": (mode != "append", mode, "the output is replaced as a whole, so there are no modes"),
-        "trigger": (trigger.kind not in ENDING, trigger, "there is one batch, at the start of the run"),
+        "trigger": (
+            not is_for_batches,
+            trigger,
+            "there is one batch, at the start of the run",
+        ),
     }
     for key, (is_for_streams, value, why) in settings.items():
         # the default of a whole folder is not meant for its batch models

@@ -10,6 +10,7 @@ from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, source
 from sqlstream.compiler.rules.streams.watermarks import may_be_event_time
 from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.project.configuration.columns import Schema
+from sqlstream.project.configuration.trigger import AVAILABLE_NOW
 from sqlstream.project.formats.format import BATCH, BATCHES, STREAM, STREAMS
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.messages.avro import pinned_path
@@ -186,7 +187,7 @@ def masked_columns(compiled: CompiledProject, table: SourceTable) -> Problems:
 @output_rule("socket-available-now")
 def socket_sources(compiled: CompiledProject, model: CompiledModel, _: Output) -> Problems:
     """A socket source stores no rows, so it reads 0 rows with `available_now`."""
-    tables = compiled.tables_of(model.unique_id) if model.config.trigger.kind == "available_now" else ()
+    tables = compiled.tables_of(model.unique_id) if model.config.trigger == AVAILABLE_NOW else ()
     return (
         Problem(
             f"`{model.name}` reads socket `{table.full_name}`, which does not work with available_now",

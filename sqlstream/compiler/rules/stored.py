@@ -102,7 +102,7 @@ def outputs_of_one_run(compiled: CompiledProject, model: CompiledModel, _: Outpu
 @output_rule("stored-model", severity=Severity.WARNING)
 def streams_over_snapshots(compiled: CompiledProject, model: CompiledModel, _: Output) -> Problems:
     """A stream lists the files of a static table only when it starts."""
-    if not model.streaming or model.config.trigger.ends:
+    if not model.streaming or model.config.trigger.facts.ends:
         return
     models = compiled.models.values()
     writers = {each.name for each in models if each.output and each.writes_snapshots_to(each.output)}

@@ -34,7 +34,6 @@ __all__ = [
     "MergedConfig",
     "ModelConfig",
     "SeedConfig",
-    "Trigger",
     "check_patch",
     "combine_patches",
     "merge_configs",

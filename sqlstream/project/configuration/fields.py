@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from sqlstream.project.configuration.trigger import (
+    MAPPED,
     Retries,
     Trigger,
     invalid,
@@ -164,7 +165,7 @@ _TRIGGER_SCHEMA: dict[str, Any] = {
         {"type": "string", "examples": ["10 seconds", "available_now", "once"]},
         {
             "type": "object",
-            "properties": {"continuous": _INTERVAL_SCHEMA, "real_time": _INTERVAL_SCHEMA},
+            "properties": dict.fromkeys(MAPPED, _INTERVAL_SCHEMA),
             "additionalProperties": False,
             "minProperties": 1,
             "maxProperties": 1,

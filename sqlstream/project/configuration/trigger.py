@@ -35,6 +35,77 @@ delays five to ten minutes, in which a server can restart.
 
 
 @dataclass(frozen=True)
+class TriggerFacts:
+    """All facts about one kind of trigger. The defaults are those of a trigger of micro-batches."""
+
+    argument: str
+    """The argument of Spark's `DataStreamWriter.trigger`; empty for Spark's default."""
+    written: Literal["word", "interval", "mapping"]
+    """How users write it: `once`, `10 seconds` or `{continuous: 1 second}`. Only a word has no interval."""
+    next_batch: str = "immediately"
+    """When the next batch follows, with `{interval}`."""
+
+    ends: bool = False
+    """Whether a query ends by itself."""
+    has_micro_batches: bool = True
+    """Whether Spark plans batches of new rows. Without them it counts no rows, or only after minutes; sinks that take
+    batches do not work, and tasks last as long as the query, or for minutes.
+    """
+    has_epochs: bool = False
+    """Whether there are epochs in place of batches: Spark reports and counts nothing, and a query can stop at any time,
+    because Spark reads again what follows the last epoch.
+    """
+    has_idle_batches: bool = True
+    """Whether a batch without new rows can follow, which emits rows that were waiting for the watermark."""
+    shortest_seconds: float = 0.0
+    """The shortest interval with which Spark starts a query."""
+    code: str = ""
+    """The code of findings about what Spark does not support under it."""
+    words: str = ""
+    """The kind in a sentence, before "trigger"."""
+
+
+TRIGGERS: dict[TriggerKind, TriggerFacts] = {
+    "default": TriggerFacts("", "word"),
+    "interval": TriggerFacts("processingTime", "interval", "at the next trigger ({interval})"),
+    "available_now": TriggerFacts("availableNow", "word", "in the same run", ends=True),
+    "once": TriggerFacts(
+        "once",
+        "word",
+        "in the next run that finds new rows, because this trigger has one batch per run",
+        ends=True,
+        has_idle_batches=False,
+    ),
+    "continuous": TriggerFacts(
+        "continuous",
+        "mapping",
+        has_micro_batches=False,
+        has_epochs=True,
+        code="continuous-trigger",
+        words="continuous",
+    ),
+    "real_time": TriggerFacts(
+        "realTime",
+        "mapping",
+        has_micro_batches=False,
+        # a batch takes the whole interval; this is the default of spark.sql.streaming.realTimeMode.minBatchDuration
+        shortest_seconds=5.0,
+        code="real-time-trigger",
+        words="real-time",
+    ),
+}
+"""Each kind of trigger. What Spark refuses under some of them is in `compiler/rules/streams/triggers.py`, and which
+formats it refuses in `project/formats/formats.py` (`refused_triggers`).
+"""
+
+ENDING = frozenset(kind for kind, facts in TRIGGERS.items() if facts.ends)
+"""The kinds of triggers under which a query ends by itself."""
+WORDS = {str(kind): kind for kind, facts in TRIGGERS.items() if facts.written == "word"}
+MAPPED = {str(kind): kind for kind, facts in TRIGGERS.items() if facts.written == "mapping"}
+"""The kinds that users write as a word, and those that they write as a mapping of the kind to an interval."""
+
+
+@dataclass(frozen=True)
 class Trigger:
     """When a query runs a batch. `interval` is a Spark interval for kinds that have one, else None. The kind `default`
     starts the next batch as soon as the last one has ended.
@@ -44,19 +115,23 @@ class Trigger:
     interval: str | None = None
 
     @property
-    def ends(self) -> bool:
-        """Whether a query with this trigger ends by itself."""
-        return self.kind in ("available_now", "once")
+    def facts(self) -> TriggerFacts:
+        """All facts about its kind."""
+        return TRIGGERS[self.kind]
 
     @property
-    def has_batches(self) -> bool:
-        """Whether Spark plans batches of new rows. Without them it counts no rows, or only after minutes."""
-        return self.kind not in ("continuous", "real_time")
+    def period_seconds(self) -> float | None:
+        """The time from the start of one batch to that of the next, None if nothing sets one."""
+        return interval_seconds(self.interval or "") if self.facts.written == "interval" else None
 
     def __str__(self) -> str:
         """Returns the trigger as a user writes it, such as `available_now`, `10 seconds` or `continuous 1 second`."""
-        words = {"interval": self.interval or "", "default": "default"}
-        return words.get(self.kind) or " ".join(word for word in (self.kind, self.interval) if word)
+        is_named = self.facts.written != "interval"
+        return " ".join(word for word in (is_named and self.kind, self.interval) if word)
+
+
+AVAILABLE_NOW = Trigger("available_now")
+"""What `run --available-now` gives to every stream."""
 
 
 def invalid(problem: str, fix: str, part: str | None = None, *, is_unknown: bool = False) -> PydanticCustomError:
@@ -99,8 +174,8 @@ def parse_trigger(value: object) -> Trigger:
     if isinstance(value, dict):
         return _parse_mapping(value)
     word = value.strip().lower() if isinstance(value, str) else ""
-    if word in ("available_now", "once", "default"):
-        return Trigger(word)  # type: ignore[arg-type]
+    if word in WORDS:
+        return Trigger(WORDS[word])
     if isinstance(value, str) and not any(letter.isdigit() for letter in value):
         raise invalid(f"cannot be {given(value)}", _fix_word(word))
     return Trigger("interval", parse_interval(value))
@@ -108,16 +183,16 @@ def parse_trigger(value: object) -> Trigger:
 
 def _parse_mapping(value: dict[object, object]) -> Trigger:
     kind, interval = next(iter(value.items()), (None, None))
-    if len(value) != 1 or kind not in ("continuous", "real_time"):
+    if len(value) != 1 or kind not in MAPPED:
         keys = ", ".join(quoted(key) for key in value) or "nothing"
         raise invalid(
             f"cannot be a mapping of {keys}", "use `{continuous: 1 second}`, `{real_time: 5 minutes}` or `10 seconds`"
         )
-    return Trigger("continuous" if kind == "continuous" else "real_time", parse_interval(interval))
+    return Trigger(MAPPED[str(kind)], parse_interval(interval))
 
 
 def _fix_word(word: str) -> str:
-    close = did_you_mean(word, ["available_now", "once"])
+    close = did_you_mean(word, sorted(ENDING))
     return close if close.startswith("did") else "for example, use `10 seconds`, `available_now` or `once`"
 
 

@@ -12,9 +12,6 @@ from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.running.query_run import QueryRun
 from sqlstream.state.runs.events import Notice, RunEvent
 
-LASTING_TRIGGERS = frozenset({"continuous", "real_time"})
-"""Triggers with tasks that last as long as the query, or a batch of minutes."""
-
 
 class OccupiedCores:
     """Warns once for each such query if its tasks, with those of earlier ones, leave no core to others."""
@@ -25,7 +22,7 @@ class OccupiedCores:
 
     def check(self, run: QueryRun, runs: Sequence[QueryRun]) -> None:
         """Counts the tasks of `run`, one of `runs`, once it has started. The runner calls it several times a second."""
-        is_new = run.order.trigger.kind in LASTING_TRIGGERS and run.name not in self._tasks and run.is_active
+        is_new = not run.order.trigger.facts.has_micro_batches and run.name not in self._tasks and run.is_active
         tasks = _running_tasks(run) if is_new else 0
         if tasks:
             self._tasks[run.name] = tasks

@@ -135,7 +135,7 @@ def prepare_query(
     session = child_session(runtime, frozen_settings(model, runtime, ledger))
     register_functions(session, compiled.project.functions)
     # Spark counts nothing in a continuous query
-    counts_dropped = model.config.trigger.kind != "continuous"
+    counts_dropped = not model.config.trigger.facts.has_epochs
     readers = Readers(session, secrets, compiled.project.root, counts_dropped=counts_dropped, caches=True)
     uses = source_uses(compiled, model, ledger)
     _check_secrets(compiled, model, readers)
@@ -215,7 +215,7 @@ def _build_frame(
 
 
 def _with_row_count(model: CompiledModel, frame: DataFrame) -> DataFrame:
-    can_count = model.streaming and model.config.trigger.has_batches
+    can_count = model.streaming and model.config.trigger.facts.has_micro_batches
     return frame.observe(ROWS_OUT, count(lit(1)).alias("rows")) if can_count else frame
 
 

@@ -157,7 +157,7 @@ class QueryRun:
     @property
     def ends(self) -> bool:
         """Whether the query ends by itself."""
-        return self.order.is_batch or self.order.trigger.ends
+        return self.order.is_batch or self.order.trigger.facts.ends
 
     @property
     def is_active(self) -> bool:

@@ -15,7 +15,6 @@ from typing import TypeVar
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.configuration.trigger import interval_seconds
 from sqlstream.spark.jvm.errors import bug_finding
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, failure_of, is_jvm_gone
 from sqlstream.spark.jvm.internals import add_listener, current_watermark, unfinished_batch
@@ -494,7 +493,7 @@ def has_been_idle(run: QueryRun, seconds: float) -> bool | None:
     """
     if run.order.after and run.first_started is None:
         return None
-    if run.order.trigger.kind == "continuous":
+    if run.order.trigger.facts.has_epochs:
         return False  # Spark does not report what such a query reads
     if not run.is_active or run.query is None or time.monotonic() - run.active_at < seconds:
         return False
@@ -509,9 +508,9 @@ def has_been_idle(run: QueryRun, seconds: float) -> bool | None:
         return False
     if status["isDataAvailable"] or _has_lag(run):
         return False
-    if run.order.trigger.kind != "interval":
+    interval = run.order.trigger.period_seconds
+    if interval is None:
         return True
-    interval = interval_seconds(run.order.trigger.interval or "")
     since = time.time() % interval if interval else MARGIN_SECONDS
     found_nothing = not is_triggered and since >= min(MARGIN_SECONDS, interval / 4)
     return found_nothing and time.monotonic() - since >= run.active_at + seconds

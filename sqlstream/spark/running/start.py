@@ -12,7 +12,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.configuration.config import Trigger
+from sqlstream.project.configuration.trigger import Trigger
 from sqlstream.spark.jvm.fresh_files import read_fresh_files
 from sqlstream.spark.jvm.gateway import java_exceptions, set_active_session, set_pool
 from sqlstream.spark.jvm.internals import call_internal
@@ -76,7 +76,7 @@ def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
         .option("checkpointLocation", order.checkpoint)
     )
     _check_trigger(writer, order)
-    writer = _with_trigger(writer, order.trigger)
+    writer = with_trigger(writer, order.trigger)
     if batches is not None:
         return _start_batches(writer, batches, target, order.lock)
     if table is not None:
@@ -144,12 +144,13 @@ def query_name(query: PreparedQuery) -> str:
 
 
 def _check_trigger(writer: DataStreamWriter, order: StartOrder) -> None:
-    """Raises: FindingsError for a real-time trigger if this Spark does not support it."""
+    """Raises: FindingsError for a trigger that this Spark does not have: a real-time one before Spark 4.1."""
     model = order.query.model
-    if order.trigger.kind == "real_time" and "realTime" not in signature(writer.trigger).parameters:
+    facts = order.trigger.facts
+    if facts.argument and facts.argument not in signature(writer.trigger).parameters:
         finding = Finding(
-            "real-time-trigger",
-            f"`{model.name}` has a real-time trigger, which the installed Spark does not have",
+            facts.code,
+            f"`{model.name}` has a {facts.words} trigger, which the installed Spark does not have",
             f"this is Spark {order.query.frame.sparkSession.version}",
             "install a later PySpark, or use a trigger of batches, such as trigger='1 second'",
             model.place_of("trigger"),
@@ -157,15 +158,7 @@ def _check_trigger(writer: DataStreamWriter, order: StartOrder) -> None:
         raise FindingsError([finding])
 
 
-def _with_trigger(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
+def with_trigger(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
     """Returns the writer with its trigger. Spark's default starts a batch as soon as the last one has ended."""
-    if trigger.kind == "interval" and trigger.interval:
-        return writer.trigger(processingTime=trigger.interval)
-    if trigger.kind == "continuous" and trigger.interval:
-        return writer.trigger(continuous=trigger.interval)
-    if trigger.kind == "real_time" and trigger.interval:
-        unknown_to_stubs: dict[str, Any] = {"realTime": trigger.interval}
-        return writer.trigger(**unknown_to_stubs)
-    if trigger.kind == "available_now":
-        return writer.trigger(availableNow=True)
-    return writer.trigger(once=True) if trigger.kind == "once" else writer
+    given: dict[str, Any] = {trigger.facts.argument: trigger.interval or True}
+    return writer.trigger(**given) if trigger.facts.argument else writer

@@ -44,7 +44,7 @@ class Stopper:
             if late or now:
                 self._interrupt(run, query, late=late)
             return
-        if run.order.trigger.kind == "continuous":  # no batches; Spark reads again what follows the last epoch
+        if run.order.trigger.facts.has_epochs:
             run.stopped = True
             query.stop()
             return

@@ -172,7 +172,7 @@ def _checks(model: CompiledModel, output: Output, frame: DataFrame) -> Iterator[
 
 def _check_stream(model: CompiledModel, frame: DataFrame) -> None:
     check_streaming(frame, model.config.output_mode)
-    if model.config.trigger.has_batches:
+    if model.config.trigger.facts.has_micro_batches:
         check_batch(frame, model.config.output_mode)
 
 

@@ -11,10 +11,10 @@ from sqlstream.project.configuration.config import (
     ConfigPatch,
     ModelConfig,
     SeedConfig,
-    Trigger,
     check_patch,
     merge_configs,
 )
+from sqlstream.project.configuration.trigger import Trigger
 from sqlstream.project.yaml import Located
 
 LOW = Location("project.yml", 3, 1)

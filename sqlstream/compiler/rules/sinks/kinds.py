@@ -11,6 +11,7 @@ from sqlstream.compiler.rules.formats import is_of_spark
 from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, rule
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
+from sqlstream.project.configuration.trigger import TriggerFacts
 from sqlstream.project.databases.jdbc_options import dialect_of
 from sqlstream.project.files.python_files import PythonName, find_name
 from sqlstream.project.formats.formats import FORMATS, format_of
@@ -63,13 +64,12 @@ def modes_of_tables(compiled: CompiledProject, model: CompiledModel, output: Out
 @output_rule("continuous-trigger", "real-time-trigger")
 def triggers_of_sinks(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
     """Python functions and tables of files receive rows in micro-batches only."""
-    kind = model.config.trigger.kind if model.streaming else ""
-    what = _batch_sink(compiled, output, kind) if kind in ("continuous", "real_time") else None
+    facts = model.config.trigger.facts
+    what = _batch_sink(compiled, output, facts) if model.streaming and not facts.has_micro_batches else None
     if what is not None:
-        trigger = f"{kind.replace('_', '-')}-trigger"
         yield Finding(
-            trigger,
-            f"`{model.name}` writes to {what} with a {trigger.replace('-trigger', ' trigger')}",
+            facts.code,
+            f"`{model.name}` writes to {what} with a {facts.words} trigger",
             "Spark does not allow it: this sink gets its rows in micro-batches",
             "use a micro-batch trigger, such as trigger='1 second'",
             model.place_of("trigger"),
@@ -147,14 +147,14 @@ def _is_table_of_files(compiled: CompiledProject, output: Output) -> bool:
     return is_spark_table and format_of(default_format).writes_files
 
 
-def _batch_sink(compiled: CompiledProject, output: Output, trigger: str) -> str | None:
+def _batch_sink(compiled: CompiledProject, output: Output, trigger: TriggerFacts) -> str | None:
     """Returns the name for messages of a sink that certainly needs batches; None for other sinks."""
     if _is_table_of_files(compiled, output):
         return f"table `{output.table}`"
     made = python_sink(compiled, output)
     if made is None:
         return None
-    needs_batches = made.is_foreach if trigger == "continuous" else made.is_data_source
+    needs_batches = made.is_foreach if trigger.has_epochs else made.is_data_source
     return f"`{output.python}`" if needs_batches or made.kind == "function" else None
 
 
@@ -205,12 +205,11 @@ def shared_batch_models(compiled: CompiledProject) -> Problems:
 def shared_triggers(compiled: CompiledProject) -> Problems:
     """A shared query needs micro-batches."""
     for model in compiled.models.values():
-        kind = model.config.trigger.kind
-        if model.also and model.streaming and kind in ("continuous", "real_time"):
-            trigger = f"{kind.replace('_', '-')} trigger"
+        facts = model.config.trigger.facts
+        if model.also and model.streaming and not facts.has_micro_batches:
             yield Finding(
-                trigger.replace(" ", "-"),
-                f"`{model.name}` writes to several sinks from a shared query with a {trigger}",
+                facts.code,
+                f"`{model.name}` writes to several sinks from a shared query with a {facts.words} trigger",
                 "the query writes each micro-batch to all sinks, and this trigger has no micro-batches",
                 f"use a micro-batch trigger, such as trigger='1 second'; or {SEPARATE}",
                 model.place_of("trigger"),

@@ -22,9 +22,6 @@ OWN_PLACE = {
 _OVERWRITES = "they would overwrite each other's rows"
 _ONE_LOG = "Spark keeps one log per checkpoint and per output folder, so the two queries would lose each other's data"
 
-SHORTEST_REAL_TIME = 5.0
-"""Seconds: the default of `spark.sql.streaming.realTimeMode.minBatchDuration`."""
-
 
 @rule("no-models", severity=Severity.WARNING)
 def no_models(compiled: CompiledProject) -> Problems:
@@ -132,14 +129,14 @@ def _shareable(model: CompiledModel, output: Output, storage: str) -> Iterator[t
 @output_rule("real-time-trigger")
 def short_real_time_triggers(compiled: CompiledProject, model: CompiledModel, _: Output) -> Problems:
     """The interval of a real-time trigger is the length of its batches and has a minimum."""
-    trigger = model.config.trigger
-    if not model.streaming or trigger.kind != "real_time" or not rules_apply(compiled.project.target):
+    trigger, shortest = model.config.trigger, model.config.trigger.facts.shortest_seconds
+    if not model.streaming or not shortest or not rules_apply(compiled.project.target):
         return
-    if interval_seconds(trigger.interval or "") < SHORTEST_REAL_TIME:
+    if interval_seconds(trigger.interval or "") < shortest:
         yield Problem(
             f"the real-time trigger of `{model.name}` is too short: {trigger.interval}",
             "the interval is the length of a batch, within which rows are written as they arrive; Spark needs at least "
-            "5 seconds",
+            f"{shortest:g} seconds",
             "for example, use trigger={'real_time': '5 minutes'}",
             model.place_of("trigger"),
         )

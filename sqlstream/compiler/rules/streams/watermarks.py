@@ -102,7 +102,7 @@ def forgotten_watermarks(query: Query) -> Problems:
     is_kept = target.remote is None and settings.get(INTERNALS) != "false"
     if query.compiled.options.spark is not None:
         is_kept = is_kept and not is_later(query.compiled.options.spark)
-    if is_kept or not query.terminal.config.trigger.ends or settings.get(POLICY) == "max":
+    if is_kept or not query.terminal.config.trigger.facts.ends or settings.get(POLICY) == "max":
         return
     marks = [node for node in query.executed() if isinstance(node, EventTimeWatermark) and node.streaming]
     waits = query.mode == "append" or any(map(is_stream_join, query.nodes))
