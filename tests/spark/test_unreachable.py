@@ -9,10 +9,10 @@ import pytest
 from pyspark import SparkContext
 
 from sqlstream import FindingsError, ProjectRequest, RunRequest, run_models
+from sqlstream.app.run import runner
 from sqlstream.location import Location
 from sqlstream.spark.jvm.errors import hadoop_version
 from sqlstream.spark.reading.endpoints import Endpoint, UnreachableError, check_brokers
-from sqlstream.spark.running import runner
 from sqlstream.spark.running.query_run import QueryRun
 from sqlstream.spark.running.start import StartOrder
 from sqlstream.state.runs.events import QueryRestarting, QueryResult, RunEvent, Status, TableShown

@@ -11,35 +11,29 @@ from sqlstream.app.loading.load import Loaded
 from sqlstream.app.plan.ready import CheckContext, CheckedQuery, check_all
 from sqlstream.app.request import RunRequest
 from sqlstream.app.run.followers import RunFollowers
-from sqlstream.app.run.ledgers import LedgerUpdater, known_ids, write_before_start
+from sqlstream.app.run.ledgers import LedgerUpdater, write_before_start
 from sqlstream.app.run.own_rows import ALERT_ROWS, METRICS_ROWS, write_own_rows
+from sqlstream.app.run.runner import Runner, RunOrders
 from sqlstream.app.session.session import spark_session
 from sqlstream.app.session.signals import StopSignals
 from sqlstream.app.session.target_storage import storage_location
 from sqlstream.app.show.live_tables import serving
 from sqlstream.app.state.repartition import check_migrations, migrate
 from sqlstream.app.stored.local_sources import empty_source_lines, is_small
-from sqlstream.app.stored.stored_outputs import is_written, reads_static_outputs
 from sqlstream.app.versions.publisher import Publisher
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.location import Place
 from sqlstream.project.declarations.on_corrupt import declared_sources
 from sqlstream.spark.jvm.java import NO_UTF8, NO_UTF8_FIX, java_locale
 from sqlstream.spark.jvm.session import FINITE_RUN_JVM, LONG_RUN_JVM, SHORT_LIVED_JVM, SparkRuntime
 from sqlstream.spark.running.memory import MEMORY, live_table, memory_table
-from sqlstream.spark.running.prepare import PreparedQuery
-from sqlstream.spark.running.runner import Runner
-from sqlstream.spark.running.start import StartOrder
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.query_locks import QueryLocks
 from sqlstream.spark.storage.storage import storage_problems
-from sqlstream.state.layout import archives_path, ledger_path
+from sqlstream.state.layout import archives_path
 from sqlstream.state.plan import Action
 from sqlstream.state.preview import ShownRows
-from sqlstream.state.refusals import input_replaced, replaced_inputs
 from sqlstream.state.runs.events import Notice, QueryResult, RunEvent, RunStarting
-from sqlstream.state.runs.limits import RunLimits
 from sqlstream.state.verdicts import resume_reason
 from sqlstream.version import __version__
 
@@ -107,34 +101,34 @@ def _run_ready(
     publisher = Publisher(ready, checks, ledgers)
     _for_each(ready, checks, publisher.before_start)
     _for_each(ready, checks, write_before_start)
-    orders = [item.order(checks) for item in ready]
-    restarts = Restarts(ready, checks)
-    runner = Runner(checks.secrets, publisher, _limits(checks), restarts, restarts.following)
+    orders = RunOrders(ready, checks)
+    limits, threads = checks.request.limits, checks.loaded.compiled.project.target.threads
+    runner = Runner(checks.secrets, publisher, replace(limits, threads=limits.threads or threads), orders)
     compiled = checks.loaded.compiled
     write = partial(write_own_rows, checks.loaded, runtime=checks.runtime, secrets=checks.secrets)
     metrics = followers.writing_metrics(write(compiled.metrics, METRICS_ROWS))
     alerts = followers.writing_alerts(write(compiled.alerts, ALERT_ROWS))
-    with signals.forwarded_to(runner.request_stop), _live_tables(ready, restarts, checks), metrics, alerts:
-        for _ in runner.run(orders):
+    with signals.forwarded_to(runner.request_stop), _live_tables(ready, orders, checks), metrics, alerts:
+        for _ in runner.run():
             followers.heartbeat.beat()
             publisher.check_waiting()
         results = tuple(map(publisher.with_plain_name, runner.results))
     followers.heartbeat.end()
     ledgers.finish(results)
-    _show_memory(restarts, results, checks.request.limit, notify)
+    _show_memory(orders, results, checks.request.limit, notify)
     return results
 
 
 def _live_tables(
-    ready: Sequence[CheckedQuery], restarts: Restarts, checks: CheckContext
+    ready: Sequence[CheckedQuery], orders: RunOrders, checks: CheckContext
 ) -> AbstractContextManager[None]:
     names = [item.query.model.name for item in ready if item.query.output.format == MEMORY]
-    tables = {name: partial(_live_table, restarts, name) for name in names}
+    tables = {name: partial(_live_table, orders, name) for name in names}
     return serving(checks.loaded.compiled.project.root, checks.loaded.invocation.id, tables)
 
 
-def _live_table(restarts: Restarts, name: str, limit: int) -> tuple[ShownRows, int] | None:
-    return live_table(restarts.query(name), limit)
+def _live_table(orders: RunOrders, name: str, limit: int) -> tuple[ShownRows, int] | None:
+    return live_table(orders.query(name), limit)
 
 
 def _for_each(
@@ -155,12 +149,6 @@ def _problems_of(
     except FindingsError as error:
         return error.findings
     return ()
-
-
-def _limits(checks: CheckContext) -> RunLimits:
-    """Returns the limits of the request, or else of the target."""
-    limits = checks.request.limits
-    return replace(limits, threads=limits.threads or checks.loaded.compiled.project.target.threads)
 
 
 def _found(loaded: Loaded, runtime: SparkRuntime) -> RunStarting:
@@ -210,68 +198,10 @@ def _notify_unusual(ready: CheckedQuery, parallel: Sequence[str], notify: Callab
 
 
 def _show_memory(
-    restarts: Restarts, results: Sequence[QueryResult], limit: int | None, notify: Callable[[RunEvent], None]
+    orders: RunOrders, results: Sequence[QueryResult], limit: int | None, notify: Callable[[RunEvent], None]
 ) -> None:
     for result in results:
-        query = restarts.query(result.model)
+        query = orders.query(result.model)
         table = memory_table(query, limit) if query.output.format == MEMORY and result.batches else None
         if table is not None:
             notify(table)
-
-
-class Restarts:
-    """Returns the orders to start and restart the queries of a run, which are `ready`."""
-
-    def __init__(self, ready: Sequence[CheckedQuery], checks: CheckContext) -> None:
-        self._checks = checks
-        self._ready = {item.query.model.name: item for item in ready}
-
-    def query(self, name: str) -> PreparedQuery:
-        """Returns the query of the model `name` as it started last."""
-        return self._ready[name].query
-
-    def following(self, order: StartOrder) -> StartOrder | None:
-        """Returns the order of a query that reads stored outputs of this run, None if they do not exist yet.
-
-        Raises: FindingsError.
-        """
-        model = order.query.model
-        compiled = self._checks.outputs.resolve([model.unique_id])
-        if not all(map(is_written, compiled.tables_of(model.unique_id))):
-            return None
-        self._ready[model.name] = ready = self._ready[model.name].prepared_over(compiled, self._checks)
-        return ready.order(self._checks)
-
-    def __call__(self, order: StartOrder) -> StartOrder:
-        """Returns the order of the next start. Raises: FindingsError if the checkpoint or an output is damaged."""
-        name = order.query.model.name
-        ready = self._ready[name]
-        if reads_static_outputs(ready.query.compiled, ready.query.model):
-            compiled = self._checks.outputs.resolve([ready.query.model.unique_id])  # files may have been replaced
-            self._ready[name] = ready = ready.prepared_over(compiled, self._checks)
-            order = ready.order(self._checks)
-        if order.is_fresh:
-            self._ready[name] = self._next_version(ready)
-            return self._ready[name].order(self._checks)
-        if not order.is_batch:
-            ready.check_again(self._checks)
-            self._check_inputs(ready)
-        return order
-
-    def _check_inputs(self, ready: CheckedQuery) -> None:
-        """Checks that no topic or table was replaced while the query did not run. Raises: FindingsError."""
-        replaced = replaced_inputs(known_ids(ready), ready.query.ask_input_ids())
-        if replaced:
-            model, path = ready.query.model, ledger_path(ready.root, ready.plan.version)
-            place = Place(model.file.location)
-            raise FindingsError([input_replaced(model.name, each, path, place) for each in replaced])
-
-    def _next_version(self, ready: CheckedQuery) -> CheckedQuery:
-        """Returns the query with a new checkpoint, and writes its ledger."""
-        fresh = replace(ready, plan=replace(ready.plan, version=ready.plan.version + 1))
-        with storage_problems(
-            ready.root, storage_location(self._checks.loaded, ready.query.model), self._checks.secrets
-        ):
-            fresh.lock_version(self._checks)
-            write_before_start(fresh, self._checks)
-        return fresh

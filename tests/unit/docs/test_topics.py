@@ -7,10 +7,10 @@ from dataclasses import fields
 
 import pytest
 
+from sqlstream.app.run.runner import GRACE_SECONDS
 from sqlstream.codes import CODES
 from sqlstream.project.configuration.config import ModelConfig, SeedConfig
 from sqlstream.project.configuration.trigger import Retries
-from sqlstream.spark.running.runner import GRACE_SECONDS
 from sqlstream.state.runs.silence import Cause
 from tests.tools.doc_blocks import ROOT
 

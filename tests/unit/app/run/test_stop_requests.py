@@ -5,8 +5,9 @@ from __future__ import annotations
 import faulthandler
 import signal
 import time
+from typing import Any
 
-from sqlstream.spark.running.runner import POLL_SECONDS, Runner
+from sqlstream.app.run.runner import POLL_SECONDS, Runner, RunOrders
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.runs.limits import RunLimits
 
@@ -22,7 +23,8 @@ def test_a_slow_signal_handler_does_not_stop_the_runner() -> None:
 
     Without an event, a lock that waits forever would keep the runner from the next check for a stop request.
     """
-    runner = Runner(Secrets({}), lambda _: None, RunLimits(), lambda order: order, lambda _: None)
+    checks: Any = None
+    runner = Runner(Secrets({}), lambda _: None, RunLimits(), RunOrders((), checks))
     seen: list[int] = []
 
     def handle(number: int, _frame: object) -> None:

@@ -8,13 +8,19 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
+from dataclasses import replace
 from functools import partial
 from queue import Empty, Queue
 from typing import TypeVar
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from sqlstream.app.plan.ready import CheckContext, CheckedQuery
+from sqlstream.app.run.ledgers import known_ids, write_before_start
+from sqlstream.app.session.target_storage import storage_location
+from sqlstream.app.stored.stored_outputs import is_written, reads_static_outputs
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Place
 from sqlstream.spark.jvm.errors import bug_finding
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, failure_of, is_jvm_gone
 from sqlstream.spark.jvm.internals import add_listener, current_watermark, unfinished_batch
@@ -22,6 +28,7 @@ from sqlstream.spark.reading.endpoints import UnreachableError, check_brokers
 from sqlstream.spark.running.batch_write import BatchWrite
 from sqlstream.spark.running.failures import ahead_finding, fails_again, failure_finding, is_connection_lost
 from sqlstream.spark.running.occupied_cores import OccupiedCores
+from sqlstream.spark.running.prepare import PreparedQuery
 from sqlstream.spark.running.query_run import Polling, QueryRun
 from sqlstream.spark.running.start import StartOrder, start_query
 from sqlstream.spark.running.stopper import Stopper
@@ -29,7 +36,10 @@ from sqlstream.spark.running.watermarks import kept_watermarks
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.locks import LockLostError
 from sqlstream.spark.storage.query_locks import query_lock_lost
+from sqlstream.spark.storage.storage import storage_problems
 from sqlstream.spark.writing.databases.database import DatabaseError
+from sqlstream.state.layout import ledger_path
+from sqlstream.state.refusals import input_replaced, replaced_inputs
 from sqlstream.state.runs.events import (
     Notice,
     QueryRestarting,
@@ -64,12 +74,73 @@ MARGIN_SECONDS = 0.5
 """
 
 
+class RunOrders:
+    """The orders to start and restart the queries of a run, which are `ready`."""
+
+    def __init__(self, ready: Sequence[CheckedQuery], checks: CheckContext) -> None:
+        self._checks = checks
+        self._ready = {item.query.model.name: item for item in ready}
+
+    def first(self) -> list[StartOrder]:
+        """Returns the order of each query, as it was checked."""
+        return [item.order(self._checks) for item in self._ready.values()]
+
+    def query(self, name: str) -> PreparedQuery:
+        """Returns the query of the model `name` as it started last."""
+        return self._ready[name].query
+
+    def following(self, order: StartOrder) -> StartOrder | None:
+        """Returns the order of a query that reads stored outputs of this run, None if they do not exist yet.
+
+        Raises: FindingsError.
+        """
+        model = order.query.model
+        compiled = self._checks.outputs.resolve([model.unique_id])
+        if not all(map(is_written, compiled.tables_of(model.unique_id))):
+            return None
+        self._ready[model.name] = ready = self._ready[model.name].prepared_over(compiled, self._checks)
+        return ready.order(self._checks)
+
+    def renewed(self, order: StartOrder) -> StartOrder:
+        """Returns the order to restart a query that failed, or to start one that is not checked yet.
+
+        Raises: FindingsError if the checkpoint or an output is damaged; DatabaseError, Spark's errors.
+        """
+        name = order.query.model.name
+        ready = self._ready[name]
+        if reads_static_outputs(ready.query.compiled, ready.query.model):
+            compiled = self._checks.outputs.resolve([ready.query.model.unique_id])  # files may have been replaced
+            self._ready[name] = ready = ready.prepared_over(compiled, self._checks)
+            order = ready.order(self._checks)
+        if order.is_fresh:
+            self._ready[name] = self._next_version(ready)
+            return self._ready[name].order(self._checks)
+        if not order.is_batch:
+            ready.check_again(self._checks)
+            self._check_inputs(ready)
+        return order
+
+    def _check_inputs(self, ready: CheckedQuery) -> None:
+        """Checks that no topic or table was replaced while the query did not run. Raises: FindingsError."""
+        replaced = replaced_inputs(known_ids(ready), ready.query.ask_input_ids())
+        if replaced:
+            model, path = ready.query.model, ledger_path(ready.root, ready.plan.version)
+            place = Place(model.file.location)
+            raise FindingsError([input_replaced(model.name, each, path, place) for each in replaced])
+
+    def _next_version(self, ready: CheckedQuery) -> CheckedQuery:
+        """Returns the query with a new checkpoint, and writes its ledger."""
+        fresh = replace(ready, plan=replace(ready.plan, version=ready.plan.version + 1))
+        with storage_problems(
+            ready.root, storage_location(self._checks.loaded, ready.query.model), self._checks.secrets
+        ):
+            fresh.lock_version(self._checks)
+            write_before_start(fresh, self._checks)
+        return fresh
+
+
 class Runner:
     """Runs the queries of one session in parallel. `notify` gets every event, in the thread that calls `run`.
-
-    `restart` returns the order for the restart of a failed query, or for the first start of one that is not checked
-    yet. It raises FindingsError if the query cannot start.
-    `follow` returns the order of a query that reads stored outputs, None if they do not exist yet.
 
     A signal handler can call `request_stop`: once to stop after the running batches, twice to stop now.
     """
@@ -79,14 +150,13 @@ class Runner:
         secrets: Secrets,
         notify: Callable[[RunEvent], None],
         limits: RunLimits,
-        restart: Callable[[StartOrder], StartOrder],
-        follow: Callable[[StartOrder], StartOrder | None],
+        orders: RunOrders,
         grace_seconds: float = GRACE_SECONDS,
     ) -> None:
         self._secrets = secrets
         self._notify = notify
         self._limits = limits
-        self._restart, self._follow = restart, follow
+        self._orders = orders
         self._stopper = Stopper(notify, grace_seconds)
         self._cores = OccupiedCores(notify)
         self._events: Queue[tuple[QueryRun, str | None]] = Queue()  # SimpleQueue.get can hang after a signal
@@ -102,14 +172,14 @@ class Runner:
     def _is_stopping(self) -> bool:
         return self._stop_requests > 0 or self._stop_reason is not None
 
-    def run(self, orders: Sequence[StartOrder]) -> Iterator[None]:
-        """Starts all `orders`, and supervises their queries until the last one has ended. Then `results` is complete.
+    def run(self) -> Iterator[None]:
+        """Starts all queries, and supervises their queries until the last one has ended. Then `results` is complete.
         Yields in each turn, at least every second unless a step takes longer.
 
         A failed query restarts as configured in its model, and does not stop the others; neither does a bug of
         sqlstream in the handling of one query. Queries that have not started before a stop request are skipped.
         """
-        self._runs = [QueryRun(order, index) for index, order in enumerate(orders, start=1)]
+        self._runs = [QueryRun(order, index) for index, order in enumerate(self._orders.first(), start=1)]
         began = time.monotonic()
         while any(run.result is None for run in self._runs):
             self._each(self._end_lost)
@@ -125,7 +195,7 @@ class Runner:
 
     @property
     def results(self) -> tuple[QueryResult, ...]:
-        """The results of the queries that have ended, in the order of the orders."""
+        """The results of the queries that have ended, in the order in which they were selected."""
         return tuple(run.result for run in self._runs if run.result is not None)
 
     def _each(self, step: Callable[[QueryRun], T]) -> list[tuple[QueryRun, T]]:
@@ -170,7 +240,7 @@ class Runner:
                 asked.result()
             run.order.lock.confirm()
             if not is_first or run.order.is_unchecked:
-                run.order = self._restart(run.order)
+                run.order = self._orders.renewed(run.order)
             if run.order.is_batch:
                 run.query = BatchWrite(run.order, self._secrets, *self._callbacks(run)).start()
             else:
@@ -198,7 +268,7 @@ class Runner:
         run.checked_at = time.monotonic()
         try:
             reason = reason_to_skip(run, self._runs, has_inputs=True)
-            order = self._follow(run.order) if reason is None else None
+            order = self._orders.following(run.order) if reason is None else None
         except FindingsError as error:
             self._give_up(run, error.findings[0])
             return False
