@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.state.files import state_files
-from sqlstream.app.versions.history import query_history
+from sqlstream.app.versions.publications import query_history
 from sqlstream.app.versions.switch import promote, roll_back
 from sqlstream.app.versions.versions_text import switched_text
 from sqlstream.errors import FindingsError

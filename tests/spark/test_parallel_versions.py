@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.app.status.status import read_status
-from sqlstream.app.versions.history import query_history
+from sqlstream.app.versions.publications import query_history
 from sqlstream.app.versions.switch import promote, roll_back
 from sqlstream.cli.main import cli
 from sqlstream.errors import FindingsError, UsageError

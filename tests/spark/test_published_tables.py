@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import pytest
 
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.versions.history import query_history
+from sqlstream.app.versions.publications import query_history
 from sqlstream.app.versions.switch import promote, roll_back
 from sqlstream.errors import FindingsError
 from sqlstream.state.runs.events import Notice

@@ -9,7 +9,7 @@ import pytest
 from sqlstream import FindingsError, ProjectRequest, UsageError
 from sqlstream.app.loading.load import load
 from sqlstream.app.source.source_schema import columns_yaml, source_schema
-from sqlstream.state.source_columns import SourceColumns
+from sqlstream.spark.reading.infer import SourceColumns
 from tests.spark.conftest import ProjectFolder
 
 ORDERS = """sources:

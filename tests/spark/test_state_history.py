@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from sqlstream import FindingsError
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.versions.history import query_history
+from sqlstream.app.versions.publications import query_history
 from sqlstream.app.versions.stored_versions import QueryHistory
 from sqlstream.cli.main import cli
 from sqlstream.state.ledger import read_ledger

@@ -25,7 +25,7 @@ from sqlstream.app.replay.batch_entries import entry_of
 from sqlstream.app.replay.copies import temporary_folder, write_texts
 from sqlstream.app.session.signals import StopRequestedError, StopSignals
 from sqlstream.app.session.target_storage import storage_base
-from sqlstream.app.stored.source_lags import files_at
+from sqlstream.app.stored.local_sources import files_at
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
 from sqlstream.project.configuration.trigger import Trigger

@@ -1,23 +1,28 @@
-"""The identity of a query as far as the compiler knows it, without Spark."""
+"""What a plan knows of a query without Spark: its identity, its stored tables, and whether `--parallel` applies."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from sqlstream.compiler.analysed import keeps_state
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.sql.sql_text import quote_identifier
+from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.configuration.target import Target
 from sqlstream.project.connectors.table import CONNECTORS
 from sqlstream.project.types.parser import TypeSyntaxError, parse_type
 from sqlstream.project.types.types import Field, Primitive, type_name
-from sqlstream.state.checkpoints import CheckpointState
+from sqlstream.project.values import SourceTable
+from sqlstream.state.changes import describe_changes
+from sqlstream.state.checkpoints import CheckpointState, FilesOf, read_checkpoint, read_versions_file
 from sqlstream.state.identity import identity_of
-from sqlstream.state.ledger import OutputColumn, QueryIdentity
+from sqlstream.state.layout import output_path, query_root
+from sqlstream.state.ledger import Ledger, OutputColumn, QueryIdentity
 from sqlstream.state.readers import source_uses
 from sqlstream.state.settings import (
     ANSI,
@@ -28,6 +33,7 @@ from sqlstream.state.settings import (
     TIME_ZONE,
     declared_settings,
 )
+from sqlstream.state.sinks import has_other_output
 
 _DEFAULTS = {**RESULT_DEFAULTS, TIME_ZONE: "UTC"}
 """The settings of a session for which the target sets nothing. Others keep the values of the ledger."""
@@ -139,3 +145,68 @@ def _unescaped(escape: re.Match[str]) -> str:
 _ENTRY = re.compile(r"(?![#!])((?:\\.|[^\\\s:=])+)\s*[:=]?\s*(.*)")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def with_stored_tables(
+    compiled: CompiledProject, model: CompiledModel, files_of: FilesOf, storage: str
+) -> CompiledProject:
+    """Returns the project in which the query of `model` reads the current version of each stored output, whose ledger
+    is in `storage`.
+
+    Raises: OSError, Spark's errors.
+    """
+    needed = sorted(compiled.upstream(model.unique_id) & compiled.stored.keys())
+    if not needed:
+        return compiled
+    found = {node: _resolved(compiled, compiled.stored[node], files_of, storage) for node in needed}
+    return replace(compiled, stored={**compiled.stored, **found})
+
+
+def _resolved(compiled: CompiledProject, table: SourceTable, files_of: FilesOf, storage: str) -> SourceTable:
+    writer = compiled.writer_of(table)
+    ledger = read_checkpoint(files_of, query_root(storage, writer.query_id, writer.config.checkpoint)).ledger
+    schema = table.spark_schema if ledger is None or ledger.identity.columns is None else _schema(ledger, table)
+    is_current = ledger is not None and writer.output is not None and ledger.identity.sink_path == writer.output.place
+    place = ledger.output if ledger is not None and is_current else None
+    if table.path is None:
+        return table.model_copy(update={"table": place or table.table, "spark_schema": schema})
+    return table.model_copy(update={"path": place or output_path(storage, table.path), "spark_schema": schema})
+
+
+def _schema(ledger: Ledger, table: SourceTable) -> Schema:
+    columns = ledger.identity.columns or ()
+    return Schema(table.location, ddl=", ".join(f"{quote_identifier(each.name)} {each.type}" for each in columns))
+
+
+@dataclass(frozen=True)
+class ParallelQueries:
+    """The queries of `--parallel`, by the names of their models, and the `storage` with their ledgers.
+    `full_refresh`: they start over.
+    """
+
+    compiled: CompiledProject
+    names: Collection[str]
+    files_of: FilesOf
+    storage: str
+    full_refresh: bool = False
+
+    def runs_parallel(self, model: CompiledModel, root: str) -> bool:
+        """Returns whether the query of `model`, with versions under `root`, runs in parallel with its current version.
+
+        A query without a version starts its first one. A current version of the same query continues, so that the
+        command which ran a version before its promotion continues it afterwards; `--full-refresh` starts another one
+        nevertheless. Raises: OSError, Spark's errors.
+        """
+        if model.name not in self.names:
+            return False
+        parts = read_versions_file(self.files_of, root)
+        if not parts.current:
+            return False
+        if parts.parallel is not None or self.full_refresh:
+            return True
+        state = read_checkpoint(self.files_of, root)
+        if state.ledger is None or not state.is_used:
+            return True
+        compiled = with_stored_tables(self.compiled, model, self.files_of, self.storage)
+        old, new = state.ledger.identity, identity_without_spark(compiled, model, state)
+        return bool(describe_changes(old, new)) or has_other_output(old, new)

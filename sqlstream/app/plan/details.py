@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.plan.read_so_far import static_files
-from sqlstream.app.stored.source_lags import files_at
+from sqlstream.app.stored.local_sources import files_at
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.numbers import bytes_text, plural
 from sqlstream.project.files.paths import plain_path

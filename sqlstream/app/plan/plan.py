@@ -8,11 +8,11 @@ from sqlstream.app.loading.load import Loaded, try_load
 from sqlstream.app.loading.selected_queries import select_queries
 from sqlstream.app.loading.selecting import named_queries
 from sqlstream.app.plan.breaks import stored_differences, with_breaks
+from sqlstream.app.plan.compiled_identity import ParallelQueries
 from sqlstream.app.plan.details import removed_queries
-from sqlstream.app.plan.parallel import ParallelQueries
 from sqlstream.app.plan.without_spark import plan_without_spark
 from sqlstream.app.request import EVERYTHING, PlanRequest
-from sqlstream.app.stored.local_storage import files_of, local_storage, remote_storage
+from sqlstream.app.session.target_storage import files_of, local_storage, remote_storage
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
 from sqlstream.state.verdicts import ProjectPlan
@@ -40,6 +40,6 @@ def plan_project(request: PlanRequest) -> ProjectPlan:
 
 
 def _ask_spark(request: PlanRequest, loaded: Loaded, models: tuple[CompiledModel, ...]) -> ProjectPlan:
-    from sqlstream.app.plan.with_spark import plan_with_spark  # loads pyspark
+    from sqlstream.app.plan.ready import plan_with_spark  # loads pyspark
 
     return plan_with_spark(loaded, models, request)

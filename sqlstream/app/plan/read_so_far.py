@@ -8,7 +8,7 @@ import os
 from itertools import chain
 from pathlib import Path
 
-from sqlstream.app.stored.source_lags import files_at
+from sqlstream.app.stored.local_sources import files_at
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.project.files.paths import alternatives_of, folder_of_pattern, join, plain_path
 from sqlstream.project.formats.formats import format_of

@@ -1,4 +1,4 @@
-"""Has Spark analyze every query of a run, checks it, and plans it on its checkpoint, before any query starts."""
+"""Has Spark analyze queries, checks them, and plans them on their checkpoints: for a run, and for `plan --check`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
 from sqlstream.app.loading.load import Loaded
+from sqlstream.app.plan.breaks import stored_differences, with_breaks
+from sqlstream.app.plan.compiled_identity import ParallelQueries
+from sqlstream.app.plan.details import describe, removed_queries
 from sqlstream.app.plan.output_checks import OutputCheck
-from sqlstream.app.plan.parallel import ParallelQueries
 from sqlstream.app.plan.read_so_far import read_so_far
-from sqlstream.app.request import RunRequest
+from sqlstream.app.request import EVERYTHING, PlanRequest, RunRequest
+from sqlstream.app.session.checking import spark_for_check
 from sqlstream.app.session.signals import StopSignals
 from sqlstream.app.session.target_storage import place_of_output, storage_base, storage_location
 from sqlstream.app.stored.local_sources import header_findings
@@ -24,7 +27,7 @@ from sqlstream.spark.running.prepare import PreparedQuery, prepare_query
 from sqlstream.spark.running.start import StartOrder
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.checkpoints import checkpoint_damage
-from sqlstream.spark.storage.query_locks import QueryLocks, query_in_use
+from sqlstream.spark.storage.query_locks import NoLocks, QueryLocks, query_in_use
 from sqlstream.spark.storage.storage import Storage, storage_for, storage_problems
 from sqlstream.spark.writing.databases.database import DatabaseError
 from sqlstream.state.backfills import (
@@ -44,6 +47,7 @@ from sqlstream.state.plan import Action, QueryPlan, StartOptions, plan_model
 from sqlstream.state.query_versions import has_begun_since
 from sqlstream.state.refusals import StartRefusal, refusal_findings
 from sqlstream.state.repartitions import migrated
+from sqlstream.state.verdicts import ProjectPlan, QueryVerdict, Verdict
 
 POLL_SECONDS = 0.1
 """How often to check for a stop request."""
@@ -404,3 +408,47 @@ def plan_on_checkpoint(checks: CheckContext, model: CompiledModel) -> PlannedQue
         read_so_far=so_far,
     )
     return PlannedQuery(query, plan, root, storage, state, locked, is_parallel)
+
+
+def plan_with_spark(loaded: Loaded, models: Sequence[CompiledModel], request: PlanRequest) -> ProjectPlan:
+    """Returns the plan of `models`. Raises: FindingsError if Spark cannot start; KeyboardInterrupt after a signal."""
+    project, secrets = request.project, Secrets(request.project.env)
+    with spark_for_check(loaded, models, project, secrets, "plan") as (runtime, signals):
+        run = RunRequest(project, request.selection, parallel=request.parallel)
+        checks = CheckContext(loaded, run, runtime, secrets, NoLocks(secrets, lambda _: None))
+        planned = {}
+        for stage in stages(loaded.compiled, models):
+            for model in stage:
+                signals.check()
+                planned[model.unique_id] = _plan(checks, model)
+        verdicts = [planned[model.unique_id] for model in models]
+        differences_of = stored_differences(loaded.compiled, checks.storage_of, storage_base(loaded))
+        queries = list(with_breaks(loaded.compiled, verdicts, differences_of))
+        if request.selection == EVERYTHING:
+            queries += removed_queries(loaded, checks.storage_of, storage_base(loaded))
+        return ProjectPlan(loaded.compiled.project.target.name, tuple(queries), runtime.version)
+
+
+def _plan(checks: CheckContext, model: CompiledModel) -> QueryVerdict:
+    """Returns the verdict on the query of `model`, after the checks that a run makes before it starts any query."""
+    try:
+        planned = plan_on_checkpoint(checks, model)
+    except FindingsError as error:
+        return QueryVerdict(model.name, Verdict.REFUSE, error.findings[0].message, findings=error.findings)
+    plan, unanswered = planned.plan, None
+    try:
+        ready = planned.ready(checks)
+        if isinstance(ready, CheckedQuery):
+            ready.check_files(checks)
+            ready.record_output(checks)
+    except FindingsError as error:
+        plan = StartRefusal(error.findings)
+    except DatabaseError as error:
+        unanswered = str(error)
+    finally:
+        planned.query.release()
+    found = checks.loaded.compiled, model, planned.query.identity, planned.state, plan
+    verdict = describe(*found, has_spark=True, is_parallel=planned.is_parallel)
+    if unanswered is None:
+        return verdict
+    return replace(verdict, verdict=Verdict.UNDECIDED, reason=f"its table could not be checked: {unanswered}")

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 
 from sqlstream.app.loading.load import Loaded
-from sqlstream.app.plan.compiled_identity import identity_without_spark
+from sqlstream.app.plan.compiled_identity import ParallelQueries, identity_without_spark, with_stored_tables
 from sqlstream.app.plan.details import describe
-from sqlstream.app.plan.parallel import ParallelQueries
 from sqlstream.app.plan.read_so_far import read_so_far
-from sqlstream.app.session.target_storage import place_of_output
+from sqlstream.app.session.target_storage import files_of, place_of_output
 from sqlstream.app.stored.local_sources import header_findings
-from sqlstream.app.stored.local_storage import files_of
-from sqlstream.app.stored.stored_tables import with_stored_tables
 from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.errors import Finding
 from sqlstream.project.databases.sqlite import SQLITE

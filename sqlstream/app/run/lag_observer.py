@@ -10,9 +10,8 @@ from contextlib import contextmanager
 from contextvars import copy_context
 
 from sqlstream.app.loading.load import Loaded
+from sqlstream.app.session.target_storage import files_of, local_storage
 from sqlstream.app.status.lags import ProgressReader
-from sqlstream.app.stored.local_storage import files_of, local_storage
-from sqlstream.app.stored.source_lags import Pace, source_lags
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import format_of
@@ -20,7 +19,7 @@ from sqlstream.spark.storage.processes import is_this_process
 from sqlstream.state.batch_logs import DELTA, FILES
 from sqlstream.state.checkpoints import read_versions
 from sqlstream.state.layout import query_root
-from sqlstream.state.progress.lag import MeasuredLag, VersionProgress
+from sqlstream.state.progress.lag import MeasuredLag, Pace, VersionProgress, source_lags
 
 INTERVAL_SECONDS = 5.0
 """How often checkpoints and folders are read."""

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession
 
 from sqlstream.app.alerts.payloads import ALERTS_SCHEMA
 from sqlstream.app.loading.load import Loaded
@@ -11,9 +16,106 @@ from sqlstream.app.observe.metrics_rows import METRICS_SCHEMA
 from sqlstream.app.session.session import spark_session
 from sqlstream.app.session.target_storage import place_of_output
 from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.location import Place
+from sqlstream.spark.jvm.errors import error_finding
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS, set_pool
 from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.writing.own_rows import OwnRows, OwnRowsWriter
+from sqlstream.spark.storage.storage import storage_for
+from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget
+from sqlstream.spark.writing.shared import writer_of
+from sqlstream.state.batch_logs import SINK_LOG
+
+
+@dataclass(frozen=True)
+class OwnRows:
+    """What the rows are: `metrics` or `alerts`, and their columns in Spark's DDL."""
+
+    name: str
+    schema: str
+
+    @property
+    def code(self) -> str:
+        """The code of findings about their sink."""
+        return f"{self.name}-sink"
+
+
+class OwnRowsWriter:
+    """Adds `rows` to the sink of `model`, whose path or table is `place`. Only one thread can use it."""
+
+    def __init__(
+        self, rows: OwnRows, session: SparkSession, model: CompiledModel, place: str | None, secrets: Secrets
+    ) -> None:
+        self._rows = rows
+        self._session, self._model, self._place, self._secrets = session, model, place, secrets
+        self._query_id = uuid4().hex
+        self._target: SinkTarget | None = None
+        self._writer: BatchWriter | None = None
+
+    def write(self, number: int, rows: Sequence[tuple[object, ...]]) -> None:
+        """Writes the batch `number`. After an error, call it again with the same number and rows: databases and tables
+        of Delta Lake and Iceberg then ignore what they have.
+
+        Raises: FindingsError, errors of databases.
+        """
+        try:
+            self._write(number, rows)
+        except SPARK_ERRORS as error:
+            raise FindingsError([self._failed(error)]) from error
+
+    def _write(self, number: int, rows: Sequence[tuple[object, ...]]) -> None:
+        target = self._target = self._target or self._open()
+        if self._writer is None:
+            writer = writer_of(target, partial(_FolderWriter, self._rows))
+            writer.open()
+            self._writer = writer
+        set_pool(target.frame.sparkSession, self._model.name)
+        frame = target.frame.sparkSession.createDataFrame(list(rows), self._rows.schema, verifySchema=False)
+        self._writer.write(frame.coalesce(1), target.batch(number, self._query_id))
+
+    def _failed(self, error: BaseException) -> Finding:
+        what = f"{self._rows.name} cannot be written to sink `{self._model.outputs[0].sink}`"
+        place = Place(self._model.place_of("sink"))
+        return error_finding(error, code=self._rows.code, what=what, place=place, secrets=self._secrets)
+
+    def _open(self) -> SinkTarget:
+        session = self._session.newSession()
+        frame = session.createDataFrame([], self._rows.schema)
+        return SinkTarget(self._model, self._model.outputs[0], self._place, frame, self._secrets)
+
+
+class _FolderWriter:
+    """Adds files to a folder, without the log that a streaming query keeps there: several runs can add to it."""
+
+    def __init__(self, rows: OwnRows, target: SinkTarget, folder: str) -> None:
+        self._rows = rows
+        self._target, self._folder = target, folder
+
+    def open(self) -> None:
+        """Checks that no streaming query writes to the folder: readers would not see files that its log does not list.
+
+        Raises: FindingsError.
+        """
+        storage, folder = storage_for(self._folder, self._target.frame.sparkSession)
+        if storage.exists(f"{folder}/{SINK_LOG}"):
+            raise FindingsError([self._is_output()])
+
+    def write(self, rows: DataFrame, batch: MicroBatch) -> None:
+        """Adds the rows, in one more file for each partition. Raises: Spark's errors."""
+        output = self._target.output
+        writer = rows.write.format(output.format).options(**batch.options).mode("append")
+        (writer.partitionBy(*output.partition_by) if output.partition_by else writer).save(self._folder)
+
+    def _is_output(self) -> Finding:
+        return Finding(
+            self._rows.code,
+            f"{self._rows.name} cannot be written to {self._folder}",
+            f"a streaming query has written to this folder, and readers see only the files in its log, {SINK_LOG}",
+            f"give the sink of the {self._rows.name} a folder that no query writes to",
+            self._target.model.file.location,
+        )
+
 
 METRICS_ROWS, ALERT_ROWS = OwnRows("metrics", METRICS_SCHEMA), OwnRows("alerts", ALERTS_SCHEMA)
 

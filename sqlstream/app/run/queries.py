@@ -1,4 +1,4 @@
-"""The part of a run that needs Spark: prepares every query, writes its ledger, then starts and supervises them all."""
+"""The part of a run that needs Spark: prepares all queries, writes their ledgers, and starts and supervises them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql.functions import desc, monotonically_increasing_id, row_number
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.plan.ready import CheckContext, CheckedQuery, check_all
@@ -24,16 +27,23 @@ from sqlstream.app.versions.publisher import Publisher
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.declarations.on_corrupt import declared_sources
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.jvm.java import NO_UTF8, NO_UTF8_FIX, java_locale
+from sqlstream.spark.jvm.plans import PLAN
 from sqlstream.spark.jvm.session import FINITE_RUN_JVM, LONG_RUN_JVM, SHORT_LIVED_JVM, SparkRuntime
-from sqlstream.spark.running.memory import MEMORY, live_table, memory_table
+from sqlstream.spark.reading.rows import all_rows, columns_of, first_rows
+from sqlstream.spark.reading.sources import quoted
+from sqlstream.spark.reading.static_stream import key_columns
+from sqlstream.spark.running.prepare import PreparedQuery
+from sqlstream.spark.running.start import query_name
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.query_locks import QueryLocks
 from sqlstream.spark.storage.storage import storage_problems
 from sqlstream.state.layout import archives_path
 from sqlstream.state.plan import Action
 from sqlstream.state.preview import ShownRows
-from sqlstream.state.runs.events import Notice, QueryResult, RunEvent, RunStarting
+from sqlstream.state.runs.events import Notice, QueryResult, RunEvent, RunStarting, TableShown
 from sqlstream.state.verdicts import resume_reason
 from sqlstream.version import __version__
 
@@ -205,3 +215,54 @@ def _show_memory(
         table = memory_table(query, limit) if query.output.format == MEMORY and result.batches else None
         if table is not None:
             notify(table)
+
+
+MEMORY = "memory"
+"""The format of memory sinks."""
+
+
+def memory_table(query: PreparedQuery, limit: int | None) -> TableShown | None:
+    """Returns the first `limit` rows (None: all) of the table of `query`, with its number of rows; None if Spark does
+    not have the table, or no longer.
+
+    Spark's table has the rows of all batches. This returns only the newest row of each key, if the key is known.
+    """
+    try:
+        table = _newest_rows(query.frame.sparkSession.table(query_name(query)), _keys(query))
+        rows = all_rows(table) if limit is None else first_rows(table, limit)
+        count = len(rows) if limit is None else table.count()
+    except SPARK_ERRORS:
+        return None  # an error here must not lose the results of the run
+    return TableShown(query.model.name, tuple(table.columns), rows, count)
+
+
+def live_table(query: PreparedQuery, limit: int) -> tuple[ShownRows, int] | None:
+    """Returns the same rows in the form of `show`, and the number of rows of the table."""
+    table = memory_table(query, limit)
+    if table is None:
+        return None
+    model = query.model
+    return ShownRows(model.name, model.unique_id, columns_of(query.frame), table.rows, limit), table.count
+
+
+def _keys(query: PreparedQuery) -> tuple[str, ...]:
+    """Returns the columns that identify a row of a stream: `unique_key`, or in update mode those that its aggregation
+    groups by. Returns none if they are unknown, and in complete mode.
+    """
+    config = query.model.config
+    if not query.model.streaming or config.output_mode == "complete":
+        return ()
+    if config.unique_key or config.output_mode == "append":
+        return config.unique_key
+    return call_internal(query.frame.sparkSession, PLAN, lambda: key_columns(query.frame), tuple)
+
+
+def _newest_rows(table: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Returns the last row of `table` for each key, in the order of the table; all rows without keys."""
+    if not keys:
+        return table
+    order = "_sqlstream_order"  # the rows of the table are in the order of the batches
+    numbered = table.withColumn(order, monotonically_increasing_id())
+    last = Window.partitionBy(*map(quoted, keys)).orderBy(desc(order))
+    newest = numbered.withColumn("_sqlstream_row", row_number().over(last)).where("_sqlstream_row = 1")
+    return newest.sort(order).select(*map(quoted, table.columns))

@@ -1,4 +1,4 @@
-"""Finds the storage of a target, and where a version of a query writes."""
+"""Finds the storage of a target, its local files, and where a version of a query writes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Container
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.compiler.compiled import CompiledModel, Output
+from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.files.paths import join
+from sqlstream.project.files.paths import join, plain_path
 from sqlstream.project.formats.formats import format_of
+from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.state.layout import output_path, output_table
 from sqlstream.state.query_versions import place_of, sqlite_place
 
@@ -46,3 +48,27 @@ def place_of_path(loaded: Loaded, path: str, version: int, published: Container[
 def plain_place(loaded: Loaded, path: str) -> str:
     """Returns the absolute path or URI of the path of a sink."""
     return output_path(storage_base(loaded), path)
+
+
+def files_of(path: str) -> tuple[LocalStorage, str]:
+    """Returns the files at a local path, and the path."""
+    return LocalStorage(), path
+
+
+def local_storage(loaded: Loaded) -> str | None:
+    """Returns the folder of the target's storage, None if it is not on the local file system."""
+    project = loaded.compiled.project
+    folder = plain_path(str(project.root), project.target.storage)
+    return folder if folder.startswith("/") else None
+
+
+def remote_storage(loaded: Loaded, command: str) -> Finding:
+    """Returns the finding that `command` cannot read the storage of the target without Spark."""
+    target = loaded.compiled.project.target
+    return Finding(
+        "storage-unusable",
+        f"the ledgers of target `{target.name}` are in {target.storage}, which only Spark can read",
+        f"without --check, `{command}` starts no Spark, so it reads only local storage",
+        "add --check",
+        target.location,
+    )

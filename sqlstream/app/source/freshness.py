@@ -17,8 +17,7 @@ from sqlstream.app.loading.selecting import select
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.app.session.signals import StopSignals, interruptible
 from sqlstream.app.source.freshness_result import NEVER, FreshnessResults, Measured, SourceFreshness, sources_artifact
-from sqlstream.app.stored.local_sources import has_local_files, is_local
-from sqlstream.app.stored.source_lags import files_at
+from sqlstream.app.stored.local_sources import files_at, has_local_files, is_local
 from sqlstream.compiler.graph import source_id
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.freshness import Freshness

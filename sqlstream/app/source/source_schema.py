@@ -30,9 +30,9 @@ from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import did_you_mean
 from sqlstream.project.yaml.writing import flow_text
 from sqlstream.report.rows import json_text
+from sqlstream.spark.reading.infer import InferredColumn, SourceColumns
 from sqlstream.spark.reading.message_formats.schema_registry import RegistryError, registry_client
 from sqlstream.spark.secrets import Secrets
-from sqlstream.state.source_columns import InferredColumn, SourceColumns
 
 
 def source_schema(

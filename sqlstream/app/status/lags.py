@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sqlstream.app.loading.load import Loaded
-from sqlstream.app.stored.local_sources import has_local_files, is_local_path
-from sqlstream.app.stored.local_storage import files_of
-from sqlstream.app.stored.source_lags import files_at
+from sqlstream.app.session.target_storage import files_of
+from sqlstream.app.stored.local_sources import files_at, has_local_files, is_local_path
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import format_of

@@ -19,8 +19,8 @@ from sqlstream.app.loading.selected_queries import with_added_queries
 from sqlstream.app.loading.selecting import select, terminal_models
 from sqlstream.app.observe.record import journal_files
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
+from sqlstream.app.session.target_storage import local_storage, remote_storage
 from sqlstream.app.status.lags import progress_without_spark
-from sqlstream.app.stored.local_storage import local_storage, remote_storage
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.history.reads import PastRun, past_runs

@@ -1,25 +1,31 @@
-"""The local files that a run reads: whether they are few and small, which sources have none yet, and headers of CSV."""
+"""The local files of sources: which ones Spark reads, whether they are few and small, and headers of CSV."""
 
 from __future__ import annotations
 
 import bz2
 import csv
+import glob
 import gzip
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO
 
-from sqlstream.app.stored.source_lags import files_at, local_matches
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.errors import Finding
 from sqlstream.project.configuration.target import Target
-from sqlstream.project.files.paths import plain_path
+from sqlstream.project.files.paths import is_pattern, plain_path
 from sqlstream.project.formats.formats import FORMATS
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted, quoted_list
-from sqlstream.state.progress.source_files import file_choice
+from sqlstream.spark.storage.local import LocalStorage
+from sqlstream.state.batch_logs import SINK_LOG, from_compact
+from sqlstream.state.checkpoints import read_log
+from sqlstream.state.output_files import StoredFile, sort_files
+from sqlstream.state.progress.source_files import FileChoice, chosen_files, file_choice, is_hidden
 
 SMALL_RUN_BYTES = 32_000_000
 """The bytes up to which a JVM with only its fast compiler (C1) finishes a run sooner: on two cores, 18 MB of JSON took
@@ -183,3 +189,76 @@ def _files_of(root: str, table: SourceTable) -> Iterator[Path]:
 def _size(file: Path) -> int:
     size = file.stat().st_size
     return size * COMPRESSION_RATIO if file.name.endswith(_COMPRESSED_SUFFIXES) else size
+
+
+def files_at(path: str, choice: FileChoice, project: Path | None = None) -> tuple[StoredFile, ...] | None:
+    """Returns the files that Spark reads from an absolute path or pattern, named by their absolute paths. In the output
+    of a file sink, these are the files that its log contains. None if a path that is no pattern does not exist, or such
+    a log is torn. The folder of the `project` is no part of a pattern. Raises: OSError.
+    """
+    starts = local_matches(path, _existing_folder(path) if project is None else str(project))
+    if starts is None:
+        return None
+    found: list[StoredFile] = []
+    for start in starts:
+        files = _files_in(start, choice)
+        if files is None:
+            return None
+        found += files
+    return tuple(found)
+
+
+def local_matches(path: str, root: str) -> list[str] | None:
+    """Returns the files and folders that an absolute path or pattern means, None if a path that is no pattern does not
+    exist. `root`, the folder of the project, is no part of a pattern.
+    """
+    if not is_pattern(path, root, os.path.exists):
+        return [path] if os.path.lexists(path) else None
+    start = f"{root.rstrip('/')}/"
+    inside = path.startswith(start)
+    pattern = glob.escape(start) + path.removeprefix(start) if inside else path
+    return sorted(glob.glob(pattern))  # noqa: PTH207 - pathlib refuses some patterns
+
+
+def _existing_folder(path: str) -> str:
+    """Returns the folder in front of the first name in `path` that can only be a pattern."""
+    folder = ""
+    for name in path.strip("/").split("/")[:-1]:
+        if is_pattern(f"{folder}/{name}", folder, os.path.exists):
+            break
+        folder = f"{folder}/{name}"
+    return folder
+
+
+def _files_in(root: str, choice: FileChoice) -> list[StoredFile] | None:
+    if Path(root).is_file():
+        parent, _, name = root.rpartition("/")
+        return [replace(file, name=root) for file in chosen_files(_stored(parent, [name]), choice)]
+    stored = _stored(root, _names(root))
+    log = read_log(LocalStorage(), f"{root}/{SINK_LOG}", from_compact)
+    if log.torn():
+        return None
+    chosen = chosen_files(stored, choice)
+    if log.names:
+        committed = {file.name for file in sort_files(stored, log, with_retention=False).committed}
+        chosen = [file for file in stored if file.name in committed]
+    return [replace(file, name=f"{root}/{file.name}") for file in chosen]
+
+
+def _names(root: str) -> Iterator[str]:
+    """Yields the files in a folder and its visible subfolders, relative to it."""
+    for parent, folders, names in os.walk(root, followlinks=True):
+        folders[:] = [name for name in folders if not is_hidden(name)]
+        yield from (os.path.relpath(f"{parent}/{name}", root) for name in names)
+
+
+def _stored(folder: str, names: Iterable[str]) -> list[StoredFile]:
+    """Returns the files of `folder` with these names. Leaves out those that were removed since."""
+    found = []
+    for name in names:
+        try:
+            status = Path(folder, name).stat()
+        except FileNotFoundError:
+            continue
+        found.append(StoredFile(name, status.st_size, status.st_mtime_ns // 1_000_000))
+    return found

@@ -16,11 +16,10 @@ from sqlstream.app.compile.lineage import trace_compiled
 from sqlstream.app.loading.logs import LOGS_FOLDER
 from sqlstream.app.observe.record import journal_files
 from sqlstream.app.request import ProjectRequest
+from sqlstream.app.session.target_storage import local_storage
 from sqlstream.app.status.lags import progress_without_spark
 from sqlstream.app.status.status import read_results, target_of_results
 from sqlstream.app.status.status_text import recorded_finding_text
-from sqlstream.app.stored.local_storage import local_storage
-from sqlstream.app.stored.source_lags import LagByUnit, Pace, source_lags, total
 from sqlstream.app.ui.live_runs import LiveQuery
 from sqlstream.app.ui.overview import Differences, Overviews
 from sqlstream.app.ui.project_view import ProjectView, SeenProject
@@ -32,6 +31,7 @@ from sqlstream.history.reads import Page, batch_rows, events_of, first_batch_ms
 from sqlstream.history.series import NAMES, SeriesRequest, read_series
 from sqlstream.history.store import History
 from sqlstream.report.findings import finding_text, sort_findings
+from sqlstream.state.progress.lag import LagByUnit, Pace, source_lags, total
 from sqlstream.state.runs.events import Status
 from sqlstream.state.runs.run_state import LiveStatus
 from sqlstream.version import __version__

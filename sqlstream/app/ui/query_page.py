@@ -10,14 +10,14 @@ from typing import Any
 from sqlstream.app.compile.emission_text import emission_text
 from sqlstream.app.compile.explain_model import Explanation
 from sqlstream.app.loading.load import Loaded
+from sqlstream.app.plan.compiled_identity import ParallelQueries
 from sqlstream.app.plan.details import removed_queries
-from sqlstream.app.plan.parallel import ParallelQueries
 from sqlstream.app.plan.plan_text import verdict_json
 from sqlstream.app.plan.without_spark import plan_without_spark
 from sqlstream.app.request import ProjectRequest
+from sqlstream.app.session.target_storage import files_of, local_storage
 from sqlstream.app.status.lags import progress_without_spark
 from sqlstream.app.status.lags_text import progress_json
-from sqlstream.app.stored.local_storage import files_of, local_storage
 from sqlstream.app.test.case_results import read_results
 from sqlstream.app.test.unit_tests import unit_tests_of
 from sqlstream.app.ui.project_view import SeenProject

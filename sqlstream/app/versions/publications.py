@@ -1,4 +1,6 @@
-"""Switches the plain names of a query's outputs to another version, and completes a switch that was interrupted."""
+"""Switches the plain names of a query's outputs to another version, and completes a switch that was interrupted; says
+where readers find the versions of a query.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,11 @@ from os.path import normpath
 
 from pyspark.sql import SparkSession
 
-from sqlstream.app.loading.load import Loaded
+from sqlstream.app.loading.load import Loaded, load_for_reading
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.session.target_storage import plain_place, storage_base
-from sqlstream.app.stored.stored_query import StoredQuery
+from sqlstream.app.stored.stored_query import StoredQuery, open_query
+from sqlstream.app.versions.stored_versions import QueryHistory, stored_versions
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.outputs import stored_inputs
 from sqlstream.errors import Finding, FindingsError
@@ -233,3 +236,18 @@ def _prepare(
         else:
             prepared.append(each)
     return prepared, tuple(problems)
+
+
+def query_history(request: ProjectRequest, name: str) -> QueryHistory:
+    """Returns the stored versions of the query of the terminal model `name`, the newest last. Writes nothing.
+
+    Raises: FindingsError for errors of the storage; UsageError if `name` is not a terminal model.
+    """
+    with open_query(load_for_reading(request), request, name) as query:
+        names = names_of(query, request)
+
+        def place(parts: Versions, state: CheckpointState) -> str | None:
+            has_output = state.ledger is not None and state.ledger.output is not None
+            return next(iter(names.places(parts, state)), None) if has_output else None
+
+        return stored_versions(query.storages.of, query.root, name, place)

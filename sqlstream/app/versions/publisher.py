@@ -14,7 +14,6 @@ from sqlstream.app.request import CAUGHT_UP, FIRST_BATCH
 from sqlstream.app.session.target_storage import storage_base
 from sqlstream.app.status.lags import ProgressReader
 from sqlstream.app.status.lags_with_spark import Brokers
-from sqlstream.app.stored.source_lags import Pace
 from sqlstream.app.versions.publications import QueryNames
 from sqlstream.errors import FindingsError
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
@@ -22,7 +21,7 @@ from sqlstream.spark.publication.publication import Publication
 from sqlstream.spark.storage.query_locks import versions_lock
 from sqlstream.state.checkpoints import read_versions_file
 from sqlstream.state.plan import Action
-from sqlstream.state.progress.lag import amount_of
+from sqlstream.state.progress.lag import Pace, amount_of
 from sqlstream.state.query_versions import Versions
 from sqlstream.state.runs.events import Notice, QueryResult, RunEvent, Status
 from sqlstream.state.runs.progress import BatchProgress

@@ -21,7 +21,6 @@ from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.preview import as_batch, open_batch
 from sqlstream.spark.reading.sources import has_own_columns, quoted
 from sqlstream.spark.reading.type_text import stored_fits, text_fits, type_text, without_todays_times
-from sqlstream.state.source_columns import InferredColumn, SourceColumns
 
 LISTING = ("pathGlobFilter", "recursiveFileLookup", "modifiedBefore", "modifiedAfter")
 """Options that select the files of a source."""
@@ -253,3 +252,32 @@ def _by_type(inferred: Inferred, key: str) -> Mapping[str, list[str]]:
     ]
     counted = Counter(name for name, _ in types)
     return {name: [path for other, path in types if other == name] for name, _ in counted.most_common()}
+
+
+@dataclass(frozen=True)
+class InferredColumn:
+    """One column: its type in Spark's DDL, its declared type, and `notes` if the types differ."""
+
+    name: str
+    data_type: str
+    description: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SourceColumns:
+    """The columns of table `table`, read from `looked_at` of its `files` files, of which `empty` have no columns. All
+    three are 0 for formats without files. `is_fixed`: the format determines the columns and refuses declared types.
+    `replaces` is the other key that declares the schema, None without one. `indent` is the indentation of the table's
+    keys.
+    """
+
+    table: str
+    format: str
+    columns: tuple[InferredColumn, ...]
+    looked_at: int
+    empty: int
+    files: int
+    is_fixed: bool
+    replaces: str | None
+    indent: int

@@ -64,7 +64,7 @@ def files(
 def history(project: ProjectRequest, debug: bool, output: str, model: str) -> None:
     """Show the stored versions of MODEL's query, the newest first: when each began, and how its query changed since."""
     require_spark_system("state history")
-    from sqlstream.app.versions.history import query_history
+    from sqlstream.app.versions.publications import query_history
     from sqlstream.app.versions.versions_text import history_json, history_text
 
     with refusals_printed(output, debug):

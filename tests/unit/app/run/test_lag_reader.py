@@ -12,10 +12,9 @@ import pytest
 from sqlstream import ProjectRequest
 from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.run.lag_observer import LagReader, has_unreported_lag
-from sqlstream.app.stored.source_lags import Pace, source_lags, total
 from sqlstream.spark.storage.locks import file_lock
 from sqlstream.spark.storage.processes import is_this_process, this_process
-from sqlstream.state.progress.lag import FileLag, SourceProgress, VersionProgress
+from sqlstream.state.progress.lag import FileLag, Pace, SourceProgress, VersionProgress, source_lags, total
 from sqlstream.state.progress.positions import SourcePosition, VersionPosition
 from tests.tools.make_checkpoints import FOLDER, ROOT, with_root, write_project, write_rows
 

@@ -8,7 +8,7 @@ import pytest
 
 from sqlstream.app.source.source_schema import columns_json, columns_yaml
 from sqlstream.project.yaml import parse_yaml, plain
-from sqlstream.state.source_columns import InferredColumn, SourceColumns
+from sqlstream.spark.reading.infer import InferredColumn, SourceColumns
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from sqlstream import FindingsError, ProjectRequest, UsageError
 from sqlstream.app.request import Selection
 from sqlstream.app.status.status import read_status
-from sqlstream.app.stored.source_lags import files_at
+from sqlstream.app.stored.local_sources import files_at
 from sqlstream.cli.main import main
 from sqlstream.spark.storage.locks import file_lock
 from sqlstream.state.backfills import Backfill, BackfillRecord, HistoryFile, SourceHistory
