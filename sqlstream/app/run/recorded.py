@@ -12,8 +12,7 @@ from sqlstream.app.records.arguments import run_arguments
 from sqlstream.app.request import RunRequest
 from sqlstream.app.session.signals import StopSignals, stop_signals
 from sqlstream.app.systems import require_spark_system
-from sqlstream.app.ui.history_keeper import HistoryKeeper
-from sqlstream.app.ui.of_run import PageOfRun
+from sqlstream.app.ui.of_run import HistoryKeeper, PageOfRun
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.project.files.files import find_project_root
 from sqlstream.state.runs.events import AlertChanged, QueryNotRun, QueryResult, RunEvent, Status
@@ -48,9 +47,8 @@ def record_run(
     """
     require_spark_system(which)
     invocation, root = Invocation(), find_project_root(request.project.folder)
-    page = PageOfRun(request)
     record = RunRecorder(root, invocation, request.project.env, notify, run_arguments(request, which))
-    with page, HistoryKeeper(root, record.problem) as history:
+    with HistoryKeeper(root, record.problem) as history, PageOfRun(request, history) as page:
         record.call_on_rotation(history.wake)
         record.begin(request.project.target)
         with stop_signals() as signals:

@@ -58,20 +58,23 @@ INTERVAL_SECONDS = 20.0
 
 
 class ProjectData:
-    """Implements `UiData` for the project of `request`. `start` begins to read the journal in the background.
+    """Implements `UiData` for the project of `request`. `start` begins to read the journal in the background. `history`
+    is one that another part of this process closes, None for a history of its own.
 
     Raises: UsageError if there is no project in the folder.
     """
 
-    def __init__(self, request: ProjectRequest) -> None:
+    def __init__(self, request: ProjectRequest, history: History | None = None) -> None:
         self._request = request
         self._views: OrderedDict[str | None, ProjectView] = OrderedDict()
         self._views_lock = threading.Lock()
         root = self._view(request.target).root
         logs, self._root = root / LOGS_FOLDER, root
-        self.history = History(
-            logs, journal_files(logs), target_of=lambda run: target_of_results(read_results(root), run)
-        )
+        self._own_history = None
+        if history is None:
+            history = History(logs, journal_files(logs), None, lambda run: target_of_results(read_results(root), run))
+            self._own_history = history
+        self.history = history
         self._lock = threading.Lock()
         self._overviews = Overviews(lambda target: self._seen(target).shape)
         self._lags = CheckpointLags()
@@ -86,11 +89,12 @@ class ProjectData:
         self._thread.start()
 
     def close(self) -> None:
-        """Ends the background thread and closes the history."""
+        """Ends the background thread, and closes a history of its own."""
         self._ended.set()
         if self._thread.ident is not None:
             self._thread.join(5.0)
-        self.history.close()
+        if self._own_history is not None:
+            self._own_history.close()
 
     def _work(self) -> None:
         while not self._ended.wait(UPDATE_SECONDS if self._is_viewed else IDLE_UPDATE_SECONDS):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from sqlstream.app.request import UI_PORT, ProjectRequest, UiRequest
 from sqlstream.app.session.signals import stop_signals
 from sqlstream.errors import UsageError
+from sqlstream.history.store import History
 from sqlstream.project.files.files import find_project_root
 
 TOKEN_BYTES = 24
@@ -47,8 +48,10 @@ def listen(request: UiRequest) -> Listening:
 
 
 @contextmanager
-def serving(listening: Listening, project: ProjectRequest) -> Iterator[str]:
-    """Serves the page of a project for the body, and yields its URL. Raises: UsageError if there is no project."""
+def serving(listening: Listening, project: ProjectRequest, history: History | None = None) -> Iterator[str]:
+    """Serves the page of a project for the body, and yields its URL. `history` is that of the run in this process, if
+    there is one. Raises: UsageError if there is no project.
+    """
     from sqlstream.app.ui.data import ProjectData
     from sqlstream.web.server.access import Access
     from sqlstream.web.server.http import BackgroundServer
@@ -56,7 +59,7 @@ def serving(listening: Listening, project: ProjectRequest) -> Iterator[str]:
 
     host, token = listening.request.host, listening.token
     try:
-        data = ProjectData(project)
+        data = ProjectData(project, history)
         app = make_app(data, Access(host, listening.socket.getsockname()[1], token))
         server = BackgroundServer(app, listening.socket, host, "page")
     except BaseException:
