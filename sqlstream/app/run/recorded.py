@@ -26,7 +26,7 @@ BAD = (Outcome.FAILED, Outcome.BROKEN)
 class RecordedRun:
     """A run that is being recorded: its request, the compiled project, where its events go, and its stop signals.
 
-    Call what is in `begin` once nothing is compiled any more: the compiler forks only without threads.
+    Call what is in `begin` once nothing is compiled any more.
     """
 
     request: RunRequest
