@@ -23,9 +23,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sqlstream.history.database import open_file
 from sqlstream.history.ingest import transaction, write_runs
 from sqlstream.history.lines import EventRow, RunLines, batch_row
-from sqlstream.history.store import HISTORY, open_database
+from sqlstream.history.store import HISTORY, HISTORY_FILE
 from sqlstream.spark.storage.processes import process_start
 
 DOMAINS = ("orders", "payments", "shipping", "clicks", "security")
@@ -295,7 +296,7 @@ def make_history(folder: Path, history: History) -> None:
     """Writes the project and its history, without the journal."""
     write_project(folder, history.queries)
     (folder / "logs").mkdir(exist_ok=True)
-    connection, _ = open_database(folder / "logs" / HISTORY)
+    connection, _ = open_file(folder / "logs" / HISTORY, HISTORY_FILE)
     with closing(connection):
         for runs in runs_of(history):
             with transaction(connection):

@@ -20,6 +20,7 @@ from typing import Any
 
 from sqlstream.app.alerts.evaluation import OpenAlert
 from sqlstream.app.alerts.payloads import AlertMessage
+from sqlstream.history.database import FileKind, open_file, open_in_memory
 from sqlstream.project.configuration.alerts import AlertKind
 from sqlstream.spark.storage.processes import machine_id, process_start
 from sqlstream.state.runs.events import AlertChanged
@@ -39,14 +40,20 @@ _FIRST_IN_MEMORY = 1 << 40
 KEEP_SECONDS = 7 * 86_400.0
 """How old messages can be when a run takes them over."""
 
-BUSY_SECONDS = 10.0
-VERSION = 1
 _TABLES = (
     "CREATE TABLE open (target TEXT, model TEXT, alert TEXT, detail TEXT NOT NULL, PRIMARY KEY (target, model, alert))",
     """CREATE TABLE outbox (number INTEGER PRIMARY KEY AUTOINCREMENT, target TEXT NOT NULL, channel TEXT NOT NULL,
     message TEXT NOT NULL, touched REAL NOT NULL, owner TEXT)""",
     "CREATE INDEX outbox_of_channel ON outbox (target, channel, number)",
-    f"PRAGMA user_version = {VERSION}",
+)
+_FILE = FileKind(
+    "alerts",
+    application_id=0,  # as in the first release with alerts
+    version=1,
+    tables=_TABLES,
+    first_table="outbox",
+    is_derived=False,
+    lost="the alerts that it has are not sent",
 )
 
 
@@ -61,7 +68,8 @@ class Pending:
 class AlertStore:
     """The alerts of `target` in the folder `logs` of a project, with what ended runs have left. Threads can share it.
 
-    If the file cannot be used, alerts are kept in memory, and `problem` says why.
+    If the file cannot be used, alerts are kept in memory, and `problem` says why. `set_aside` is a sentence about an
+    unusable file that a new one has replaced.
     """
 
     def __init__(self, logs: Path, target: str, max_pending: int = MAX_PENDING) -> None:
@@ -69,14 +77,16 @@ class AlertStore:
         self._owner = f"{os.getpid()} {process_start(os.getpid())}"
         self._lock = threading.Lock()
         self.problem: str | None = None
+        self.set_aside: str | None = None
         self.dropped: dict[str, int] = {}
         try:
             logs.mkdir(parents=True, exist_ok=True)
-            self._connection: sqlite3.Connection | None = _connect_to(logs / ALERTS_FILE)
+            opened, self.set_aside = open_file(logs / ALERTS_FILE, _FILE)
+            self._connection: sqlite3.Connection | None = opened
             self.take_over()
         except (OSError, sqlite3.Error) as error:
             self.problem = str(error)
-            self._connection = _connect(":memory:")
+            self._connection = open_in_memory(_FILE)
 
     def open_alerts(self) -> list[OpenAlert]:
         """Returns the alerts of the target that are not resolved."""
@@ -161,7 +171,7 @@ class AlertStore:
             if self._connection is not None:
                 self._connection.close()
             self.problem = problem
-            self._connection = _connect(":memory:")
+            self._connection = open_in_memory(_FILE)
             self._connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('outbox', ?)", [_FIRST_IN_MEMORY])
 
     def close(self) -> None:
@@ -186,34 +196,6 @@ class AlertStore:
                 self._connection.rollback()
                 raise
             self._connection.commit()
-
-
-def _connect(path: Path | str) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        for statement in _TABLES if version == 0 else ():
-            connection.execute(statement)
-        connection.commit()
-    except BaseException:
-        connection.close()
-        raise
-    if version in (0, VERSION):
-        return connection
-    connection.close()
-    raise sqlite3.DatabaseError(f"its version {version} is unknown")
-
-
-def _connect_to(path: Path) -> sqlite3.Connection:
-    """Connects to the file. Sets a damaged one, or one of another version, aside."""
-    try:
-        return _connect(path)
-    except sqlite3.OperationalError:  # locked, read-only, or the disk is full: it is not damaged
-        raise
-    except sqlite3.DatabaseError:
-        path.replace(path.with_name(f"{path.name}.damaged"))
-        return _connect(path)
 
 
 def _has_ended(owner: str, touched: float) -> bool:

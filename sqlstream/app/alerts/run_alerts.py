@@ -143,6 +143,8 @@ def alerting(
     secrets = Secrets(env)
     check_secrets(compiled.project.target, alerts.notify, secrets)
     store = AlertStore(compiled.project.root / LOGS_FOLDER, compiled.project.target.name)
+    if store.set_aside is not None:
+        report(f"logs/{store.set_aside}")
     if store.problem is not None:
         report(f"logs/alerts.sqlite cannot be used ({store.problem}); alerts do not outlive this run")
     senders = {each.name: make_sender(each, compiled, env, secrets) for each in alerts.notify}

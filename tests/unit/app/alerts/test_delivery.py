@@ -376,13 +376,16 @@ def _future(path: Path) -> None:
 
 @pytest.mark.parametrize("spoil", [_damage, _future])
 def test_a_damaged_file_is_set_aside(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
-    """A file that is damaged, or of a later version, is kept under another name."""
-    spoil(tmp_path / ALERTS_FILE)
+    """A file that is damaged, or of a later version, is kept under another name, each time under a new one."""
+    for _ in range(2):
+        AlertStore(tmp_path, "local").close()
+        spoil(tmp_path / ALERTS_FILE)
     store = AlertStore(tmp_path, "local")
     assert store.problem is None
+    assert "was renamed to alerts.sqlite." in str(store.set_aside)
     put(store)
     assert store.count("hook") == 1
-    assert (tmp_path / f"{ALERTS_FILE}.damaged").exists()
+    assert len(list(tmp_path.glob(f"{ALERTS_FILE}.*"))) == 2
 
 
 def test_numbers_in_memory_are_new(tmp_path: Path) -> None:

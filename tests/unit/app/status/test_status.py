@@ -16,7 +16,7 @@ from sqlstream.app.observe.record import journal_files
 from sqlstream.app.request import Selection
 from sqlstream.app.status.status import RunStatus, RunWithStatus, known_runs, project_status, read_status
 from sqlstream.cli.main import main
-from sqlstream.history import store
+from sqlstream.history import database
 from sqlstream.history.reads import PastRun
 from sqlstream.history.store import History
 from sqlstream.spark.storage.processes import process_start
@@ -312,7 +312,7 @@ def test_status_reads_the_history_of_the_page(of_page: Path) -> None:
 
 def test_status_of_a_history_that_another_process_writes(of_page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While another process writes the history, `status` reads the journal instead."""
-    monkeypatch.setattr(store, "LOCKED_SECONDS", 0.01)
+    monkeypatch.setattr(database, "LOCKED_SECONDS", 0.01)
     with closing(sqlite3.connect(of_page / "logs/history.sqlite", isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")
         assert states(of_page) == EVERY_STATE
