@@ -238,7 +238,7 @@ def _fix(causes: Sequence[Cause]) -> str | None:
     fix = FIXES.get(condition) or FIXES.get(condition.partition(".")[0])
     try:
         return None if fix is None else fix.format(**parameters)
-    except KeyError:
+    except KeyError:  # this Spark does not report the parameter
         return None
 
 

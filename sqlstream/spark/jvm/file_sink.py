@@ -35,6 +35,7 @@ def sink_log(session: SparkSession, path: str) -> Any:
     """Returns the JVM's FileStreamSinkLog of the folder `path`; see `add_empty_batch`. Raises: Spark's errors."""
     kind = java_class(session, "org.apache.spark.sql.execution.streaming.sinks.FileStreamSinkLog")
     no_retention = java_class(session, "scala.Option").empty()
+    # 1 is FileStreamSinkLog.VERSION
     return kind(1, session._jsparkSession, f"{path}/{SINK_LOG}", no_retention)  # noqa: SLF001
 
 

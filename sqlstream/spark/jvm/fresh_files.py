@@ -33,7 +33,7 @@ def read_fresh_files(session: SparkSession) -> None:
     methods, kind = java_session.experimental(), _compiled(session)
     if not any(rule.getClass().getName() == kind.getName() for rule in seq_items(methods.extraOptimizations())):
         rules = methods.extraOptimizations().appended(kind.getConstructors()[0].newInstance(None))
-        getattr(methods, "extraOptimizations_$eq")(rules)
+        getattr(methods, "extraOptimizations_$eq")(rules)  # Scala's name of the setter
 
 
 def _compiled(session: SparkSession) -> Any:
@@ -62,5 +62,6 @@ def refuse_doubled_files(frame: DataFrame) -> DataFrame:
         lit("; rename the file, or use a Spark that sqlstream was tested with, and its internals"),
     )
     return frame.where(
+        # file_path is a URI, in which most of these characters are encoded
         when(path.rlike(r"[\]\[{}*?\\]|%(5B|5C|5D|7B|7D|3F)"), raise_error(message)).otherwise(lit(True))
     )

@@ -40,6 +40,7 @@ LEAST_LONG = 2**31
 
 def is_jvm_gone(error: BaseException) -> bool:
     """Returns whether `error` means that the JVM was killed or has crashed."""
+    # py4j wraps a lost connection in this class; an error that Java reports has a trace below its first line
     has_no_answer = type(error) is Py4JError and "\n" not in str(error).strip()
     return has_no_answer or isinstance(error, Py4JNetworkError | ConnectionError)
 
@@ -279,6 +280,7 @@ def phase_of(query: StreamingQuery) -> Phase:
     """Returns the phase of `query`. Over Connect: only whether a trigger is active."""
     if not query.status["isTriggerActive"]:
         return Phase.WAITING
+    # runBatch plans the batch first; only what runs it has an execution id
     stack = _stack_text(_execution(query).queryExecutionThread())
     writing = "MicroBatchExecution.runBatch" in stack and "SQLExecution$.withNewExecutionId" in stack
     return Phase.WRITING if writing else Phase.PLANNING

@@ -128,6 +128,7 @@ def _opened(repository: Repository, jar: Jar) -> Iterator[tuple[BinaryIO, int]]:
     request = urllib.request.Request(f"{repository.url.rstrip('/')}/{jar.path}")  # noqa: S310 - the user's own address
     if repository.username or repository.password:
         pair = base64.b64encode(f"{repository.username}:{repository.password}".encode()).decode()
+        # unredirected: a server to which the repository redirects does not get the login
         request.add_unredirected_header("Authorization", f"Basic {pair}")
     with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:  # noqa: S310
         yield response, int(response.headers.get("Content-Length") or 0)
@@ -183,6 +184,7 @@ def resolve_packages(
         (work / "ivysettings.xml").write_text(_settings(repositories, folder / "ivy"), encoding="utf-8")
         (work / "ivy.xml").write_text(_dependencies(packages), encoding="utf-8")
         command = [java, "-jar", str(_ivy_jar()), "-settings", str(work / "ivysettings.xml")]
+        # `bundle` is Maven's type of jars for OSGi
         command += ["-ivy", str(work / "ivy.xml"), "-confs", "default", "-types", "jar", "bundle"]
         command += ["-retrieve", f"{work}/jars/{_FILE}"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=RESOLVE_SECONDS, check=False)  # noqa: S603
@@ -203,6 +205,7 @@ def _dependencies(packages: Sequence[str]) -> str:
     for package in packages:
         group, artifact, version = package.split(":")
         names = f"org={quoteattr(group)} name={quoteattr(artifact)} rev={quoteattr(version)}"
+        # `force`: this version, also if another package needs a later one
         lines.append(f'<dependency {names} force="true" conf="default->master,runtime(*)"/>')
     lines += [f'<exclude org="org.apache.spark" module="spark-{name}*"/>' for name in _OF_SPARK]
     lines.append('<exclude org="org.scala-lang" module="scala-library"/>')
@@ -239,6 +242,7 @@ def _keep(file: Path, folder: Path) -> Jar:
         jar = Jar(f"{group}:{artifact}:{version}", hashlib.file_digest(content, "sha256").hexdigest())
     path = folder / jar.path
     path.parent.mkdir(parents=True, exist_ok=True)
+    # a rename cannot leave the file system of the temporary folder
     file.replace(path) if file.stat().st_dev == path.parent.stat().st_dev else path.write_bytes(file.read_bytes())
     return jar
 

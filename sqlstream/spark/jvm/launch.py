@@ -60,6 +60,7 @@ def launch_jvm(conf: SparkConf, on_stderr: Callable[[str], None], console_to_std
         try:
             process = _start(conf, ready, stderr=write_end, stdout=STDERR if console_to_stderr else None)
         finally:
+            # only the JVM has it open from now on, so the reader ends with the JVM
             os.close(write_end)
             reader.start()  # ends at once if the process did not start
         atexit.register(_end, process)
@@ -193,15 +194,13 @@ def _read_lines(descriptor: int, on_line: Callable[[str], None]) -> None:
             on_line(line.rstrip("\n"))
 
 
-# The JVM options with which Avro refuses damaged messages.
-#
-# Without them Avro allocates the gigabytes that a length in a damaged message claims, which ends the JVM. By default
-# a broker takes messages of 1 MB.
-
 AVRO_LIMITS = " ".join(
     f"-Dorg.apache.avro.limits.{name}.maxLength={most}"
     for name, most in (("string", 100_000_000), ("bytes", 100_000_000), ("collectionItems", 10_000_000))
 )
+"""The JVM options with which Avro refuses damaged messages. Without them it allocates the gigabytes that a length in a
+damaged message claims, which ends the JVM. By default a broker takes messages of 1 MB.
+"""
 
 _EXECUTORS = "spark.executor.extraJavaOptions"
 

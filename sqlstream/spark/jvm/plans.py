@@ -91,7 +91,7 @@ def _keeps_state(node: Any) -> bool:
     children, name = seq_items(node.children()), node_class(node)
     if name in STATEFUL_NODES and node.isStreaming():
         return True
-    if name == "Join" and all(child.isStreaming() for child in children):
+    if name == "Join" and all(child.isStreaming() for child in children):  # a join with a static side keeps nothing
         return True
     return any(_keeps_state(child) for child in children if child.isStreaming())
 

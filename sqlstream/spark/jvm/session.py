@@ -119,13 +119,15 @@ def spark_settings(
         "spark.master": target.master,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.scheduler.mode": "FAIR",
+        "spark.scheduler.mode": "FAIR",  # a long batch of one query does not keep others waiting
         "spark.sql.warehouse.dir": warehouse,
         "spark.sql.streaming.stopTimeout": "60s",
+        # otherwise a second start on a checkpoint ends the first query without an error
         "spark.sql.streaming.stopActiveRunOnRestart": "false",
         **OWN_DEFAULTS,
         TIME_ZONE: "UTC",
     }
+    # on a cluster, state can be larger than the heap of an executor
     settings |= _local_settings(target.master, connectors.per_core) if target.is_local else {PROVIDER: ROCKSDB}
     settings |= {name: value for name, value in connectors.settings.items() if name != EXTENSIONS}
     if target.resolves_in_spark:

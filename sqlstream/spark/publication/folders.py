@@ -91,6 +91,7 @@ class FolderPublication:
 
     def _fill(self, version: int) -> None:
         """Fills the folder that readers will see, if the version has a log."""
+        # the switch makes the folder at the plain path what readers see of version 1, with its own log
         is_unmoved = version == 1 and self._plain.is_dir() and not self._plain.is_symlink()
         if has_batches(self._written(version)) and not is_unmoved:
             folder = self._published(version)
@@ -121,6 +122,7 @@ class FolderPublication:
         """Raises: CannotPublishError if the plain path cannot become a link; OSError."""
         plain = self._plain
         for other in self.others:
+            # the first switch moves the plain folder, with all outputs below it
             if Path(other) == self._written(1) or plain in Path(other).parents:
                 raise CannotPublishError(f"another output is at {other}")
         if plain.is_symlink() and not self._shows_snapshot:
@@ -146,6 +148,7 @@ class FolderPublication:
         if plain.is_symlink():
             first.symlink_to(plain.readlink())
         elif plain.exists():
+            # `<path>.v1` appears in one step, so that it is always a complete copy
             copy = self._aside / ".v1"
             if copy.exists():  # of a killed attempt: only hard links
                 shutil.rmtree(copy)
@@ -205,7 +208,7 @@ def copy_new_batches(source: Path, target: Path, shown: Path) -> None:
         text = _read(source / SINK_LOG / names[number])
         if text is None:  # Spark has removed it since
             continue
-        if not is_complete(text, 0):
+        if not is_complete(text, 0):  # its batch must not appear after later ones
             break
         entry = move_entry(text, str(source), str(shown))
         _link(source, target, [name for name in entry.files if name not in linked])
@@ -266,6 +269,7 @@ def _remove_repaired(target: Path, shown: Path, known: dict[int, str], last: int
 
 def _named(entry: Path, shown: Path) -> frozenset[str]:
     """Returns the files that an entry of a log for readers of `shown` names."""
+    # each entry of Spark's logs begins with the version of its format
     return frozenset(_files(_read(entry) or "v1", shown, shown))
 
 
@@ -284,6 +288,7 @@ def _remove_expired(source: Path, target: Path, shown: Path, known: dict[int, st
     unlink_shared(target, source, sorted(before - set(compact.files)))
 
 
+# Spark writes `file:///a` or `file:/a`, and a plain `/a` is a local path, too
 _LOCAL = re.compile(r"(?:file:(?://)?)?(?=/)")
 
 

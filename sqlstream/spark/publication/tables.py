@@ -71,8 +71,10 @@ def _switch(connection: Connection, database: Database, version: int) -> Switch 
             f"{plain} is a view that sqlstream has not created, or that it cannot read",
             "give it another name, then repeat the command",
         )
+    # the table of version 1 still has the plain name
     moves = found is not None and found.kind == "table" and version == 1
     columns = _columns(connection, views, plain if moves else current)
+    # a view lists its columns, so one that the table gets later needs a new view
     if target == table_name(current) and columns == _columns(connection, views, plain):
         return None
     return Switch(plain, first, current, [database.dialect.quote(name) for name in columns], found)

@@ -122,6 +122,7 @@ def good_rows(
     """
     unread = col(CORRUPT).isNotNull()
     if metric is not None:
+        # before the filter, which removes what this counts
         frame = frame.observe(metric, count_if(unread if reason is None else unread | reason.isNotNull()).alias("rows"))
     rows = frame.filter(_condition(columns, "isnull"))
     return rows if reason is None else rows.filter(is_good(reason))
@@ -306,6 +307,7 @@ class Timestamps:
             )
             return when(value.isNotNull() & time.isNull(), why)
         first, last = timestamp_seconds(lit(FIRST_SECOND)), timestamp_seconds(lit(LAST_SECOND))
+        # a cast takes 2024 for the first moment of a year, but it may be any number
         is_year = length(value) == 4
         is_wrong = value.isNotNull() & (time.isNull() | (time < first) | (time > last) | is_year)
         what = f", a number of an unknown unit: set timestamp_unit of {self.table.full_name}"
@@ -357,7 +359,7 @@ def _map_times(value: Column, kind: DataType, read: Callable[[Column], Column]) 
         return value
     if isinstance(kind, StructType):
         fields = (_map_times(value.getField(each.name), each.dataType, read).alias(each.name) for each in kind)
-        return when(value.isNotNull(), struct(*fields))
+        return when(value.isNotNull(), struct(*fields))  # a struct of nulls is not null
     if isinstance(kind, ArrayType):
         return transform(value, lambda item: _map_times(item, kind.elementType, read))
     if isinstance(kind, MapType):
@@ -377,6 +379,7 @@ def _each_reason(value: Column, kind: DataType, name: str, test: Test) -> Iterat
     elif isinstance(kind, ArrayType | MapType) and _has_times(kind):
         element = kind.elementType if isinstance(kind, ArrayType) else kind.valueType
         items = value if isinstance(kind, ArrayType) else map_values(value)
+        # coalesce needs at least one column
         reasons = transform(items, lambda item: coalesce(*_reasons(item, element, name, test), lit(None)))
         yield get(filter_(reasons, lambda reason: reason.isNotNull()), lit(0))
     elif isinstance(kind, TimestampType):

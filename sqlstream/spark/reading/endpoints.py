@@ -88,6 +88,7 @@ def source_endpoint(table: SourceTable, secrets: Secrets) -> Endpoint:
 def addresses_of(format_name: str, options: Mapping[str, OptionValue], secrets: Secrets) -> tuple[tuple[str, int], ...]:
     """Returns the addresses in the options of a format, none if it has none or they are not understood."""
     values = {name.lower(): value for name, value in secrets.resolve_all(options).items()}
+    # a list of brokers in one option, or a host and a port in two
     entries = ":".join(values.get(name, "") for name in format_of(format_name).address_options).split(",")
     matches = (_ADDRESS.fullmatch(entry.strip()) for entry in entries)
     return tuple((match["host"], int(match["port"])) for match in matches if match)

@@ -119,6 +119,7 @@ class _FileReader:
 def _infer(reader: _FileReader, paths: Sequence[str], files: int) -> Inferred:
     by_file: list[tuple[str, StructType]] = []
     for path in paths:
+        # a field that is always null would be text in this file, and differ from others without a reason
         frame = reader.try_read([path], dropFieldIfAllNull="true")
         if frame is not None:
             by_file.append((path, frame.schema))

@@ -102,6 +102,7 @@ class NodeReader:
         for read, frame in zip(model.reads, frames, strict=True):
             frame.createOrReplaceTempView(quoted(read.view))
         try:
+            # session.sql() would run a command, such as DROP TABLE, at once
             command = self._command(model.sql)
             if command is not None:
                 raise FindingsError([command_problem(model.name, command).at(Place(model.file.location))])
@@ -179,6 +180,7 @@ def _drop_duplicates(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
     if not columns:
         return frame
     keys = list(key_columns(columns))
+    # Spark refuses dropDuplicatesWithinWatermark in a batch
     if frame.isStreaming and any(WATERMARK in field.metadata for field in frame.schema.fields):
         return frame.dropDuplicatesWithinWatermark(keys)
     return frame.dropDuplicates(keys)
@@ -237,6 +239,7 @@ def run_python_model(
     path = str(root / model.file.path)
     tree = ast.parse(model.file.text, path)
     function = find_function(tree)
+    # the number tells two calls with the same name apart: each has its own reader
     for number, call in enumerate(reference_calls(function) if function else ()):
         call.keywords.append(ast.keyword(REFERENCE_ARGUMENT, ast.Constant(number)))
     module: dict[str, object] = {"__name__": f"sqlstream_model_{model.name}", "__file__": path}

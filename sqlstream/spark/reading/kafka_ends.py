@@ -114,6 +114,7 @@ def describe_topics(session: SparkSession, options: Mapping[str, str]) -> FoundT
         found = Counter(topic for topic, _ in _subscribed(java, consumer, names) if "subscribepattern" in names)
         for topic in (*(name.strip() for name in listed if name.strip()), *assigned):
             found[topic] = len(consumer.partitionsFor(topic, java.timeout) or ())
+        # names of other topics are only needed for a suggestion
         if found and all(found.values()):
             return FoundTopics(found)
         known = sorted(str(entry.getKey()) for entry in consumer.listTopics(java.timeout).entrySet())
@@ -214,6 +215,7 @@ class _Java:
 @contextmanager
 def _consumer(java: _Java, options: Mapping[str, str]) -> Iterator[Any]:
     consumer = java.consumer(
+        # asking for a topic must not create it, as brokers do by default
         {**_client_settings(options), "enable.auto.commit": "false", "allow.auto.create.topics": "false"}
     )
     try:

@@ -97,6 +97,7 @@ class MemoryOutput:
         """
         latest = self.sink.latestBatchId()
         numbers = range(self._seen + 1, latest.get() + 1) if latest.isDefined() else ()
+        # MemorySink returns only all rows after a batch, so those of later batches are cut off
         sizes = {number: self._since(number).size() for number in numbers}
         since = ((number, self._since(number - 1)) for number in numbers)
         return [(number, rows.subList(0, rows.size() - sizes[number])) for number, rows in since]
@@ -112,6 +113,7 @@ def start_in_memory(frame: DataFrame, mode: str, checkpoint: str, sink: Any, clo
     manager = session._jsparkSession.streams()  # noqa: SLF001
     option = java_class(session, "scala.Option")
     none = option.empty()
+    # startQuery() has one more optional parameter since Spark 4.3
     names = [none] * (2 if names_sources(session) else 1)
     output_mode = java_output_mode(session, mode)
     trigger = java_class(session, f"{_SQL}.streaming.Trigger").ProcessingTime(0)

@@ -61,6 +61,7 @@ def _forget_modules() -> None:
     for folder, archives in _SHIPPED.items():
         for name in _modules_below(folder):
             del sys.modules[name]
+        # addPyFile has added the archive to the path of this process, too
         sys.path[:] = [path for path in sys.path if path != folder and not path.endswith(ARCHIVE)]
         archives.cleanup()
     _SHIPPED.clear()

@@ -80,7 +80,7 @@ def _exact_text(value: str, data_type: DataType, depth: int = 0) -> str:
     """Returns SQL for `value`, an expression, with exact text for the times in it."""
     if not _has_times(data_type):
         return value
-    item = f"item{depth}"
+    item = f"item{depth}"  # a lambda within a lambda needs another name
     if isinstance(data_type, ArrayType):
         return f"transform({value}, {item} -> {_exact_text(item, data_type.elementType, depth + 1)})"
     if isinstance(data_type, MapType):
@@ -108,7 +108,7 @@ def readable_schema(schema: StructType) -> StructType:
 
 def read_row(text: str) -> tuple[object, ...]:
     """Returns the values of a row of `json_texts`, in the order of its columns."""
-    return tuple(json.loads(text, parse_float=Decimal).values())
+    return tuple(json.loads(text, parse_float=Decimal).values())  # a float would round decimals
 
 
 def _readable(data_type: DataType) -> DataType:

@@ -71,6 +71,7 @@ def _inferred_types(text: DataFrame, declared: Mapping[int, DataType]) -> dict[i
     schema = call_internal(
         lines.sparkSession, "CSV reader", lambda: infer_csv_schema(lines, options), lambda: _infer(lines, options)
     )
+    # Spark infers no columns from a file without rows
     found = [each.dataType for each in schema.fields] + [StringType()] * len(others)
     names = [text.columns[at] for at in others]
     fields = [StructField(name, data_type) for name, data_type in zip(names, found, strict=False)]

@@ -75,6 +75,7 @@ class Readers:
             path = table.path or ""
             if format_of(table.format).is_file and has_special_characters(path):
                 self._relative(path, table)  # now, not after the query that writes it has ended
+            # the query that writes it has not started: a stream without rows, of a source without input
             return reader.format("rate").load().selectExpr(*_nulls(table)).where("false")
         metric = DROPPED + (name or uuid4().hex) if self.counts_dropped else None
         frame = self._load(reader, table, metric)
@@ -192,7 +193,7 @@ class Readers:
             return reader.options(**self._base_path(table, path)).load(self._pattern(path))
         if not has_special_characters(path):
             return reader.load(path)
-        return reader.option("__globPaths__", "false").load(path)
+        return reader.option("__globPaths__", "false").load(path)  # DataSource.GLOB_PATHS_KEY: no pattern
 
     def _load_stream(self, reader: DataStreamReader, table: SourceTable, path: str) -> DataFrame:
         if self._is_pattern(table):
@@ -235,6 +236,7 @@ class Readers:
             partitions = len(system.globStatus(make_path(f"{before}/{{{columns}}}=*")) or ())
             if not partitions or not (names[at] == "*" or "=" in names[at]):
                 continue
+            # Spark reads no files or folders whose names begin with a dot or an underscore
             if names[at] == "*" and len(system.globStatus(make_path(f"{before}/[^._]*"))) > partitions:
                 raise FindingsError([self._mixed_folders(table, base)])
             return {"basePath": base.rstrip("/") or "/"}

@@ -56,7 +56,9 @@ def checkpoint_damage(session: SparkSession, checkpoint: str, output: str | None
 
 
 def stored_damage(storages: Storages, checkpoint: str, output: str | None) -> list[Damage]:
-    """Returns the same as `checkpoint_damage`, and works without Spark."""
+    """Returns the damage that keeps the query of this checkpoint from resuming exactly, and needs no Spark for local
+    files. `output` is the folder of its file sink, None for other sinks. Raises: OSError, Spark's errors.
+    """
     logs = _read_logs(storages, checkpoint, output)
     found = find_damage(logs, lambda uris: [uri for uri in uris if not storages.exists(uri)])
     return [_with_state_files(storages, checkpoint, damage) for damage in found]

@@ -42,6 +42,7 @@ def hadoop_replace(session: SparkSession, source: str, destination: str) -> bool
     try:
         context = fs.FileContext.getFileContext(fs.Path(destination).toUri(), configuration)
     except JVM_ERRORS as error:
+        # FileContext needs an AbstractFileSystem for the scheme, which not every connector has
         if any(cause.kind.endswith(".UnsupportedFileSystemException") for cause in causes_of(error)):
             return False
         raise

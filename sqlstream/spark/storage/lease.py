@@ -96,6 +96,7 @@ def _claim(files: LeaseFiles, holder: Holder, token: int) -> bool:
 
     A run that was stopped for long can create a token that has been removed, and then finds a higher one.
     """
+    # read again: on some storage the last of two creators stays, and both are told that they have created the file
     if not files.create(holder_name(token), holder.text) or files.read(holder_name(token)) != holder.text:
         return False
     names = files.names()
@@ -180,6 +181,8 @@ class Lease:
             if self._is_late():
                 self._lost = f"its lock could not be renewed: {read_error(error).message}"
             return
+        # One that took too long may be too late: then the next takes another token. Counts from before the request,
+        # because the storage may have answered at any time since.
         if was_late or not self._is_late():
             self._renewed = began
 

@@ -188,7 +188,7 @@ def link_files(source: Path, target: Path) -> None:
         inside = target / Path(parent).relative_to(source)
         inside.mkdir(parents=True, exist_ok=True)
         for name in names:
-            copy = shutil.copy2 if _REWRITTEN in name else os.link
+            copy = shutil.copy2 if _REWRITTEN in name else os.link  # also its checksum, ._last_checkpoint.crc
             copy(Path(parent, name), inside / name)
 
 
@@ -205,5 +205,5 @@ def unlink_linked(folder: Path, names: Iterable[str]) -> None:
     """Removes those files `names` of `folder` that have another hard link."""
     for name in names:
         with suppress(FileNotFoundError):
-            if (folder / name).stat().st_nlink > 1:
+            if (folder / name).stat().st_nlink > 1:  # never the only copy of the rows
                 (folder / name).unlink()

@@ -20,6 +20,7 @@ NOT_LOADED = "CANNOT_LOAD_STATE_STORE"
 _MISSING = re.compile(r"(?:file:)?(\S+/state/\d+/\S+?) does not exist")
 _SHORT = re.compile(r"Copied (?:file:)?(\S+/state/\d+/\S+) to \S+, expected \d+ bytes")
 _SCHEMA_READER = "org.apache.spark.sql.execution.streaming.state.SchemaHelper"
+# `12.delta` and `12.snapshot` of the provider in memory, `12_<id>.changelog` and `12_<id>.zip` of RocksDB
 _VERSIONED = re.compile(r"(\d+)(?:_\S+?)?\.(delta|snapshot|changelog|zip)\Z")
 
 LZ4_MAGIC = b"LZ4Block"
@@ -66,6 +67,7 @@ def _why(causes: Sequence[Cause], checkpoint: str) -> str | None:
             return f"{_or_snapshot(missing.group(1))} is missing, and Spark needs it to continue"
         torn = short.group(1) if short else next(torn_files(state), None)
         return None if torn is None else _torn(torn)
+    # the error does not name the file, so it is certain only if there is one
     if any(cause.kind == "java.io.EOFException" and cause.passed(_SCHEMA_READER) for cause in causes):
         schemas = sorted(path for path in state.glob("*/*/_metadata/**/*") if path.is_file() and path.name[0] != ".")
         return _torn(schemas[0]) if len(schemas) == 1 else f"one of the files {state}/*/*/_metadata is cut off"

@@ -57,6 +57,7 @@ class Storage(Protocol):
 
 def storage_for(path: str, session: SparkSession) -> tuple[Storage, str]:
     """Returns the storage of `path`, and `path` in the form that this storage accepts."""
+    # otherwise a path without a scheme is one of HDFS or of an object store
     if default_file_system(session).startswith("file:"):
         local = FILE_URI.sub("", path)
         if local.startswith("/"):

@@ -50,6 +50,7 @@ def written_rows(model: CompiledModel, output: Output, frame: DataFrame) -> Data
     time_parser = frame.sparkSession.conf.get(TIME_PARSER) or ""
     json_options = format_of("json").writer_options(KEPT_NULLS, time_parser)
     value = parts["value"] if shape.is_raw else _value(shape, json_options)
+    # a record without value is a tombstone: a compacted topic forgets the key
     if config.delete_when:
         value = when(expr(config.delete_when), lit(None)).otherwise(value)
     parts["value"] = value
@@ -84,7 +85,7 @@ def _headers(names: Sequence[str], types: Mapping[str, str]) -> Column:
     for name in names:
         column = col(quoted(name))
         if types.get(name.lower()) == HEADERS:
-            headers = concat(headers, coalesce(column, array().cast(HEADERS)))
+            headers = concat(headers, coalesce(column, array().cast(HEADERS)))  # concat with a null is null
             continue
         value = column if types.get(name.lower()) == "binary" else column.cast("string").cast("binary")
         headers = array_append(headers, struct(lit(name).alias("key"), value.alias("value")))

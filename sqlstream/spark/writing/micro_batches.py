@@ -142,6 +142,7 @@ def count_keys(rows: DataFrame, keys: Sequence[str]) -> int:
     Runs one Spark job. Raises: RefusedRowsError, Spark's errors.
     """
     columns = [_column(key) for key in keys]
+    # one job answers both: how many rows there are, and which key most of them share
     same = rows.groupBy(*columns).agg(count(lit(1)).alias("n")).select("n", to_json(struct(*columns)).alias("key"))
     (found,) = same.agg(sum_("n"), max_by(struct("n", "key"), "n")).collect()
     if found[1] is not None and found[1][0] > 1:
@@ -150,11 +151,12 @@ def count_keys(rows: DataFrame, keys: Sequence[str]) -> int:
             "them the table should keep; set sequence_by to the columns that order the rows, or add the columns that "
             "distinguish them to unique_key"
         )
-    return found[0] or 0
+    return found[0] or 0  # the sum of no rows is null
 
 
 def last_rows(rows: DataFrame, keys: Sequence[str], sequence: Sequence[str]) -> DataFrame:
     """Returns for each combination of values in the columns `keys` the row with the greatest values of `sequence`."""
+    # max_by skips rows whose order is null. A struct is not null, also if its fields are.
     order = struct(*map(_column, sequence))
     last = rows.groupBy(*map(_column, keys)).agg(max_by(struct("*"), order).alias("row"))
     return last.select("row.*")

@@ -66,6 +66,7 @@ def check_output(model: CompiledModel, output: Output, frame: DataFrame, secrets
             call_internal(frame.sparkSession, f"check of {check.code}", check.run, _leave_to_spark)
         except SPARK_ERRORS as error:
             cause = causes_of(error)[0]
+            # many refusals have only a condition such as _LEGACY_ERROR_TEMP_3102, so their message decides
             codes = (code for words, code in _CODES.items() if words == cause.condition or words in cause.words)
             code = next(codes, check.code)
             place = Place(check.location)
@@ -85,6 +86,7 @@ def with_kept_partitions(model: CompiledModel, output: Output, frame: DataFrame)
         return frame
     for field in frame.schema:
         if field.name.lower() in names and isinstance(field.dataType, StringType):
+            # Spark gives empty text and null the same folder
             value = col(quoted(field.name))
             problem = lit(
                 f"partition_by of {model.name} cannot keep an empty text in `{field.name}`: readers would get null. "
@@ -166,7 +168,7 @@ def _checks(model: CompiledModel, output: Output, frame: DataFrame) -> Iterator[
             f"`{model.name}` has a delete_when that Spark cannot evaluate",
             "use a condition on the columns of the model, such as delete_when=\"operation = 'delete'\"",
             model.place_of("delete_when"),
-            lambda: frame.where(condition),
+            lambda: frame.where(condition),  # resolves the condition, and reads nothing
         )
 
 
@@ -178,6 +180,7 @@ def _check_stream(model: CompiledModel, frame: DataFrame) -> None:
 
 def _check_columns(model: CompiledModel, output: Output, frame: DataFrame) -> None:
     written_rows(model, output, frame)
+    # values of partition columns are names of folders, so the format need not store their types
     check_file_schema(frame.sparkSession, output.format, frame.drop(*output.partition_by))
 
 

@@ -104,6 +104,7 @@ def _remove_old(storage: Storage, folder: str, query_id: str, output: str, kept:
     """
     names = sorted((name for name in storage.names(folder) if name.endswith(f"-{query_id}")), key=_batch_of)
     completed = [storage.modified(f"{folder}/{name}/{SNAPSHOT_NAME}") for name in names]
+    # a snapshot is replaced when the next one is complete
     now = storage.modified(f"{output}/{SNAPSHOT_NAME}") or 0.0
     for name, own, replaced in zip(names, completed, [*completed, now][1:], strict=True):
         is_recent = own is not None and replaced is not None and now - replaced < KEPT_SECONDS

@@ -53,6 +53,7 @@ def _described(session: SparkSession, name: str) -> dict[str, str]:
     if not session.catalog.tableExists(name):
         return {}
     rows = session.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+    # details come after the columns, so a column named `Provider` does not hide the format
     return {str(row["col_name"]): str(row["data_type"]) for row in rows}
 
 
@@ -72,6 +73,7 @@ def replace_table(session: SparkSession, complete: str, name: str) -> str | None
 
     Returns the new name of the earlier table, None if there was none. Raises: Spark's errors.
     """
+    # Spark renames no table over an existing one
     archived = None
     if session.catalog.tableExists(name):
         names = (beside_table(name, f"archive_{number}") for number in count(1))

@@ -29,6 +29,7 @@ from sqlstream.spark.writing.micro_batches import (
 from sqlstream.spark.writing.snapshots import snapshot_writer
 from sqlstream.spark.writing.table_formats.writers import table_writer
 
+# `?password=x` of PostgreSQL's driver, `//user:x@host` of MySQL's
 _PASSWORD_IN_URL = re.compile(r"(?i)(?:password=([^&;]+)|//[^/@:]+:([^/@]+)@)")
 
 
@@ -123,6 +124,7 @@ def database_writer(target: SinkTarget) -> DatabaseWriter | None:
     for a stream into a database that it cannot write.
     """
     writer = batch_writer(target) if format_of(target.output.format).is_database else None
+    # `sequence_by` wraps the writer, and callers ask the database about its table
     inner = writer.writer if isinstance(writer, LastRowsWriter) else writer
     return inner if isinstance(inner, DatabaseWriter) else None
 

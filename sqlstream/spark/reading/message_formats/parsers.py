@@ -67,6 +67,8 @@ def other_case(keys: Column, names: Sequence[str]) -> Column:
 
     It has no function with a lambda, for which Spark generates no code: such a plan is slower for all messages.
     """
+    # The keys become one text, separated by \0. The pattern finds whole keys in it that are a declared name in any
+    # letter case; \Q and \E quote the names. Without a missing name it would find empty keys, but for (?=[^\x00]).
     declared = array(*map(lit, names))
     missing = concat_ws(r"\E|\Q", array_except(declared, keys))
     pattern = concat(lit(r"(?iu)(?<![^\x00])(?=[^\x00])(?:\Q"), missing, lit(r"\E)(?![^\x00])"))
@@ -242,6 +244,7 @@ class AvroParser:
         unread = when(parsed.isNull() | parsed.getField(WITHIN).isNull(), "cannot be read with its Avro schema")
         if not self.schemas.writers:
             return unread
+        # the wire format: a byte 0, and the id of the schema in four bytes
         is_framed = (length(data) >= HEADER_BYTES) & (substring(data, 1, 1) == lit(bytearray(1)))
         number = conv(hex_(substring(data, 2, 4)), 16, 10)
         missing = concat(lit("has the schema id "), number, lit(f", which is not in {self.schemas.path}"))

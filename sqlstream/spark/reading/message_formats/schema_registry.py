@@ -82,6 +82,7 @@ class RegistryClient:
     def _get(self, path: str) -> object:
         request = urllib.request.Request(self.url.rstrip("/") + path, headers={"Accept": _ACCEPT})  # noqa: S310
         if self.token:
+            # unredirected: a server to which the registry redirects does not get the login
             request.add_unredirected_header("Authorization", f"Bearer {self.token}")
         elif self.username or self.password:
             pair = base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
@@ -118,6 +119,7 @@ def _inlined(schema: object, named: Mapping[str, object], defined: set[str], nam
     """Returns a schema that contains the schemas in `named` where it uses them first."""
     if isinstance(schema, str) and schema not in _PRIMITIVES:
         full = schema if "." in schema or not namespace else f"{namespace}.{schema}"
+        # Avro allows one definition of a name; later uses only name it
         if full not in named or full in defined:
             return schema
         defined.add(full)

@@ -88,6 +88,7 @@ class SqliteViews:
 
     def named(self, connection: Connection, table: str) -> Named | None:
         name = _sqlite_unquoted(table).replace("'", "''")
+        # SQLite compares names without letter case, in ASCII, as NOCASE does
         found = "SELECT type, sql FROM sqlite_master WHERE type IN ('table', 'view') "
         row = connection.first(f"{found}AND name = '{name}' COLLATE NOCASE")
         return None if row is None else Named(str(row[0]), str(row[1]))
@@ -174,6 +175,7 @@ def _replace(connection: Connection, switch: Switch) -> None:
     """Replaces the view, which keeps its grants and its readers. PostgreSQL does so only if the columns stay; otherwise
     another view takes the name.
     """
+    # after an error PostgreSQL refuses the rest of a transaction that does not go back to a savepoint
     connection.run("SAVEPOINT unchanged")
     try:
         connection.run(f"CREATE OR REPLACE VIEW {switch.plain} AS {switch.select()}")
@@ -187,6 +189,7 @@ def _replace(connection: Connection, switch: Switch) -> None:
 
 def _move(connection: Connection, switch: Switch, name: str) -> None:
     """Gives what has the plain name another name, and a new view its grants and its readers."""
+    # before the rename: PostgreSQL prints definitions with the names of the moment, and they must have the plain one
     follow = [*_grants(connection, switch), *_readers(connection, switch.plain)]
     connection.run(f"ALTER TABLE {switch.plain} RENAME TO {name}")
     connection.run(f"CREATE VIEW {switch.plain} AS {switch.select()}")
@@ -197,6 +200,7 @@ def _move(connection: Connection, switch: Switch, name: str) -> None:
 def _grants(connection: Connection, switch: Switch) -> Iterator[str]:
     """Yields the statements that grant SELECT on the view to those who have it on what has the name now."""
     object_ = f"{_text(switch.plain)}::regclass"
+    # grantee 0 is everybody, and an ACL that nobody has changed is null (pg_class.relacl)
     roles = "CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END"
     others = "a.privilege_type = 'SELECT' AND a.grantee <> (SELECT oid FROM pg_roles WHERE rolname = current_user)"
     query = (
@@ -223,7 +227,7 @@ def _readers(connection: Connection, table: str) -> Iterator[str]:
         "SELECT DISTINCT c.oid::regclass::text, c.relkind, pg_get_viewdef(c.oid), array_to_string(c.reloptions, ', ') "
         "FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid JOIN pg_class c ON c.oid = r.ev_class "
         "WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass "
-        f"AND d.refobjid = {_text(table)}::regclass AND c.oid <> d.refobjid"
+        f"AND d.refobjid = {_text(table)}::regclass AND c.oid <> d.refobjid"  # a view's rule depends on the view
     )
     for view, kind, definition, options in connection.all(query):
         if kind == _MATERIALIZED:

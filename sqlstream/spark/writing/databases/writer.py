@@ -119,6 +119,7 @@ class DatabaseWriter:
                 return
             else:
                 raise FindingsError([self._lost(f"the table {database.table} does not exist", committed)])
+            # the next batch replaces all rows, so lost ones do no harm
             if committed is not None and not self._replaces:
                 self._check_record(connection, committed)
 
@@ -133,6 +134,7 @@ class DatabaseWriter:
             statements = f"{record.create}; {new}; {record.update(committed.last)}"
             more = f"; or, if the table has the rows of all batches, run {statements}"
             raise FindingsError([self._lost(f"its record {record.table} {state}", committed, more)])
+        # One more is usual: the database commits a batch before the checkpoint does, and the run ended in between.
         if last > committed.last + 1:
             problem = f"its record {record.table} has batches up to {last}, so the checkpoint is an older one"
             raise FindingsError([self._lost(problem, committed)])
@@ -158,6 +160,7 @@ class DatabaseWriter:
                 logger.info("%s: batch %s is already in %s", batch.model, batch.id, self._database.table)
                 discard(rows)
                 return
+            # one staging table for each query, so that queries of one schema do not disturb each other
             name = f"_sqlstream_{batch.query_id.replace('-', '')}"
             staging = self._database.schema + self._database.dialect.quote(name)
             staged = rows.selectExpr(*staged_rows(layout, self._config.delete_when))
@@ -178,6 +181,7 @@ class DatabaseWriter:
     def _apply(
         self, connection: Connection, layout: TableLayout, staging: str, batch: MicroBatch, record: BatchRecord
     ) -> None:
+        # before the transaction: PostgreSQL would abort it if this asks for a table that does not exist
         created = self._table_of_batch_model(connection, layout)
         connection.begin()
         if self._target.model.streaming:
@@ -341,6 +345,7 @@ class _Differences:
         if not keys or drop is None:
             return
         for name, columns in self._found.unique.items():
+            # Two rows that are equal there have the same key; or the database numbers the rows, so no two are equal.
             if keys <= columns or any(self._is_numbered(column) for column in columns):
                 continue
             text = f"its unique index on {quoted_list(sorted(columns))} makes {layout.dialect.title} replace other keys"

@@ -190,13 +190,15 @@ def _delta_queries(table: FormatTable) -> list[str]:
     last = int(json.loads(files.read_text(f"{log}/_last_checkpoint") or "{}").get("version", -1))
     names, checkpoint = files.names(log), f"{last:020d}.checkpoint."
     texts = [name for name in names if _COMMIT.fullmatch(name) and int(name[:20]) > last]
+    # a checkpoint is one Parquet file, several, or since version 2 of checkpoints perhaps JSON
     texts += [name for name in names if name.startswith(checkpoint) and name.endswith(".json")]
+    # commits of large tables have many lines, and few of them are transactions
     lines = [line for name in texts for line in (files.read_text(f"{log}/{name}") or "").splitlines()]
     actions = (json.loads(line) for line in lines if '"txn"' in line)
     found = {str(action["txn"]["appId"]) for action in actions if "txn" in action}
     parts = [name for name in names if name.startswith(checkpoint) and name.endswith(".parquet")]
     if parts:
-        paths = [escaped(f"{place}/{DELTA_LOG}/{name}") for name in parts]
+        paths = [escaped(f"{place}/{DELTA_LOG}/{name}") for name in parts]  # Spark reads paths as patterns
         rows = session.read.schema("txn struct<appId: string>").parquet(*paths).where("txn is not null")
         found |= {str(row["txn"]["appId"]) for row in rows.collect()}
     return sorted(found)

@@ -110,6 +110,7 @@ class MergingWriter(_RecordingWriter):
                 self._merge(rows, batch)
 
     def _merge(self, rows: DataFrame, batch: MicroBatch) -> None:
+        # Spark runs a batch in a clone of the query's session: its views and settings must be made there
         session = rows.sparkSession
         source = FormatTable(session, self._table.format, self._table.name, self._table.path).align(rows)
         columns, condition = source.columns, self._target.model.config.delete_when
