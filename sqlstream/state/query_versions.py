@@ -108,7 +108,8 @@ class Versions:
 
     def part_of(self, version: int) -> str:
         """Returns the part of a version: `current`, `parallel`, `previous`, or an empty text."""
-        return next((part for part, number in asdict(self).items() if number == version), "")
+        parts = {"current": self.current, "parallel": self.parallel, "previous": self.previous}
+        return next((part for part, number in parts.items() if number == version), "")
 
     def to_json(self) -> str:
         """Returns the text of versions.json."""

@@ -84,3 +84,9 @@ def test_each_version_has_its_own_output(version: int, place: str) -> None:
 def test_the_first_version_has_its_own_path_once_another_one_is_published() -> None:
     """The plain path then shows readers the current version."""
     assert place_of("/data/orders", 1, is_published=True) == "/data/orders.v1"
+
+
+def test_only_the_numbers_of_parts_are_parts() -> None:
+    """A version that is none of them has no part, also while readers wait for the current one."""
+    parts = Versions(4, parallel=3, previous=2, is_waiting=True)
+    assert [parts.part_of(number) for number in (4, 3, 2, 1)] == ["current", "parallel", "previous", ""]
