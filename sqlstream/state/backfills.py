@@ -76,6 +76,7 @@ class BackfillRecord:
 
     def unfinished(self, last_commit: int) -> Backfill | None:
         """Returns the backfill that was begun and not committed, None without one."""
+        # Only the last one can be open: until it is committed, runs refuse the query, and `backfill` completes it.
         last = self.entries[-1] if self.entries else None
         return last if last is not None and last.batch > last_commit else None
 
@@ -151,6 +152,7 @@ def unread_history(
     """Returns the files of a source that its stream will never read, the oldest first. `found` are all its files, named
     by their absolute paths, and `read` those that the stream has read.
     """
+    # The stream still reads these in its next batches, so a backfill would write their rows twice.
     coming = {file.name for file in unread_files(found, read, choice)}
     known = {local_path(uri) or uri for uri in read} | {
         local_path(file.uri) or file.uri for history in done for file in history.files
@@ -187,11 +189,15 @@ def unread_records(
     begun = list(done)
     spans = {
         (topic, partition): _left(
-            start[topic][partition], min(end[topic][partition], stop), _spans(begun, topic, partition)
+            # The stream has read from `stop` on.
+            start[topic][partition],
+            min(end[topic][partition], stop),
+            _spans(begun, topic, partition),
         )
         for topic, partitions in first.items()
         for partition, stop in partitions.items()
     }
+    # A batch reads one span of each partition, so the gaps between earlier backfills take a batch each.
     rounds = max((len(found) for found in spans.values()), default=0)
     return [_round(spans, first, number) for number in range(rounds)]
 

@@ -73,6 +73,7 @@ class BatchLogs:
 def entry_names(names: Iterable[str]) -> dict[int, str]:
     """Returns the entries among the `names` in a log's folder by their number. A compact entry replaces a plain one."""
     found: dict[int, str] = {}
+    # `9` sorts before `9.compact`, which so replaces it.
     for name in sorted(names):
         match = _ENTRY.match(name)
         if match is not None:
@@ -133,6 +134,7 @@ def source_offsets(text: str) -> Iterator[tuple[str, Any]]:
 
     `text` is a complete entry.
     """
+    # Above are the version, and the line of the batch: its watermark and settings.
     for position, line in enumerate(text.split("\n")[2:]):
         name = _NAMED.match(line)
         key = name.group()[:-1] if name else str(position)
@@ -166,6 +168,7 @@ def is_complete_start(text: str) -> bool:
 def logged_files(text: str, number: int) -> list[str]:
     """Returns the URIs of the files that entry `number` of a source's log adds. `text` is complete."""
     entries = [json.loads(line) for line in text.split("\n")[1:]]
+    # A compact entry also has the files of earlier batches.
     return [entry["path"] for entry in entries if entry.get("batchId", number) == number and "path" in entry]
 
 
@@ -191,4 +194,5 @@ def watermark_of(text: str) -> int | None:
     """
     line = text.split("\n")[1]
     found = json.loads(line) if line else None
+    # Spark writes 0 while there is no watermark.
     return (found.get("batchWatermarkMs") or None) if isinstance(found, dict) else None

@@ -43,6 +43,7 @@ def describe_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[Change, ..
     """Returns the differences between two identities that change the meaning of state, and notes on other ones."""
     old = respelled(old, new)
     before, after = _fingerprints(old, new)
+    # A model that is new has no change of text: it is `added` below.
     changed = [name for name in after if before.get(name, after[name]) != after[name]]
     changes = [_text_change(old, new, name) for name in changed]
     changes += [_case_change(name, change) for name, change in case_changes(old, new)]
@@ -82,6 +83,8 @@ def _fingerprints(old: QueryIdentity, new: QueryIdentity) -> tuple[dict[str, str
     if old.code is None or new.code is None:
         return before, after
     code = _renamed(old, new, old.code), new.code
+    # `fingerprints` has a function under `module:name`, with its module only, and a Python model with its own text
+    # only.
     both = [
         {name: text for name, text in found.items() if ":" not in name and not text.startswith(PYTHON)}
         | {name: f"{PYTHON}{text}" for name, text in python.items() if not _is_declared(name)}
@@ -120,6 +123,7 @@ def _code_changes(old: QueryIdentity, new: QueryIdentity) -> Iterator[Change]:
         what = f"the class of {kind} `{declared}` changed from {was} to {now}"
         what = what if was != now else f"the Python code of {kind} `{declared}` changed"
         is_source, streams = kind == SOURCE, {use.table for use in new.sources}
+        # Only streams have offsets in the checkpoint.
         is_other = is_source and was != now and declared in streams
         yield Change(what, is_python=is_source, is_source=is_source, is_other_source=is_other, is_note=not is_source)
     for name, version in new.packages.items():
@@ -132,6 +136,7 @@ def _text_change(old: QueryIdentity, new: QueryIdentity, name: str) -> Change:
     if ":" in name or name.startswith(f"{FUNCTION} "):
         return Change(f"the code of `{_shown(name)}` changed", is_python=True)
     if new.fingerprints.get(name, "").startswith(PYTHON):
+        # Its own text is the same, so what it imports or reads has changed.
         if old.fingerprints.get(_earlier_name(old, new, name)) == new.fingerprints[name]:
             text = f"the code that `{name}` imports from python/, or a file that it reads, changed"
             return Change(text, name, is_python=True)

@@ -106,8 +106,10 @@ def read_version(files_of: FilesOf, root: str, version: int) -> CheckpointState:
     if recorded is None:
         return CheckpointState(version, None, begun, path, unreadable, last, published=published)
     ledger = recorded.settled(last)
+    # `settled` returned the recorded ledger, so the changed query has committed nothing.
     abandoned = recorded.pending.ledger if recorded.pending and ledger is recorded else None
     ledger = with_new_names(ledger, published) if version == 1 else ledger
+    # A process can end after the sink has batch 0 in its log, and before the checkpoint has its commit.
     in_output = begun and last < 0 and any(has_committed_files(files_of, output) for output in ledger.added_files)
     return CheckpointState(version, ledger, begun, path, None, last, in_output, abandoned, published=published)
 

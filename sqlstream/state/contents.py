@@ -66,6 +66,7 @@ def read_seed_columns(seed: SeedContent, parts: Sequence[CompiledModel]) -> tupl
     texts = [part.sql.lower() for part in parts]
     if any(part.file.is_python or _takes_unnamed(part.sql) for part in parts):
         return tuple(seed.columns)
+    # SQL writes a backtick in a name twice, so its text does not have such a name as it is.
     return tuple(name for name in seed.columns if "`" in name or any(name.lower() in text for text in texts))
 
 
@@ -123,6 +124,7 @@ def same_seed(old: QueryIdentity, new: QueryIdentity, name: str) -> bool:
     if name not in old.seed_columns or name not in new.seed_columns:
         return False
     read = {*old.seed_columns[name], *new.seed_columns[name]}
+    # Different defaults, so that a column that neither has counts as changed.
     return all(before.columns.get(column, "") == after.columns.get(column) for column in read)
 
 
@@ -183,6 +185,7 @@ def reads_by_position(identity: QueryIdentity, table: str) -> bool:
     """Returns whether Spark finds the columns of an input by their position in each row, not by their names."""
     uses = (shown_source(use.name) for use in identity.sources if use.table == table)
     texts = (identity.contents.get(name, "") for name in (table, *uses))
+    # The text begins with the format, then those of keys and values in messages: see `_table_text`.
     return any("csv" in text.split()[:3] for text in texts)
 
 
@@ -221,6 +224,7 @@ def _table_text(table: SourceTable) -> tuple[str, str]:
     counted = [name for name in sorted(options) if _counts(name, table.format, is_static=is_static)]
     added = [name for name in counted if name.lower() == ISOLATION or was_harmless_option(name)]
     formats = " ".join(table.messages.formats.values()) if table.messages else ""
+    # Where a stream reads is in its `SourceUse`: Spark can continue at some other places.
     place = (table.table or table.python or table.path or "") if is_static else ""
     known = [name for name in counted if name not in added]
     texts = []
@@ -243,6 +247,7 @@ def _counts(option: str, format_name: str, *, is_static: bool) -> bool:
 def _option(name: str, value: object) -> str:
     """Returns the value of an option as text, in quotes if it could be taken for other options."""
     text = without_credentials(str(value))
+    # The order of brokers has no meaning.
     if name.lower() == SERVERS:
         text = ",".join(sorted(each.strip() for each in text.split(",")))
     return repr(text) if ", " in text else text

@@ -128,6 +128,7 @@ class _State:
         files = [file for log, number in entries for file in logged_files(log.texts[number], number)]
         lost = missing(files)
         if lost:
+            # A compact entry also lists files that earlier batches have read, which nothing else records.
             can_repair = not any(log.is_compact(number) for log, number in entries)
             paths = [*self._uncommitted(), *(log.path(number) for log, number in entries)] if can_repair else []
             yield Damage("source-file-gone", tuple(lost), batch, tuple(paths))

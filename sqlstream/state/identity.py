@@ -156,6 +156,8 @@ class _PythonOf:
             self.digests[part.name] = digest((models[part.name].digest, *sorted(part.inputs.variables.items())))
         computing = dict(models)
         if project.functions:
+            # String literals of Python models can be SQL that calls functions, and code that cannot be followed may
+            # call any.
             words = _words(part.sql for part in parts) | _words(text for each in models.values() for text in each.texts)
             called = [each for each in project.functions if each.name.lower() in words]
             if any(each.unfollowed for each in models.values()):
@@ -177,6 +179,7 @@ class _PythonOf:
 
 
 def _reader(module: PythonModule) -> Callable[[], ModuleCode]:
+    # A lambda in the loop of the caller would read the last module each time.
     return lambda: module.code
 
 

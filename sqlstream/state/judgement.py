@@ -56,6 +56,7 @@ def _judge_by_plan(
     ledger: Ledger, new: QueryIdentity, changes: Sequence[Change], find_signature: FindSignature
 ) -> Judgement:
     old = ledger.identity
+    # This comes before the question of state: a query without state has offsets, too.
     if any(change.is_other_source for change in changes):
         return _unknown("the checkpoint has the offsets of another class, which only its author can compare")
     if not (old.stateful or new.stateful):
@@ -63,6 +64,7 @@ def _judge_by_plan(
     if not changes:
         return SAFE
     before = _signature(old, ledger.signature)
+    # A ledger with `written` is from a sqlstream that writes signatures, so Spark had none to show.
     if before is None and ledger.signature is None and ledger.written:
         return _unknown("Spark did not show what the state depends on when the ledger was written")
     if before is None or before.format > FORMAT:
@@ -72,6 +74,7 @@ def _judge_by_plan(
         return _unknown("Spark does not show what the state of the query depends on")
     known = {shown_source(name) for name in (*(use.name for use in old.sources), *ledger.retired)}
     differences = (*state_differences(before, after, known), *other_differences(old, new, after))
+    # Another release of Spark can optimize the same query in another way, so the difference may be only in the plans.
     if differences and before.spark_version and after.spark_version not in ("", before.spark_version):
         return _unknown(f"the ledger has the plan of Spark {before.spark_version}, and this is {after.spark_version}")
     if differences:
@@ -124,6 +127,7 @@ def other_differences(old: QueryIdentity, new: QueryIdentity, after: StateSignat
         now = new.schemas.get(name, then)
         if then != now and reads_tables and name not in tables and reads_by_position(new, name):
             yield StateDifference(f"the columns of {name}", then, now, KEPT_ROWS)
+    # An early ledger has no contents at all: then nothing is compared.
     for name in sorted(old.contents.keys() | new.contents.keys() if old.contents else ()):
         before, now = old.contents.get(name, ""), new.contents.get(name, "")
         is_read = name in streams and after.reads(name) and before and now

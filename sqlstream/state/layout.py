@@ -88,6 +88,7 @@ def output_table(name: str, version: int, *, is_published: bool = False) -> str:
 
 def beside_table(name: str, what: str) -> str:
     """Returns the table `<name>_<what>` in the same schema."""
+    # The suffix belongs inside the quotes of the last part.
     quote = name[-1] if name.endswith(("`", '"')) else ""
     return f"{name.removesuffix(quote)}_{what}{quote}"
 

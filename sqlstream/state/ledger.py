@@ -258,6 +258,7 @@ def read_ledger(text: str) -> Ledger:
         data = json.loads(text)
     except ValueError as error:
         raise LedgerUnreadableError(f"it is not valid JSON: {error}") from error
+    # Before the fields are read: a later format should be named as such, not as a damaged ledger.
     _check_version(data)
     try:
         return _LEDGER.validate_json(text, strict=True)

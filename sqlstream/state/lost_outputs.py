@@ -43,6 +43,7 @@ def committed_batches(files: ReadableFiles, root: str, version: int) -> Committe
     query_id = find_query_id(files, checkpoint) if last >= 0 else None
     if query_id is None:
         return None  # damage, which `find_damage` finds
+    # Several repartitions can follow each other.
     written = last
     while _is_repartition(files, f"{checkpoint}/offsets", written):
         written -= 1
@@ -76,6 +77,7 @@ def lost_files(files_of: FilesOf, use: QueryIdentity, place: str, last: int) -> 
         files, path = files_of(path)
         folder, _, name = path.rpartition("/")
         return None if name in files.names(folder) else f"the file {path} does not exist"
+    # Absolute paths and URIs have a slash. The names of tables and topics have none, and files show nothing of them.
     if "/" not in place:
         return None
     found = [_lost_folder(*files_of(each), use, last) for each in dict.fromkeys((place, place.removesuffix(".v1")))]
@@ -108,6 +110,7 @@ def lost_in_log(names: Mapping[int, str], folder: str, last: int) -> str | None:
     newest, kept = max(names), from_compact(names)
     if newest < last:
         return f"{log} ends with batch {newest}"
+    # The sink gets its entry before the checkpoint commits the batch, so one entry more is usual after a kill.
     if newest > last + 1:
         return f"{log} has batches up to {newest}, so the checkpoint is an older one"
     first = min(kept) if names[min(kept)].endswith(".compact") else 0

@@ -62,6 +62,7 @@ def column_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[ColumnChange
         return (_repartitioned(old, new),)
     folders = set(lowercase(new.partition_by))
     if format_of(new.sink_format).layout == "positional":
+        # Columns of `partition_by` are in the names of folders, not in the lines of files.
         before, after = (
             [column for column in side if column.name.lower() not in folders] for side in (old.columns, new.columns)
         )
@@ -106,6 +107,7 @@ def table_problems(
     not files, such as Delta's, check the columns themselves.
     """
     types = {column.name: f"{quote_identifier(column.name)} {column.type}" for column in new.columns or ()}
+    # As if the table were what an earlier version of the query has written.
     found = column_changes(replace(new, sink_format=provider, columns=columns), replace(new, sink_format=provider))
     return tuple(
         replace(
@@ -185,6 +187,7 @@ def _by_name(
             yield ColumnChange(text, column.name, is_added=True, covers=(column.name,))
         elif fmt == "json" and column.name != before[key].name:
             yield _respelled(before[key], column)
+        # Folder names are text, whatever the type of the column.
         elif column.type != before[key].type and key not in folders:
             yield _retyped(before[key], column, fmt)
 

@@ -100,6 +100,8 @@ def sort_files(stored: Sequence[StoredFile], log: BatchLog, *, with_retention: b
     others = [file for file in data if _base(file.name) not in entries]
     spark = [file for file in others if _BY_SPARK.fullmatch(_base(file.name))]
     oldest = min((entry.modified for entry in entries.values()), default=None)
+    # `retention` removes the oldest entries from the log, so a file older than all entries may have been in one of
+    # them.
     expired = {file for file in spark if with_retention and (oldest is None or file.modified < oldest)}
     existing = {_base(file.name) for file in committed}
     return OutputFiles(

@@ -136,6 +136,7 @@ def plan_query(
         if problem is not None:
             return _refused(problem)
     if options.full_refresh and state.version:
+        # No batch has reached the sink, so the same version can start over, instead of leaving an empty one behind.
         if restartable and _has_nothing_to_keep(identity, state):
             return QueryPlan(Action.RESET, state.version, writes_ledger=True)
         return QueryPlan(Action.REFRESH, state.next_version, writes_ledger=True)
@@ -143,10 +144,12 @@ def plan_query(
         return _plan_batch_model(identity, state, place_of)
     if not restartable:
         return QueryPlan(Action.FRESH_EACH_RUN, state.next_version, writes_ledger=True)
+    # A version that a batch model has written has no batches either, so this comes before START.
     if state.ledger is not None and _shares_output_with_batch(state.ledger.identity, identity):
         return _refused(refusals.kind_changed(identity, state.ledger_path, place_of(None, None)))
     if not state.has_batches:
         return QueryPlan(Action.START, state.version or state.next_version, writes_ledger=True)
+    # If the query is the same, it finishes the batch that has begun.
     if not state.is_used and (state.ledger is None or state.ledger.identity != identity):
         return QueryPlan(Action.RESET, state.version, writes_ledger=True)
     judge = partial(judge_changes, find_signature=find_signature, judge_by_sql=judge_by_sql)
@@ -166,6 +169,7 @@ def _with_inputs(
     if state.ledger is None:
         return plan
     after = find_ids()
+    # A renamed source keeps the ids that it had under its earlier name.
     names = {was.table: now.table for was, now in continuing(state.ledger.identity, identity)}
     before = {names.get(table, table): ids for table, ids in state.ledger.input_ids.items()}
     replaced = replaced_inputs(before, after)
@@ -229,6 +233,7 @@ def _plan_used(
     ledger = replace(state.ledger, identity=respelled(state.ledger.identity, identity))
     reads = reading_changes(ledger, identity, read_so_far)
     plan = _plan_checkpoint(identity, replace(state, ledger=ledger), options, place_of, judge, reads)
+    # The ledger gets the new spelling of paths and options, even if nothing else changed.
     if isinstance(plan, QueryPlan) and state.ledger.identity != identity:
         plan = replace(plan, writes_ledger=True)
     return replace(plan, reads=tuple(change.text for change in reads))
@@ -293,6 +298,7 @@ def _plan_resume(
     changes = describe_changes(old, identity)
     columns = _column_changes(old, identity)
     unsure = unsure_tables(old.sources, identity.sources)
+    # As long as it is unknown which reader continues where, signatures of the readers cannot be matched.
     judgement = judge(ledger, identity, changes) if not unsure else SAFE
     risky = bool(unsure) or not judgement.is_safe
     findings = _column_findings(identity, state, columns, options, place_of)

@@ -323,6 +323,7 @@ def share_servers(one: SourceUse, other: SourceUse) -> bool:
 
 def _as_before(use: SourceUse, table: SourceTable, tables: Collection[str]) -> _Found:
     former = table.previous_name
+    # `previous_name` counts only in the first run after the rename: then the ledger still has the former name alone.
     if former is None or former not in tables or use.table in tables:
         return _Found(use, use.table, use.via)
     above, slash, view = use.via.rpartition("/")
@@ -389,6 +390,7 @@ def _walk(
 
 def _folder_of(table: SourceTable, root: str) -> str:
     path = join(root, table.path or "")
+    # The output of a model is one folder, also if its name has characters of patterns.
     return plain_path("/", path) if table.stored else folder_of_pattern(path, root, os.path.exists)
 
 

@@ -56,6 +56,7 @@ class ReadSoFar:
         return self.offset is None or self.read == {}
 
 
+# The offset is not None: what is unknown must not count as "has read nothing".
 _UNKNOWN = ReadSoFar(offset="unknown")
 
 
@@ -142,6 +143,7 @@ def reading_changes(ledger: Ledger, new: QueryIdentity, so_far: Mapping[str, Rea
 def _former(ledger: Ledger) -> list[SourceUse]:
     """Returns the readers that the query had before. An earlier sqlstream wrote only their names."""
     current = {use.name for use in ledger.identity.sources}
+    # A Kafka reader that continues may have read other topics before.
     known = [use for use in ledger.former if use.name not in current or kind_of(use) == KAFKA]
     names = {use.name for use in ledger.former} | current
     return [*known, *(SourceUse(name, table_of(name), None) for name in ledger.retired if name not in names)]
@@ -159,6 +161,8 @@ def _of_new(
     """Returns what a reader means that the checkpoint does not know."""
     text = f"{_named(now)} is read from its start"
     again = f"reads all of {_named(now)}"
+    # The explanations from here on come from the surest to a mere likeness of columns; the first that applies is
+    # reported.
     if now.stored or switched:
         earlier = next((use for use in lost if use.stored and use.table == now.table), None)
         return ReadingChange(text) if earlier is None else _started_over(earlier, now, text, again)
@@ -322,6 +326,7 @@ def _of_files(before: SourceUse, now: SourceUse, so_far: ReadSoFar) -> Iterator[
         return
     unread = unread_files(so_far.now, so_far.read, choices[1])
     known = {local_path(uri) or uri for uri in so_far.read}
+    # Files that were copied to another folder may have new times, so there the names alone decide.
     is_elsewhere = not any(file.name in known for file in so_far.now)
     again = _read_before(unread, so_far.read, by_name=is_elsewhere or _by_path_now(choices))
     if again:

@@ -127,6 +127,7 @@ def substituted(
     while left:
         for reference in _REFERENCE.finditer(left.pop()):
             text, kind, name = reference[0], reference[1] or "", reference[2]
+            # A reference that was found before is not followed again: values can name each other in a circle.
             if text in found or (kind not in _OF_SETTINGS and kind not in ("env", "system")):
                 continue
             value = _found(kind, name, spark, env, find)
@@ -136,6 +137,7 @@ def substituted(
             found[text] = (
                 ONLY_SPARK
                 if value is None
+                # A secret of the target is only a reference to its variable here, which may be shown.
                 else f"digest {digest(value)}"
                 if is_secret and "{{ env_var(" not in value
                 else without_credentials(value)
@@ -156,6 +158,7 @@ def _found(
         return find("" if is_setting else kind, name)
     if kind == "env" and not name.startswith(("SPARK_", "PYSPARK_")):  # sqlstream and Spark set these
         return env.get(name, f"${{env:{name}}}")
+    # A checkpoint fixes these, so the value in the target may not be the one in effect.
     return None if given is None or name in (*FROZEN_SETTINGS, SOURCE_EVOLUTION) else str(given)
 
 
@@ -210,6 +213,7 @@ def changed_settings(old: QueryIdentity, new: QueryIdentity) -> tuple[SettingCha
         if before != after and None not in (before, after):
             found.append(SettingChange(name, before, after))
     found += _changed_declared(old, new)
+    # An earlier ledger does not have the settings that only Python code reads.
     if not _runs_python(new) or old.substituted is None:
         found = [change for change in found if not change.is_of_python]
     for name, value in (new.substituted or {}).items():

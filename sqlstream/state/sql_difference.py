@@ -84,6 +84,7 @@ def _key(token: Token) -> str:
 
 def _changed_ranges(before: list[str], after: list[str]) -> list[_Range]:
     """Returns the ranges that differ, in order."""
+    # Cut off what both have in common at the ends, because SequenceMatcher takes quadratic time.
     start = 0
     while start < min(len(before), len(after)) and before[start] == after[start]:
         start += 1

@@ -123,6 +123,7 @@ def assigned(offsets: Mapping[str, Any], uses: Sequence[SourceUse]) -> Iterator[
     those of readers that the query no longer has: these are left out.
     """
     if any(not key.isdigit() for key in offsets):
+        # Without a ledger, nobody knows which of the names the query still has.
         by_name: dict[str, SourceUse | None] = {use.name: use for use in uses} or dict.fromkeys(offsets)
         yield from ((key, use, offsets.get(key)) for key, use in by_name.items())
         return

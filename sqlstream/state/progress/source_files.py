@@ -45,8 +45,10 @@ def file_choice(options: Mapping[str, object]) -> FileChoice | None:
     given = {name.lower(): value for name, value in options.items() if isinstance(value, str)}
     pattern = given.get("pathglobfilter")
     age = _DURATION.fullmatch(given.get("maxfileage", _DEFAULT_AGE))
+    # In these, patterns of Hadoop differ from those of `fnmatch`.
     if given.keys() & _NOT_FOLLOWED or age is None or (pattern is not None and re.search(r"[][{}\\]", pattern)):
         return None
+    # Then Spark ignores `maxFileAge`.
     is_limited = given.keys() & {"maxfilespertrigger", "maxbytespertrigger"}
     reads_newest = _is_true(given, "latestfirst") and bool(is_limited)
     return FileChoice(
@@ -140,7 +142,7 @@ def last_rows_added(files: DatedFiles, table: str) -> int | None:
         if oldest.adds_rows:
             return oldest.time_ms
     else:
-        return None
+        return None  # the log goes back to the first version
     return None if oldest is None else oldest.time_ms
 
 

@@ -121,6 +121,8 @@ def state_differences(
         old, new = _without_limits(old), _without_limits(new)
     if old.watermarks != new.watermarks and not (_uses_time(old) or _uses_time(new)):
         old, new = (replace(_without(each, WATERMARK), watermarks=()) for each in (old, new))
+    # Spark finds the state of an operator by its position in the plan, so with another list of operators there is
+    # nothing to compare.
     kinds = [[operator.kind for operator in each.operators] for each in (old, new)]
     if kinds[0] != kinds[1]:
         return (_operators(*kinds),)
@@ -218,6 +220,7 @@ def _leaves_other_keys_unused(old: StateOperator, new: StateOperator, query: Sta
     longer reads. In complete mode Spark would return them, too. With a watermark, filtered rows may have moved it.
     """
     is_quiet = (
+        # These return a row only when a new row has its key, so rows of keys that are filtered out stay unseen.
         new.kind == "deduplication"
         or (new.kind == "aggregation" and query.output_mode == "update")
         or new.parts.get("type") == ("Inner",)
@@ -308,6 +311,7 @@ def _only_adds_sources(old: InputRows, new: InputRows, kind: str, known_sources:
     if old.text == new.text and len(old.inputs) == len(new.inputs) and old.text != "union":
         pairs = zip(old.inputs, new.inputs, strict=True)
         return all(one == other or _only_adds_sources(one, other, kind, known_sources) for one, other in pairs)
+    # A branch of a union is a `select` of the columns of its rows (`PlanReader._union`), so what is below it counts.
     if new.text != "union":
         return False
     count = len(old.inputs) if old.text == "union" else 1
@@ -418,9 +422,11 @@ def _added(old: InputRows, new: InputRows, keys: Sequence[str]) -> frozenset[str
 def _test_of(condition: str, keys: Sequence[str]) -> str | None:
     """Returns `condition` with numbers for `keys`, None if it depends on anything else."""
     names = {key: f"{_KEY}{number}" for number, key in enumerate(keys)}
+    # The longest first, because one key can be the start of another.
     known = "|".join(map(re.escape, sorted(keys, key=len, reverse=True)))
     pattern = re.compile(rf"{_STRING}|(?<![\w.])(?:\((?:{known})\)|(?:{known}))(?![\w.\[(])")
     test = pattern.sub(lambda found: names.get(found[0]) or names.get(found[0][1:-1]) or found[0], condition)
+    # Replace tests, then combinations of tests, until nothing but one truth is left or something else remains.
     left, before = test, ""
     while left != before:
         left, before = _STEP.sub(_TRUTH, left), left

@@ -85,6 +85,7 @@ def kinds_of(tree: Tree) -> Iterator[str]:
     tree = value_read(tree)
     if tree.kind == "CreateNamedStruct" and _window(tree, {}) is not None:
         yield "timewindow"
+        # Above the time, the expression has only arithmetic of the window, which reads no setting.
         tree = next(each for each in tree.walk() if each.fields.get("toType") == "long").children[0]
     yield tree.kind.lower()
     for child in tree.children:
@@ -119,6 +120,7 @@ def _operation(tree: Tree, operands: list[str], scope: Scope) -> str:
 
 def _lambda(tree: Tree, scope: Scope) -> str:
     body, *variables = tree.children
+    # Names of variables do not count. Those of the functions around this one are in the scope.
     depth = sum(1 for text in scope.values() if text.startswith(_VARIABLE))
     names = {expression_id(each): f"{_VARIABLE}{depth + index}" for index, each in enumerate(variables)}
     return f"({', '.join(names.values())}) -> {text_of(body, {**scope, **names})}"
@@ -240,6 +242,7 @@ def _window(tree: Tree, scope: Scope) -> str | None:
     time = text_of(times[0].children[0], scope)
     if any(text_of(node.children[0], scope) != time for node in times):
         return None
+    # The time is an expression of the user, whose literals are not those of the window.
     within = {id(node) for found in times for node in found.walk()}
     literals = [node for node in tree.walk() if node.kind == "Literal" and id(node) not in within]
     numbers = [int(node.fields["value"]) for node in literals if node.fields.get("dataType") == "long"]

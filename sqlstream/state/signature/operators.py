@@ -94,6 +94,7 @@ class PlanReader:
         texts = (*rows.columns.values(), rows.origin.text)
         self.has_unresolved = self.has_unresolved or any(UNRESOLVED in text for text in texts)
         functions = rows.functions.union(_kinds(list(node.fields.values())), *(each.functions for each in inputs))
+        # Everything below an operator with state decides what the state contains.
         if len(self.operators) > count:
             self.functions |= functions
         return replace(rows, functions=functions)
@@ -193,6 +194,7 @@ class PlanReader:
         keys, others = _join_condition(condition, left, right, columns)
         outputs = left.columns if kind in ("LeftSemi", "LeftAnti") or exists is not None else columns
         outputs = outputs if exists is None else {**outputs, exists: "exists"}
+        # A join of a stream and a static table keeps no state.
         if left.streaming and right.streaming:
             sides = {"left columns": _texts(left), "right columns": _texts(right)}
             self._add("join", {"type": (kind,), "keys": keys, CONDITION: others, **sides}, inputs)
