@@ -107,10 +107,11 @@ class AlertStore:
             statement = "SELECT owner, max(touched) FROM outbox WHERE target = ? GROUP BY owner"
             for owner, touched in connection.execute(statement, [self._target]).fetchall():
                 if owner is None or _has_ended(owner, touched):
-                    statement = "UPDATE outbox SET owner = ? WHERE target = ? AND owner IS ?"
+                    statement = "UPDATE outbox SET owner = ? WHERE target = ? AND owner IS ?"  # IS also finds null
                     connection.execute(statement, [self._owner, self._target, owner])
             statement = "DELETE FROM outbox WHERE target = ? AND owner = ? AND touched < ?"
             connection.execute(statement, [self._target, self._owner, time.time() - KEEP_SECONDS])
+            # last, because the deletion goes by the times of the ended runs
             connection.execute("UPDATE outbox SET touched = ? WHERE owner = ?", [time.time(), self._owner])
 
     def add(self, change: AlertChanged, alert: OpenAlert | None, messages: Sequence[tuple[str, AlertMessage]]) -> None:
@@ -130,6 +131,7 @@ class AlertStore:
     def _drop_oldest(self, connection: sqlite3.Connection, channel: str) -> None:
         statement = (
             "DELETE FROM outbox WHERE number IN (SELECT number FROM outbox WHERE target = ? AND channel = ? "
+            # SQLite has no OFFSET without a LIMIT; -1 is none
             "AND owner = ? ORDER BY number DESC LIMIT -1 OFFSET ?)"
         )
         gone = connection.execute(statement, [self._target, channel, self._owner, self._max_pending]).rowcount

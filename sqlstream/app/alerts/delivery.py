@@ -66,7 +66,7 @@ class Delivery:
     def flush(self, seconds: float) -> None:
         """Tries to send all messages at once, and waits up to `seconds` until that has worked or failed."""
         with self._changed:
-            goal = self._rounds + self._is_busy + 1
+            goal = self._rounds + self._is_busy + 1  # an attempt that runs now may have missed the newest message
             self._hurry()
             self._changed.wait_for(lambda: self._rounds >= goal, seconds)
 
@@ -82,6 +82,7 @@ class Delivery:
 
     def _hurry(self) -> None:
         self._is_asked = True
+        # a receiver that says when to try again (Retry-After) is not asked before, also not at the end of the run
         if not self._must_wait:
             self._next_at = 0.0
         self._changed.notify_all()
@@ -92,12 +93,14 @@ class Delivery:
             with self._changed:
                 while not self._is_ending and (delay := self._delay()) != 0.0:
                     self._changed.wait(delay)
+                # after `stop` there is exactly one more attempt
                 is_last = self._is_ending
                 is_due = time.monotonic() >= self._next_at or (is_last and not self._must_wait)
                 self._is_asked, self._is_busy = False, True
             is_done = is_due and self._send_all()
             with self._changed:
                 self._is_busy = False
+                # a message came during the attempt, or one is left
                 self._is_asked = self._is_asked or not is_done
                 self._rounds += 1
                 self._changed.notify_all()
@@ -150,6 +153,7 @@ class Delivery:
         return False
 
     def _retry_later(self, retry_after: float | None) -> None:
+        # 2.0 ** 1024 overflows
         delay = min(self._first_delay * 2.0 ** min(max(self._failures - 1, 0), 64), LONGEST_DELAY_SECONDS)
         with self._changed:
             self._must_wait = retry_after is not None

@@ -76,7 +76,7 @@ class AlertBook:
         for key, alert in list(self.open.items()):
             measures = self._measures.get(alert.model)
             rule = None if measures is None else measures.rules.get(alert.kind)
-            if rule is not None and alert.limit in (None, rule.limit):
+            if rule is not None and alert.limit in (None, rule.limit):  # `failed` has no limit
                 changes.append(alert.changed("open"))
                 continue
             del self.open[key]

@@ -111,6 +111,7 @@ def _slack(message: AlertMessage) -> dict[str, Any]:
     return {
         "text": _escaped(_title(message)),
         "blocks": [
+            # Slack takes at most 3,000 characters, PagerDuty 1,024
             {"type": "section", "text": {"type": "mrkdwn", "text": f"{color} {_escaped(_title(message))[:2_900]}"}},
             {"type": "context", "elements": [{"type": "mrkdwn", "text": facts}]},
         ],

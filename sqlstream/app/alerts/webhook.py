@@ -82,6 +82,7 @@ def _first_line(error: HTTPError) -> str:
         lines = error.read(MAX_ANSWER).decode(errors="replace").strip().splitlines()
     except (OSError, http.client.HTTPException):
         lines = []
+    # a page of HTML, as of a proxy, says nothing
     if lines and lines[0].isprintable() and not lines[0].startswith("<"):
         return lines[0]
     return HTTPStatus(error.code).phrase if error.code in set(HTTPStatus) else ""

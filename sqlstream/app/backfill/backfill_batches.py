@@ -138,6 +138,7 @@ class HistoryWriter:
         """Removes a failed backfill from the checkpoint if no sink has its batch. Returns whether it did."""
         targets = _targets(order, self.checks)
         try:
+            # None: only Spark knows it, so the batch may be there
             if any(has_batch(target, backfill.batch, query_id) is not False for target in targets):
                 return False
         except (OSError, DatabaseError, *SPARK_ERRORS):
@@ -145,6 +146,7 @@ class HistoryWriter:
         storages, version = SessionStorages(self.checks.runtime.session), self.query.state.version
         _, checkpoint = self._storage
         archive = archive_path(self.query.root, version, archive_moment())
+        # the reverse of `write`: after an interruption between the two, the backfill can still be completed
         with suppress(FileNotFoundError):
             archive_entry(storages, f"{checkpoint}/offsets/{backfill.batch}", checkpoint, archive)
         self._save(BackfillRecord(self.record.entries[:-1]))
@@ -291,10 +293,12 @@ class HistoryFinder:
         since = _within(earliest, first)
         if self.times.since is not None:
             at = offsets_at(session, options, known, self.times.since)
+            # without a record since then, a partition begins where the stream does: nothing of it is missing
             since = _later(since, _with_defaults(at, first))
         until: Offsets = first
         if self.times.until is not None:
             at = offsets_at(session, options, known, self.times.until)
+            # without a later record, a partition ends where the stream begins
             until = _within(at, first)
         return since, until
 
@@ -310,6 +314,7 @@ class HistoryFinder:
     def _first_offsets(self, source: SourcePosition, table: SourceTable) -> Offsets:
         version = self.query.state.version
         storage, root = storage_for(self.query.root, self.runtime.session)
+        # Kafka's source keeps the offsets with which it began as the entry 0 of a log: the version, then JSON
         path = f"{root}/v{version}/checkpoint/sources/{source.key}/0"
         text = storage.read_text(path)
         if text is None or not is_complete_start(text):
@@ -366,6 +371,7 @@ def write_history(
     number, known = backfill.batch, dict(source_offsets(planned))
     before = [(key, _start(backfill.sources.get(key), offset)) for key, offset in known.items()]
     after = [(key, _end(backfill.sources.get(key), offset)) for key, offset in known.items()]
+    # Spark runs a batch that has offsets and no commit, from the offsets of the batch before it
     texts: dict[str, str | None] = {
         "metadata": identity,
         f"offsets/{number - 1}": entry_of(planned, before),
@@ -385,6 +391,7 @@ def _start(history: SourceHistory | None, offset: Any) -> Any:
 def _end(history: SourceHistory | None, offset: Any) -> Any:
     if history is None:
         return offset
+    # the log of the temporary checkpoint has all files in its only entry
     return {"logOffset": 0} if history.form == FILES else history.end
 
 

@@ -96,6 +96,7 @@ def files_between(log: BatchLog, first: int, last: int) -> list[str] | None:
     """Returns the URIs of the files in the entries `first` to `last` of a source's log, in order. `log` contains the
     texts of `from_compact`. None if an entry is missing or torn.
     """
+    # a compact entry repeats the entries before it
     start = min((number for number in log.texts if log.is_compact(number)), default=0)
     if log.torn() or any(number not in log.texts for number in range(max(first, start), last + 1)):
         return None
@@ -118,7 +119,7 @@ def state_versions(files: Mapping[str, Iterable[tuple[int, bool]]]) -> set[int] 
 
 def _loadable(files: Sequence[tuple[int, bool]]) -> set[int]:
     whole, changes = ({number for number, is_whole in files if is_whole is kind} for kind in (True, False))
-    found = {0}
+    found = {0}  # before the first batch, the state is empty
     for version in range(1, max((number for number, _ in files), default=0) + 1):
         if version in whole or (version in changes and version - 1 in found):
             found.add(version)

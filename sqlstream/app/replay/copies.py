@@ -106,6 +106,7 @@ class StoredCheckpoint:
         }
         write_texts(self.session, folder, texts)
         for position, source in enumerate(sources):
+            # without a name, Spark knows a source by its position among those of the query
             key = str(position) if source.key.isdigit() else source.key
             names = [name for name in self._names(f"sources/{source.key}") if not name.startswith(".")]
             logs = {f"sources/{key}/{name}": self._text(f"sources/{source.key}/{name}") for name in names}

@@ -35,6 +35,7 @@ def parts_of(compiled: CompiledProject, model: CompiledModel) -> tuple[Part, ...
     """Returns the streaming sources and views of `model`: sources first, then the views, parents first. Each is there
     once, with the first path to it.
     """
+    # reversed, so that the first path to a node wins
     found = {part.unique_id: part for part in reversed(list(_walk(compiled, model, ())))}
     ordered = [found[node] for node in dict.fromkeys(part.unique_id for part in _walk(compiled, model, ()))]
     return tuple(sorted(ordered, key=lambda part: part.table is None))

@@ -201,6 +201,7 @@ class TestOfBatch:
         only = UnitTestRequest(project, Selection((f"unit_test:{case.model}.{name}",)))
         outcome = run_case(only, path, is_recorded=False)
         is_masked = any(given.masked for given in case.given)
+        # the batch emitted other rows: of the values before masking, or only a part of what the query emits in the end
         if not outcome.succeeded and (is_masked or not self.is_exact):
             list(update_expectations(project.folder, outcome.results))
             outcome = run_case(only, path, is_recorded=False)
@@ -233,7 +234,7 @@ def collect_test(replay: QueryReplay, entries: BatchEntries, wanted: str) -> Tes
     name = wanted or f"batch_{entries.number}"
     if stateful:
         return TestOfBatch(compiled, NewCase(query.model.name, name, given), is_exact=False)
-    *_, last = replay.nodes(entries, MOST_ROWS + 1)
+    *_, last = replay.nodes(entries, MOST_ROWS + 1)  # the model
     output = _all_rows(replay, last)
     at = _clock(entries)
     case = NewCase(query.model.name, name, given, output, at, None if at is None else REASON)
@@ -404,6 +405,7 @@ class QueryReplay:
         self.signals.check()
         if all(source.end is None for source in sources):  # no data of these sources has been planned yet
             return BatchRows((), (), 0), {}
+        # Spark refuses complete mode without an aggregation
         mode = self.ledger.identity.output_mode if with_state else "append"
         is_local = self.loaded.compiled.project.target.is_local
         with temporary_folder(self.runtime.session, None if is_local else storage_base(self.loaded)) as folder:

@@ -140,7 +140,7 @@ class QueryNames:
         names = self.publications(identity) if identity else []
         known = parts.published or ()
         if parts.current == 1:
-            names = [each for each in names if each.name in known]
+            names = [each for each in names if each.name in known]  # it writes to the others itself
         first = [each for each in names if each.name not in known]
         with ExitStack() as locks:
             if first:
@@ -148,6 +148,7 @@ class QueryNames:
             prepared, problems = _prepare(names, parts.current, known)
             published = dict.fromkeys((*known, *(each.name for each in prepared)))
             parts = replace(parts, published=tuple(published))
+            # Readers notice nothing of what comes before this file. What comes after it, the next command repeats.
             if parts != read_versions_file(self.storage_of, self.root):
                 self.storage.write_text(versions_path(self.root), parts.to_json())
             for each in prepared:
