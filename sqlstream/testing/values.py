@@ -111,9 +111,9 @@ class ValueReader:
             )
             return None
         if isinstance(wanted, Primitive) and wanted.name == "binary":
-            return base64.b64encode(_bytes(node.text)).decode()
+            return base64.b64encode(_bytes(node.text)).decode()  # as Spark's parser of JSON reads bytes
         if isinstance(wanted, Primitive) and wanted.name in ("float", "double"):
-            return _YAML_FLOAT.sub(r"\1\2", node.text.strip())
+            return _YAML_FLOAT.sub(r"\1\2", node.text.strip())  # Spark casts `inf`, and not YAML's `.inf`
         return node.text
 
     def _nested_text(self, node: YamlScalar, wanted: DataType, name: str) -> Json:
@@ -238,7 +238,8 @@ def _time_problem(text: str, *, with_clock: bool) -> str | None:
         return "it is not a date" if not with_clock else "it is not a timestamp"
     year, month, number = int(day[1]), int(day[2] or 1), int(day[3] or 1)
     try:
-        date(min(max(year, 1), 9996) if not 1 <= year <= 9999 else year, month, number)
+        # Python knows the years 1 to 9999. In other years, 29 February may exist: Spark decides.
+        date(year if 1 <= year <= 9999 else 9996, month, number)
     except ValueError:
         return "this day does not exist"
     rest = day["rest"]

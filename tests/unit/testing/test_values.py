@@ -45,6 +45,7 @@ def read(text: str, data_type: str) -> tuple[Json, list[str]]:
         ("no", "boolean", "no"),
         ("T", "boolean", "T"),
         ("2024-02-29", "date", "2024-02-29"),
+        ("0000-02-29", "date", "0000-02-29"),
         ("2024-01-01 12:02", "timestamp", "2024-01-01 12:02"),
         ("2024-01-01T12:02:03.123456+02:00", "timestamp", "2024-01-01T12:02:03.123456+02:00"),
         ("2024-01-01 12:02 Europe/Vienna", "timestamp", "2024-01-01 12:02 Europe/Vienna"),
