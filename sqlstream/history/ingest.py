@@ -205,6 +205,7 @@ class _Writer:
         for model, (heard_at, entry) in run.entries.items():
             self._entry(queries[model], identity, heard_at, entry)
         rows = [(queries[row.model], row.at_ms, identity, row.batch_id, *row.values) for row in run.batches]
+        # a batch that is there already must not count again in the rollups
         written = [row for row in rows if self.connection.execute(_INSERT_BATCH, row).rowcount]
         self.rollups.add_batches(written)
         events = [(queries[event.model], identity, event.at_ms, event.kind, event.detail) for event in run.events]

@@ -77,6 +77,7 @@ TABLES = (
     """CREATE TABLE queries (id INTEGER PRIMARY KEY, target TEXT NOT NULL, model TEXT NOT NULL, unique_id TEXT,
     run INTEGER, heard_at TEXT NOT NULL DEFAULT '', entry TEXT, revision INTEGER NOT NULL, UNIQUE (target, model))""",
     "CREATE INDEX queries_by_revision ON queries (revision)",
+    # WITHOUT ROWID stores rows in the order of the key, so the batches of a time range are next to each other
     f"""CREATE TABLE batches ({_columns(BATCH_COLUMNS[:-1])}, sources TEXT, PRIMARY KEY (query, at_ms, run, batch_id))
     WITHOUT ROWID""",
     f"""CREATE TABLE rollups (query INTEGER, size INTEGER, at INTEGER, batches INTEGER NOT NULL DEFAULT 0,

@@ -14,7 +14,7 @@ from sqlstream.history.schema import HOURS_2, MINUTES_5
 MAX_POINTS = 5_000
 """The most points that one call returns, about."""
 
-_MEAN = "sum({0}) * 1.0 / nullif(sum(batches), 0)"
+_MEAN = "sum({0}) * 1.0 / nullif(sum(batches), 0)"  # SQLite drops the rest of a division of integers
 _RATE = "sum({0}) / nullif(sum(rates), 0)"
 
 ROLLED = {

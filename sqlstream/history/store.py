@@ -74,6 +74,7 @@ class History:
             self._reader = open_to_read(self.path)
         except (OSError, sqlite3.OperationalError) as error:
             self._writer = self._reader = open_in_memory(HISTORY_FILE)
+            # a database in memory belongs to one connection, so its readers take the lock of the writer
             self._inode, self._reading = None, self._writing
             problem = f"{self.path.name} cannot be written ({error}); the history of this process is not stored"
         if problem is not None:

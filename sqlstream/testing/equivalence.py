@@ -105,7 +105,7 @@ class Equivalence:
             if self.prepared.is_stateful:
                 every = _cut(order, range(1, len(order)))
                 yield Execution(f"row by row with restarts{order_name}", every, restarts=True)
-            return
+            return  # other orders are only for rows that are late in this one
 
     def _rows(self) -> list[RowId]:
         """Returns the rows in the order of the test."""
@@ -293,6 +293,7 @@ def _merged(variant: Execution, shows: Callable[[Execution], bool]) -> Execution
     while variant.batches is not None and at + 1 < len(variant.batches):
         one, other = variant.batches[at], variant.batches[at + 1]
         candidate = replace(variant, batches=(*variant.batches[:at], one + other, *variant.batches[at + 2 :]))
+        # one batch is what the variant is compared with
         if len(candidate.batches or ()) > 1 and shows(candidate):
             variant = candidate
         else:

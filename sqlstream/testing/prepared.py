@@ -214,6 +214,7 @@ class SinkTable:
         config, keys = self._config, self._keys
         if keys and config.sequence_by:
             rows = last_rows(rows, keys, config.sequence_by)
+        # Delta Lake and Iceberg replace a whole table without checking keys
         if keys and (self._facts.is_database or not self._replaces):
             count_keys(rows, keys)
         marked = rows.selectExpr("*", f"coalesce(({config.delete_when or 'false'}), false) as {DELETES}")
@@ -236,7 +237,7 @@ class SinkTable:
         values = [row.get(key.lower()) for key in self._keys]
         if self._facts.is_database and None in values:
             raise RefusedRowsError("a row has null in the unique_key: leave such rows out, or use coalesce()")
-        return repr(values)
+        return repr(values)  # lists and mappings have no hash
 
     def rows(self, columns: Sequence[str]) -> tuple[Row, ...]:
         """Returns all rows with these columns; null where a row was written without one."""

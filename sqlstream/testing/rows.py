@@ -52,7 +52,9 @@ class TypedRows:
         return self._collected(batches, lambda: RowMaker(self.session).java_rows(frame)), counts
 
     def frame(self, batches: Sequence[Rows], schema: StructType) -> tuple[DataFrame, list[int]]:
-        """Returns the same as `read`, as a static table that is not evaluated yet. Raises: FindingsError."""
+        """Returns the rows of all `batches` in order as a static table that Spark has not evaluated yet, and the number
+        of rows in each. Raises: FindingsError.
+        """
         maker = RowMaker(self.session)
         if any(rows.sql is not None for rows in batches):
             rows, counts = self._queried(batches, schema, maker)

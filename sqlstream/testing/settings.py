@@ -31,13 +31,13 @@ _MEANING = ("spark.sql.", "spark.default.parallelism")
 QUICK = {
     "spark.default.parallelism": "1",
     "spark.log.level": "ERROR",
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # some 15 calls of py4j for each Column function
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.streaming.numRecentProgressUpdates": "10000",
     "spark.sql.streaming.pollingDelay": "1ms",
-    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.ui.explainMode": "simple",  # the text of each plan takes time
     PARTITIONS: "1",
     CHECKPOINT_FILES: PLAIN_FILES,
 }

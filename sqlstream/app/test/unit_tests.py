@@ -336,7 +336,7 @@ def _check_out(root: Path, commit: str, folder: Path) -> str | None:
         said: str = error.stderr.decode(errors="replace").strip()
         return said.splitlines()[-1] if said else str(error)
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        tar.extractall(folder, filter="data")
+        tar.extractall(folder, filter="data")  # nothing outside of the folder, and no devices
     return None
 
 

@@ -176,6 +176,7 @@ class _Editor:
             if value is None or row.actual is None or not span[0] < value[0] <= value[1] <= span[1]:
                 return [(*span, _row_text(difference, row.actual or (), row.expected))]
             text = flow_text(written_value(row.actual[at], difference.types[at]))
+            # YAML needs a space after a colon, and an empty value begins at its colon
             edits.append((*value, text if self.text[value[0] - 1] == " " else f" {text}"))
         return edits
 
@@ -193,6 +194,7 @@ class _Editor:
             return begin, end, "[]"
         if self.text.startswith("[]", begin) and (key := line.lstrip(" -")) in ("rows: ", "table: "):
             indent = " " * (len(line) - len(key) + 2)
+            # without the space after the key
             return begin - 1, end, "".join(f"\n{indent}- {row}" for row in rows)
         if self.text[begin : begin + 1] == "[":
             return begin, end, f"[{', '.join(rows)}]"

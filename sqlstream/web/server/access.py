@@ -107,7 +107,7 @@ class Access:
 
 
 def _same(given: str, expected: str) -> bool:
-    return hmac.compare_digest(given.encode(), expected.encode())
+    return hmac.compare_digest(given.encode(), expected.encode())  # its duration tells nothing about the token
 
 
 class AccessControl:

@@ -62,6 +62,7 @@ def _bound(host: str, port: int) -> socket.socket:
     family, kind, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)  # localhost has two
     listening = socket.socket(family, kind)
     try:
+        # a server that starts again need not wait until the system has forgotten the old connections (TIME_WAIT)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
         listening.listen(BACKLOG)
@@ -82,7 +83,7 @@ class BackgroundServer:
         self.url = f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
         config = uvicorn.Config(
             app,
-            log_config=None,
+            log_config=None,  # uvicorn would configure the logging of the whole process
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=STOP_SECONDS,

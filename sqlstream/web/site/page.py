@@ -37,6 +37,7 @@ def site_files(catalog: Mapping[str, Any]) -> dict[str, str]:
 
 def static_page(catalog: Mapping[str, Any]) -> str:
     """Returns the site as one file, which loads nothing. Its policy allows only its own scripts, by their digests."""
+    # two hyphens would end the comment
     notices = "\n".join(f"<!--\n{path.split('/')[2]}:\n{read_asset(path).replace('--', '- -')}-->" for path in LICENSES)
     scripts = [*map(read_asset, LIBRARIES), data_script(catalog), bundle_modules(ENTRY)]
     style = _styles()
