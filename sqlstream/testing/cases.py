@@ -139,6 +139,7 @@ class _Builder:
                 rows = item.batches[0].rows if item.batches else None
                 found[node_id] = CaseInput(node_id, item.text, item.location, streaming, rows)
             self._check_rows(item, node_id)
+        # a wrong name would be reported as a missing input, too
         if not self.findings:
             self._check_complete(found)
         return found
@@ -217,6 +218,7 @@ class _Builder:
         """Returns all batches of streams in the order of the test."""
         steps: list[Step] = []
         for item in self._test.given:
+            # `inputs` has reported the names that do not exist
             node_id = self._resolve(item) if not self.findings else None
             if node_id is None or not inputs[node_id].streaming:
                 continue

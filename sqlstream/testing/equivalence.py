@@ -76,6 +76,7 @@ class Equivalence:
         self.prepared.frame.sparkSession.conf.set(IDLE_BATCHES, "true")
         self._keys = self._key_indexes()
         once = Execution("one micro-batch", (tuple(rows),))
+        # also finds the watermark and the rows with which a batch query is compared
         expected = self._final(once)
         if expected is None:
             return self._failed_with(once, self._error) if self._error is not None else None

@@ -106,6 +106,7 @@ class RunAlerts:
         try:
             yield
         finally:
+            # in the order in which an alert gets to the sink: observed, in the file, sent
             drain()
             self.outbox.join(FINISH_SECONDS)
             for delivery in self.deliveries:
@@ -196,6 +197,7 @@ def query_rules(compiled: CompiledProject, models: Iterable[CompiledModel]) -> d
                 guarded.setdefault(name, []).append(rule)
         found[model.name] = QueryRules(rules, model.config.trigger.period_seconds)
     for name in guarded.keys() & found.keys():
+        # of equal limits, the one that counts for the longest time is reached first
         lowest = min(guarded[name], key=lambda rule: (rule.limit, -rule.per_seconds))
         found[name] = replace(found[name], rules={**found[name].rules, AlertKind.QUARANTINED_OVER: lowest})
     return found

@@ -89,7 +89,7 @@ class PastQuery:
         builder = replace(self._builder(limit), taps={tap.view: tap for tap in taps})
         frame = builder.build(self.model)
         if any(processor.in_rocksdb for processor in processors(frame)):
-            self._readers.session.conf.set(PROVIDER, ROCKSDB)
+            self._readers.session.conf.set(PROVIDER, ROCKSDB)  # transformWithState needs it
         return frame
 
     def static_rows(self, node_id: str, limit: int) -> ShownRows:
@@ -150,6 +150,7 @@ def as_it_ran(
     changes = list(_changes(compiled, now, then))
     if changes:
         raise FindingsError([changed_project(model.name, changes, model.file.location)])
+    # a fingerprint ignores comments, white space and letter case
     changed = tuple(name for name, sql in then.models.items() if sql != now.models[name] and _differs(name, now, then))
     models = dict(compiled.models)
     for name in changed if has_ended else ():
@@ -183,6 +184,7 @@ def _changes(compiled: CompiledProject, now: QueryIdentity, then: QueryIdentity)
         yield f"the query has other models: {quoted_list(others)}"
         return
     present, past = now.code or {}, then.code or {}
+    # a replay does not call the sink
     known = {name for name in past if name in present and not name.startswith(f"{SINK} ")}
     python = [name for name in sorted(known) if present[name] != past[name]]
     if then.code is None:

@@ -90,6 +90,7 @@ def find_tap(builder: TappedBuilder, model: CompiledModel, view: CompiledModel, 
 
     if is_exact(columns):
         return Tap(view.name, columns)
+    # columns that are fine alone can together still be more than the state has
     kept = tuple(column for column in columns if is_exact([column]))
     return Tap(view.name, kept if kept and is_exact(kept) else (), is_complete=False)
 

@@ -129,6 +129,7 @@ class StoredState:
     def _write(self, ledger: Ledger, done: Repartitioned) -> None:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         new = repartitioned(ledger, done.before, done.after, now=now, versions=(__version__, self.session.version))
+        # pending: the new number holds only when Spark has committed the batch
         self._write_ledger(repartitioning(ledger, new, self.state.last_commit))
         try:
             repartition_state(self.session, self.checkpoint, done.after)

@@ -138,7 +138,7 @@ def _overridden(request: ProjectRequest, test: UnitTest) -> ProjectRequest:
         variables={**request.variables, **overrides.vars},
         env={**request.env, **{name: _text(value) for name, value in overrides.env_vars.items()}},
         macros=overrides.macros,
-        partial_parse=False,
+        partial_parse=False,  # the cache is of the project without overrides
     )
 
 
@@ -313,6 +313,7 @@ def load_older_project(
     request: ProjectRequest, file: ModelFile, upgrade: UpgradeDocument, place: Location
 ) -> LoadAttempt:
     """Returns the compiled older project, or a finding at `place` if git does not have it."""
+    # the cache is of the present project
     alone = replace(request, partial_parse=False)
     if upgrade.sql is not None:
         return try_load(alone, inline=replace(file, text=upgrade.sql))

@@ -116,7 +116,9 @@ class QueryNames:
         return tuple(place for place in places if place is not None)
 
     def _shows_in_ledger(self, parts: Versions, publication: Publication) -> bool:
-        """Returns the same without a connection to a database, which may need Spark."""
+        """Returns whether readers find the current version under the plain name, as `versions.json` says it of tables:
+        a connection to a database may need Spark.
+        """
         if isinstance(publication, TablePublication):
             return publication.name in (parts.published or ())
         return self.shows(parts, publication)

@@ -73,6 +73,7 @@ def read_corrupt_record(error: BaseException) -> CorruptRecord | CorruptMessage 
         found = _corrupt_message(cause) or _corrupt_time(cause)
         if found is not None:
             return found
+    # one exception of the chain knows the file, another one the record
     files = [cause.parameters["path"] for cause in causes if (cause.condition or "").startswith(_FILE)]
     records = [cause.parameters["badRecord"] for cause in causes if (cause.condition or "").startswith(_RECORD)]
     if not files or not records:
@@ -86,6 +87,7 @@ def _corrupt_message(cause: Cause) -> CorruptMessage | None:
     """Returns the message of Kafka at which the query raised `cause`, None if the user's SQL raised it."""
     if cause.condition != _RAISED:
         return None
+    # the last part is the reason, which can have line ends
     start, *parts = cause.parameters.get("errorMessage", "").split("\n", 5)
     if start != CORRUPT_MESSAGE or len(parts) != 5 or not (parts[2].isdigit() and parts[3].isdigit()):
         return None
@@ -157,6 +159,7 @@ def _correction(record: CorruptRecord, tables: Sequence[SourceTable]) -> str:
     names = tuple(field.name for field in fields_of(table.spark_schema))
     declared = table.spark_schema.location
     text = _NO_NUMBER.fullmatch(record.reason)
+    # the record has the name of a column: it is a header line
     if table.format.lower() == "csv" and option_of(table, "header") is None and text and text.group(1) in names:
         return f"set the option header: true of source `{table.full_name}` at {table.location}"
     unread = _unread_column(record.values, names)
@@ -166,6 +169,7 @@ def _correction(record: CorruptRecord, tables: Sequence[SourceTable]) -> str:
 
 def _table_of(file: str, tables: Sequence[SourceTable]) -> SourceTable | None:
     """Returns the only table whose path contains `file`, None if there is none or several."""
+    # the table of corrupt records has the same files as its source
     declared = [table for table in tables if table.corrupt_of is None]
     found = [table for table in declared if _contains(table.path or "", plain_path("/", file))]
     return found[0] if len(found) == 1 else None

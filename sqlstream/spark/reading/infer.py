@@ -77,6 +77,7 @@ def list_files(inputs: NodeReader, table: SourceTable) -> DataFrame:
     """Returns a row for each file of `table`, a static table without a schema, with its `path` and
     `modificationTime`. Raises: FindingsError, for example if the path does not exist.
     """
+    # binaryFile lists files as every source of files does, and reads none without its column `content`
     options = {name: value for name, value in table.options.items() if name.lower() in map(str.lower, LISTING)}
     return inputs.open_source(table.model_copy(update={"format": "binaryFile", "options": options}), None)
 
@@ -208,7 +209,7 @@ def merge_columns(table: SourceTable, inferred: Inferred) -> SourceColumns:
         files=inferred.files,
         is_fixed=not (inferred.by_file or has_own_columns(table)),
         replaces=next((key for key in keys if key in table.places), None),
-        indent=max(table.location.column - 1 - len("name: "), 0),
+        indent=max(table.location.column - 1 - len("name: "), 0),  # the location is that of the name
     )
 
 

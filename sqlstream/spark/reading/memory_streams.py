@@ -124,8 +124,8 @@ def start_in_memory(frame: DataFrame, mode: str, checkpoint: str, sink: Any, clo
         jvm.PythonUtils.toScalaMap({}),
         sink,
         output_mode,
-        False,
-        True,
+        False,  # useTempCheckpointLocation
+        True,  # recoverFromCheckpointLocation
         trigger,
         clock._java,  # noqa: SLF001
         none,

@@ -91,6 +91,7 @@ def read_messages(
     if has_headers(table.options):
         metadata.append(col("headers").alias(HEADERS))
     typed = [times.typed(field, kind).alias(name) for name, field, kind in columns]
+    # text and bytes have no fields: their only column is the value
     typed = typed or [value.field(col(VALUE), field.name).alias(field.name) for field in messages.columns]
     return parsed.filter(good).select(*typed, key.result(col(PARSED_KEY)).alias(KEY), *metadata)
 

@@ -48,7 +48,7 @@ def ship_python(session: SparkSession, root: Path) -> None:
     session.sparkContext.addPyFile(str(archive))
     sys.path.insert(0, str(folder))
     _SHIPPED[str(folder)] = archives
-    importlib.invalidate_caches()
+    importlib.invalidate_caches()  # the import system remembers the files of folders
 
 
 _SHIPPED: dict[str, tempfile.TemporaryDirectory[str]] = {}

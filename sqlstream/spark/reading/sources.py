@@ -140,6 +140,7 @@ class Readers:
             return _typed(rows, times, schema)
         reader = reader.format(self._format(table)).options(**(FAILING if policy == "fail" else {}))
         declared = _struct(schema)
+        # a format with fixed columns refuses a schema
         if schema is not None and (table.spark_schema is not None or format_of(table.format).schema == "extended"):
             reader = reader.schema(times.parsed(declared))
 
@@ -148,6 +149,7 @@ class Readers:
 
         frame = load(reader)
         if schema is None and format_of(table.format).is_parsed and not frame.isStreaming:
+            # Spark infers a time of today from a text such as 08:30
             known = without_todays_times(frame.schema, lambda texts: load(reader.schema(texts)))
             return frame if known == frame.schema else load(reader.schema(known))
         if policy == "fail" and times.problems(_columns(declared), frame):

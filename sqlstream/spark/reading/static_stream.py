@@ -48,6 +48,7 @@ def differs_by_outer_join(frame: DataFrame) -> bool:
     rows without a match until the watermark has passed them.
     """
     others = [node for node in plan_nodes(analyzed(frame)) if _differs_from_batch(node)]
+    # a group above the join can have rows with and without a match
     return len(others) == 1 and _is_outer_join(others[0]) and not _has_groups(frame)
 
 
@@ -126,6 +127,7 @@ def _until(frame: DataFrame, plan: Any, key: Any, microseconds: int) -> Any | No
 def key_columns(frame: DataFrame) -> tuple[str, ...]:
     """Returns the columns of `frame` that are the keys of its outermost aggregation, none if it does not have all."""
     plan = analyzed(frame)
+    # none of these merges or splits the rows of a group
     while node_class(plan) in ("CollectMetrics", "SubqueryAlias", "View", "Filter", "Project"):
         plan = plan.child()
     if node_class(plan) != "Aggregate":

@@ -159,6 +159,7 @@ def archive_start(storage_of: StorageOf, root: str, state: CheckpointState) -> N
     if ledger is not None:
         for output in ledger.added_files:
             _archive_output(*storage_of(output), datetime.fromisoformat(ledger.written_at), moment)
+    # the ledger last: after an interruption, it still says which outputs to archive
     for path in (checkpoint_path(root, state.version), ledger_path(root, state.version)):
         if storage.exists(path):
             storage.move(path, f"{archive}/{path.rpartition('/')[2]}")

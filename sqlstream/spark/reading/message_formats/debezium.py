@@ -85,6 +85,7 @@ class DebeziumParser:
         unread = (
             when(raw.isNotNull() & self._time(raw, field).isNull(), f"{_TIME}: `{field.name}`") for raw, field in raws
         )
+        # `is_complete` is null if there is no operation
         incomplete = when(~coalesce(is_complete, lit(False)), _EVENT)
         return coalesce(
             self._json.problem(data, parsed), incomplete, *unread, *self._unknown(after), self._other_case(data, after)
@@ -144,6 +145,7 @@ class DebeziumParser:
         """Returns a time from a number since 1970 or from ISO text; null if it cannot be read."""
         number, kind = text.try_cast("bigint"), field.dataType
         if isinstance(kind, DateType):
+            # the number counts days (io.debezium.time.Date)
             days = date_add(lit("1970-01-01").cast("date"), number.cast("int"))
             return when(number.isNotNull(), days).otherwise(text.try_cast("date"))
         unit = _MICROSECONDS.get(self.options.get(TIME_UNIT, "").lower())
@@ -174,6 +176,7 @@ def _has_placeholder(value: Column, kind: DataType, placeholder: str) -> Column 
 
 
 def _any_has(values: Column, kind: DataType, placeholder: str) -> Column | None:
+    # asks only whether a value of this type can have it
     if _has_placeholder(lit(None), kind, placeholder) is None:
         return None
 

@@ -138,6 +138,7 @@ def used_by_another(database: Database, model: CompiledModel, plain: str, query_
         records = connection.find_table(record.table)
         if records is None or connection.find_table(database.table) is None:
             return None
+        # an empty table can take the rows again
         if connection.first(f"SELECT 1 FROM {database.table} LIMIT 1") is None:
             return None
         names = sorted({model.name, model.query_id})

@@ -185,6 +185,7 @@ class DatabaseWriter:
         created = self._table_of_batch_model(connection, layout)
         connection.begin()
         if self._target.model.streaming:
+            # another process with this query waits here for the record, and then finds the batch in it
             add, find = record.lock(batch.model)
             connection.run(add)
             if _last_batch(connection.first(find)) >= batch.id:
