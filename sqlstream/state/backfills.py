@@ -127,7 +127,7 @@ Span = tuple[int, int]
 """Offsets from the first one (inclusive) to the second one (exclusive)."""
 
 _KEPT = "/:@!$&'()*+,;=~-._"
-"""The characters that are not encoded in the URIs of files."""
+"""The characters that java.net.URI, and so Spark's logs, leave as they are in the path of a file."""
 
 
 @dataclass(frozen=True)

@@ -44,11 +44,24 @@ LONGEST_MESSAGE = 300
 _UNQUOTED = re.compile(r"\b(?:ref|source|var|env_var)\(\s*(?:[^(){}]*,\s*)?$")
 """The text before an argument of a function that takes names as text."""
 
-KINDS = {"dict": "mapping", "tuple": "list", "str": "text", "int": "number", "float": "number", "Relation": "relation"}
+KINDS = {
+    "dict": "mapping",
+    "tuple": "list",
+    "str": "text",
+    "int": "number",
+    "float": "number",
+    "Relation": "relation",
+    "TemplateFunction": "function",
+    "ConfigFunction": "function",
+    "TargetName": "target",
+    "Macro": "macro",
+}
+"""The user's words for Python's types."""
 
 
 def template_finding(error: Exception, environment: TemplateEnvironment, source: TemplateSource) -> Finding:
     """Returns the finding for an error of reading or running the template of `source`."""
+    # Code that Jinja has generated has this global, so such a frame shows that the template has begun to run.
     has_run = any("__jinja_template__" in frame.f_globals for frame, _ in walk_tb(error.__traceback__))
     return (running_finding if has_run else reading_finding)(error, environment, source)
 
@@ -59,6 +72,7 @@ def reading_finding(error: Exception, environment: TemplateEnvironment, source: 
         return _syntax_finding(error, environment, source)
     if isinstance(error, TemplateProblem):
         return _finding(error, source.location(error.offset or 0), ())
+    # Python's compiler refuses the generated code as a whole, and then no place is known.
     offset = 0 if isinstance(error, SyntaxError) else environment.read_until
     return Finding(
         "jinja-limit",
@@ -70,6 +84,7 @@ def reading_finding(error: Exception, environment: TemplateEnvironment, source: 
 
 
 def _syntax_finding(error: TemplateSyntaxError, environment: TemplateEnvironment, source: TemplateSource) -> Finding:
+    # Here `lineno` is an offset (`offset_tokens`).
     offset = min(max(error.lineno - 1, 0), len(source.text))
     first, _, rest = (error.message or "the template cannot be parsed").partition(". ")
     message = _in_words(re.sub(r" at \d+$", "", first))
@@ -152,6 +167,7 @@ def running_finding(error: Exception, environment: TemplateEnvironment, source: 
     if isinstance(error, TemplateProblem) and error.offset is not None:
         return _finding(error, source.location(error.offset), ())
     path, offset, calls = _place(error, environment, source)
+    # No name with an underscore is available in templates, whether it exists or not.
     if isinstance(error, UndefinedUse) and error.owner is not None and str(error.name).startswith("_"):
         error = unsafe_use(f"`{error.name}`")
     if isinstance(error, UndefinedUse):
@@ -208,6 +224,7 @@ def _place(
         elif frame.f_code is TemplateEnvironment.call_at.__code__:
             in_call = True
     calls = list(environment.state.calls)
+    # The innermost call is where the error is, not a call that led there.
     if in_call and calls:
         path, offset = calls.pop()
     return path, offset, tuple(environment.location(*call) for call in calls[:MOST_CALLS])
@@ -220,6 +237,7 @@ def _undefined_finding(
     name = str(error.name) if error.name is not None else ""
     source = environment.sources[path]
     location = source.location(source.find_word(name, offset) if name else offset)
+    # Jinja's messages for a parameter without a value, and for `caller` outside a {% call %} block.
     if not name or "was not provided" in str(error) or "No caller" in str(error):
         message, why = _one_line(error).replace("'", "`"), "the template uses a value that its caller does not pass"
         fix = "pass the argument in the call, or give the parameter of the macro a default"
@@ -257,9 +275,6 @@ def _known_names(environment: TemplateEnvironment, path: str) -> Iterable[str]:
     tree = environment.parse_source(environment.sources[path])
     assigned = [name.name for name in tree.find_all(nodes.Name) if name.ctx != "load"]
     return [*environment.names, *assigned, *(macro.name for macro in tree.find_all(nodes.Macro))]
-
-
-KINDS |= {"TemplateFunction": "function", "ConfigFunction": "function", "TargetName": "target", "Macro": "macro"}
 
 
 def _type_in_words(type_name: str) -> str:

@@ -34,6 +34,7 @@ MOST_BRACKETS = 20
 
 _TAG = re.compile(r"\{[{%#]")
 _CALL = re.compile(r"\{\{\s*(?P<name>[a-z_]\w*)\s*\((?P<arguments>[^\\#]{0,2000}?)\)\s*\}\}", re.ASCII | re.IGNORECASE)
+"""A call that fills a tag. Escapes in texts (a backslash) are left to Jinja, and so is `#`, a comment in Python."""
 _LITERAL = re.compile(r"""'[^'\n]*'|"[^"\n]*"|\d+|True|False|None""")
 """Literals that Python and Jinja read the same way. Strings with a prefix and adjacent strings are excluded."""
 
@@ -150,6 +151,7 @@ def _find_calls(text: str) -> Iterator[re.Match[str]]:
 def _read_call(text: str, start: int, found: re.Match[str]) -> PlainCall:
     """The call in a tag, after the template's text from `start`. Raises: errors of Python's parser, NotPlainError."""
     arguments = found["arguments"]
+    # `ast` counts columns in bytes of UTF-8.
     if not arguments.isascii() or arguments.count("[") + arguments.count("{") > MOST_BRACKETS:
         raise NotPlainError
     reader = _ArgumentReader(f"f({arguments}\n)", found.start("arguments") - len("f("))
@@ -157,6 +159,7 @@ def _read_call(text: str, start: int, found: re.Match[str]) -> PlainCall:
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         raise NotPlainError
     named = {str(item.arg): reader.value(item.value) for item in call.keywords if item.arg is not None}
+    # `**mapping` is an argument without a name.
     if len(named) < len(call.keywords):
         raise NotPlainError
     return PlainCall(
@@ -215,6 +218,7 @@ def run_plain(environment: TemplateEnvironment, template: PlainTemplate) -> str:
         function = environment.names.get(call.name)
         if not isinstance(function, TemplateFunction | Macro):
             raise NotPlainError
+        # As `_Names` does for Jinja, which looks up names with `in`.
         environment.state.names_read.add(call.name)
         if call.keys:
             environment.record_keys((path, call.offset), call.keys)
@@ -222,5 +226,6 @@ def run_plain(environment: TemplateEnvironment, template: PlainTemplate) -> str:
         parts += [call.text, environment.output(value)]
     parts.append(template.rest)
     if sum(map(len, parts)) > environment.limits.output_characters:
+        # Jinja then renders the template, and reports the limit with its location.
         raise NotPlainError
     return "".join(parts)

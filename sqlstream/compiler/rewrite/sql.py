@@ -41,6 +41,7 @@ def plan_rewriting(
     `repeated` the views that need a unique name for each reference, and `macros` the templates of macros.
     """
     try:
+        # Half of a surrogate pair cannot go to Spark as UTF-8.
         rendered.sql.encode()
         text = read_sql(rendered.sql)
     except (UnicodeEncodeError, SqlTokenError) as error:
@@ -157,4 +158,5 @@ def _rename(sql: str, relation: SqlRelation, name: str) -> list[Edit]:
     renamed = Edit(relation.name_start, relation.name_end, text)
     if relation.alias is not None or not relation.takes_clauses:
         return [renamed]
+    # The rest of the query still calls it by its own name, as in `x.id`.
     return [renamed, Edit(relation.alias_at, relation.alias_at, spaced(sql, relation.alias_at, f" AS {written}"))]

@@ -209,6 +209,7 @@ def _removals(sql: str, hint: Hint, placed: list[HintItem]) -> list[Edit]:
         return []
     if len(placed) == len(hint.items):
         return [_without(sql, hint.token.start, hint.token.end)]
+    # Each item goes with the comma after it; those behind the last kept one go with the comma before them.
     kept = [index for index, item in enumerate(hint.items) if item not in placed]
     edits = [
         Edit(item.start, hint.items[index + 1].start, _newlines(sql[item.start : hint.items[index + 1].start]))

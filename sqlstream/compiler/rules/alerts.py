@@ -105,6 +105,7 @@ def _of_project(compiled: CompiledProject, analyses: Mapping[str, Analysis]) -> 
         queries = [model for model in compiled.models.values() if _follows_project(model, kind)]
         queries.sort(key=lambda model: not model.streaming)  # the reasons of streams say more
         found = (_why_unfit(compiled, model, kind, alert, analyses) for model in queries)
+        # The first query that the rule fits ends the search: then it is used.
         reasons = [reason for reason in takewhile(bool, found) if reason]
         if alert.is_on and reasons and len(reasons) == len(queries):
             (why, fix), example = reasons[0], "" if len(queries) == 1 else "for example, "

@@ -59,6 +59,7 @@ def batch_places(compiled: CompiledProject, model: CompiledModel, output: Output
     replaces = not model.streaming or model.writes_snapshots_to(output)
     if not replaces or not format_of(output.format).writes_files or not output.path:
         return
+    # The slash at the end keeps `out/orders_2` from counting as a part of `out/orders`.
     folder = plain_path(_storage(compiled), output.path).rstrip("/") + "/"
     inside = next((what for what, path in _other_paths(compiled, model) if path.startswith(folder)), None)
     if inside is not None:

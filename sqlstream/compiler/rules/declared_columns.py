@@ -37,6 +37,7 @@ def _wrong_columns(model: CompiledModel, columns: Sequence[Column]) -> Problems:
                 did_you_mean(declared.name, names),
                 model.file.place_of_column(declared.name, "name"),
             )
+        # Of two columns with the same name, nobody knows which one the declaration means.
         elif declared.data_type is not None and len(by_name) == len(columns):
             place = model.file.place_of_column(declared.name, "data_type")
             yield from _other_type(model, declared.data_type, column, place)

@@ -76,6 +76,7 @@ def _nearest_formats(name: str, known: list[str]) -> tuple[str, ...]:
     """Returns the formats that `name` may be a misspelling of; empty if it is a format itself."""
     if name in FORMATS:
         return ()
+    # Letters in another order, such as `cvs`, are too far from a short name by their likeness.
     return nearest(name, known, likeness=NEAR) or tuple(each for each in known if sorted(each) == sorted(name.lower()))
 
 
@@ -157,6 +158,7 @@ def _tables(
         what, place = f"source `{table.full_name}`", table.places.get("table", table.location)
         yield _NamedPart(what, table.format, "table", "table", table.table or None, place)
     places = {sink.name: sink.places.get("table", sink.location) for sink in compiled.project.sinks}
+    # Of several outputs of one sink, the first one stays in the mapping.
     for name, output in {output.sink: output for output in reversed(list(outputs))}.items():
         yield _NamedPart(f"sink `{name}`", output.format, "table", "table", output.table or None, places[name])
 

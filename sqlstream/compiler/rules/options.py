@@ -77,6 +77,7 @@ def given_options(compiled: CompiledProject) -> Iterator[GivenOptions]:
     seen: set[str] = set()
     for model, output in (*terminal_models(compiled), *((None, output) for output in compiled.unused_outputs)):
         own = {f"options.{name}": model.place_of("options") for name in model.config.options} if model else {}
+        # Without options of its own, a model adds nothing to those of its sink, so the sink is checked once.
         if own or output.sink not in seen:
             merged = {**places.get(output.sink, {}), **own}
             what, facts = f"sink `{output.sink}`", format_of(output.format)
@@ -349,6 +350,7 @@ def _ends(given: GivenOptions) -> Iterator[Finding]:
 
 def _bounds(given: GivenOptions) -> Iterator[Finding]:
     least, most = given.text("minOffsetsPerTrigger"), given.text("maxOffsetsPerTrigger")
+    # Cut, because Python does not convert thousands of digits.
     if given.streams and least.isdecimal() and most.isdecimal() and int(least[:20]) > int(most[:20]):
         yield Finding(
             "option-value",

@@ -80,6 +80,7 @@ class Query:
 
     def executed(self) -> Iterator[Node]:
         """Yields each operator that runs, once: all but the CTEs that the query does not read."""
+        # The first child of `With` is its query, which leads to the CTEs that it reads.
         return _reach([self.node], lambda node: node.children[:1] if isinstance(node, With) else node.children)
 
     def below(self, may_add: Callable[[Hints], bool]) -> frozenset[int]:

@@ -141,6 +141,7 @@ def columns_of_watermarks(compiled: CompiledProject, table: SourceTable) -> Prob
     if columns is None:
         return
     name, names = table.watermark.column, [column.name for column in columns]
+    # `a.b` can be a field of a struct.
     if name.lower() not in map(str.lower, names) and "." not in name and "`" not in name:
         yield Problem(
             f"the watermark of source `{table.full_name}` names {quoted(name)}, which is not a column",

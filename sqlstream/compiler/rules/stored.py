@@ -56,6 +56,7 @@ def stored_findings(
     """Yields the finding for a stored model whose readers would get other values than the query has. `settings` are
     those of Spark.
     """
+    # Readers of a stored model read its first sink only.
     if not model.config.is_stored or output != model.output:
         return
     options = {name.lower(): str(value) for name, value in output.options.items()}

@@ -91,6 +91,7 @@ def to_json(budget: Budget, value: object, *, indent: int | None = None, sort_ke
     parts: list[str] = []
     size = 0
     encoder = json.JSONEncoder(indent=indent, sort_keys=sort_keys, default=_plain_json, ensure_ascii=False)
+    # In parts, so that a text that grows too large is stopped while it is made.
     for part in encoder.iterencode(value):
         size += len(part)
         budget.require_size(size)
@@ -156,8 +157,10 @@ VISITING = frozenset({"count", "index", "remove", "sort", "copy", "reverse"})
 def call_method(budget: Budget, method: object, args: tuple[Any, ...], named: dict[str, Any]) -> object:
     """Returns the result of `method`, bound to a plain value. Raises: TemplateProblem unless it is in `METHODS`."""
     owner, name = getattr(method, "__self__", None), getattr(method, "__name__", "")
+    # The methods of plain values are written in C. Any other method is code of Python.
     if not isinstance(method, BuiltinMethodType) or name not in METHODS.get(type(owner), ()):
         raise unsafe_use(f"calling {_described(method, owner, name)}")
+    # Python would call the key without `call_at`, which bounds each call of a template.
     if name == "sort" and named.get("key") is not None:
         raise unsafe_use("the key of list.sort()")
     given = (*args, *named.values())
@@ -309,6 +312,7 @@ REPLACED: dict[str, Function] = {
     "as_number": _as_number,
     "as_native": _as_native,
 }
+"""Filters of Jinja that would make text without bounds, or mark it for HTML, and dbt's filters."""
 
 
 def bounded_filters(environment: Bounded) -> dict[str, Function]:

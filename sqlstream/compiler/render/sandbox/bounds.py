@@ -117,7 +117,7 @@ class Budget:
                 characters += len(part)
             elif isinstance(part, int):
                 self.require_bits(part.bit_length())
-                characters += part.bit_length() // 3
+                characters += part.bit_length() // 3  # about its decimal digits
             inside = _parts(part)
             items += 1 + len(inside)
             self.require_size(items + characters - 1)

@@ -177,6 +177,7 @@ class BoundedGenerator(CodeGenerator):
         return self._count(node) // NODES_PER_STEP
 
     def _count(self, node: nodes.Node) -> int:
+        # Kept, because each loop around a node counts it again.
         known = self._counts.get(id(node))
         if known is None:
             known = self._counts[id(node)] = 1 + sum(map(self._count, node.iter_child_nodes()))
@@ -296,6 +297,7 @@ class TemplateEnvironment(SandboxedEnvironment):
         self.names: dict[str, Any] = _Names(self)
         self.macro_index = MacroIndex({}, {})
         self.read_until = 0
+        # Jinja's own globals, such as range() and lipsum(), have no bounds.
         self.globals = {}
         self.filters = bounded_filters(self)
         self.tests = bounded_tests(self)
@@ -351,6 +353,7 @@ class TemplateEnvironment(SandboxedEnvironment):
         limit = self.limits.output_characters
         parts, size = [], 0
         output: Any = template.root_render_func(self.context_for(template))
+        # In parts, so that an output that never ends is stopped at the limit.
         for part in output:
             size += len(part)
             if size > limit:
@@ -425,7 +428,7 @@ class TemplateEnvironment(SandboxedEnvironment):
     def slice_of(self, value: Any, *bounds: Any) -> object:
         """Returns `value[start:stop:step]`."""
         if isinstance(value, Undefined):
-            return value[slice(*bounds)]
+            return value[slice(*bounds)]  # raises an error that names the undefined value
         return self.budget.check(self.plain(value, "[:]")[slice(*bounds)])
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
@@ -448,6 +451,7 @@ class TemplateEnvironment(SandboxedEnvironment):
         except MacroReturn as signal:
             if not isinstance(function, Macro):
                 raise
+            # return() has left the calls inside the macro.
             del calls[depth:]
             result = signal.value
         calls.pop()
@@ -524,6 +528,7 @@ class _Names(dict[str, Any]):
         super().__init__()
         self._environment = environment
 
+    # Jinja's Context asks this before it reads a name.
     def __contains__(self, name: object) -> bool:
         self._environment.state.names_read.add(str(name))
         return super().__contains__(name)

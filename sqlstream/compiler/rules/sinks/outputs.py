@@ -94,6 +94,7 @@ def shared_outputs(compiled: CompiledProject) -> Problems:
     outputs = terminal_models(compiled)
     places = ((model, output, place) for model, output in outputs for place in _shareable(model, output, storage))
     for model, output, (key, what, value, path) in places:
+        # The sinks of one query share its checkpoint.
         user = model.name, "" if key == "checkpoint" else output.sink
         first = first_users.setdefault((what, path), user)
         if first != user:

@@ -29,6 +29,7 @@ UNEQUAL_BYTES = ("_LCASE", "_CI", "_AI", "_RTRIM")
 @query_rule("append-without-watermark", mode="append")
 def unfinished_groups(query: Query) -> Problems:
     """In append mode a group is emitted when the watermark passes it, so a key needs a watermark."""
+    # PIVOT makes two aggregations of one place in the SQL, which get one finding.
     for node in {node.where: node for node in query.all(Aggregate)}.values():
         if node.streaming and _lacks_watermark(node):
             what = {"distinct": "SELECT DISTINCT", "pivot": "PIVOT"}.get(node.kind, "an aggregation")

@@ -57,6 +57,7 @@ def endless_joins(query: Query) -> Problems:
         if node.bounded is None or node.time_in_keys is not False:
             continue
         endless = [side for side, name in enumerate(SIDES) if name not in node.bounded]
+        # A condition above an outer join stays there, and adds no bound to it.
         if endless and not (id(node) in unclear and node.kind in ("inner", "cross")):
             yield _endless(node, endless)
 

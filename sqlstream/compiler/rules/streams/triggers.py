@@ -86,6 +86,7 @@ def refused_sources(query: Query) -> Iterator[str]:
 @query_rule("continuous-trigger", trigger="continuous")
 def present_time(query: Query) -> Problems:
     """A continuous query has no batch time for the current time; Spark does not check subqueries."""
+    # The tokens do not show which of them belong to the subquery.
     if any(node.subqueries for node in query.nodes):
         return
     words = ((model, index, token) for model, tokens in query.texts.items() for index, token in enumerate(tokens))
@@ -207,6 +208,7 @@ def static_joins(query: Query) -> Problems:
 @query_rule("real-time-trigger", trigger="real_time")
 def refused_hints(query: Query) -> Problems:
     """Real-time mode runs all tasks at the same time, so some partitioning hints are not allowed on streams."""
+    # The tokens do not show whether a hint concerns only static tables, where Spark allows it.
     if not all(scan.stream for scan in query.all(Scan)) or any(node.subqueries for node in query.nodes):
         return
     for where, name in hints_named(query, REFUSED_HINTS):
