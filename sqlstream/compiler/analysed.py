@@ -66,6 +66,7 @@ class _Forest:
         self._order = {node: position for position, node in enumerate(models)}
         self.keys = {node: digest(node, declared(leaf)) for node, leaf in (*tables.items(), *seeds.items())}
         for unique_id, model in models.items():
+            # The keys of the inputs are in the key of a model, so a change reaches all models downstream.
             inputs = [(item.view, self.keys.get(item.node_id)) for item in model.reads]
             self.keys[unique_id] = digest(unique_id, model.sql, inputs, self._knows_functions, self._functions)
             if model.config.is_stored:

@@ -91,6 +91,7 @@ def _check_queries(
             continue  # locating it would render the model again
         lines = [_line_of_select(compiled, places, where) for where in problem.origins]
         finding = problem.at(place_in(compiled, places, problem.where, problem.key), lines)
+        # The message names one query, and the rest is the same for all of them.
         of_queries.setdefault(replace(finding, message=""), []).append(finding.message)
     found += [_of_all(finding, messages) for finding, messages in of_queries.items()]
     return list(dict.fromkeys(found))

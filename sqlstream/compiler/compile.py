@@ -47,6 +47,7 @@ def compile_project(
     compiled, problems = check_project(assembled, analyses, options, memory, parser)
     renderer.remember_places()
     findings += problems
+    # `lower` reads the comments in all files, so it is asked only about errors.
     if _has_errors(findings) and _has_errors(lower(findings)):
         return CompileResult(None, tuple(findings), compiled)
     complete = rules_apply(project.target) and not assembled.broken

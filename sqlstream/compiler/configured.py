@@ -44,6 +44,7 @@ def configure_models(project: Project, renderer: CachedRenderer) -> tuple[list[C
     """Returns the models, including disabled ones, and the findings about templates and configurations."""
     findings: list[Finding] = list(renderer.macro_findings)
     configured: list[ConfiguredModel] = []
+    # Without its macros, each template would fail.
     for file in project.models if not findings else ():
         try:
             rendered = renderer.render(file)

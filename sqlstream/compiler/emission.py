@@ -239,6 +239,7 @@ def _timed(node: Aggregate, operator: str, key: Key, delays: tuple[Delay, ...]) 
 def _release(key: Key, call: TimeWindow | None) -> WaitsFor:
     if call is not None:
         return WaitsFor.SESSION if call.is_session else WaitsFor.WINDOW
+    # window_time() returns a time of the window, not a window.
     is_struct = key.column.window and not key.text.lower().startswith("window_time")
     return WaitsFor.WINDOW if is_struct else WaitsFor.TIME
 

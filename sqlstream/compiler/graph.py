@@ -147,6 +147,7 @@ def _cycle_finding(cycle: Sequence[str], models: Mapping[str, RenderedModel]) ->
     """Returns the finding for a `cycle` of graphlib, where each node precedes one that reads it, and first = last."""
     path = list(reversed(cycle))
     names = [node.rsplit(".", 1)[-1] for node in path]
+    # The alphabetically first model, so that the message does not depend on the order of files.
     first = min(range(len(names) - 1), key=lambda index: names[index])
     ring = [*names[first:-1], *names[: first + 1]]
     model = models[path[first]]

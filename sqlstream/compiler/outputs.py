@@ -56,6 +56,7 @@ def _resolve_output(
     key = digest(declared(sink), model.output_name, file.path, model.config.plain(), options.target.name)
     kept = _recall(memory, f"output {name}", file.path, key, options)
     if kept is not None:
+        # The key has no locations, so the cached one can be that of an earlier text.
         return replace(kept, location=sink.location), []
     try:
         output, reads = fill_in(sink, options, model.output_name, file.path, model.config)

@@ -50,6 +50,7 @@ def read_python_model(file: ModelFile, variables: Mapping[str, object]) -> Rende
 def find_function(tree: ast.Module) -> ast.FunctionDef | None:
     """Returns the function `model` with two parameters, None if the module has none."""
     found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == FUNCTION]
+    # Python keeps the last definition of a name.
     return next((node for node in reversed(found) if _has_two_parameters(node.args)), None)
 
 

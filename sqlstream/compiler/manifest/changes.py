@@ -59,6 +59,7 @@ def find_states(old: Manifest, new: Manifest) -> Mapping[str, frozenset[str]]:
     changes, an exposure if anything of it but its own `tags` and `meta` changes. Other tags and descriptions do not
     count.
     """
+    # As if it had been read from a file, like the old one: tuples become lists, and dates texts.
     comparison = _Comparison(old, json.loads(json.dumps(new, default=str)))
     return {node: frozenset(comparison.states(node)) for node in comparison.new_entries}
 

@@ -177,6 +177,7 @@ def _names_in(criterion: Criterion, names: Iterable[str], findings: list[Finding
 
 def _cycle(names: Sequence[str], selectors: Sequence[Selector]) -> Finding:
     places = {selector.name: selector.location for selector in selectors}
+    # CycleError lists each name before the one that refers to it.
     cycle = list(reversed(names))
     return Finding(
         "cycle",

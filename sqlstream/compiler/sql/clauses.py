@@ -165,6 +165,7 @@ def starts_clause(tokens: Tokens, index: int) -> bool:
     if key in ("MAP", "REDUCE"):
         return _has_script(tokens, index + 1)
     if key in _BEFORE_EXPRESSION:
+        # In `FROM t having WHERE ...`, the word is the alias of `t`.
         return not _follows_alias(tokens, index + 1) and not (key != "WHERE" and following.key == "WHERE")
     return False
 
@@ -183,6 +184,7 @@ def _follows_alias(tokens: Tokens, index: int) -> bool:
     token = at(tokens, index)
     if token.kind not in (TokenKind.WORD, TokenKind.SYMBOL):
         return False
+    # left() and right() are also functions.
     if token.key in ("LEFT", "RIGHT") and at(tokens, index + 1).key == "(":
         return False
     return token.key in _ENDS or token.key in NEVER_ALIASES

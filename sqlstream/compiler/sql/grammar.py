@@ -123,6 +123,7 @@ def _brackets(tokens: Tokens) -> Iterator[SqlProblem]:
 
 def _nesting(tokens: Tokens) -> Iterator[SqlProblem]:
     """Yields a problem for the first token that is nested too deeply, or that makes a chain of operators too long."""
+    # Fewer tokens cannot nest more deeply.
     if len(tokens) <= DEEPEST_CALLS:
         return
     depth, chain = 0.0, 0
@@ -130,6 +131,7 @@ def _nesting(tokens: Tokens) -> Iterator[SqlProblem]:
     for before, token in pairwise((NO_TOKEN, *tokens)):
         if token.key in _NESTED_CLOSING:
             outer.append((_NESTED_CLOSING[token.key], depth, chain))
+            # Each kind of nesting takes its own share of the stack, so shares are added.
             depth, chain = depth + 1 / _deepest(token, before), 0
         elif outer and token.key == outer[-1][0]:
             _, depth, chain = outer.pop()
@@ -347,6 +349,7 @@ def _next_typo(
     for likeness in LIKENESSES:
         found = list(_corrections(text, typos, index, likeness, parse))
         if found:
+            # The best correction is one with which the whole text is valid. Otherwise the most likely one comes first.
             return found[-1] if found[-1][1] is None else found[0]
     return None
 

@@ -128,6 +128,7 @@ class _Replaced:
         self._characters = list(text.sql)
         self.watermarks: dict[int, WatermarkClause] = {}
         for index, token in enumerate(self._tokens) if "WINDOW" in text.keys else ():
+            # In `WINDOW w AS (...)`, the word does begin a clause.
             if token.key == "WINDOW" and at(self._tokens, index + 2).key != "AS":
                 self._put(token.start, token.end, WINDOW)
         signs = list(plus_signs(self._tokens)) if "+" in text.keys and PLUS not in text.keys else []

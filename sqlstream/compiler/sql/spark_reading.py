@@ -42,6 +42,7 @@ class _Reader(threading.local):
 
 _READER = _Reader()
 
+# sqlglot logs a warning for SQL that it does not know. That is no news for the user: Spark decides what is valid.
 logging.getLogger("sqlglot").addFilter(lambda _record: not _READER.is_reading)
 
 
@@ -89,6 +90,7 @@ def read_as_spark(tree: exp.Expr, text: str, *, has_plus: bool) -> None:
 
 def _cast_literal(node: exp.Expr, text: str) -> None:
     """Moves the type or sign before a literal inside the casts that follow the literal."""
+    # `x::type` is a TryCast in the tree of sqlglot.
     if isinstance(node, exp.TryCast) or not isinstance(node.this, exp.TryCast):
         return
     casts = innermost = node.this
@@ -297,6 +299,7 @@ def _is_small(keys: Mapping[str, int], tokens: int) -> bool:
     """Whether a text is within the limits even if all its words of `_NESTING` were nested in each other."""
     nesting = sum(keys[key] for key in _NESTING if key in keys)
     doubling = sum(keys[key] for key in _DOUBLING if key in keys)
+    # Each of these words can double the reads of all tokens.
     return nesting <= DEEPEST_NESTING and tokens << doubling <= MOST_READS
 
 

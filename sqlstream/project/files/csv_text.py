@@ -18,7 +18,7 @@ the quotes part of the value.
 
 
 class Fault(NamedTuple):
-    """A fault in a row's quotes (one of the kinds below), and the offset of its first character."""
+    """A fault in a row's quotes (one of the kinds above), and the offset of its first character."""
 
     kind: str
     offset: int
@@ -113,6 +113,7 @@ class CsvText:
             offset = match.end() + 1
 
     def _row_at(self, start: int) -> Row:
+        # Most lines have no quotes.
         plain = _UNQUOTED_LINE.match(self.text, start)
         if plain is not None:
             return Row(start, plain.end(1), plain.end(), self.text.count(self.delimiter, start, plain.end(1)) + 1, None)

@@ -19,7 +19,7 @@ LARGEST_FILE_BYTES = 5 * 1024 * 1024
 """The greatest size of a file. No SQL, YAML or seed in a repository is larger; data belongs in a source."""
 
 ARTIFACTS_FOLDER = "target"
-"""Folders at the project's root that sqlstream writes, and never reads as part of the project."""
+"""The folder at the project's root that sqlstream writes, and never reads as part of the project."""
 
 
 @dataclass(frozen=True)

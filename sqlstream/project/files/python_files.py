@@ -120,6 +120,7 @@ def find_name(modules: tuple[PythonModule, ...], reference: str, location: Locat
         why = f"there is no {path} in the project"
         fix = did_you_mean(module_name, known) if known else f"write it, with {quoted(name)} in it"
         return Finding("python-name", f"there is no module {quoted(module_name)}", why, fix, location)
+    # Python keeps the last definition of a name.
     found = next((item for item in reversed(module.names) if item.name == name), None)
     if found is None and module.whole:
         names = [item.name for item in module.names if item.name != "annotations"]
@@ -163,6 +164,7 @@ def _names(statement: ast.stmt) -> Iterator[PythonName]:
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         plain = "class" if isinstance(statement, ast.ClassDef) else "function"
         made = next((found for found in map(_decorated, statement.decorator_list) if found is not None), None)
+        # A decorator can return anything.
         unknown = plain if not statement.decorator_list else "value"
         bases = tuple(map(_last_part, statement.bases)) if isinstance(statement, ast.ClassDef) else ()
         yield PythonName(statement.name, *(made or (unknown, None)), bases=bases)

@@ -184,7 +184,7 @@ class _Parser(TokenCursor):
         if self.next.key == "-":
             raise self.unexpected("a type", OTHER_CHARACTERS)
         if self.take(":") and not in_struct:
-            self.index -= 1
+            self.index -= 1  # the error is at the colon
             raise self.unexpected(
                 "a type",
                 f"use {name.text} and its type with a space between them: only struct fields can have a colon",

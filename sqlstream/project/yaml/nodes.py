@@ -190,6 +190,7 @@ def _end(node: yaml.Node) -> int:
         return end
     parts = [part[1] if isinstance(part, tuple) else part for part in node.value]
     starts = [node.start_mark.index - 1, *(part.start_mark.index for part in parts), end + 1]
+    # An alias has the marks of its anchor, which is somewhere above.
     has_alias = any(one >= other for one, other in pairwise(starts))
     return end if has_alias else _end(parts[-1])
 
@@ -250,6 +251,7 @@ def resolve_scalar(text: str, tag: str | None, *, plain_style: bool, location: L
     type.
     """
     if plain_style:
+        # No other type of YAML begins with this character.
         if text and text[0] not in yaml.resolver.Resolver.yaml_implicit_resolvers:
             return YamlScalar(text, text, location)
         tag = _RESOLVER.resolve(yaml.ScalarNode, text, (True, False))

@@ -47,6 +47,7 @@ def flow_text(value: object) -> str:
 
     Read as YAML and then as a template, it is the same value.
     """
+    # As an item of a list, which is how a value must be written within brackets.
     dumped: str = yaml.dump(
         [_escaped(value)],
         Dumper=_FlowDumper,
@@ -95,6 +96,7 @@ class YamlFile:
     def with_edits(self, edits: Iterable[Edit]) -> YamlFile:
         """Returns the file with parts replaced, which do not overlap. Line ends in edits become those of the file."""
         text = self.text
+        # From the end of the text, so that earlier offsets stay right.
         for begin, end, new in sorted(edits, reverse=True):
             text = text[:begin] + new.replace("\n", self.newline) + text[end:]
         return replace(self, text=text)
