@@ -44,7 +44,7 @@ RAW = {
     "other_ms": "max(duration_ms - add_batch_ms - planning_ms - wal_ms, 0)",
     "restarts": "0",
 }
-"""The same from single batches."""
+"""How a value of a chart comes from a single batch."""
 
 QUARANTINED = "quarantined_rows"
 """The rows of other queries: those that write the corrupt records of the query's sources."""

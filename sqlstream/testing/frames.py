@@ -120,7 +120,9 @@ class CaseFrames:
         for rows in self._read_rows(item):
             if rows.are_messages:
                 continue
-            given = [(rows.location, read.given(rows))] if rows.sql is not None else _given_by(rows)
+            given = [(row.location, columns_of(row)) for row in rows.rows]
+            if rows.sql is not None:
+                given = [(rows.location, read.given(rows))]
             gaps += [_Gap(at, [name for name in frame.columns if name.casefold() not in names]) for at, names in given]
         return gaps
 
@@ -252,11 +254,6 @@ class CaseFrames:
         if table.mode == "batch":
             return self.inputs.readers.session.createDataFrame([], schema)
         return _watermarked(MemoryInput(self.inputs.readers.session, schema).frame, schema, table)
-
-
-def _given_by(rows: Rows) -> list[tuple[Location, frozenset[str]]]:
-    """Returns the location and the columns of each row."""
-    return [(row.location, columns_of(row)) for row in rows.rows]
 
 
 def _python_schema(table: SourceTable, reference: str) -> object:

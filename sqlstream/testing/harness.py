@@ -6,8 +6,6 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from pyspark.sql import SparkSession
-
 from sqlstream.compiler.analysed import emission_of_query
 from sqlstream.compiler.sql.tokens import TokenKind, Tokens, tokenize
 from sqlstream.errors import Finding, FindingsError
@@ -100,7 +98,7 @@ class Harness:
         # what a restart needs depends on the provider; a case without one takes the fastest
         provider = self.provider if any(isinstance(step, BetweenBatches) for step in case.steps) else IN_MEMORY
         register_functions(session, case.compiled.project.functions)
-        frames = CaseFrames(case, self._inputs(case, session))
+        frames = CaseFrames(case, NodeReader(case.compiled, Readers(session, self.secrets, case.compiled.project.root)))
         frame = frames.build()
         frames.check_left_out(frame)
         found = processors(frame) if case.model.streaming else ()
@@ -111,9 +109,6 @@ class Harness:
         for name, value in state_settings(provider).items():
             session.conf.set(name, value)
         return PreparedCase(case, frames, frame, self.secrets)
-
-    def _inputs(self, case: Case, session: SparkSession) -> NodeReader:
-        return NodeReader(case.compiled, Readers(session, self.secrets, case.compiled.project.root))
 
 
 def _explained(case: Case, observed: Observed, result: CaseResult) -> CaseResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC
@@ -107,19 +108,16 @@ def _title(message: AlertMessage) -> str:
 def _slack(message: AlertMessage) -> dict[str, Any]:
     """Returns a message for an incoming webhook: https://docs.slack.dev/messaging/formatting-message-text."""
     color = {"resolved": ":large_green_circle:", TEST: ":white_circle:"}.get(message.state, ":red_circle:")
-    facts = f"{message.project} · target {message.target} · `{_escaped(message.alert)}` · since {message.since}"
+    text = html.escape(_title(message), quote=False)  # Slack knows no other entities
+    facts = f"{message.project} · target {message.target} · `{message.alert}` · since {message.since}"
     return {
-        "text": _escaped(_title(message)),
+        "text": text,
         "blocks": [
             # Slack takes at most 3,000 characters, PagerDuty 1,024
-            {"type": "section", "text": {"type": "mrkdwn", "text": f"{color} {_escaped(_title(message))[:2_900]}"}},
+            {"type": "section", "text": {"type": "mrkdwn", "text": f"{color} {text[:2_900]}"}},
             {"type": "context", "elements": [{"type": "mrkdwn", "text": facts}]},
         ],
     }
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _pagerduty(message: AlertMessage, routing_key: str) -> dict[str, Any]:
@@ -194,7 +192,7 @@ def _measured(model: str, kind: AlertKind, value: float, rule: AlertRule, *, is_
     recently = f"in the last {span_text(rule.per_seconds).removeprefix('1 ')}" if is_whole else "since this run started"
     sentences: Mapping[AlertKind, str] = {
         AlertKind.NO_ROWS_FOR: f"{model} has emitted no rows for {span_text(value)}",
-        AlertKind.LAG_OVER: f"{model} has a lag of {plural(round(value), _unit(rule))}",
+        AlertKind.LAG_OVER: f"{model} has a lag of {plural(round(value), rule.unit.removesuffix('s'))}",
         AlertKind.WATERMARK_BEHIND: f"the watermark of {model} is {span_text(value)} behind the clock",
         AlertKind.WATERMARK_AHEAD: f"the watermark of {model} is {span_text(value)} ahead of the clock",
         AlertKind.RESTARTS_OVER: f"{model} had {plural(round(value), 'restart')} {recently}",
@@ -208,7 +206,3 @@ def _measured(model: str, kind: AlertKind, value: float, rule: AlertRule, *, is_
 def _limit(kind: AlertKind, rule: AlertRule) -> str:
     is_time = kind in (AlertKind.NO_ROWS_FOR, AlertKind.WATERMARK_BEHIND, AlertKind.WATERMARK_AHEAD)
     return span_text(rule.limit) if is_time else f"{rule.limit:,.0f}"
-
-
-def _unit(rule: AlertRule) -> str:
-    return rule.unit.removesuffix("s")

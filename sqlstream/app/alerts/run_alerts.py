@@ -102,7 +102,8 @@ class RunAlerts:
             yield
             return
         self.sink.attach(write)
-        self._wake()
+        for delivery in self.deliveries:
+            delivery.wake()
         try:
             yield
         finally:
@@ -113,10 +114,6 @@ class RunAlerts:
                 if delivery.sender is self.sink:
                     delivery.flush(FINISH_SECONDS)
             self.sink.detach()
-
-    def _wake(self) -> None:
-        for delivery in self.deliveries:
-            delivery.wake()
 
 
 @contextmanager

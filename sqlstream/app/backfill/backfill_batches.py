@@ -108,7 +108,7 @@ class HistoryWriter:
         committed = _entry(storage, f"{checkpoint}/commits/{self.last}", COMMITS_LINES)
         self._confirm()
         storage.write_text(f"{checkpoint}/offsets/{backfill.batch}", planned)
-        query_id = _query_id(identity)
+        query_id = str(json.loads(identity)["id"])
         is_local = self.checks.loaded.compiled.project.target.is_local
         session = self.checks.runtime.session
         with temporary_folder(session, None if is_local else storage_base(self.checks.loaded)) as folder:
@@ -196,10 +196,6 @@ def _entry(storage: Storage, path: str, lines: int) -> str:
     if text is None or not is_complete(text, lines):
         raise OSError(f"{path} is missing or incomplete")
     return text
-
-
-def _query_id(identity: str) -> str:
-    return str(json.loads(identity)["id"])
 
 
 def _counts(query: StreamingQuery) -> tuple[int | None, int | None]:

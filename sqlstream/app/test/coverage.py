@@ -8,7 +8,6 @@ from sqlstream.app.loading.selecting import select
 from sqlstream.app.request import UnitTestRequest
 from sqlstream.app.test.unit_tests import TestedProject, open_tests
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.project.unit_tests.fixtures import Rows
 from sqlstream.project.unit_tests.values import UnitTest
 from sqlstream.state.runs.unit_tests import Coverage, ModelCoverage
 
@@ -39,12 +38,8 @@ def _checked_columns(test: UnitTest, columns: Sequence[str]) -> Iterable[str]:
     """Returns the columns whose values a test checks: all of them, unless its expected rows are partial."""
     expected = test.expect
     written = [rows for rows in (expected.rows, expected.table, *(expected.batches or ())) if rows is not None]
-    if not any(_has_rows(rows) for rows in written):
+    if not any(rows.rows or rows.sql is not None for rows in written):
         return ()
     if not expected.document.partial or any(rows.sql is not None for rows in written):
         return columns
     return (entry.key for rows in written for row in rows.rows for entry in row.entries)
-
-
-def _has_rows(rows: Rows) -> bool:
-    return bool(rows.rows) or rows.sql is not None

@@ -88,5 +88,5 @@ def no_rollback_text(model: str, parts: Versions) -> str:
 
 
 def switched_json(done: Switched) -> str:
-    """Returns the same as one JSON object."""
+    """Returns the version, the one before, and where readers find its rows, as one JSON object."""
     return json.dumps(asdict(done), indent=2)

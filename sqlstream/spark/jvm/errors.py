@@ -234,16 +234,14 @@ def _fix(causes: Sequence[Cause]) -> str | None:
         fixes = (fix for words, fix in FIXES_BY_MESSAGE.items() if any(words in cause.words for cause in causes))
         return next(fixes, None)
     if parameters.get("proposal"):
-        return did_you_mean(_last_name(parameters.get("objectName", "")), _last_names(parameters["proposal"]))
+        return did_you_mean(
+            _last_name(parameters.get("objectName", "")), list(map(_last_name, parameters["proposal"].split(", ")))
+        )
     fix = FIXES.get(condition) or FIXES.get(condition.partition(".")[0])
     try:
         return None if fix is None else fix.format(**parameters)
     except KeyError:  # this Spark does not report the parameter
         return None
-
-
-def _last_names(listed: str) -> list[str]:
-    return [_last_name(qualified) for qualified in listed.split(", ")]
 
 
 def _last_name(qualified: str) -> str:

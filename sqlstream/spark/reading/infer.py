@@ -55,7 +55,8 @@ def infer_columns(inputs: NodeReader, table: SourceTable, max_files: int) -> Inf
     paths = _paths(inputs, undeclared)
     sampled = spread(paths, max_files)
     if not sampled:
-        raise FindingsError([_no_files(table)])
+        why = f"there is no file at {table.path}"
+        raise FindingsError([_no_data(table, why, "add a file there, or fix the path")])
     return _infer(_FileReader(inputs, undeclared), sampled, len(paths))
 
 
@@ -126,7 +127,8 @@ def _infer(reader: _FileReader, paths: Sequence[str], files: int) -> Inferred:
             by_file.append((path, frame.schema))
     merged = _merged_schema(reader, [path for path, _ in by_file]) if by_file else None
     if merged is None or not merged.fields:
-        raise FindingsError([_no_columns(reader.table, len(paths))])
+        why = f"the {len(paths)} files read are empty"
+        raise FindingsError([_no_data(reader.table, why, "wait for data, or increase --sample")])
     return Inferred(merged, tuple(by_file), len(paths), files)
 
 
@@ -165,14 +167,6 @@ def _with_times(frame: DataFrame) -> StructType:
 def _all_match(column: Column, pattern: str) -> Column:
     """Returns whether there are values, and all match the pattern; nulls are ignored."""
     return every(coalesce(column.rlike(pattern), lit(True))) & (count(column) > 0)
-
-
-def _no_files(table: SourceTable) -> Finding:
-    return _no_data(table, f"there is no file at {table.path}", "add a file there, or fix the path")
-
-
-def _no_columns(table: SourceTable, read: int) -> Finding:
-    return _no_data(table, f"the {read} files read are empty", "wait for data, or increase --sample")
 
 
 def _no_data(table: SourceTable, why: str, fix: str) -> Finding:

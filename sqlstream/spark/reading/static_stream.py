@@ -88,7 +88,7 @@ def closed_groups(frame: DataFrame, microseconds: int) -> DataFrame | None:
     aggregates = [node for node in plan_nodes(plan) if node_class(node) == "Aggregate"]
     if not aggregates:
         return frame
-    keys = _time_keys(aggregates[0])
+    keys = [column for column in seq_items(aggregates[0].groupingExpressions()) if _is_time(column)]
     if len(aggregates) > 1 or len(keys) != 1:
         return None
     close = _closed_sessions if keys[0].metadata().contains(_SESSION) else _closed_windows
@@ -149,12 +149,8 @@ def _is_key(expression: Any, key: Any) -> bool:
     return bool(expression.semanticEquals(key))
 
 
-def _time_keys(aggregate: Any) -> list[Any]:
-    """Returns the grouping columns of an aggregation that have a watermark or are windows."""
-    return [column for column in seq_items(aggregate.groupingExpressions()) if _is_time(column)]
-
-
 def _is_time(column: Any) -> bool:
+    """Returns whether a grouping column has a watermark or is a window."""
     return node_class(column) == "AttributeReference" and any(column.metadata().contains(key) for key in _TIMES)
 
 

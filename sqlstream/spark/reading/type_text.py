@@ -67,7 +67,9 @@ def _fields_fit(found: DataType, declared: DataType) -> bool:
 
 
 def _text_fits_within(found: DataType, declared: DataType) -> bool:
-    """As `text_fits`, but nested text can be a time, because its values have not been checked."""
+    """Returns whether nested values of the type `found` can be read as `declared`. Text can be a time there, because
+    only the values of columns have been checked.
+    """
     return (isinstance(found, StringType) and isinstance(declared, TIMES)) or text_fits(found, declared)
 
 

@@ -104,8 +104,9 @@ def local_path(uri: str) -> Path | None:
 def storage_without_spark(
     path: str, settings: Mapping[str, object], env: Mapping[str, str]
 ) -> tuple[LocalStorage, str] | None:
-    """Returns the same as `storage_for` for a local path. None if only Spark can decide: the path is not local, or the
-    target's `settings` or a configuration folder of Hadoop or Spark in `env` can change its file system.
+    """Returns the storage of a local path, and the plain path without `file:`. None if only Spark can
+    decide: the path is not local, or the target's `settings` or a configuration folder of Hadoop or Spark in `env` can
+    change its file system.
     """
     local = FILE_URI.sub("", path)
     if not local.startswith("/") or _DEFAULT_SYSTEM & settings.keys() or any(env.get(name) for name in _CONFIGURED_BY):

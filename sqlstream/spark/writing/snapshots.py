@@ -102,7 +102,8 @@ def _remove_old(storage: Storage, folder: str, query_id: str, output: str, kept:
     """Removes the snapshots of a query in `folder`, except those in `kept` and those that were replaced less than
     `KEPT_SECONDS` before `output`, by the clock of the storage. Other queries' snapshots stay.
     """
-    names = sorted((name for name in storage.names(folder) if name.endswith(f"-{query_id}")), key=_batch_of)
+    own_names = (name for name in storage.names(folder) if name.endswith(f"-{query_id}"))
+    names = sorted(own_names, key=lambda name: int(name.split("-")[0]))
     completed = [storage.modified(f"{folder}/{name}/{SNAPSHOT_NAME}") for name in names]
     # a snapshot is replaced when the next one is complete
     now = storage.modified(f"{output}/{SNAPSHOT_NAME}") or 0.0
@@ -110,10 +111,6 @@ def _remove_old(storage: Storage, folder: str, query_id: str, output: str, kept:
         is_recent = own is not None and replaced is not None and now - replaced < KEPT_SECONDS
         if name not in kept and not is_recent:
             storage.remove(f"{folder}/{name}")
-
-
-def _batch_of(name: str) -> int:
-    return int(name.split("-")[0])
 
 
 def snapshot_writer(target: SinkTarget) -> BatchWriter | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -57,7 +58,7 @@ def _image(self: RendererHTML, tokens: Sequence[Token], at: int, options: Option
     token = tokens[at]
     label = self.renderInlineAsText(token.children or [], options, env) or str(token.attrs.get("src", ""))
     link = Token("link_open", "a", 1, attrs={"href": token.attrs.get("src", ""), "rel": "noopener noreferrer"})
-    return f"<a{self.renderAttrs(link)}>{_escaped(label)}</a>"
+    return f"<a{self.renderAttrs(link)}>{html.escape(label)}</a>"
 
 
 def _link_open(self: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: EnvType) -> str:
@@ -76,7 +77,3 @@ def _words(token: Token) -> str:
     if token.children:
         return "".join(_words(child) for child in token.children)
     return " " if token.type in ("softbreak", "hardbreak") else token.content
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")

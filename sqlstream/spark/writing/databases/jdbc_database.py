@@ -116,7 +116,7 @@ def _state(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class _JdbcConnection:
-    """See `Connection`. `java` is a java.sql.Connection. Values are text."""
+    """A `Connection` through a driver: `java` is a java.sql.Connection. Values are text."""
 
     database: JdbcDatabase
     java: Any

@@ -87,7 +87,7 @@ class SqliteViews:
     """Switches with transactional DDL. A view selects `*`, which SQLite reads again when columns are added."""
 
     def named(self, connection: Connection, table: str) -> Named | None:
-        name = _sqlite_unquoted(table).replace("'", "''")
+        name = _unquoted(table).replace("'", "''")
         # SQLite compares names without letter case, in ASCII, as NOCASE does
         found = "SELECT type, sql FROM sqlite_master WHERE type IN ('table', 'view') "
         row = connection.first(f"{found}AND name = '{name}' COLLATE NOCASE")
@@ -113,10 +113,6 @@ class SqliteViews:
         finally:
             with suppress(DatabaseError):  # an error of the switch matters more
                 connection.rollback()
-
-
-def _sqlite_unquoted(table: str) -> str:
-    return table.removeprefix('"').removesuffix('"').replace('""', '"')
 
 
 _POSTGRESQL_NAME = r'(?:"(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)'

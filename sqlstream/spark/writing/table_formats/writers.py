@@ -182,7 +182,7 @@ def merge_sql(table: str, source: str, columns: Sequence[str], keys: Sequence[st
     `written` are the columns of the query: an update leaves the others as they are. A null in a key is a value like
     any other. The view must have each key once.
     """
-    names = {name.lower(): _quoted(name) for name in columns}
+    names = {name.lower(): quote_identifier(name, always=True) for name in columns}
     on = " AND ".join(f"target.{names[key.lower()]} <=> source.{names[key.lower()]}" for key in keys)
     changed = [names[name.lower()] for name in written]
     updates = ", ".join(f"{name} = source.{name}" for name in changed)
@@ -194,7 +194,3 @@ MERGE INTO {table} AS target USING {source} AS source ON {on}
 WHEN MATCHED AND source.{DELETES} THEN DELETE
 WHEN MATCHED THEN UPDATE SET {updates}
 WHEN NOT MATCHED AND NOT source.{DELETES} THEN INSERT {added}"""
-
-
-def _quoted(name: str) -> str:
-    return quote_identifier(name, always=True)
