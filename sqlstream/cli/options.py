@@ -197,6 +197,7 @@ def type_options(command: AnyCommand) -> AnyCommand:
 
 
 def _with_options(command: AnyCommand, options: Sequence[Callable[[AnyCommand], AnyCommand]]) -> AnyCommand:
+    # The decorator that is applied last is the first in the help.
     for option in reversed(options):
         command = option(command)
     return command

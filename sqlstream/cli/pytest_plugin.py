@@ -60,6 +60,7 @@ class Projects:
         from sqlstream.app.request import UnitTestRequest
         from sqlstream.app.test.case_session import open_harness
 
+        # Items of one project follow each other, so Spark starts again only for the next project.
         if self._harness is None or self._harness_of != root:
             self.close()
             project = self.open(root)

@@ -145,6 +145,7 @@ def start_options(command: AnyCommand) -> AnyCommand:
         )
         return command(request=request, log_format=log_format, output=output, **options)
 
+    # The decorator that is applied last is the first in the help.
     for option in reversed(START_OPTIONS):
         with_request = option(with_request)
     return with_request

@@ -204,6 +204,7 @@ def _findings(problems: Iterable[ErrorDetails], patch: ConfigPatch, model: type[
 def combine_patches(patches: Iterable[ConfigPatch]) -> ConfigPatch:
     """Returns patches in ascending precedence as one patch, without validation."""
     combined: dict[str, Located] = {}
+    # As in dbt, a key without a value sets nothing.
     values = ((key, located) for patch in patches for key, located in patch.items() if located.value is not None)
     for key, located in values:
         below = combined.get(key)

@@ -85,6 +85,7 @@ def inherit_freshness(node: YamlMapping, path: Path, findings: list[Finding]) ->
 
     As in dbt, each key of the table beats that of its source, also in `freshness`, and a null removes it.
     """
+    # From the weakest to the strongest: what comes later wins.
     levels = [(*level, *config) for level in (path[:2], path) for config in ((), ("config",))]
     values: dict[str, object] = {}
     loaded_at: str | None = None

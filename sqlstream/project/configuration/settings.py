@@ -76,6 +76,7 @@ def load_settings(
     validate_node(ProjectDocument, render_mapping(node, None, PROJECT_RULES, findings), findings)
     if len(findings) > known:
         return None
+    # `default_target` can use variables, and those of a target are known only after the choice.
     first = make_render({**_plain_vars(node), **cli_vars}, None)
     node = _render_parts(node, first, PROJECT_RULES, findings, leave=_RENDERED_LATER)
     name = choose_target(node, target, findings)

@@ -236,11 +236,11 @@ def parse_retries(value: object) -> Retries:
     if isinstance(value, Retries):
         return value
     if isinstance(value, dict):
-        return _retrie_parse_mapping(value)
+        return _parse_retries(value)
     return Retries(attempts=_parse_attempts(value))
 
 
-def _retrie_parse_mapping(value: dict[object, object]) -> Retries:
+def _parse_retries(value: dict[object, object]) -> Retries:
     unknown = next((key for key in value if key not in KEYS), None)
     if unknown is not None:
         raise invalid(f"has no key {quoted(str(unknown))}", f"its keys are {', '.join(map(quoted, KEYS))}")

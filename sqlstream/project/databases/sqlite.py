@@ -8,6 +8,7 @@ from sqlstream.project.types.types import DataType, Decimal
 EXACT_DIGITS = 15
 """SQLite compares and sorts numbers as 64-bit floats, which keep 15 decimal digits. Longer decimals are text."""
 
+# SQLite's % has the sign of its left side, and times before 1970 are negative.
 _MICROS = "((({0} % 1000000) + 1000000) % 1000000)"
 _TIME = (
     "strftime('%Y-%m-%dT%H:%M:%S', ({0} - " + _MICROS + ") / 1000000, 'unixepoch') || printf('.%06dZ', " + _MICROS + ")"
@@ -43,6 +44,7 @@ def _delete(table: str, staging: str, keys: list[tuple[str, str]], is_deleted: s
 
 
 def _add_key(table: str, keys: list[str]) -> str:
+    # The name of the index is within the quotes of the table's name.
     return f'CREATE UNIQUE INDEX {table[:-1]}_unique_key" ON {table} ({", ".join(keys)})'
 
 

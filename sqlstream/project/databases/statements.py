@@ -92,6 +92,7 @@ def apply_batch(layout: TableLayout, staging: str, *, replaces: bool) -> Iterato
         yield layout.dialect.delete(layout.table, staging, list(zip(keys, values, strict=True)), is_deleted)
     names = [quote(column.name) for column in layout.columns]
     values = [column.stored.sql.format(quote(column.name)) for column in layout.columns]
+    # Without a WHERE, SQLite would read the ON of ON CONFLICT as that of a join.
     kept = f"NOT {is_deleted}" if layout.deletes else "1 = 1"
     others = [name for name in names if name not in keys]
     end = layout.dialect.on_conflict(keys, others) if keys and not replaces else ""

@@ -84,6 +84,7 @@ def seed_content(root: Path, path: str, delimiter: str, checksum: str) -> SeedCo
 
 
 def _value(value: Value) -> str | None:
+    # As Spark reads it: nothing between two delimiters is null, and two quotes are empty text.
     return value.text if value.text or value.is_quoted else None
 
 

@@ -56,6 +56,7 @@ class TokenCursor:
     """The tokens of a text, and the index of the next one."""
 
     def __init__(self, ddl: str) -> None:
+        # Spark reads such comments, which can be nested, and this parser does not.
         if "/*" in ddl:
             raise UnsureError
         self._tokens, self._nothing = type_tokens(ddl)
