@@ -119,6 +119,7 @@ def _code_changes(old: QueryIdentity, new: QueryIdentity) -> Iterator[Change]:
         if not _is_declared(name) or before == text:
             continue
         kind, _, declared = name.partition(" ")
+        # The text is the name in python/, and the digest of its code.
         was, now = before.partition(" ")[0], text.partition(" ")[0]
         what = f"the class of {kind} `{declared}` changed from {was} to {now}"
         what = what if was != now else f"the Python code of {kind} `{declared}` changed"

@@ -118,6 +118,7 @@ def other_differences(old: QueryIdentity, new: QueryIdentity, after: StateSignat
         if path != use.path and after.watermarks:
             effect = "rows of files that were not read before can be late, so the query would drop them"
             yield StateDifference(f"the path of {use.table}", str(path), str(use.path), effect)
+    # A static table is an input of an operator, or in a subquery within its keys or conditions.
     lines = after.input_lines
     texts = (text for each in after.operators for part in each.parts.values() for text in part)
     reads_tables = any(STATIC in text for text in (*lines, *texts))

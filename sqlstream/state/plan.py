@@ -264,6 +264,7 @@ def _plan_checkpoint(
     if ledger is None:
         raise ValueError("the checkpoint has no ledger")
     old = ledger.identity
+    # First what concerns outputs and offsets. Equal state does not help there.
     if has_other_sink(old, identity):
         before, after = (sink_text(each) for each in (old, identity))
         return _refused(refusals.sink_changed(identity, state.ledger_path, before, after, place))

@@ -80,6 +80,7 @@ def source_uses(compiled: CompiledProject, model: CompiledModel, ledger: Ledger 
     kept |= _by_table(
         [each for each in found if each.use.via not in kept], [use for use in old if use.name not in kept.values()]
     )
+    # The checkpoint keeps the offsets of dropped readers. A reader with the name of one would continue there.
     taken = {use.name for use in old} | set(ledger.retired if ledger else ())
     named: list[SourceUse] = []
     for each in found:
@@ -220,7 +221,7 @@ def kind_of(use: SourceUse) -> str:
 
 def can_continue(before: SourceUse, now: SourceUse) -> bool:
     """Returns whether Spark can read `now` where it stopped reading `before`, so that it reads no row again."""
-    if before.format and kind_of(before) != kind_of(now):
+    if before.format and kind_of(before) != kind_of(now):  # an early ledger has no formats
         return False
     if before.stored or now.stored:
         return before.stored == now.stored and is_same_place(before, now)
@@ -395,6 +396,7 @@ def _folder_of(table: SourceTable, root: str) -> str:
 
 
 def _options_of(table: SourceTable) -> Mapping[str, str]:
+    # In other formats any option can decide which rows are read.
     is_known = table.format in FORMATS and table.format != PYTHON
     shown = {name.lower(): str(value) for name, value in sorted(table.options.items())}
     return {

@@ -313,6 +313,7 @@ def _of_files(before: SourceUse, now: SourceUse, so_far: ReadSoFar) -> Iterator[
     if so_far.is_empty:
         return
     if so_far.read is None or so_far.now is None or choices[1] is None:
+        # If one of the two finds what the other finds, a file keeps its URI, by which Spark knows it.
         if not are_nested(before, now):
             yield ReadingChange(
                 text,

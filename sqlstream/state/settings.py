@@ -154,6 +154,7 @@ def _found(
 ) -> str | None:
     is_setting = kind in _OF_SETTINGS
     given = spark.get(name) if is_setting else None
+    # A secret of the target stays a reference. Spark would return its value.
     if find is not None and (given is None or isinstance(given, str)):
         return find("" if is_setting else kind, name)
     if kind == "env" and not name.startswith(("SPARK_", "PYSPARK_")):  # sqlstream and Spark set these

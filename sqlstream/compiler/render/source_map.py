@@ -76,6 +76,7 @@ def read_marks(marked: str, place_of: Callable[[int], Location], start: Location
     place, linear, length, at = Place(start), False, 0, 0
     for mark in (*MARK.finditer(marked), None):
         piece = marked[at : mark.start() if mark else None]
+        # Adjacent pieces of one output have the same place, and share a segment.
         if piece and (linear or not segments or segments[-1].linear or segments[-1].place != place):
             segments.append(Segment(length, place, linear))
         pieces.append(piece)

@@ -146,6 +146,7 @@ class _Replaced:
         self.text = "".join(self._characters)
 
     def _put(self, start: int, end: int, text: str = "") -> None:
+        # Blanks fill it up, because every offset must stay.
         self._characters[start:end] = text.ljust(end - start)
 
     def _identifiers(self, relations: Collection[int]) -> None:

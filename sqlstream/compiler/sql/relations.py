@@ -105,6 +105,7 @@ class _Finder:
             if key not in _BEGINS_PART:
                 index += 1
             elif key == "|>" or is_set_operator(self.tokens, index):
+                # Here the next query of the set operators, or the next stage, begins.
                 quantifier = at(self.tokens, index + 1).key
                 index = term = index + (2 if quantifier in ("ALL", "DISTINCT") else 1)
                 scope = scope._replace(select=None)
@@ -205,6 +206,7 @@ class _Finder:
             following = at(self.tokens, index + 1)
             if following.key == "(" and self.is_name(index + 2):
                 return self.stream(index, scope)
+            # Before AS or a clause, `stream` is the name of a relation.
             index += following.is_name and following.key != "AS" and not starts_clause(self.tokens, index + 1)
         if at(self.tokens, index).key == "(":
             return self.parenthesised(index, scope)
@@ -236,6 +238,7 @@ class _Finder:
         end = self.add(index, None, after, scope)
         is_named = self.found[-1].alias is not None or self.found[-1].has_watermark
         if not is_named:
+            # Parentheses alone are no relation. Only the relations in them count.
             self.found.pop()
         if scope.depth < _DEEPEST:
             inner = scope._replace(depth=scope.depth + 1, is_nested=scope.is_nested or is_named)
@@ -301,5 +304,6 @@ class _Finder:
             index += 1
         key, following = at(self.tokens, index).key, at(self.tokens, index + 1)
         if key == "FROM":
+            # trim(FROM text) is an expression.
             return (following.is_name or following.key == "(") and at(self.tokens, index - 2).key != "TRIM"
         return key == "SELECT" or (key in ("WITH", "TABLE") and following.is_name)

@@ -204,6 +204,7 @@ def _parsed(prefix: str, tokens: tuple[Token, ...], text: str, parse: ParseQuery
             node.meta["start"] += moved
             node.meta["end"] += moved
         else:
+            # The prefix is not in the text, so what it contains has no place.
             node.meta.pop("start", None)
             node.meta.pop("end", None)
     return tree

@@ -112,6 +112,7 @@ def _read(tree: ast.Module, path: str, module: str, root: Path, data: Collection
     imports = tuple(sorted({name for node in nodes for name in _imported(node, package)}))
     texts = frozenset(node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
     names = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    # getattr(x, "__doc__") has the name as a text.
     names |= {node.id for node in nodes if isinstance(node, ast.Name)} | texts
     beside = [name for name in sorted({name.partition(".")[0] for name in imports}) if _is_beside(root, name)]
     unfollowed = tuple(

@@ -368,6 +368,7 @@ def conditions_of(rows: InputRows) -> tuple[str, ...]:
     if not rows.text.startswith(WHERE):
         return ()
     found, depth = [""], 0
+    # A literal is one piece, so ` and ` within it separates nothing.
     for piece in _PIECE.findall(rows.text.removeprefix(WHERE)):
         depth += {"(": 1, ")": -1}.get(piece, 0)
         if piece == " and " and depth == 0:

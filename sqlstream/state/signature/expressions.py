@@ -75,6 +75,7 @@ def _text(tree: Tree, scope: Scope) -> str:
     if kind in TRANSPARENT:
         return text_of(tree.children[0], scope)
     if kind in ("And", "Or"):
+        # The order of conditions has no meaning, nor has a repeated one.
         return f" {kind.lower()} ".join(sorted({text_of(part, scope) for part in flattened(tree, kind)}))
     window = _window(tree, scope) if kind == "CreateNamedStruct" else None
     return window or _operation(tree, [text_of(child, scope) for child in tree.children], scope)
@@ -100,6 +101,7 @@ def _operation(tree: Tree, operands: list[str], scope: Scope) -> str:
         ordered = sorted(operands) if kind in _COMMUTATIVE else operands
         return f"{ordered[0]} {_BINARY[kind]} {ordered[1]}{_details(tree, scope, ())}"
     operands = [shown(operand) for operand in operands]
+    # Marked, so that `without_results` can leave them out of what the state depends on.
     for index in tree.fields.get(RESULT_ONLY) or ():
         operands[index] = f"{_START}{operands[index]}{_END}"
     if kind == "Cast":

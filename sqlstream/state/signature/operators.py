@@ -226,6 +226,7 @@ class PlanReader:
         if node.kind == "Expand" and self._is_exact:  # the grouping sets, whose order decides nothing
             fields["projections"] = sorted(fields["projections"], key=lambda value: value_text(value, scope))
         texts = ((name, value_text(value, scope)) for name, value in fields.items())
+        # The number tells the columns of two operations of one kind apart.
         self._others += 1
         name = f"{node.kind.lower()} {self._others}"
         new = [each for field in _NEW_COLUMNS for each in _attributes(node, field) if expression_id(each) not in scope]

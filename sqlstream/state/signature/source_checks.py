@@ -62,6 +62,7 @@ def _unless_failed(tree: Tree) -> Tree:
     """Returns the value of an expression that otherwise fails the query, as sources check the times of their rows."""
     parts = tree.children
     if tree.kind == "CaseWhen":
+        # The children of CaseWhen are pairs of a condition and a value, and then the value of ELSE.
         while len(parts) > 2 and _fails(parts[1]):
             parts = parts[2:]
     elif tree.kind == "If" and _fails(parts[1]):
@@ -79,14 +80,17 @@ def _text_of_times(tree: Tree) -> Tree | None:
     kind, children = tree.kind, tree.children
     if kind == "Cast" and tree.fields.get("dataType") == "timestamp":
         return children[0]
+    # from_json(to_json(struct(text))): the text is the value in the struct.
     if kind == "GetStructField" and [each.kind for each in children[0].walk()][:3] == _PARSED:
         return children[0].children[0].children[0].children[1]
+    # A struct, unless it is null, whose fields are read one by one.
     if kind in ("If", "CaseWhen") and children[0].kind == "IsNotNull" and children[1].kind == "CreateNamedStruct":
         whole, values = children[0].children[0], children[1].children[1::2]
         sources = [_text_of_times(value) or value for value in values]
         is_whole = all(each.kind == "GetStructField" and each.children == (whole,) for each in sources)
         reads_times = any(source is not value for source, value in zip(sources, values, strict=True))
         return whole if is_whole and reads_times else None
+    # An array or a map whose values are read one by one.
     if kind in ("ArrayTransform", "TransformValues"):
         body, *variables = children[1].children
         return children[0] if _text_of_times(body) == variables[-1] else None

@@ -441,6 +441,7 @@ class TemplateEnvironment(SandboxedEnvironment):
             str(argument)  # raises an error that names the undefined value
         return super().getitem(obj, argument if isinstance(argument, int) else self.operand(argument, "[]"))
 
+    # Positional only, because templates can pass arguments of any name.
     def call_at(self, context: Context, offset: int, function: Any, /, *args: Any, **named: Any) -> Any:
         """Returns the result of a call at `offset` of the context's template. It is in `state.calls` while it runs."""
         calls = self.state.calls
