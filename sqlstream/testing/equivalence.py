@@ -208,6 +208,7 @@ class Equivalence:
         if inner is None or any(observed.error is not None for observed in found):
             return None
         matched, every = (observed.final for observed in found)
+        # as text, because lists and mappings have no hash
         unmatched = Counter(map(repr, every)) - Counter(map(repr, matched))
         emitted = Counter(map(repr, self._last)) - Counter(map(repr, matched))
         rows = {repr(row): row for row in every}

@@ -152,6 +152,7 @@ class PreparedCase:
 
     def own_steps(self) -> list[IndexedBatch | BetweenBatches]:
         """Returns the case's own batches, and the steps between them."""
+        # the rows of all batches of a stream are one list, from which each batch takes the next ones
         begun: dict[str, int] = {}
         batches: dict[str, int] = {}
         steps: list[IndexedBatch | BetweenBatches] = []
@@ -228,6 +229,7 @@ class SinkTable:
             if is_deleted:
                 self._rows.pop(key, None)
             else:
+                # a column that only the model before an upgrade writes keeps its value
                 self._rows[key] = {**self._rows.get(key, {}), **row}
 
     def _key(self, row: dict[str, Value]) -> object:

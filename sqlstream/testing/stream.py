@@ -143,6 +143,7 @@ class CaseStream:
     def _deliver(self, query: StreamingQuery, delivery: IndexedBatch) -> None:
         if delivery.at is not None:
             self.clock.set(delivery.at)
+        # a batch drops rows that are behind the watermark of the batch before
         watermark, batches = watermark_of(query), len(progresses(query))
         streams = self._part.frames.streams
         given = {node: select_rows(streams[node].rows, numbers) for node, numbers in delivery.rows.items() if numbers}

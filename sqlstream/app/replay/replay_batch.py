@@ -138,7 +138,7 @@ def _until_failure(nodes: Iterator[ReplayedNode]) -> tuple[tuple[ReplayedNode, .
     """Returns the nodes up to the first one that fails, and why it fails."""
     found: list[ReplayedNode] = []
     try:
-        found.extend(nodes)
+        found.extend(nodes)  # keeps what comes before an error
     except FindingsError as error:
         return tuple(found), tuple(error.findings)
     return tuple(found), ()

@@ -124,6 +124,7 @@ class Readers:
         if table.messages is not None:
             return self.parse_messages(reader.format(table.format).load(), table, metric)
         times = Timestamps(table.corrupt_of or table, self.secrets.resolve_all(table.options), self.session)
+        # the table of corrupt records: what its source leaves out
         if table.corrupt_of is not None:
             declared = _struct(_schema_of(table.corrupt_of))
             frame = self._load_permissive(reader, table.corrupt_of, times.parsed(declared))

@@ -47,6 +47,7 @@ def writer_of(target: SinkTarget, file_writer: Callable[[SinkTarget, str], Batch
     writer = batch_writer(target)
     if writer is not None:
         return writer
+    # a table without keys, to which Spark's own streaming writer would write if it were the only sink
     table = table_of(target)
     if table is not None:
         return CommittingWriter(target, table)

@@ -79,6 +79,7 @@ class Access:
         return name in LOCAL_NAMES or name == self.host
 
     def _token_refusal(self, token: str, headers: Headers, query: str) -> Response | None:
+        # programs send the header, browsers the cookie; only the first visit has the token in its URL
         if _same(headers.get("authorization", ""), f"Bearer {token}") or _same(self._cookie_of(headers), self.proof):
             return None
         pairs = parse_qsl(query, keep_blank_values=True)

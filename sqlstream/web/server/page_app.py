@@ -171,7 +171,7 @@ async def _unknown(request: Request, error: Exception) -> Response:
     return Response(to_json({"error": str(error)}), 404, media_type="application/json")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False)  # a set holds each browser, also two with the same query
 class Browser:
     """One open page. `model` is the query whose batches it also gets, from `after_ms` on (ms since 1970)."""
 
