@@ -95,7 +95,6 @@ def _python_text(linked: LinkedProject, model: ConfiguredModel) -> _Rewritten:
 def _rewrite(
     linked: LinkedProject, model: ConfiguredModel, unique_id: str, renderer: CachedRenderer, memory: Memory
 ) -> _Rewritten:
-    """Returns the rewritten SQL of a model."""
     rendered = model.rendered.model
     parents = linked.inputs_of(linked.graph.parents[unique_id])
     views = {view_of(node): node for node in parents}

@@ -35,7 +35,7 @@ def needed_connectors(compiled: CompiledProject, models: Iterable[str] | None = 
 
 
 def used_connectors(compiled: CompiledProject, models: Iterable[str] | None = None) -> dict[str, NeededConnector]:
-    """Returns the connectors of the sources and outputs of `models` as above, those that the target brings included."""
+    """Returns the connectors of the sources and outputs of `models` by name, with those that the target brings."""
     found: dict[str, NeededConnector] = {}
     chosen = set(compiled.models if models is None else models)
     nodes = {*closure_of(compiled.graph.parents, chosen & compiled.graph.parents.keys()), *chosen}

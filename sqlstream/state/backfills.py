@@ -158,7 +158,10 @@ def unread_history(
         local_path(file.uri) or file.uri for history in done for file in history.files
     }
     left = (file for file in found if file.name not in coming and file.name not in known and times.has(file.modified))
-    return tuple(HistoryFile(file_uri(file.name), file.modified) for file in sorted(left, key=_age))
+    return tuple(
+        HistoryFile(file_uri(file.name), file.modified)
+        for file in sorted(left, key=lambda file: (file.modified, file.name))
+    )
 
 
 def read_again(done: Iterable[SourceHistory], read: Mapping[str, int], choice: FileChoice) -> list[str]:
@@ -169,10 +172,6 @@ def read_again(done: Iterable[SourceHistory], read: Mapping[str, int], choice: F
         StoredFile(local_path(file.uri) or file.uri, 0, file.modified) for history in done for file in history.files
     ]
     return [file.name for file in unread_files(files, read, choice)]
-
-
-def _age(file: StoredFile) -> tuple[int, str]:
-    return file.modified, file.name
 
 
 def file_uri(path: str) -> str:

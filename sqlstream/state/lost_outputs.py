@@ -100,7 +100,8 @@ def is_table_folder(files: ReadableFiles, folder: str, format_name: str) -> bool
 
 
 def lost_in_log(names: Mapping[int, str], folder: str, last: int) -> str | None:
-    """Returns the same for a file sink, whose log in `folder` has the entries `names`.
+    """Returns what is wrong with the output of a file sink in `folder`, whose log has the entries `names`, None if
+    nothing is. `last` is the last batch that the query has written.
 
     Spark adds an entry for each batch, also for one without rows, and skips a batch that the log has.
     """

@@ -187,7 +187,7 @@ def _by_name(
             yield ColumnChange(text, column.name, is_added=True, covers=(column.name,))
         elif fmt == "json" and column.name != before[key].name:
             yield _respelled(before[key], column)
-        # Folder names are text, whatever the type of the column.
+        # Folder names are text for columns of every type.
         elif column.type != before[key].type and key not in folders:
             yield _retyped(before[key], column, fmt)
 

@@ -387,8 +387,8 @@ def _too_old(files: Sequence[StoredFile], read: Mapping[str, int], choice: FileC
 
 
 def _of_topics(before: SourceUse, now: SourceUse, so_far: ReadSoFar, ledger: Ledger) -> Iterator[ReadingChange]:
-    """Yields what other brokers and topics mean. Spark reads new topics from their first record, whatever the options
-    say, and fails if a topic is missing, unless `failOnDataLoss` is false.
+    """Yields what other brokers and topics mean. Spark reads new topics from their first record, regardless of the
+    options, and fails if a topic is missing, unless `failOnDataLoss` is false.
     """
     if not share_servers(before, now):
         yield ReadingChange(

@@ -117,7 +117,9 @@ def _first_part(before: Tokens, after: Tokens, ranges: list[_Range]) -> tuple[in
 
 
 def _to_end_of_part(before: Tokens, after: Tokens, ranges: list[_Range], start: int) -> tuple[int, int, int, int, int]:
-    """Returns the same from the index `start` of `before`, up to the end of the item, clause or condition."""
+    """Returns the first range, from the index `start` of `before` to the end of the item, clause or condition, and the
+    number of ranges outside of it.
+    """
     (a, b, c, d), *rest = ranges
     a, c = start, c - (a - start)  # before the first range, both sides are the same
     while b < len(before) or d < len(after):

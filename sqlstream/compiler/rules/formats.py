@@ -195,7 +195,6 @@ def is_of_spark(target: Target, table: str) -> bool:
 
 
 def _catalog(target: Target, table: str) -> str:
-    """Returns the name of the catalog of `table`."""
     first = table.replace("`", "").split(".")[0]
     is_catalog = f"spark.sql.catalog.{first}" in target.spark
     return first if is_catalog else str(target.spark.get("spark.sql.defaultCatalog", "spark_catalog"))

@@ -33,7 +33,7 @@ class FolderConfig:
         return _patches_along(self.patches, (*folders, name))
 
     def written_for(self, folders: Folders, name: str) -> tuple[ConfigPatch, ...]:
-        """Returns the same as `patches_for`, with Jinja unrendered."""
+        """Returns the patches that apply to a file, in the order of `patches_for`, with Jinja unrendered."""
         return _patches_along(self.written, (*folders, name))
 
 

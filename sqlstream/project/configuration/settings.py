@@ -56,7 +56,7 @@ class Settings:
         return _text_keys(self.written.get("vars"))
 
     def written_section(self, *path: str) -> YamlMapping:
-        """Returns the same as `section`, with Jinja unrendered."""
+        """Returns the mapping at a path of keys with Jinja unrendered, empty if it does not exist."""
         return _section(self.written, path)
 
 

@@ -112,7 +112,7 @@ def render_node(node: YamlNode, render: RenderYaml | None, rules: Rules, finding
 
 
 def render_mapping(node: YamlMapping, render: RenderYaml | None, rules: Rules, findings: list[Finding]) -> YamlMapping:
-    """Returns the same as `render_node`, for a mapping."""
+    """Returns the mapping with its strings rendered by `rules`, as `render_node` does."""
     rendered = render_node(node, render, rules, findings)
     return rendered if isinstance(rendered, YamlMapping) else node
 

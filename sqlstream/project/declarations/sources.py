@@ -98,7 +98,7 @@ _INHERITED = ("format", "options", "tags", "meta", "previous_name")
 
 
 def _taken_names(tables: Sequence[SourceTable]) -> Iterator[Finding]:
-    """Yields a finding for each former name that another table has or had, so that it does not say what continues."""
+    """Yields a finding for each former name that another table has or had: it is unclear which of them continues."""
     owners: dict[str, SourceTable] = {table.full_name.casefold(): table for table in tables}
     for table in tables:
         former = table.previous_name

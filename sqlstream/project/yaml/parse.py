@@ -62,7 +62,6 @@ def parse_yaml(text: str, path: str) -> YamlMapping:
 
 
 def _add_events(text: str, path: str, builder: _Builder) -> None:
-    """Passes each event of a text to `builder`."""
     try:
         for event in _events(text):
             builder.add_event(event)

@@ -122,7 +122,6 @@ class PlanReader:
         return self._other(node, inputs)
 
     def _source(self, node: Tree) -> Rows:
-        """Returns the rows of a source."""
         source = shown_source(str(node.fields.get(SOURCE)))
         if self._names and source not in self._names and is_numbered(source):
             self.has_unresolved = True  # it can be the one whose columns have other names
