@@ -28,14 +28,14 @@ window.bench = (() => {
     const [rate, duration, rows] = [random(1, 9000), random(100, 9000), Math.round(random(1e4, 2e4))];
     const { spark } = query;
     query.spark = {
-      input_rate: add(spark?.input_rate, rate),
+      input_rows_per_second: add(spark?.input_rows_per_second, rate),
       duration_ms: add(spark?.duration_ms, duration),
       state_rows: add(spark?.state_rows, rows),
     };
     return {
-      batches: number, rows_in: number * 100, rows_out: number * 50, input_rate: rate, processed_rate: rate * 9,
-      output_rate: rate / 2, duration_ms: duration,
-      parts_ms: { addBatch: duration * 0.7, queryPlanning: duration * 0.1, walCommit: duration * 0.1 },
+      batches: number, rows_in: number * 100, rows_out: number * 50, input_rows_per_second: rate, processed_rows_per_second: rate * 9,
+      output_rows_per_second: rate / 2, duration_ms: duration,
+      add_batch_ms: duration * 0.7, planning_ms: duration * 0.1, wal_ms: duration * 0.1, other_ms: duration * 0.1,
       watermark: new Date(Date.now() - 6e5).toISOString(), watermark_lag_seconds: random(1, 900),
       state_rows: rows, state_bytes: Math.round(random(4e6, 5e6)), late_rows: number, last_batch_id: number,
       last_batch_at: new Date().toISOString(), spark: query.spark,

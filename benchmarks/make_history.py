@@ -23,8 +23,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlstream.history.database import open_file
-from sqlstream.history.ingest import transaction, write_runs
+from sqlstream.history.database import open_file, transaction
+from sqlstream.history.ingest import write_runs
 from sqlstream.history.lines import EventRow, RunLines, batch_row
 from sqlstream.history.store import HISTORY, HISTORY_FILE
 from sqlstream.spark.storage.processes import process_start

@@ -11,6 +11,7 @@ from sqlstream.compiler.outputs import fill_in
 from sqlstream.compiler.render.values import RenderedModel, RenderOptions
 from sqlstream.compiler.sql.edits import EditedText
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.figures import FIGURES
 from sqlstream.location import Location
 from sqlstream.project.configuration.config import ModelConfig
 from sqlstream.project.types.parser import parse_type
@@ -114,23 +115,7 @@ METRICS_COLUMNS: tuple[tuple[str, str, str], ...] = (
     ("model", "string", "The model of the query."),
     ("invocation_id", "string", "The run, as in events.jsonl."),
     ("batch_id", "bigint", "The number of the batch in the checkpoint."),
-    ("duration_ms", "bigint", "The duration of the batch."),
-    ("add_batch_ms", "bigint", "Reading, computing and writing the rows."),
-    ("planning_ms", "bigint", "Planning the batch."),
-    ("wal_ms", "bigint", "Writing offsets and commits to the checkpoint."),
-    ("other_ms", "bigint", "Everything else, such as asking the sources for new data."),
-    ("rows_in", "bigint", "Rows that the sources read."),
-    ("rows_out", "bigint", "Rows that the query emitted."),
-    ("late_rows", "bigint", "Rows that were dropped behind the watermark."),
-    ("dropped_records", "bigint", "Corrupt records that `on_corrupt: drop` dropped."),
-    ("input_rows_per_second", "double", "Rows per second that arrived."),
-    ("processed_rows_per_second", "double", "Rows per second that the batch processed."),
-    ("watermark", "timestamp", "The watermark that the batch used."),
-    ("watermark_lag_seconds", "double", "How far it is behind the newest event of the run."),
-    ("newest_event", "timestamp", "The newest event time of the batch."),
-    ("state_rows", "bigint", "Rows in the state after the batch."),
-    ("state_bytes", "bigint", "Memory of the state."),
-    ("restarts", "bigint", "Restarts of the query in this run, before the batch."),
+    *((figure.name, figure.type, figure.text) for figure in FIGURES if figure.in_sink),
     ("sources", "string", "JSON: name, rows_in and offsets of each reader, and its lag for Kafka."),
 )
 """The columns of the rows: name, Spark's type, description."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,7 +28,8 @@ class FileKind:
     statements that create them. `first_table` is read to find damage.
 
     `is_derived`: the file can be made again, so the last transactions need not survive a power cut. `lost` says what a
-    new file means, as the end of a sentence.
+    new file means, as the end of a sentence. `columns` has declarations by table and name: an existing file gets those
+    that it does not have.
     """
 
     contents: str
@@ -38,6 +39,7 @@ class FileKind:
     first_table: str
     is_derived: bool
     lost: str
+    columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 def open_file(path: Path, kind: FileKind) -> tuple[sqlite3.Connection, str | None]:
@@ -108,17 +110,37 @@ def _check(connection: sqlite3.Connection, kind: FileKind) -> None:
     if version != kind.version:
         raise UnusableFileError(f"has the tables of another version of sqlstream ({version})")
     connection.execute(f"SELECT * FROM {kind.first_table} LIMIT 1").fetchone()
+    if _missing_columns(connection, kind):
+        with transaction(connection):
+            for table, declared in _missing_columns(connection, kind):  # another process may have added them
+                connection.execute(f"ALTER TABLE {table} ADD COLUMN {declared}")
 
 
 def _create(connection: sqlite3.Connection, kind: FileKind) -> None:
     """Creates the tables, unless another process has done so."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         if _number(connection, "SELECT count(*) FROM sqlite_master") == 0:
             for statement in kind.tables:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {kind.application_id}")
             connection.execute(f"PRAGMA user_version = {kind.version}")
+
+
+def _missing_columns(connection: sqlite3.Connection, kind: FileKind) -> list[tuple[str, str]]:
+    """Returns the tables and declarations of the columns that the file does not have yet."""
+    found = []
+    for table, columns in kind.columns.items():
+        known = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+        found += [(table, declared) for name, declared in columns.items() if name not in known]
+    return found
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Commits what the body writes; writes nothing if it fails."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
         connection.execute("COMMIT")
     except BaseException:
         with suppress(sqlite3.Error):

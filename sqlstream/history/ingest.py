@@ -7,96 +7,33 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from sqlstream.history.database import transaction
 from sqlstream.history.lines import JournalPart, JournalReader, RunLines, read_lines
-from sqlstream.history.schema import BATCH_COLUMNS, MAXIMA, ROLLUP_SIZES, SUMS
+from sqlstream.history.schema import BATCH_COLUMNS, BATCHES, MAXIMA, ROLLUP_SIZES, SUMS
 
-_ADDED = tuple(
-    (name, BATCH_COLUMNS.index(name))
-    for name in SUMS
-    if name not in ("input_rate", "processed_rate", "rates", "restarts")
+_NAMES = ", ".join(BATCH_COLUMNS)
+_INSERT_BATCH = f"INSERT OR IGNORE INTO temp.new ({_NAMES}) VALUES ({', '.join('?' * len(BATCH_COLUMNS))})"
+_IS_KNOWN = " AND ".join(f"known.{name} = new.{name}" for name in ("query", "at_ms", "run", "batch_id"))
+_ADD_UP = ", ".join(
+    [f"{name} = coalesce({name} + excluded.{name}, {name}, excluded.{name})" for name in (*SUMS, "restarts")]
+    + [f"{name} = max(coalesce({name}, excluded.{name}), coalesce(excluded.{name}, {name}))" for name in MAXIMA]
 )
-_HIGHEST = tuple((name, BATCH_COLUMNS.index("duration_ms" if name == "duration_max_ms" else name)) for name in MAXIMA)
-_RATES = BATCH_COLUMNS.index("input_rate")
-"""The number of the first of two columns."""
-
-_KEY = ("query", "size", "at")
-_NAMES = (*_KEY, "batches", *SUMS, *MAXIMA)
-_UPSERT = (
-    f"INSERT INTO rollups ({', '.join(_NAMES)}) VALUES ({', '.join(['?'] * len(_NAMES))}) "
-    "ON CONFLICT (query, size, at) DO UPDATE SET batches = batches + excluded.batches, "
-    + ", ".join(
-        # unknown counts as nothing, unless everything is unknown
-        [
-            f"{name} = CASE WHEN {name} IS NULL THEN excluded.{name} ELSE {name} + coalesce(excluded.{name}, 0) END"
-            for name in SUMS
-        ]
-        + [f"{name} = max(coalesce({name}, excluded.{name}), coalesce(excluded.{name}, {name}))" for name in MAXIMA]
-    )
+_ROLL_UP = (
+    f"INSERT INTO rollups (query, size, at, {', '.join({**SUMS, **MAXIMA})}) "
+    f"SELECT query, :size, at_ms / 1000 / :size * :size, {', '.join({**SUMS, **MAXIMA}.values())} FROM temp.new "
+    f"WHERE true GROUP BY 1, 3 ON CONFLICT (query, size, at) DO UPDATE SET {_ADD_UP}"
 )
-
-Key = tuple[int, int, int]
-Values = dict[str, float | None]
+_RESTART = (
+    "INSERT INTO rollups (query, size, at, batches, restarts) VALUES (:query, :size, :at_ms / 1000 / :size * :size, "
+    f"0, 1) ON CONFLICT (query, size, at) DO UPDATE SET {_ADD_UP}"
+)
 
 NewRun = Callable[[str], str | None]
 """Returns the target of a run by the id of its invocation, where the journal no longer has the start of the run."""
-
-
-class Rollups:
-    """Adds up rows of batches, and restarts, until they are written."""
-
-    def __init__(self) -> None:
-        self._found: dict[Key, Values] = {}
-
-    def add_batches(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Adds `rows` of the table of batches."""
-        for row in rows:
-            for size in ROLLUP_SIZES:
-                _add(self._at(row[0], size, row[1]), row)
-
-    def add_restart(self, query: int, at_ms: int) -> None:
-        """Adds a restart of a query."""
-        for size in ROLLUP_SIZES:
-            found = self._at(query, size, at_ms)
-            found["restarts"] = (found.get("restarts") or 0) + 1
-
-    def _at(self, query: int, size: int, at_ms: int) -> Values:
-        return self._found.setdefault((query, size, at_ms // 1000 // size * size), {})
-
-    def write(self, connection: sqlite3.Connection) -> None:
-        """Adds everything to the table, within the caller's transaction."""
-        rows = (
-            (*key, found.get("batches", 0), *(found.get(name) for name in (*SUMS, *MAXIMA)))
-            for key, found in self._found.items()
-        )
-        connection.executemany(_UPSERT, rows)
-        self._found = {}
-
-
-def _add(found: Values, row: Sequence[Any]) -> None:
-    found["batches"] = (found.get("batches") or 0) + 1
-    for name, number in _ADDED:
-        value = row[number]
-        if value is not None:
-            found[name] = (found.get(name) or 0) + value
-    for name, number in _HIGHEST:
-        value = row[number]
-        if value is not None and value > (found.get(name) or -1):
-            found[name] = value
-    rates = row[_RATES], row[_RATES + 1]
-    if None not in rates:
-        found["rates"] = (found.get("rates") or 0) + 1
-        found["input_rate"] = (found.get("input_rate") or 0.0) + rates[0]
-        found["processed_rate"] = (found.get("processed_rate") or 0.0) + rates[1]
-
-
-_INSERT_BATCH = (
-    f"INSERT OR IGNORE INTO batches ({', '.join(BATCH_COLUMNS)}) VALUES ({', '.join(['?'] * len(BATCH_COLUMNS))})"
-)
 
 
 def target_unknown(invocation: str) -> None:
@@ -139,19 +76,6 @@ def _ingest_parts(connection: sqlite3.Connection, reader: JournalReader, target_
     return True
 
 
-@contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Commits what the body writes; writes nothing if it fails."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        with suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
-
-
 def _advance(connection: sqlite3.Connection, part: JournalPart) -> bool:
     """Sets the offset of a journal file to the end of `part`; returns False if it is not at its start any more."""
     row = connection.execute("SELECT offset FROM journal WHERE head = ?", [part.head]).fetchone()
@@ -187,34 +111,44 @@ class _Writer:
 
     connection: sqlite3.Connection
     target_of: NewRun
-    rollups: Rollups = field(default_factory=Rollups)
     revision: int = 0
 
     def write(self, runs: Mapping[str, RunLines]) -> int:
         """Returns the number of batches."""
         self.revision = fact(self.connection, "revision") + 1
-        count = sum(self._write_run(run) for run in runs.values())
-        self.rollups.write(self.connection)
+        self.connection.execute(f"CREATE TEMP TABLE IF NOT EXISTS {BATCHES.replace('batches', 'new', 1)}")
+        for run in runs.values():
+            self._write_run(run)
+        count = self._write_batches()
         set_fact(self.connection, "revision", self.revision)
         set_fact(self.connection, "batches", fact(self.connection, "batches") + count)
         return count
 
-    def _write_run(self, run: RunLines) -> int:
+    def _write_batches(self) -> int:
+        """Moves the new batches to their table, and adds them to the rollups; returns their number."""
+        # a batch that is there already must not count again in the rollups
+        self.connection.execute(f"DELETE FROM temp.new WHERE EXISTS (SELECT 1 FROM batches AS known WHERE {_IS_KNOWN})")
+        statement = f"INSERT INTO batches ({_NAMES}) SELECT {_NAMES} FROM temp.new"
+        count = self.connection.execute(statement).rowcount
+        for size in ROLLUP_SIZES:
+            self.connection.execute(_ROLL_UP, {"size": size})
+        self.connection.execute("DELETE FROM temp.new")
+        return count
+
+    def _write_run(self, run: RunLines) -> None:
         identity, target = self._run(run)
         queries = {model: self._query(target, model) for model in _models(run)}
         for model, (heard_at, entry) in run.entries.items():
             self._entry(queries[model], identity, heard_at, entry)
         rows = [(queries[row.model], row.at_ms, identity, row.batch_id, *row.values) for row in run.batches]
-        # a batch that is there already must not count again in the rollups
-        written = [row for row in rows if self.connection.execute(_INSERT_BATCH, row).rowcount]
-        self.rollups.add_batches(written)
+        self.connection.executemany(_INSERT_BATCH, rows)
         events = [(queries[event.model], identity, event.at_ms, event.kind, event.detail) for event in run.events]
         statement = "INSERT INTO events (query, run, at_ms, kind, detail) VALUES (?, ?, ?, ?, ?)"
         self.connection.executemany(statement, events)
-        for event in run.events:
-            if event.kind == "restarted":
-                self.rollups.add_restart(queries[event.model], event.at_ms)
-        return len(written)
+        restarts = [event for event in run.events if event.kind == "restarted"]
+        for size in ROLLUP_SIZES:
+            values = [{"query": queries[each.model], "size": size, "at_ms": each.at_ms} for each in restarts]
+            self.connection.executemany(_RESTART, values)
 
     def _run(self, run: RunLines) -> tuple[int, str]:
         """Returns the number and the target of a run, after updating its row."""

@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from sqlstream.state.runs.progress import BatchProgress
+from sqlstream.history.schema import KEPT
+from sqlstream.state.runs.progress import BatchProgress, stored_batch
 
 BATCH = "batch"
 RUN_EVENTS = frozenset({"run_began", "run_loaded", "run_started", "run_ended"})
@@ -29,9 +30,6 @@ QUERY_EVENTS = {
 
 PROGRESS_KEYS = tuple(BatchProgress.__dataclass_fields__)
 """The fields of a batch's progress in the journal."""
-
-UNITS = ("records", "bytes", "files", "versions")
-"""The units of a lag, the most exact first."""
 
 CHUNK_BYTES = 4_000_000
 """The amount of text to read at once: about 1,500 lines, which become one transaction."""
@@ -139,53 +137,13 @@ def _add_entry(run: RunLines, model: str, entry: dict[str, Any], line: Mapping[s
 
 def batch_row(model: str, line: Mapping[str, Any]) -> BatchRow:
     """Returns the columns of a batch from its line in the journal. Raises: KeyError, TypeError, ValueError."""
-    parts, state = line.get("parts_ms") or {}, line.get("state") or {}
-    sources: Sequence[Mapping[str, Any]] = line.get("sources") or ()
-    return BatchRow(
-        model,
-        _ms(line["started_at"]),
-        int(line["batch_id"]),
-        (
-            line.get("duration_ms") or 0,
-            line.get("rows_in"),
-            line.get("rows_out"),
-            line.get("input_rows_per_second"),
-            line.get("processed_rows_per_second"),
-            parts.get("addBatch", 0),
-            parts.get("queryPlanning", 0),
-            parts.get("walCommit", 0) + parts.get("commitOffsets", 0),
-            _ms(line["watermark"]) if line.get("watermark") else None,
-            (line.get("query") or {}).get("watermark_lag_seconds"),
-            state.get("rows"),
-            state.get("memory_bytes"),
-            state.get("late_rows", 0),
-            line.get("dropped_records") or 0,
-            lag_number(sources),
-            _json(
-                [
-                    [each.get("name"), each.get("start_offset"), each.get("end_offset"), each.get("rows_in")]
-                    for each in sources
-                ]
-            ),
-        ),
+    batch, entry = stored_batch(line), line.get("query") or {}
+    values = (entry.get(each.name) if each.of_query else getattr(batch, each.name) for each in KEPT)
+    found = (
+        _ms(value) if value and each.type == "timestamp" else value for each, value in zip(KEPT, values, strict=True)
     )
-
-
-def lag_of(sources: Iterable[Mapping[str, Any]]) -> dict[str, int] | None:
-    """Returns the lag of the sources of a batch by unit, None if none of them reports it. Journals of earlier versions
-    call it `backlog`.
-    """
-    found: dict[str, int] = {}
-    for source in sources:
-        for unit, count in (source.get("lag") or source.get("backlog") or {}).items():
-            found[unit] = found.get(unit, 0) + int(count)
-    return found or None
-
-
-def lag_number(sources: Iterable[Mapping[str, Any]]) -> int | None:
-    """Returns the lag of a batch in its most exact unit, None if unknown."""
-    found = lag_of(sources) or {}
-    return next((found[unit] for unit in UNITS if unit in found), None)
+    sources = [[each.name, each.start_offset, each.end_offset, each.rows_in] for each in batch.sources]
+    return BatchRow(model, _ms(batch.started_at), batch.batch_id, (*found, _json(sources)))
 
 
 def _ms(time: str) -> int:

@@ -164,8 +164,6 @@ def _slowest(connection: sqlite3.Connection, query: int, page: Page) -> list[tup
 
 def _batch(row: Sequence[Any]) -> dict[str, Any]:
     found = dict(zip(_BATCH_NAMES, row, strict=True))
-    parts = {name: found[name] for name in ("add_batch_ms", "planning_ms", "wal_ms")}
-    found["other_ms"] = max(found["duration_ms"] - sum(parts.values()), 0)
     names = ("name", "start_offset", "end_offset", "rows_in")
     found["sources"] = [dict(zip(names, source, strict=True)) for source in json.loads(found["sources"] or "[]")]
     return found

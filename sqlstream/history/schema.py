@@ -2,68 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from sqlstream.figures import FIGURES
+
 APPLICATION_ID = 0x73716C73
 """Marks the file as one of sqlstream ("sqls")."""
 
-SCHEMA_VERSION = 2
-"""The version of the tables. A file with another version is set aside and filled again from the journal."""
+SCHEMA_VERSION = 3
+"""The version of the tables. A file with another version is set aside and filled again from the journal. An existing
+file gets the column of a new figure, without another version.
+"""
 
 MINUTES_5, HOURS_2 = 300, 7_200
 """The sizes of the rollups' time spans, in seconds."""
 
 ROLLUP_SIZES = (MINUTES_5, HOURS_2)
 
-BATCH_COLUMNS = (
-    "query",
-    "at_ms",
-    "run",
-    "batch_id",
-    "duration_ms",
-    "rows_in",
-    "rows_out",
-    "input_rate",
-    "processed_rate",
-    "add_batch_ms",
-    "planning_ms",
-    "wal_ms",
-    "watermark_ms",
-    "watermark_lag_s",
-    "state_rows",
-    "state_bytes",
-    "late_rows",
-    "dropped_records",
-    "lag",
-    "sources",
-)
-"""The columns of a batch. Times are milliseconds since 1970, rates are rows per second. `sources` is JSON: a list of
+KEPT = tuple(figure for figure in FIGURES if figure.in_history)
+
+BATCH_COLUMNS = ("query", "at_ms", "run", "batch_id", *(figure.column for figure in KEPT), "sources")
+"""The columns of a batch. Times are milliseconds since 1970. `sources` is JSON: a list of
 `[name, start offset, end offset, rows]`.
 """
 
-SUMS = (
-    "rows_in",
-    "rows_out",
-    "input_rate",
-    "processed_rate",
-    "rates",
-    "duration_ms",
-    "add_batch_ms",
-    "planning_ms",
-    "wal_ms",
-    "late_rows",
-    "dropped_records",
-    "restarts",
-)
-"""The columns of a rollup that add up. `rates` is the number of batches with known rates."""
+SUMS = {
+    "batches": "count(*)",
+    **{figure.column: f"sum({figure.column})" for figure in KEPT if figure.adds_up in ("sum", "mean", "rate")},
+    **{f"{figure.column}_known": f"count({figure.column})" for figure in KEPT if figure.adds_up == "rate"},
+}
+"""The columns of a rollup that add up, and how they come from batches. Unknown values count as nothing."""
 
-MAXIMA = ("duration_max_ms", "watermark_lag_s", "state_rows", "state_bytes", "lag")
+MAXIMA = {
+    "duration_max_ms": "max(duration_ms)",
+    **{figure.column: f"max({figure.column})" for figure in KEPT if figure.adds_up == "max"},
+}
 """The columns of a rollup that have the maximum over its batches."""
 
-_REALS = frozenset({"input_rate", "processed_rate", "watermark_lag_s"})
+_REALS = frozenset(figure.column for figure in KEPT if figure.type == "double")
 
 
-def _columns(names: tuple[str, ...]) -> str:
-    return ", ".join(f"{name} {'REAL' if name in _REALS else 'INTEGER'}" for name in names)
+def _declared(name: str) -> str:
+    return f"{name} {'TEXT' if name == 'sources' else 'REAL' if name in _REALS else 'INTEGER'}"
 
+
+def _columns(names: Iterable[str]) -> str:
+    return ", ".join(map(_declared, names))
+
+
+BATCHES = f"batches ({_columns(BATCH_COLUMNS)}, PRIMARY KEY (query, at_ms, run, batch_id)) WITHOUT ROWID"
+"""The table of batches, for CREATE TABLE."""
+
+ROLLUP_COLUMNS = ("query", "size", "at", *SUMS, *MAXIMA, "restarts")
+"""The columns of a rollup. `restarts` comes from events."""
+
+COLUMNS = {
+    "batches": {name: _declared(name) for name in BATCH_COLUMNS},
+    "rollups": {name: _declared(name) for name in ROLLUP_COLUMNS},
+}
+"""The declarations of the columns of tables with figures."""
 
 TABLES = (
     # how far each journal file has been read; `head` is the digest of its first line, which a rename does not change
@@ -78,10 +75,8 @@ TABLES = (
     run INTEGER, heard_at TEXT NOT NULL DEFAULT '', entry TEXT, revision INTEGER NOT NULL, UNIQUE (target, model))""",
     "CREATE INDEX queries_by_revision ON queries (revision)",
     # WITHOUT ROWID stores rows in the order of the key, so the batches of a time range are next to each other
-    f"""CREATE TABLE batches ({_columns(BATCH_COLUMNS[:-1])}, sources TEXT, PRIMARY KEY (query, at_ms, run, batch_id))
-    WITHOUT ROWID""",
-    f"""CREATE TABLE rollups (query INTEGER, size INTEGER, at INTEGER, batches INTEGER NOT NULL DEFAULT 0,
-    {_columns(SUMS)}, {_columns(MAXIMA)}, PRIMARY KEY (query, size, at)) WITHOUT ROWID""",
+    f"CREATE TABLE {BATCHES}",
+    f"CREATE TABLE rollups ({_columns(ROLLUP_COLUMNS)}, PRIMARY KEY (query, size, at)) WITHOUT ROWID",
     """CREATE TABLE events (id INTEGER PRIMARY KEY, query INTEGER NOT NULL, run INTEGER NOT NULL,
     at_ms INTEGER NOT NULL, kind TEXT NOT NULL, detail TEXT NOT NULL)""",
     "CREATE INDEX events_of_query ON events (query, at_ms)",

@@ -9,41 +9,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlstream.history.ingest import fact
-from sqlstream.history.schema import HOURS_2, MINUTES_5
+from sqlstream.history.schema import HOURS_2, KEPT, MINUTES_5
 
 MAX_POINTS = 5_000
 """The most points that one call returns, about."""
 
-_MEAN = "sum({0}) * 1.0 / nullif(sum(batches), 0)"  # SQLite drops the rest of a division of integers
-_RATE = "sum({0}) / nullif(sum(rates), 0)"
+_HOW = {
+    "sum": "sum({0})",
+    "mean": "sum({0}) * 1.0 / nullif(sum(batches), 0)",  # SQLite drops the rest of a division of integers
+    "rate": "sum({0}) / nullif(sum({0}_known), 0)",
+    "max": "max({0})",
+}
 
 ROLLED = {
-    "rows_in": "sum(rows_in)",
-    "rows_out": "sum(rows_out)",
-    "input_rate": _RATE.format("input_rate"),
-    "processed_rate": _RATE.format("processed_rate"),
-    "duration_ms": _MEAN.format("duration_ms"),
+    **{figure.column: _HOW[figure.adds_up].format(figure.column) for figure in KEPT if figure.adds_up in _HOW},
     "duration_max_ms": "max(duration_max_ms)",
-    "add_batch_ms": _MEAN.format("add_batch_ms"),
-    "planning_ms": _MEAN.format("planning_ms"),
-    "wal_ms": _MEAN.format("wal_ms"),
-    "other_ms": _MEAN.format("duration_ms - add_batch_ms - planning_ms - wal_ms"),
-    "watermark_lag_s": "max(watermark_lag_s)",
-    "state_rows": "max(state_rows)",
-    "state_bytes": "max(state_bytes)",
-    "late_rows": "sum(late_rows)",
-    "dropped_records": "sum(dropped_records)",
-    "lag": "max(lag)",
     "restarts": "coalesce(sum(restarts), 0)",
 }
-"""How a value of a chart comes from rollups: counts add up, durations and rates are means, the rest are maxima."""
+"""How a value of a chart comes from rollups."""
 
-RAW = {
-    **{name: name for name in ROLLED},
-    "duration_max_ms": "duration_ms",
-    "other_ms": "max(duration_ms - add_batch_ms - planning_ms - wal_ms, 0)",
-    "restarts": "0",
-}
+RAW = {**{name: name for name in ROLLED}, "duration_max_ms": "duration_ms", "restarts": "0"}
 """How a value of a chart comes from a single batch."""
 
 QUARANTINED = "quarantined_rows"

@@ -21,10 +21,11 @@ from sqlstream.history.database import (
     open_to_read,
     open_usable,
     set_aside,
+    transaction,
 )
-from sqlstream.history.ingest import Ingested, NewRun, fact, ingest, set_fact, target_unknown, transaction
+from sqlstream.history.ingest import Ingested, NewRun, fact, ingest, set_fact, target_unknown
 from sqlstream.history.lines import JournalReader
-from sqlstream.history.schema import APPLICATION_ID, HOURS_2, MINUTES_5, SCHEMA_VERSION, TABLES
+from sqlstream.history.schema import APPLICATION_ID, COLUMNS, HOURS_2, MINUTES_5, SCHEMA_VERSION, TABLES
 
 BOUND_SECONDS = 600.0
 """How often the bound is applied."""
@@ -40,6 +41,7 @@ HISTORY_FILE = FileKind(
     first_table="runs",
     is_derived=True,
     lost="the history starts again from the journal",
+    columns=COLUMNS,
 )
 
 DAY_MS = 86_400_000

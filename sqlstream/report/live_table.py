@@ -119,5 +119,5 @@ class LiveReporter:
 
 
 def _silence_of(query: QueryState) -> Silent | None:
-    silence, had_rows = query.why_silent(), bool(query.figures.rows_out)
+    silence, had_rows = query.why_silent(), bool(query.figures.sums["rows_out"])
     return None if silence is None else Silent(query.query.model, silence.text, query.has_ended, had_rows)

@@ -35,8 +35,7 @@ from sqlstream.state.runs.events import (
     UnitTestStarted,
     WarningEmitted,
 )
-from sqlstream.state.runs.figures import moment
-from sqlstream.state.runs.progress import BatchProgress
+from sqlstream.state.runs.progress import BatchProgress, moment
 from sqlstream.state.runs.unit_tests import CaseResult, Outcome
 
 OUTCOMES = {
@@ -153,8 +152,8 @@ def batch_text(batch: BatchProgress) -> str:
     ]
     if batch.watermark:
         parts.append(f"watermark {batch.watermark}")
-    if batch.state is not None and batch.state.late_rows:
-        parts.append(late_text(batch.state.late_rows))
+    if batch.late_rows:
+        parts.append(late_text(batch.late_rows))
     if batch.dropped_records:
         parts.append(dropped_text(batch.dropped_records))
     return f"{batch.model} batch {batch.batch_id}: {', '.join(parts)}"

@@ -31,8 +31,7 @@ from sqlstream.spark.reading.memory_streams import (
     watermark_of,
 )
 from sqlstream.spark.running.watermarks import raise_watermarks, watermarks_of
-from sqlstream.state.runs.figures import Figures, add_batch
-from sqlstream.state.runs.progress import read_progress
+from sqlstream.state.runs.progress import Figures, add_batch, read_progress
 from sqlstream.state.runs.unit_tests import Observed, Row
 from sqlstream.testing.frames import CaseFrames
 

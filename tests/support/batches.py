@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlstream.state.runs.figures import Figures, add_batch
-from sqlstream.state.runs.progress import BatchProgress, SourceProgress, StateProgress
+from sqlstream.state.runs.progress import BatchProgress, Figures, SourceProgress, StateProgress, add_batch
 
 
 def batch(rows_in: int | None = 5, rows_out: int | None = 0, **known: Any) -> BatchProgress:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from sqlstream.app.observe.metrics import RunMetrics
+from sqlstream.app.observe.metrics import RunFacts, RunMetrics
 from sqlstream.app.observe.observers import Observed, Snapshot
-from sqlstream.app.observe.samples import RunFacts
 from sqlstream.errors import Finding
 from sqlstream.state.runs.events import (
     QueriesSelected,

@@ -9,10 +9,9 @@ from datetime import datetime
 
 from sqlstream.errors import Finding
 from sqlstream.project.configuration.alerts import AlertKind, AlertRule
-from sqlstream.state.progress.lag import MeasuredLag
+from sqlstream.state.progress.lag import MeasuredLag, add_lags
 from sqlstream.state.runs.events import QueryRestarting, QueryResult, QueryResumed, QueryStarted, RunEvent, Status
-from sqlstream.state.runs.figures import epoch_seconds
-from sqlstream.state.runs.progress import BatchProgress
+from sqlstream.state.runs.progress import BatchProgress, epoch_seconds
 
 RECOVERED_SECONDS = 60.0
 """How long a query that failed in an earlier run must run, without a batch, until it counts as recovered."""
@@ -120,7 +119,7 @@ class Measures:
             self._rows_at, self._has_rows = now, True
         watermark = epoch_seconds(batch.watermark)
         self._watermark = self._watermark if watermark is None else watermark
-        self._count(AlertKind.LATE_ROWS_OVER, now, batch.state.late_rows if batch.state else 0)
+        self._count(AlertKind.LATE_ROWS_OVER, now, batch.late_rows)
         if self.trigger_seconds is not None:
             is_slow = batch.duration_ms / 1000 > self.trigger_seconds
             self._slow, self._quick = (self._slow + 1, 0) if is_slow else (0, self._quick + 1)
@@ -181,17 +180,17 @@ class Measures:
         if kind is AlertKind.LAG_OVER:
             return self._left_to_read(rule.unit)
         if kind is AlertKind.STATE_ROWS_OVER:
-            return None if self._last is None or self._last.state is None else float(self._last.state.rows)
+            rows = None if self._last is None else self._last.state_rows
+            return None if rows is None else float(rows)
         count = self._counts.get(kind)
         total = 0.0 if count is None else count.total(now)
         return total if total or self._batches else None  # before its first batch, nothing shows that it is well
 
     def _left_to_read(self, unit: str) -> float | None:
-        sources = () if self._last is None else self._last.sources
-        lags = [source.lag for source in sources]
-        lags += [] if self.lag is None else self.lag.sources.values()
-        counts = [units[unit] for units in lags if unit in units]
-        return float(sum(counts)) if counts else None
+        reported = {} if self._last is None else self._last.lag_by_unit
+        measured = () if self.lag is None else self.lag.sources.values()
+        found = add_lags((reported, *measured))
+        return float(found[unit]) if unit in found else None
 
 
 def _reason(finding: Finding) -> str:

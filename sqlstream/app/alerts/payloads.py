@@ -13,7 +13,7 @@ from sqlstream.compiler.metrics import ALERT_COLUMNS
 from sqlstream.numbers import plural, span_text
 from sqlstream.project.configuration.alerts import AlertKind, AlertRule
 from sqlstream.state.runs.events import AlertChanged
-from sqlstream.state.runs.figures import moment
+from sqlstream.state.runs.progress import moment
 
 TEST = "test"
 """The kind and the state of a message that `sqlstream debug --alerts` sends."""

@@ -14,10 +14,10 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from sqlstream.app.observe.health import Health
-from sqlstream.app.observe.metrics_catalog import DURATION_BUCKETS
+from sqlstream.app.observe.metrics import Histogram, Sample
 from sqlstream.app.observe.metrics_catalog import Metric as RunMetric
-from sqlstream.app.observe.samples import Histogram, Sample
 from sqlstream.errors import UsageError
+from sqlstream.figures import DURATION_BUCKETS
 from sqlstream.web.server.http import AddressError, Answer, BackgroundServer, bind, make_endpoint
 
 _BOUNDS = (*(str(bound) for bound in DURATION_BUCKETS), "+Inf")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from sqlstream.figures import FIGURES, Figure
+
 Kind = Literal["counter", "gauge", "histogram"]
 
 RUN_LABELS = ("project", "target")
@@ -12,9 +14,6 @@ RUN_LABELS = ("project", "target")
 
 QUERY_LABELS = (*RUN_LABELS, "model")
 SOURCE_LABELS = (*QUERY_LABELS, "source")
-
-DURATION_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
-"""The upper bounds of the histogram of batch durations, in seconds."""
 
 _UNITS = {"_seconds": "s", "_bytes": "By"}
 
@@ -66,28 +65,17 @@ QUERY_INFO = _query(
 STATUS = _query("query_status", "gauge", "1 for the current status of the query, 0 for the others.", "status")
 SILENT = _query("query_silent", "gauge", "1 if the query runs but emits no rows, see `sqlstream status`.")
 BATCHES = _query("batches", "counter", "Completed batches.")
-ROWS_IN = _query("rows_in", "counter", "Rows that the sources of the query read.")
-ROWS_OUT = _query("rows_out", "counter", "Rows that the query emitted.")
-LATE_ROWS = _query("late_rows", "counter", "Rows that were dropped because they were behind the watermark.")
-DROPPED_RECORDS = _query("dropped_records", "counter", "Corrupt records that sources with `on_corrupt: drop` dropped.")
-RESTARTS = _query("restarts", "counter", "Restarts after a failure.")
 FAILURES = _query("failures", "counter", "Failures, with and without a restart after them.")
-INPUT_RATE = _query("input_rows_per_second", "gauge", "Rows per second that arrived before the last batch.")
-PROCESSED_RATE = _query("processed_rows_per_second", "gauge", "Rows per second that the last batch processed.")
 BATCH_DURATION = _query("batch_duration_seconds", "histogram", "Durations of batches.")
 PART_SECONDS = _query(
     "batch_part_seconds", "counter", "Time in each part of the batches, with Spark's names of the parts.", "part"
 )
 LAST_BATCH_ID = _query("last_batch_id", "gauge", "The id of the last batch.")
 LAST_BATCH = _query("last_batch_timestamp_seconds", "gauge", "When the last batch started, in Unix time.")
-WATERMARK = _query("watermark_timestamp_seconds", "gauge", "The watermark of the last batch, in Unix time.")
 NEWEST_EVENT = _query("newest_event_timestamp_seconds", "gauge", "The newest event time so far, in Unix time.")
-WATERMARK_LAG = _query("watermark_lag_seconds", "gauge", "How far the watermark is behind the newest event time.")
 ALERT_ACTIVE = _query(
     "alert_active", "gauge", "1 while the alert is open, 0 after it was resolved in this run.", "alert"
 )
-STATE_ROWS = _query("state_rows", "gauge", "Rows in the state of the query.")
-STATE_BYTES = _query("state_memory_bytes", "gauge", "Memory of the state, as Spark reports it.")
 SOURCE_ROWS = _source("source_rows", "counter", "Rows that the query read from the source.")
 LAG_RECORDS = _source("source_lag_records", "gauge", "Records of Kafka that the query has not read yet.")
 LAG_FILES = _source("source_lag_files", "gauge", "Files of a local folder that the query has not read yet.")
@@ -96,5 +84,14 @@ LAG_VERSIONS = _source(
     "source_lag_versions", "gauge", "Versions of a local Delta table that the query has not read yet."
 )
 
-METRICS = tuple(value for value in list(vars().values()) if isinstance(value, Metric))
+
+def _of_figure(figure: Figure) -> Metric:
+    text = figure.text.removesuffix(".") + ", in Unix time." if figure.type == "timestamp" else figure.text
+    return _query(figure.metric or figure.name, "counter" if figure.adds_up == "sum" else "gauge", text)
+
+
+OF_FIGURES = {figure: _of_figure(figure) for figure in FIGURES if figure.metric is not None}
+"""The metrics of figures."""
+
+METRICS = (*(each for each in list(vars().values()) if isinstance(each, Metric)), *OF_FIGURES.values())
 """All metrics, in the order of the documentation."""

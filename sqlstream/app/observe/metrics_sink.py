@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
+from datetime import UTC
 from itertools import count
 
-from sqlstream.app.observe.metrics_rows import MetricsRow, metrics_row
+from sqlstream.app.observe.metrics import RunFacts
 from sqlstream.app.observe.observers import Observed, Snapshot
-from sqlstream.app.observe.samples import RunFacts
+from sqlstream.compiler.metrics import METRICS_COLUMNS
 from sqlstream.errors import FindingsError
-from sqlstream.state.runs.progress import BatchProgress
+from sqlstream.figures import FIGURES
+from sqlstream.state.runs.progress import BatchProgress, SourceProgress, moment
+from sqlstream.state.runs.run_state import QueryState
 
 MAX_ROWS = 20_000
 """The number of rows to keep while the sink cannot be written."""
@@ -25,6 +29,11 @@ LONGEST_DELAY_SECONDS = 300.0
 
 FINISH_SECONDS = 20.0
 """How long the end of a run waits for the last rows."""
+
+MetricsRow = tuple[object, ...]
+
+METRICS_SCHEMA = ", ".join(f"{name} {type_}" for name, type_, _ in METRICS_COLUMNS)
+"""The columns of the rows in Spark's DDL."""
 
 Write = Callable[[int, Sequence[MetricsRow]], None]
 """Writes the batch with a number. The same number again is the same batch."""
@@ -148,3 +157,32 @@ class MetricsSink:
 def _first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     return lines[0][:200] if lines else type(error).__name__
+
+
+def metrics_row(facts: RunFacts, invocation_id: str, batch: BatchProgress, query: QueryState | None) -> MetricsRow:
+    """Returns the row of a batch; `query` is the state of its query after it."""
+    time = moment(batch.started_at)
+    values: dict[str, object] = {
+        "time": time,
+        "date": None if time is None else time.astimezone(UTC).date(),
+        "project": facts.project,
+        "target": facts.target,
+        "model": batch.model,
+        "invocation_id": invocation_id,
+        "batch_id": batch.batch_id,
+        "sources": json.dumps([_source(source) for source in batch.sources]),
+    }
+    for figure in FIGURES:
+        value = getattr(query if figure.of_query else batch, figure.name, None)
+        values[figure.name] = moment(value) if figure.type == "timestamp" else value
+    return tuple(values[name] for name, _, _ in METRICS_COLUMNS)
+
+
+def _source(source: SourceProgress) -> dict[str, object]:
+    return {
+        "name": source.name,
+        "rows_in": source.rows_in,
+        "start_offset": source.start_offset,
+        "end_offset": source.end_offset,
+        "lag": dict(source.lag),
+    }

@@ -13,10 +13,10 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import MetricExportResult, PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 
-from sqlstream.app.observe.metrics import RunMetrics
-from sqlstream.app.observe.metrics_catalog import BATCH_DURATION, DURATION_BUCKETS, METRICS, Metric
+from sqlstream.app.observe.metrics import Histogram, RunFacts, RunMetrics, Sample
+from sqlstream.app.observe.metrics_catalog import BATCH_DURATION, METRICS, Metric
 from sqlstream.app.observe.observers import Observed, Snapshot
-from sqlstream.app.observe.samples import Histogram, RunFacts, Sample
+from sqlstream.figures import DURATION_BUCKETS
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.version import __version__
 

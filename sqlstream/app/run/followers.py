@@ -12,11 +12,10 @@ from sqlstream.app.alerts.evaluation import QueryRules
 from sqlstream.app.alerts.run_alerts import RunAlerts, alerting, query_rules
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.observe.health import Heartbeat, liveness, readiness
-from sqlstream.app.observe.metrics import RunMetrics
+from sqlstream.app.observe.metrics import RunFacts, RunMetrics
 from sqlstream.app.observe.metrics_sink import MetricsSink, Write
 from sqlstream.app.observe.observers import Observer, Observers, observing
 from sqlstream.app.observe.otel_settings import exports_metrics
-from sqlstream.app.observe.samples import RunFacts
 from sqlstream.app.request import RunRequest
 from sqlstream.app.run.lag_observer import LagReader, has_unreported_lag
 from sqlstream.compiler.compiled import CompiledModel

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sqlstream.app.alerts.payloads import ALERTS_SCHEMA
 from sqlstream.app.loading.load import Loaded
-from sqlstream.app.observe.metrics_rows import METRICS_SCHEMA
+from sqlstream.app.observe.metrics_sink import METRICS_SCHEMA
 from sqlstream.app.session.session import spark_session
 from sqlstream.app.session.target_storage import place_of_output
 from sqlstream.compiler.compiled import CompiledModel

@@ -49,9 +49,8 @@ from sqlstream.state.runs.events import (
     RunEvent,
     Status,
 )
-from sqlstream.state.runs.figures import add_batch, epoch_seconds
 from sqlstream.state.runs.limits import RunLimits
-from sqlstream.state.runs.progress import read_progress
+from sqlstream.state.runs.progress import add_batch, epoch_seconds, read_progress
 
 T = TypeVar("T")
 

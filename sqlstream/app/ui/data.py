@@ -31,7 +31,7 @@ from sqlstream.history.reads import Page, batch_rows, events_of, first_batch_ms
 from sqlstream.history.series import NAMES, SeriesRequest, read_series
 from sqlstream.history.store import History
 from sqlstream.report.findings import finding_text, sort_findings
-from sqlstream.state.progress.lag import LagByUnit, Pace, source_lags, total
+from sqlstream.state.progress.lag import LagByUnit, Pace, add_lags, source_lags
 from sqlstream.state.runs.events import Status
 from sqlstream.state.runs.run_state import LiveStatus
 from sqlstream.version import __version__
@@ -327,7 +327,7 @@ class CheckpointLags:
         for model in models:
             (progress,) = progress_without_spark(seen.loaded, storage, [model])
             running = [each for each in progress.versions if each.position.version == live[model.name].version]
-            yield model.name, total(source_lags(running[0])) if running else None
+            yield model.name, (add_lags(source_lags(running[0]).values()) or None) if running else None
         pace.end()
 
 

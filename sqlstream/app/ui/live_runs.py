@@ -9,11 +9,12 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlstream.app.status.status import RunStatus, RunWithStatus, project_status, run_status
-from sqlstream.history.lines import lag_of
+from sqlstream.figures import COUNTED, FIGURES
 from sqlstream.history.reads import (
     MAX_RUNS,
     PastRun,
@@ -23,11 +24,12 @@ from sqlstream.history.reads import (
     latest_batches,
     revision,
 )
+from sqlstream.state.runs.progress import BatchProgress, stored_batch
 
 SPARK_POINTS = 40
 """The number of batches in a small chart."""
 
-SPARKS = ("at_ms", "input_rate", "duration_ms", "state_rows")
+SPARKS = ("at_ms", "input_rows_per_second", "duration_ms", "state_rows")
 
 IDLE_SECONDS = 15.0
 """A running query without a batch for this time, and for three of its usual spans, has the rate 0."""
@@ -44,7 +46,8 @@ Key = tuple[str, str]
 @dataclass
 class LiveQuery:
     """One query of one target. `entry` is its newest entry, as in run_results.json, with its current `status`; `run` is
-    the run that wrote it. `charts` are the latest values of small charts, `lag` is read from its checkpoint.
+    the run that wrote it, and `batch` its last batch. `charts` are the latest values of small charts, `lag` is that in
+    its checkpoint.
     """
 
     number: int
@@ -56,6 +59,7 @@ class LiveQuery:
     charts: deque[tuple[Any, ...]] = field(default_factory=lambda: deque(maxlen=SPARK_POINTS))
     lag: Mapping[str, int] | None = None
     alerts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    batch: BatchProgress | None = None
 
     @property
     def is_running(self) -> bool:
@@ -79,37 +83,33 @@ class LiveQuery:
 
     def source_rates(self) -> dict[str, tuple[float, int]]:
         """Returns the rows per second of each table that the query reads now, and its number of readers."""
-        found: dict[str, tuple[float, int]] = {}
-        for source in [] if self.is_idle else self._sources():
-            rate, readers = found.get(str(source.get("name")), (0.0, 0))
-            found[str(source.get("name"))] = rate + (source.get("input_rows_per_second") or 0.0), readers + 1
-        return found
+        if self.batch is None or self.is_idle:
+            return {}
+        return {
+            name: (sum(reader.input_rows_per_second or 0.0 for reader in readers), len(readers))
+            for name, readers in self.batch.by_source().items()
+        }
 
     def output_rate(self) -> float:
         """Returns the rows per second that the query emits now."""
-        rows_in, rows_out = self._progress.get("rows_in"), self._progress.get("rows_out")
-        rate = self._progress.get("input_rows_per_second")
-        if self.is_idle or not rows_out:
+        batch = self.batch
+        if batch is None or self.is_idle or not batch.rows_out:
             return 0.0
-        if rows_in and rate:
-            return float(rate) * float(rows_out) / float(rows_in)
-        return 1000.0 * float(rows_out) / max(self._progress.get("duration_ms") or 0, 1)
-
-    @property
-    def _progress(self) -> Mapping[str, Any]:
-        return self.entry.get("progress") or {}
-
-    def _sources(self) -> Sequence[Mapping[str, Any]]:
-        return self._progress.get("sources") or ()
+        if batch.rows_in and batch.input_rows_per_second:
+            return batch.input_rows_per_second * batch.rows_out / batch.rows_in
+        return 1000.0 * batch.rows_out / max(batch.duration_ms, 1)
 
     def now(self, run: str | None, quarantined_rows: int | None, quarantines: Sequence[str]) -> dict[str, Any]:
         """Returns the query as the page shows it. `run` is the id of its run's invocation, and `quarantines` are the
         queries that have written `quarantined_rows`.
         """
-        entry, progress = self.entry, self._progress
-        state = progress.get("state") or {}
+        batch = self.batch
+        shown = {figure.name: getattr(batch, figure.name, None) for figure in FIGURES}
+        if batch is not None and self.is_idle:
+            shown["input_rows_per_second"] = 0.0
         return {
-            **_of_entry(entry),
+            **shown,
+            **{name: self.entry.get(name) for name in _ENTRY_NAMES},
             "model": self.model,
             "run": run,
             "status": self.status,
@@ -117,17 +117,10 @@ class LiveQuery:
             "version": self.version,
             "quarantined_rows": quarantined_rows,
             "quarantines": list(quarantines),
-            "input_rate": 0.0 if progress and self.is_idle else progress.get("input_rows_per_second"),
-            "processed_rate": progress.get("processed_rows_per_second"),
-            "output_rate": self.output_rate(),
-            "duration_ms": progress.get("duration_ms"),
-            "parts_ms": progress.get("parts_ms") or {},
-            "lag": lag_of(self._sources()) or self.lag,
-            "watermark": progress.get("watermark"),
-            "state_rows": state.get("rows"),
-            "state_bytes": state.get("memory_bytes"),
-            "last_batch_id": progress.get("batch_id"),
-            "last_batch_at": progress.get("started_at"),
+            "output_rows_per_second": self.output_rate(),
+            "lag": (batch.lag_by_unit if batch is not None else None) or self.lag,
+            "last_batch_id": None if batch is None else batch.batch_id,
+            "last_batch_at": None if batch is None else batch.started_at,
             "alerts": list(self.alerts.values()),
             "spark": self._spark(),
         }
@@ -138,29 +131,19 @@ class LiveQuery:
 
 
 _ENTRY_NAMES = (
-    "unique_id",
-    "kind",
-    "trigger",
-    "sink",
-    "output",
-    "batches",
-    "restarts",
-    "started_at",
-    "duration_seconds",
-    "rows_in",
-    "rows_out",
-    "late_rows",
-    "dropped_records",
-    "newest_event",
-    "watermark_lag_seconds",
-    "silence",
-    "error",
-    "last_failure",
+    *("unique_id", "kind", "trigger", "sink", "output", "batches", "started_at", "duration_seconds", "newest_event"),
+    *("silence", "error", "last_failure"),
+    *COUNTED,
+    *(figure.name for figure in FIGURES if figure.of_query),
 )
+"""What the page shows of an entry of run_results.json."""
 
 
-def _of_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: entry.get(name) for name in _ENTRY_NAMES}
+def _last_batch(entry: Mapping[str, Any]) -> BatchProgress | None:
+    """Returns the last batch of a query, None before it or if another version has written it in another form."""
+    with suppress(KeyError, TypeError, ValueError, AttributeError):
+        return stored_batch(entry["progress"])
+    return None
 
 
 @dataclass
@@ -203,6 +186,7 @@ class LiveRuns:
             key = stored.target, stored.model
             query = self.queries.setdefault(key, LiveQuery(stored.number, stored.model))
             query.run, query.heard_at, query.entry = stored.run, stored.heard_at, stored.entry
+            query.batch = _last_batch(stored.entry)
             after = query.charts[-1][0] if query.charts else -1
             query.charts.extend(latest_batches(connection, stored.number, SPARKS, SPARK_POINTS, after))
             self._by_number[stored.number] = key

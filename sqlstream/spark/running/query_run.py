@@ -21,7 +21,7 @@ from sqlstream.spark.running.batch_write import BatchWrite
 from sqlstream.spark.running.start import StartOrder
 from sqlstream.spark.running.watermarks import KeptWatermarks
 from sqlstream.state.runs.events import QueryResult, Status
-from sqlstream.state.runs.figures import Figures
+from sqlstream.state.runs.progress import Figures
 
 BatchKey = tuple[str, int, str]
 """The query's run id, the batch number, and the time of the batch's trigger."""
@@ -211,16 +211,16 @@ class QueryRun:
             total=total_queries,
             status=status,
             batches=self.figures.batches,
-            rows_in=self.figures.rows_in,
-            rows_out=self.figures.rows_out,
+            rows_in=self.figures.sums["rows_in"],
+            rows_out=self.figures.sums["rows_out"],
             seconds=0.0 if self.first_started is None else time.monotonic() - self.first_started,
             output=self.order.output,
             checkpoint=self.order.checkpoint,
             finding=finding,
             restarts=self.restarts,
             kind=model.kind,
-            late_rows=self.figures.late_rows,
-            dropped_records=self.figures.dropped_records,
+            late_rows=self.figures.sums["late_rows"] or 0,
+            dropped_records=self.figures.sums["dropped_records"] or 0,
             reason=reason,
         )
         return self.result

@@ -222,13 +222,13 @@ def source_lags(version: VersionProgress) -> dict[str, LagByUnit]:
     return dict(found)
 
 
-def total(lags: Mapping[str, LagByUnit]) -> LagByUnit | None:
-    """Returns the sums over all sources, None without any."""
+def add_lags(lags: Iterable[LagByUnit]) -> dict[str, int]:
+    """Returns the sums of `lags`, by unit."""
     found: dict[str, int] = {}
-    for lag in lags.values():
+    for lag in lags:
         for unit, count in lag.items():
             found[unit] = found.get(unit, 0) + count
-    return found or None
+    return found
 
 
 def _counts(lag: Lag | None) -> Iterator[tuple[str, int]]:

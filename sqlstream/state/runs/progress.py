@@ -1,16 +1,21 @@
-"""The progress of a batch, from the JSON that Spark reports after it."""
+"""The progress of a batch, from the JSON that Spark reports after it or from the journal, and the figures of a query:
+what its batches add up to.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
+from sqlstream.figures import ADDED, DURATION_BUCKETS
 from sqlstream.state.ledger import SourceUse
-from sqlstream.state.progress.lag import source_lag
+from sqlstream.state.progress.lag import add_lags, source_lag
 
 ROWS_OUT = "sqlstream_rows_out"
 """The name of the observation on each terminal model. File sinks do not count the rows that they write."""
@@ -34,11 +39,11 @@ class SourceProgress:
 
     name: str
     description: str
-    start_offset: str | None
-    end_offset: str | None
-    rows_in: int | None
-    input_rows_per_second: float | None
-    processed_rows_per_second: float | None
+    start_offset: str | None = None
+    end_offset: str | None = None
+    rows_in: int | None = None
+    input_rows_per_second: float | None = None
+    processed_rows_per_second: float | None = None
     lag: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -49,12 +54,12 @@ class StateProgress:
     ten rows of one group may count as one.
     """
 
-    operators: tuple[str, ...]
-    rows: int
-    updated_rows: int
-    removed_rows: int
-    memory_bytes: int
-    late_rows: int
+    operators: tuple[str, ...] = ()
+    rows: int = 0
+    updated_rows: int = 0
+    removed_rows: int = 0
+    memory_bytes: int = 0
+    late_rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,8 @@ class BatchProgress:
     Durations are milliseconds; `parts_ms` has Spark's names (addBatch, queryPlanning, walCommit, ...). `state` is None
     for a stateless query. `dropped_records` counts the corrupt records of sources with `on_corrupt: drop`,
     `dropped_static` those of static tables; `rows_in` includes the others.
+
+    Has each figure of `FIGURES` under its name, except those of the query.
     """
 
     model: str
@@ -85,6 +92,98 @@ class BatchProgress:
     sources: tuple[SourceProgress, ...] = ()
     dropped_records: int = 0
     dropped_static: int = 0
+
+    @property
+    def late_rows(self) -> int:
+        """The rows that were dropped behind the watermark."""
+        return self.state.late_rows if self.state else 0
+
+    @property
+    def state_rows(self) -> int | None:
+        """The rows in the state, None without one."""
+        return self.state.rows if self.state else None
+
+    @property
+    def state_bytes(self) -> int | None:
+        """The memory of the state, None without one."""
+        return self.state.memory_bytes if self.state else None
+
+    @property
+    def add_batch_ms(self) -> int:
+        """The time for reading, computing and writing the rows."""
+        return self.parts_ms.get("addBatch", 0)
+
+    @property
+    def planning_ms(self) -> int:
+        """The time for planning the batch."""
+        return self.parts_ms.get("queryPlanning", 0)
+
+    @property
+    def wal_ms(self) -> int:
+        """The time for writing offsets and commits to the checkpoint."""
+        return sum(self.parts_ms.get(name, 0) for name in _WAL)
+
+    @property
+    def other_ms(self) -> int:
+        """The rest of the duration."""
+        return max(self.duration_ms - self.add_batch_ms - self.planning_ms - self.wal_ms, 0)
+
+    @property
+    def lag_by_unit(self) -> dict[str, int]:
+        """What the sources have not read yet, as far as they report it."""
+        return add_lags(source.lag for source in self.sources)
+
+    @property
+    def lag(self) -> int | None:
+        """The same in the most exact unit, None if unknown."""
+        found = self.lag_by_unit
+        return next((found[unit] for unit in LAG_UNITS if unit in found), None)
+
+    def by_source(self) -> dict[str, tuple[SourceProgress, ...]]:
+        """Returns the readers of each source: a table may have several."""
+        found: dict[str, tuple[SourceProgress, ...]] = {}
+        for source in self.sources:
+            found[source.name] = (*found.get(source.name, ()), source)
+        return found
+
+
+_WAL = ("walCommit", "commitOffsets", "commitBatch")
+
+LAG_UNITS = ("records", "bytes", "files", "versions")
+"""The units of a lag, the most exact first."""
+
+
+def stored_batch(fields: Mapping[str, Any]) -> BatchProgress:
+    """Returns the batch in a line of the journal, or in an entry of run_results.json. Earlier versions wrote fewer
+    fields, and called the lag `backlog`. Raises: KeyError, TypeError, ValueError, AttributeError for another form.
+    """
+    state, sources = fields.get("state"), fields.get("sources") or ()
+    known = {
+        "rows_in": None,
+        "rows_out": None,
+        "watermark": None,
+        "duration_ms": 0,
+        **_known(BatchProgress, fields),
+        "model": str(fields.get("model")),
+        "batch_id": int(fields["batch_id"]),
+        "state": StateProgress(**_known(StateProgress, state)) if state else None,
+        "sources": tuple(
+            SourceProgress(
+                **{
+                    "name": "",
+                    "description": "",
+                    "lag": source.get("backlog") or {},
+                    **_known(SourceProgress, source),
+                }
+            )
+            for source in sources
+        ),
+    }
+    return BatchProgress(**known)
+
+
+def _known(kind: type[BatchProgress | StateProgress | SourceProgress], fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: fields[name] for name in kind.__dataclass_fields__ if fields.get(name) is not None}
 
 
 def read_progress(
@@ -195,3 +294,140 @@ def total(counts: Iterable[int | None]) -> int | None:
     """Returns the sum of `counts`, or None if one of them is unknown."""
     found = list(counts)
     return None if None in found else sum(count for count in found if count is not None)
+
+
+RATES_KEPT = 20
+"""The number of rates to keep, one per batch: as many as a small chart shows."""
+
+EPOCH_YEAR, YEAR_SECONDS = 1970, 365.2425 * 86_400
+
+
+@dataclass(frozen=True)
+class SilentSpan:
+    """The input since the last batch that emitted a row. `batches` counts those that read rows, `rows_in` their rows,
+    by reader in `source_rows`. `idle_batches` counts the latest batches without rows, by reader. `has_earlier_rows`:
+    the state had rows of earlier runs, which may be older than `oldest_event`.
+    """
+
+    batches: int = 0
+    rows_in: int | None = 0
+    late_rows: int = 0
+    updated_rows: int = 0
+    removed_rows: int = 0
+    oldest_event: str | None = None
+    source_rows: tuple[tuple[str, int | None], ...] = ()
+    idle_batches: tuple[tuple[str, int], ...] = ()
+    has_earlier_rows: bool = False
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The figures of a query since its first start in a run: the sums of those in `ADDED`, the newest event time (UTC,
+    ISO 8601), the last batch, the rates of the latest batches in rows per second, and the reasons of its `quiet` time.
+    Sums are None if Spark does not know a part of them. Dropped records of a static table count once, because each
+    batch reads it again: `dropped_static` is the most that one batch dropped.
+
+    `durations` counts batches by the first of `DURATION_BUCKETS` that is not exceeded; the last count is of longer
+    batches. `parts_ms` and `source_rows` are sums by the names of parts and sources.
+    """
+
+    batches: int = 0
+    sums: Mapping[str, int | None] = field(default_factory=lambda: dict.fromkeys(ADDED, 0))
+    dropped_static: int = 0
+    durations: tuple[int, ...] = (0,) * (len(DURATION_BUCKETS) + 1)
+    parts_ms: Mapping[str, int] = field(default_factory=dict)
+    source_rows: Mapping[str, int] = field(default_factory=dict)
+    newest_event: str | None = None
+    last: BatchProgress | None = None
+    rates: tuple[float, ...] = ()
+    quiet: SilentSpan = field(default_factory=SilentSpan)
+
+    @property
+    def watermark_lag_seconds(self) -> float | None:
+        """How far the watermark is behind the newest event time; None without one of them."""
+        watermark = moment(self.last.watermark if self.last else None)
+        newest = moment(self.newest_event)
+        return None if watermark is None or newest is None else max((newest - watermark).total_seconds(), 0.0)
+
+
+def add_batch(figures: Figures, batch: BatchProgress) -> Figures:
+    """Returns `figures` with one more batch."""
+    quiet = figures.quiet
+    if figures.batches == 0 and batch.state is not None:
+        before = batch.state.rows + batch.state.removed_rows - batch.state.updated_rows
+        quiet = replace(quiet, has_earlier_rows=before > 0)
+    sums = {name: total((figures.sums[name], getattr(batch, name))) for name in ADDED}
+    counted_before = min(figures.dropped_static, batch.dropped_static)
+    sums["dropped_records"] = (sums["dropped_records"] or 0) - counted_before
+    bucket = bisect_left(DURATION_BUCKETS, batch.duration_ms / 1000)
+    read = {name: sum(each.rows_in or 0 for each in readers) for name, readers in batch.by_source().items()}
+    return Figures(
+        batches=figures.batches + 1,
+        sums=sums,
+        dropped_static=max(figures.dropped_static, batch.dropped_static),
+        durations=tuple(count + (number == bucket) for number, count in enumerate(figures.durations)),
+        parts_ms=_added(figures.parts_ms, batch.parts_ms),
+        source_rows=_added(figures.source_rows, read),
+        newest_event=max(filter(None, (figures.newest_event, batch.newest_event)), key=_order, default=None),
+        last=batch,
+        rates=(*figures.rates, batch.input_rows_per_second or 0.0)[-RATES_KEPT:],
+        quiet=SilentSpan() if batch.rows_out != 0 else _add_quiet(quiet, batch),
+    )
+
+
+def _added(known: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    return {name: known.get(name, 0) + more.get(name, 0) for name in {**known, **more}}
+
+
+def _order(time: str) -> float:
+    return epoch_seconds(time) or 0.0
+
+
+def _add_quiet(quiet: SilentSpan, batch: BatchProgress) -> SilentSpan:
+    state = batch.state
+    rows = dict(quiet.source_rows)
+    for source in batch.sources:  # a table may have several readers
+        rows[source.name] = total((rows.get(source.name, 0), source.rows_in))
+    added = replace(
+        quiet,
+        batches=quiet.batches + (batch.rows_in != 0),
+        rows_in=total((quiet.rows_in, batch.rows_in)),
+        oldest_event=min(filter(None, (quiet.oldest_event, batch.oldest_event)), default=None),
+        source_rows=tuple(rows.items()),
+        idle_batches=_idle_batches(quiet, batch) if batch.rows_in != 0 else quiet.idle_batches,
+    )
+    if state is None:
+        return added
+    return replace(
+        added,
+        late_rows=quiet.late_rows + batch.late_rows,
+        updated_rows=quiet.updated_rows + state.updated_rows,
+        removed_rows=quiet.removed_rows + state.removed_rows,
+    )
+
+
+def _idle_batches(quiet: SilentSpan, batch: BatchProgress) -> tuple[tuple[str, int], ...]:
+    before = dict(quiet.idle_batches)
+    active = {source.name for source in batch.sources if source.rows_in != 0}
+    names = dict.fromkeys(source.name for source in batch.sources)
+    return tuple((name, 0 if name in active else before.get(name, 0) + 1) for name in names)
+
+
+def epoch_seconds(text: str | None) -> float | None:
+    """Returns the time that Spark wrote in seconds since 1970, to the year if it is outside the years 1 to 9999."""
+    time = moment(text)
+    far = None if time is not None or text is None else _FAR.match(text)
+    if far is not None:
+        return (int(far[1]) - EPOCH_YEAR) * YEAR_SECONDS
+    return None if time is None else time.timestamp()
+
+
+_FAR = re.compile(r"([+-]\d+)-\d\d-\d\dT")
+
+
+def moment(text: str | None) -> datetime | None:
+    """Returns the time that Spark wrote, None if Python cannot represent it (years beyond 9999)."""
+    try:
+        return None if text is None else datetime.fromisoformat(text)
+    except ValueError:
+        return None

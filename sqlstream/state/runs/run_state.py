@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from sqlstream.errors import Finding
+from sqlstream.figures import COUNTED
 from sqlstream.state.runs.events import (
     AlertChanged,
     QueriesSelected,
@@ -25,8 +26,7 @@ from sqlstream.state.runs.events import (
     UnitTestsSelected,
     UnitTestStarted,
 )
-from sqlstream.state.runs.figures import Figures, add_batch
-from sqlstream.state.runs.progress import BatchProgress
+from sqlstream.state.runs.progress import BatchProgress, Figures, add_batch
 from sqlstream.state.runs.silence import Silence, no_input, nothing_new
 from sqlstream.state.runs.unit_tests import CaseResult, Outcome
 from sqlstream.times import utc_text
@@ -44,8 +44,8 @@ class LiveStatus(StrEnum):
 
 @dataclass(frozen=True)
 class QueryState:
-    """One query of a run: its state, its start time, and its figures. `failure` is the last one, also if the query runs
-    again. `result` is None until the query ends. `alerts` has the last change of each alert by its kind.
+    """One query of a run: its state, its start time, and its figures. `failure` is the last of its `failures`, also if
+    the query runs again. `result` is None until the query ends. `alerts` has the last change of each alert by its kind.
     """
 
     query: SelectedQuery
@@ -54,6 +54,7 @@ class QueryState:
     output: str | None = None
     checkpoint: str | None = None
     restarts: int = 0
+    failures: int = 0
     figures: Figures = field(default_factory=Figures)
     silence: Silence | None = None
     failure: Finding | None = None
@@ -70,6 +71,11 @@ class QueryState:
         """Whether the query has ended and will not restart."""
         return not isinstance(self.status, LiveStatus)
 
+    @property
+    def watermark_lag_seconds(self) -> float | None:
+        """How far the watermark is behind the newest event time; None without one of them."""
+        return self.figures.watermark_lag_seconds
+
     def seconds(self, now: datetime) -> float:
         """Returns the duration of the query, up to `now` if it still runs."""
         if self.result is not None:
@@ -84,7 +90,7 @@ class QueryState:
             return no_input(self.query.sources)
         if self.status in (Status.ERROR, Status.SKIPPED):
             return None
-        if self.has_ended and self.figures.rows_in == 0 and self.query.kind == "stream":
+        if self.has_ended and self.figures.sums["rows_in"] == 0 and self.query.kind == "stream":
             return nothing_new(self.query.sources)
         return self.silence
 
@@ -98,10 +104,8 @@ class QueryState:
             "kind": self.query.kind,
             "status": str(self.status),
             "batches": figures.batches,
-            "rows_in": figures.rows_in if self.status is not Status.SKIPPED else None,
-            "rows_out": figures.rows_out if self.status is not Status.SKIPPED else None,
-            "late_rows": figures.late_rows,
-            "dropped_records": figures.dropped_records,
+            **{name: figures.sums[name] for name in COUNTED},
+            **({"rows_in": None, "rows_out": None} if self.status is Status.SKIPPED else {}),
             "restarts": self.restarts,
             "started_at": None if self.started_at is None else utc_text(self.started_at),
             "duration_seconds": round(self.seconds(now), 3),
@@ -117,7 +121,7 @@ class QueryState:
                 {"alert": each.alert, "message": each.message, "since": each.since} for each in self.open_alerts
             ],
             "newest_event": figures.newest_event,
-            "watermark_lag_seconds": figures.lag_seconds,
+            "watermark_lag_seconds": self.watermark_lag_seconds,
             "latest_rates": list(figures.rates),
             "progress": None if figures.last is None else asdict(figures.last),
         }
@@ -219,11 +223,13 @@ def _follow_query(query: QueryState, event: RunEvent, now: datetime) -> QuerySta
     if isinstance(event, AlertChanged):
         return replace(query, alerts={**query.alerts, event.alert: event})
     if isinstance(event, QueryRestarting):
-        return replace(query, status=LiveStatus.RESTARTING, failure=event.finding)
+        return replace(query, status=LiveStatus.RESTARTING, failure=event.finding, failures=query.failures + 1)
     if isinstance(event, QueryResumed):
         return replace(query, status=LiveStatus.RUNNING, restarts=event.restarts)
     if isinstance(event, QueryResult):
-        return replace(query, status=event.status, result=event, failure=event.finding or query.failure)
+        failures = query.failures + (event.status is Status.ERROR)
+        failure = event.finding or query.failure
+        return replace(query, status=event.status, result=event, failure=failure, failures=failures)
     return query
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from sqlstream.compiler.emission import Delay, Emission, Step, TimeWindow, WaitsFor, read_window
-from sqlstream.state.runs.figures import Figures, SilentSpan, moment
+from sqlstream.state.runs.progress import Figures, SilentSpan, moment
 
 QUIET_BATCHES = 3
 """The number of batches with input and without output after which sqlstream looks for the reason."""
@@ -51,9 +51,9 @@ def why_silent(figures: Figures, emission: Emission | None) -> Silence | None:
     it emits rows, or has run fewer batches. `emission` describes the operators of the query, None if unknown.
     """
     quiet = figures.quiet
-    if figures.rows_out and quiet.batches == 0:
+    if figures.sums["rows_out"] and quiet.batches == 0:
         return None
-    if figures.batches == 0 or (figures.rows_in == 0 and quiet.batches == 0):
+    if figures.batches == 0 or (figures.sums["rows_in"] == 0 and quiet.batches == 0):
         return no_input(tuple(name for name, _ in quiet.source_rows))
     return _why_quiet(figures, emission) if quiet.batches >= QUIET_BATCHES else None
 
@@ -62,9 +62,9 @@ def why_ended_silent(figures: Figures, emission: Emission | None) -> Silence | N
     """Returns why a query that has ended emitted nothing, after any number of batches; None if it emitted rows or had
     no input.
     """
-    if figures.rows_out != 0 or figures.quiet.batches == 0:
+    if figures.sums["rows_out"] != 0 or figures.quiet.batches == 0:
         return None
-    if figures.dropped_records and figures.dropped_records == figures.rows_in:
+    if figures.sums["dropped_records"] and figures.sums["dropped_records"] == figures.sums["rows_in"]:
         return Silence(
             Cause.CORRUPT, f"{_rows_read(figures.quiet)}, but all are corrupt, and the source drops corrupt records"
         )

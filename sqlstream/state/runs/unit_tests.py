@@ -9,7 +9,7 @@ from enum import StrEnum
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.types.types import DataType
-from sqlstream.state.runs.figures import Figures
+from sqlstream.state.runs.progress import Figures
 
 Value = object
 """A value of a row as JSON. Numbers with a point are `decimal.Decimal`."""

@@ -111,7 +111,7 @@ def recomputed(history: History, size: int) -> list[tuple[Any, ...]]:
     return rows(
         history,
         f"SELECT query, at_ms / 1000 / {size} * {size} AS at, count(*), sum(rows_in), sum(rows_out), sum(duration_ms), "
-        "max(duration_ms), round(sum(input_rate), 6), max(state_rows), max(watermark_lag_s), sum(late_rows) "
+        "max(duration_ms), round(sum(input_rows_per_second), 6), max(state_rows), max(watermark_lag_seconds), sum(late_rows) "
         "FROM batches GROUP BY 1, 2 ORDER BY 1, 2",
     )
 
@@ -120,8 +120,8 @@ def stored(history: History, size: int) -> list[tuple[Any, ...]]:
     """Returns the same from the rollups."""
     return rows(
         history,
-        "SELECT query, at, batches, rows_in, rows_out, duration_ms, duration_max_ms, round(input_rate, 6), state_rows, "
-        f"watermark_lag_s, late_rows FROM rollups WHERE size = {size} ORDER BY query, at",
+        "SELECT query, at, batches, rows_in, rows_out, duration_ms, duration_max_ms, round(input_rows_per_second, 6), state_rows, "
+        f"watermark_lag_seconds, late_rows FROM rollups WHERE size = {size} ORDER BY query, at",
     )
 
 
@@ -135,6 +135,20 @@ def test_rollups_equal_their_batches(tmp_path: Path) -> None:
         history.ingest()
         for size in (300, 7_200):
             assert stored(history, size) == recomputed(history, size)
+
+
+def test_a_history_gets_the_columns_of_new_figures(tmp_path: Path) -> None:
+    """A file from before a figure keeps its batches, and has no values of it in them."""
+    write(tmp_path, batch_text(0, 2))
+    with history_of(tmp_path) as history:
+        history.ingest()
+    with closing(sqlite3.connect(tmp_path / HISTORY)) as connection:
+        for table in ("batches", "rollups"):
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN state_bytes")
+    write(tmp_path, batch_text(1, 2))
+    with history_of(tmp_path) as history:
+        assert (history.problems, history.ingest().batches) == ([], 1)
+        assert rows(history, "SELECT batch_id, state_bytes IS NULL FROM batches ORDER BY at_ms") == [(0, 1), (1, 0)]
 
 
 def test_the_bound_removes_only_batches_with_rollups(tmp_path: Path) -> None:

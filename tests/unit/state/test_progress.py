@@ -1,16 +1,28 @@
-"""Reads the progress of a batch from reports of Spark 4.3 (tests/unit/state/progress)."""
+"""The progress of a batch, from reports of Spark 4.3 (tests/unit/state/progress), and what batches add up to."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sqlstream.figures import FIGURES
 from sqlstream.state.ledger import SourceUse
-from sqlstream.state.runs.progress import BatchProgress, StateProgress, read_progress, total
+from sqlstream.state.runs.events import SelectedQuery
+from sqlstream.state.runs.progress import (
+    RATES_KEPT,
+    BatchProgress,
+    StateProgress,
+    moment,
+    read_progress,
+    stored_batch,
+    total,
+)
+from sqlstream.state.runs.run_state import QueryState
+from tests.support.batches import batch, figures, source, state
 
 TEXTS = Path(__file__).parent / "progress"
 
@@ -172,3 +184,102 @@ def test_dropped_records_are_those_of_all_readers() -> None:
     progress = read(report)
 
     assert (progress.dropped_records, progress.rows_out) == (5, 4)
+
+
+def test_totals_are_added_up() -> None:
+    """Rows, late rows and batches are added; the last batch is stored."""
+    last = batch(7, 3, state=state(late=2), input_rows_per_second=4.5)
+
+    found = figures(batch(5, 1, state=state(late=1)), last)
+
+    assert [found.batches, *map(found.sums.get, ("rows_in", "rows_out", "late_rows", "duration_ms"))] == [
+        2,
+        12,
+        4,
+        3,
+        200,
+    ]
+    assert found.last is last
+    assert found.rates == (0.0, 4.5)
+
+
+def test_a_total_with_an_unknown_part_is_unknown() -> None:
+    """It stays unknown with later batches."""
+    found = figures(batch(None, None), batch(1, 1))
+
+    assert (found.sums["rows_in"], found.sums["rows_out"]) == (None, None)
+
+
+def test_only_the_latest_rates_are_kept() -> None:
+    """A run of months needs no more memory than one of minutes."""
+    assert len(figures(*[batch()] * 100).rates) == RATES_KEPT
+
+
+def test_the_lag_uses_the_newest_event_of_all_batches() -> None:
+    """A later batch with older events does not reduce the lag."""
+    found = figures(
+        batch(newest_event="2024-01-01T12:30:00.000Z"),
+        batch(newest_event="2024-01-01T12:01:00.000Z", watermark="2024-01-01T12:20:00.000Z"),
+    )
+
+    assert found.watermark_lag_seconds == 600
+    assert figures(batch(newest_event="2024-01-01T12:30:00.000Z")).watermark_lag_seconds is None
+
+
+def test_the_silent_span_restarts_with_each_output_row() -> None:
+    """Each output row starts a new silent span, in which batches without input do not count."""
+    found = figures(
+        batch(9, 1),
+        batch(5, 0, sources=(source("a", 5), source("b", 0)), oldest_event="2024-01-01T12:01:00.000Z"),
+        batch(0, 0, sources=(source("a", 0), source("b", 0))),
+        batch(4, 0, sources=(source("a", 3), source("a", 1)), oldest_event="2024-01-01T12:02:00.000Z"),
+    )
+
+    assert (found.quiet.batches, found.quiet.rows_in) == (2, 9)
+    assert dict(found.quiet.source_rows) == {"a": 9, "b": 0}
+    assert found.quiet.oldest_event == "2024-01-01T12:01:00.000Z"
+
+
+def test_an_unknown_number_of_rows_out_is_not_silence() -> None:
+    """A query whose output rows are not counted is not called silent."""
+    assert figures(batch(5, None)).quiet.batches == 0
+
+
+def test_a_time_beyond_pythons_range_is_unknown() -> None:
+    """A time beyond the year 9999, which Spark supports, counts as unknown."""
+    assert moment("+12024-01-01T12:00:00.000Z") is None
+    assert moment(None) is None
+
+
+def test_dropped_records_of_a_static_table_are_counted_once() -> None:
+    """Each batch reads the table again; the records that streams drop are added."""
+    added = figures(
+        batch(5, 5, dropped_records=3, dropped_static=2), batch(5, 5, dropped_records=6, dropped_static=4), batch(5, 5)
+    )
+
+    assert (added.sums["dropped_records"], added.dropped_static) == (1 + 2 + 4, 4)
+
+
+def test_each_figure_is_an_attribute_of_its_batch_or_query() -> None:
+    """The table of figures names what a batch, or the query after it, has; sums begin at 0."""
+    query = QueryState(SelectedQuery("orders", "id", "lake", "kafka", "append", "once", ()))
+    for figure in FIGURES:
+        getattr(query if figure.of_query else batch(), figure.name)
+    assert set(query.figures.sums.values()) == {0}
+
+
+def test_a_batch_is_read_from_the_journal() -> None:
+    """A batch that was written as JSON is the same when it is read; earlier versions wrote less, and `backlog`."""
+    whole = batch(5, 3, state=state(late=2), sources=(source("a", 5),), parts_ms={"addBatch": 60, "commitBatch": 7})
+    written = json.loads(json.dumps(asdict(whole)))
+    read = stored_batch(written)
+    assert asdict(read) == asdict(whole) | {"state": asdict(whole)["state"] | {"operators": ["stateStoreSave"]}}
+    assert (read.late_rows, read.add_batch_ms, read.wal_ms, read.other_ms, read.lag) == (2, 60, 7, 33, None)
+
+    early = {
+        "model": "a",
+        "batch_id": 1,
+        "started_at": "2024-01-01T00:00:00Z",
+        "sources": [{"backlog": {"records": 4}}],
+    }
+    assert (stored_batch(early).lag, stored_batch(early).rows_in, stored_batch(early).state_rows) == (4, None, None)

@@ -21,16 +21,16 @@ export const COLUMNS = [
   },
   {
     name: "input", title: "In /s", hint: "Input rate, rows per second", width: 98, descends: true, short: "in/s",
-    value: (query) => query.input_rate, ...withSpark((query) => rate(query.input_rate), "input_rate"),
-    tip: (query) => known(query.input_rate) ? `${exact(query.input_rate)} rows per second; ${exact(query.rows_in)} rows in this run` : null,
+    value: (query) => query.input_rows_per_second, ...withSpark((query) => rate(query.input_rows_per_second), "input_rows_per_second"),
+    tip: (query) => known(query.input_rows_per_second) ? `${exact(query.input_rows_per_second)} rows per second; ${exact(query.rows_in)} rows in this run` : null,
   },
-  number("processed", "Proc. /s", "Processing rate, rows per second", 58, (query) => query.processed_rate, rate),
-  number("output", "Out /s", "Output rate, rows per second", 52, (query) => query.output_rate, rate,
+  number("processed", "Proc. /s", "Processing rate, rows per second", 58, (query) => query.processed_rows_per_second, rate),
+  number("output", "Out /s", "Output rate, rows per second", 52, (query) => query.output_rows_per_second, rate,
     (query) => known(query.rows_out) ? `${exact(query.rows_out)} rows out in this run` : null),
   {
     name: "batch", title: "Batch", hint: "Duration of the last batch, by its parts", width: 122, descends: true, short: "batch",
     value: (query) => query.duration_ms, make: () => [partsBar(), h("span.text")], draw: drawBatch,
-    tip: (query) => partsTitle(partsOf(query.duration_ms, query.parts_ms)) || null,
+    tip: (query) => partsTitle(partsOf(query)) || null,
   },
   { ...number("lag", "Lag", "What the query has not read yet", 58, lagNumber, null, (query) => lagTitle(query.lag)), text: (query) => lag(query.lag), short: "lag" },
   {
@@ -107,7 +107,7 @@ function withSpark(text, series) {
 function drawBatch(cell, query) {
   const duration = query.duration_ms;
   const share = duration ? Math.min(1, Math.max(0.08, Math.log10(1 + duration / 50) / Math.log10(1 + 60_000 / 50))) : 0;
-  drawParts(cell.firstChild, partsOf(duration, query.parts_ms), share);
+  drawParts(cell.firstChild, partsOf(query), share);
   cell.lastChild.textContent = millis(duration);
 }
 
@@ -115,10 +115,10 @@ function drawBatch(cell, query) {
 export const FIELDS = {
   model: ["kind", "trigger", "sink"],
   status: ["status", "error", "silence", "alerts"],
-  input: ["input_rate", "spark", "rows_in"],
-  processed: ["processed_rate"],
-  output: ["output_rate", "rows_out"],
-  batch: ["duration_ms", "parts_ms"],
+  input: ["input_rows_per_second", "spark", "rows_in"],
+  processed: ["processed_rows_per_second"],
+  output: ["output_rows_per_second", "rows_out"],
+  batch: ["duration_ms", "add_batch_ms", "planning_ms", "wal_ms", "other_ms"],
   lag: ["lag"],
   behind: ["watermark_lag_seconds", "watermark"],
   watermark: ["watermark"],

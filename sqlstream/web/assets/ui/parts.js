@@ -11,16 +11,9 @@ export const PARTS = [
   { name: "other_ms", label: "Other", color: "--part-4", title: "listing files, reading offsets, and the rest" },
 ];
 
-/** Returns the parts of a duration from Spark's names. */
-export function partsOf(duration, raw) {
-  if (!duration || !raw || !Object.keys(raw).length) return null;
-  const found = {
-    add_batch_ms: raw.addBatch || 0,
-    planning_ms: raw.queryPlanning || 0,
-    wal_ms: (raw.walCommit || 0) + (raw.commitOffsets || 0),
-  };
-  found.other_ms = Math.max(duration - found.add_batch_ms - found.planning_ms - found.wal_ms, 0);
-  return found;
+/** Returns the query, whose fields are the parts of its last batch; null before that, or if Spark reports no parts. */
+export function partsOf(query) {
+  return query.duration_ms && query.other_ms < query.duration_ms ? query : null;
 }
 
 /** Returns the parts as text. */

@@ -50,8 +50,8 @@ const quarantined = (all) => {
 const most = (name) => (all) => all.reduce((top, query) => (query[name] > (top ?? -1) ? query[name] : top), null);
 
 const FIGURES = [
-  ["input", "Rows in /s", "Rows per second that all queries read", (all) => rate(sum("input_rate")(all))],
-  ["output", "Rows out /s", "Rows per second that all queries write", (all) => rate(sum("output_rate")(all))],
+  ["input", "Rows in /s", "Rows per second that all queries read", (all) => rate(sum("input_rows_per_second")(all))],
+  ["output", "Rows out /s", "Rows per second that all queries write", (all) => rate(sum("output_rows_per_second")(all))],
   ["slowest", "Slowest batch", "The longest of the last batches", (all) => (most("duration_ms")(all) === null ? "–" : seconds(most("duration_ms")(all) / 1000))],
   ["behind", "Most behind", "The watermark that is the furthest behind the newest event of its query", (all) => seconds(most("watermark_lag_seconds")(all))],
   ["state", "State", "Rows and memory that all queries keep", (all) => `${short(sum("state_rows")(all))} rows · ${bytes(sum("state_bytes")(all))}`],

@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from sqlstream.app.observe.metrics import RunFacts, query_samples
 from sqlstream.app.observe.metrics_catalog import ALERT_ACTIVE
-from sqlstream.app.observe.samples import QueryTotals, RunFacts, query_samples
 from sqlstream.report.run_json import event_fields, event_name
 from sqlstream.report.run_text import Counts, TextReporter, summary_text
 from sqlstream.state.runs.events import AlertChanged, QueriesSelected, SelectedQuery
@@ -40,7 +40,7 @@ def test_the_gauge_is_one_while_the_alert_is_open() -> None:
     values = [
         (sample.labels, sample.value)
         for query in (after(), after(RAISED), after(RAISED, RESOLVED))
-        for sample in query_samples(facts, query, QueryTotals())
+        for sample in query_samples(facts, query)
         if sample.metric is ALERT_ACTIVE
     ]
     labels = ("shop", "local", "orders", "lag_over")

@@ -14,7 +14,7 @@ from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.run.lag_observer import LagReader, has_unreported_lag
 from sqlstream.spark.storage.locks import file_lock
 from sqlstream.spark.storage.processes import is_this_process, this_process
-from sqlstream.state.progress.lag import FileLag, Pace, SourceProgress, VersionProgress, source_lags, total
+from sqlstream.state.progress.lag import FileLag, Pace, SourceProgress, VersionProgress, add_lags, source_lags
 from sqlstream.state.progress.positions import SourcePosition, VersionPosition
 from tests.tools.make_checkpoints import FOLDER, ROOT, with_root, write_project, write_rows
 
@@ -106,8 +106,8 @@ def test_several_readers_of_a_table_count_once() -> None:
     lags = (FileLag(3, 30), FileLag(1, 10), None)
     version = VersionProgress(VersionPosition(1), tuple(SourceProgress(position, lag) for lag in lags))
     assert source_lags(version) == {"source 0": {"files": 3, "bytes": 30}}
-    assert total({"a": {"files": 3}, "b": {"files": 1, "versions": 2}}) == {"files": 4, "versions": 2}
-    assert total({}) is None
+    assert add_lags([{"files": 3}, {"files": 1, "versions": 2}]) == {"files": 4, "versions": 2}
+    assert add_lags([]) == {}
 
 
 def test_readings_have_a_pause() -> None:

@@ -78,7 +78,7 @@ function batchRow(row, longest) {
   const cell = (value) => h("td.number", null, value);
   return h("tr", null, cell(exact(row.batch_id)), h("td.fixed", null, timeElement(row.at_ms)), cell(millis(row.duration_ms)),
     h("td.bar-cell", { title: partsTitle(parts) }, bar, h("span.visually-hidden", null, partsTitle(parts))), cell(exact(row.rows_in)), cell(exact(row.rows_out)),
-    cell(row.late_rows ? exact(row.late_rows) : "0"), cell(known(row.state_rows) ? short(row.state_rows) : NONE), cell(seconds(row.watermark_lag_s)),
+    cell(row.late_rows ? exact(row.late_rows) : "0"), cell(known(row.state_rows) ? short(row.state_rows) : NONE), cell(seconds(row.watermark_lag_seconds)),
     h("td.offsets", null, row.sources.map(sourceLine)));
 }
 

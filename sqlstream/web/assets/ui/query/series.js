@@ -14,8 +14,8 @@ export const CHARTS = [
   {
     id: "rates", title: "Rates", unit: "rows per second", format: rate,
     series: [
-      { name: "input_rate", label: "Input", color: "--chart-1", fill: true },
-      { name: "processed_rate", label: "Processing", color: "--chart-2", scale: "right" },
+      { name: "input_rows_per_second", label: "Input", color: "--chart-1", fill: true },
+      { name: "processed_rows_per_second", label: "Processing", color: "--chart-2", scale: "right" },
     ],
     none: "Spark has not reported rates for this query.",
   },
@@ -37,7 +37,7 @@ export const CHARTS = [
   },
   {
     id: "watermark", title: "Watermark behind", unit: "the newest event", format: seconds, steps: TIME_STEPS,
-    series: [{ name: "watermark_lag_s", label: "Behind", color: "--chart-4", fill: true }],
+    series: [{ name: "watermark_lag_seconds", label: "Behind", color: "--chart-4", fill: true }],
     none: "This query has no watermark.",
   },
   {

@@ -7,10 +7,10 @@ import { drawSpark, sparkline } from "../spark.js";
 
 // name, label, text, second line, title, series of the small chart
 const TILES = [
-  ["input", "Rows in /s", (now) => rate(now.input_rate), (now) => `${short(now.rows_in)} in this run`, (now) => exact(now.input_rate), "input_rate"],
-  ["processed", "Processed /s", (now) => rate(now.processed_rate), headroom, (now) => exact(now.processed_rate)],
-  ["output", "Rows out /s", (now) => rate(now.output_rate), (now) => `${short(now.rows_out)} in this run`, (now) => exact(now.output_rate)],
-  ["batch", "Last batch", (now) => millis(now.duration_ms), null, (now) => partsTitle(partsOf(now.duration_ms, now.parts_ms))],
+  ["input", "Rows in /s", (now) => rate(now.input_rows_per_second), (now) => `${short(now.rows_in)} in this run`, (now) => exact(now.input_rows_per_second), "input_rows_per_second"],
+  ["processed", "Processed /s", (now) => rate(now.processed_rows_per_second), headroom, (now) => exact(now.processed_rows_per_second)],
+  ["output", "Rows out /s", (now) => rate(now.output_rows_per_second), (now) => `${short(now.rows_out)} in this run`, (now) => exact(now.output_rows_per_second)],
+  ["batch", "Last batch", (now) => millis(now.duration_ms), null, (now) => partsTitle(partsOf(now))],
   ["lag", "Lag", (now) => lag(now.lag), (now) => lagTitle(now.lag) || "not reported", (now) => lagTitle(now.lag)],
   ["behind", "Watermark behind", (now) => seconds(now.watermark_lag_seconds), (now) => (now.watermark ? localTime(now.watermark) : noneOr(now, "no watermark")), (now) => now.watermark && utcTime(now.watermark)],
   ["state", "State", (now) => (known(now.state_rows) ? `${short(now.state_rows)} rows` : NONE), (now) => (known(now.state_bytes) ? bytes(now.state_bytes) : noneOr(now, "keeps no state")), (now) => exact(now.state_rows), "state_rows"],
@@ -25,7 +25,7 @@ function noneOr(now, text) {
 }
 
 function headroom(now) {
-  return now.input_rate > 0 && now.processed_rate > 0 ? `${(now.processed_rate / now.input_rate).toFixed(now.processed_rate < 10 * now.input_rate ? 1 : 0)} × input` : "rows per second";
+  return now.input_rows_per_second > 0 && now.processed_rows_per_second > 0 ? `${(now.processed_rows_per_second / now.input_rows_per_second).toFixed(now.processed_rows_per_second < 10 * now.input_rows_per_second ? 1 : 0)} × input` : "rows per second";
 }
 
 export class Tiles {
@@ -44,7 +44,7 @@ export class Tiles {
       const cell = this.cells[index];
       setText(cell.value, value(now));
       if (sub) setText(cell.sub, sub(now));
-      if (cell.bar) drawParts(cell.bar, partsOf(now.duration_ms, now.parts_ms));
+      if (cell.bar) drawParts(cell.bar, partsOf(now));
       if (cell.spark) drawSpark(cell.spark, now.spark?.[series]);
       cell.box.title = title(now) || "";
       if (["late", "quarantined", "restarts"].includes(name)) cell.box.dataset.tone = parseFloat(value(now)) > 0 ? "warn" : "";

@@ -7,10 +7,9 @@ import threading
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 
-from sqlstream.app.observe.metrics_rows import MetricsRow
-from sqlstream.app.observe.metrics_sink import MetricsSink
+from sqlstream.app.observe.metrics import RunFacts
+from sqlstream.app.observe.metrics_sink import MetricsRow, MetricsSink
 from sqlstream.app.observe.observers import Observed
-from sqlstream.app.observe.samples import RunFacts
 from sqlstream.compiler.metrics import METRICS_COLUMNS
 from sqlstream.state.runs.progress import BatchProgress, SourceProgress, StateProgress
 
