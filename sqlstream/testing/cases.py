@@ -211,7 +211,7 @@ class _Builder:
                 self._add("unit-test-input", what, why, "remove the rows of one of them", item.location)
             elif item.rows is None and not item.streaming and kind_of(node_id) != SEED:
                 what = f"the test has no rows for {quoted(item.text)}"
-                why = "only a seed has rows of its own"
+                why = "only a seed has rows in the project"
                 self._add("unit-test-input", what, why, "add `rows:`, or `rows: []` for none", item.location)
 
     def steps(self, inputs: Mapping[str, CaseInput]) -> tuple[Step, ...]:
@@ -223,7 +223,7 @@ class _Builder:
             if node_id is None or not inputs[node_id].streaming:
                 continue
             if item.steps is None:
-                what, why = f"the test has no rows for {quoted(item.text)}", "only a seed has rows of its own"
+                what, why = f"the test has no rows for {quoted(item.text)}", "only a seed has rows in the project"
                 self._add("unit-test-input", what, why, "add `rows:` or `batches:`", item.location)
                 continue
             for step in item.steps:

@@ -60,7 +60,7 @@ def _switch(
             if changed is None and finished is None:
                 raise UsageError(missing(name, parts))
             if changed is None:
-                # the command had only to complete an earlier one
+                # the command has only completed an earlier one
                 return _switched(query, names, parts, parts.previous or parts.parallel or parts.current)
             state = read_version(query.storages.of, query.root, changed.current)
             _check(query, state, is_promotion=is_promotion)

@@ -216,6 +216,7 @@ def python_exception(text: str) -> str | None:
 def _first_sentences(text: str) -> str:
     kept: list[str] = []
     for line in text.splitlines():
+        # `+-`, `'` and `~` begin the lines of a plan
         if (kept and not line.strip()) or _JAVA_NOISE.match(line) or line.startswith(("+-", "'", "~", "   +-")):
             break
         kept.append(line.strip())

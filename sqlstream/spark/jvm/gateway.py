@@ -227,7 +227,7 @@ def check_file_schema(session: SparkSession, format_name: str, frame: DataFrame)
     package = "org.apache.spark.sql.execution.datasources."
     instance = jvm_of(session).java.lang.Class.forName(package + name).getConstructors()[0].newInstance(None)
     utils = jvm_of(session).org.apache.spark.sql.execution.datasources.DataSourceUtils
-    utils.verifySchema(instance, _java_frame(frame).schema(), False)
+    utils.verifySchema(instance, _java_frame(frame).schema(), False)  # for a write, not a read
 
 
 def check_types(frame: DataFrame) -> None:
@@ -248,7 +248,7 @@ def check_partitions(frame: DataFrame, names: Sequence[str]) -> None:
     jvm = jvm_of(frame.sparkSession)
     partitions = jvm.org.apache.spark.sql.execution.datasources.PartitioningUtils
     listed = jvm.PythonUtils.toSeq(list(names))
-    partitions.validatePartitionColumn(_java_frame(frame).schema(), listed, False)
+    partitions.validatePartitionColumn(_java_frame(frame).schema(), listed, False)  # not case-sensitive
 
 
 def infer_csv_schema(lines: DataFrame, options: Mapping[str, str]) -> StructType:
@@ -569,6 +569,7 @@ def batch_plan(frame: DataFrame, output_mode: str, *, with_state: bool) -> Any:
     java_session, mode = query.sparkSession(), java_output_mode(session, output_mode)
     with tempfile.TemporaryDirectory(prefix="sqlstream-check-") as folder:
         values = [java_session, query.analyzed(), mode, f"{Path(folder).as_uri()}/state", run_id, run_id]
+        # batch 0 after none, at the watermark 1 and the time 0, as its first batch if the schemas are checked
         values += [0, java_class(session, "scala.Option").empty(), offsets(1, 0, no_settings)]
         values += [watermarks.apply(java_session.sessionState().conf()), with_state]
         constructor = java_class(session, "java.lang.Class").forName(execution._fqn).getConstructors()[0]  # noqa: SLF001

@@ -255,6 +255,7 @@ def run_python_model(
 
 
 def _failure(model: CompiledModel, error: BaseException, path: str, secrets: Secrets) -> Finding:
+    # the last of them is the line of the model that called what failed
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     place = Place(Location(model.file.path, (lines[-1] if lines else None) or 1))
     if isinstance(error, SPARK_ERRORS):

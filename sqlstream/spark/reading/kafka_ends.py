@@ -86,7 +86,7 @@ def newest_record_ms(session: SparkSession, options: Mapping[str, str]) -> int |
     with _admin(java, options) as admin:
         found = admin.listOffsets(asked).all().get()
         times = [int(entry.getValue().timestamp()) for entry in found.entrySet()]
-    return max((time for time in times if time >= 0), default=None)
+    return max((time for time in times if time >= 0), default=None)  # -1: no record
 
 
 @dataclass(frozen=True)

@@ -193,6 +193,7 @@ class RowMaker:
 
     def _cast(self, functions: Any, texts: Sequence[str], written: StructType, wanted: StructType) -> DataFrame:
         read = functions.from_json(functions.col("value"), self._type(written)).cast(self._type(wanted))
+        # the empty Seq is Scala's further columns
         rows = self.strings(texts)._jdf.withColumn("value", read).select("value.*", self._seq())  # noqa: SLF001
         return DataFrame(rows, self.session)
 

@@ -144,6 +144,7 @@ def _checksum(path: str) -> str:
 def _archived(path: str, checkpoint: str, archive: str) -> str:
     if path.startswith(f"{checkpoint}/"):
         return archive + path.removeprefix(checkpoint)
+    # <output>/_spark_metadata/<batch>
     output, _, name = path.rpartition(f"/{SINK_LOG}/")
     return f"{archive_folder(output)}/{archive.rpartition('/')[2]}/{SINK_LOG}/{name}"
 

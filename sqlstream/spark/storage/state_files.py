@@ -103,6 +103,7 @@ def _has_end_block(file: IO[bytes], size: int) -> bool:
     while at < size:
         file.seek(at)
         header = file.read(LZ4_HEADER)
+        # without a block at the start, the file has another codec; later, a block was cut off
         if not header.startswith(LZ4_MAGIC[: len(header)]):
             return at == 0
         length = int.from_bytes(header[9:13], "little")

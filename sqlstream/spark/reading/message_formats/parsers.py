@@ -264,6 +264,7 @@ class AvroParser:
         return parsed.getField(WITHIN)
 
     def _read(self, data: Column, writer: str) -> Column:
+        # from_avro takes the schema of the writer as an argument, and that of the reader as an option
         options = {**self.options, "mode": "PERMISSIVE", "avroSchema": _in_record(self.schemas.reader)}
         return from_avro(data, _in_record(writer), options)
 

@@ -318,6 +318,7 @@ class MysqlViews:
 def _next_names(table: str) -> tuple[str, str]:
     """Returns two names for views in the schema of a table, which only its switches use."""
     schema = table.removesuffix(last_part(table))
+    # not the name itself, which may be as long as a name can be
     name = f"{NEXT_VIEW}_{crc32(table.encode()):08x}"
     return f"{schema}`{name}`", f"{schema}`{name}_2`"
 

@@ -189,6 +189,7 @@ def merge_sql(table: str, source: str, columns: Sequence[str], keys: Sequence[st
     inserted = list(names.values())
     values = ", ".join(f"source.{name}" for name in inserted)
     added = f"({', '.join(inserted)}) VALUES ({values})"
+    # the first clause that applies counts: a deletion before the update. A deleted key that is not there adds no row.
     return f"""\
 MERGE INTO {table} AS target USING {source} AS source ON {on}
 WHEN MATCHED AND source.{DELETES} THEN DELETE
