@@ -71,7 +71,7 @@ class Output:
         return None if found is None else found["name"]
 
     @property
-    def place(self) -> str | None:
+    def sink_path(self) -> str | None:
         """The path, table or function, None for sinks without any of them."""
         return self.path or self.table or self.python
 

@@ -50,7 +50,7 @@ def identity_of(
         | _called_functions(compiled.project.functions, parts),
         sources=uses,
         sink_format=model.output.format if model.output else "",
-        sink_path=(model.output.place or model.output.database_table) if model.output else None,
+        sink_path=(model.output.sink_path or model.output.database_table) if model.output else None,
         output_mode=model.config.output_mode,
         stateful=stateful,
         settings=settings,
@@ -62,7 +62,7 @@ def identity_of(
             SinkUse(
                 output.sink,
                 output.format,
-                output.place or output.database_table,
+                output.sink_path or output.database_table,
                 output.partition_by,
                 output.address,
                 _layout(output),

@@ -202,7 +202,7 @@ class Ledger:
 
     `accepted` lists the state changes that the user accepted: when, and which models differed. `retired` are the names
     of readers that the query no longer has: the checkpoint still has their offsets, so new readers get other names.
-    `former` are these readers, and those that had other places, as they were.
+    `former` are these readers, and those that had other paths, as they were.
     `pending` is the changed query that started last on the checkpoint, until it commits a batch. `also` are the outputs
     in the further sinks of the identity. `signature` describes the state of a stateful query, None if Spark does not
     show its plan. `written` are the files of its models, and `history` the changes of this version, the oldest first.
@@ -232,7 +232,7 @@ class Ledger:
     def added_files(self) -> tuple[str, ...]:
         """The outputs to which the query adds files, and never replaces them."""
         outputs = zip(self.identity.by_sink, (self.output, *self.also), strict=True)
-        return tuple(place for identity, place in outputs if place is not None and identity.adds_files)
+        return tuple(path for identity, path in outputs if path is not None and identity.adds_files)
 
     def settled(self, last_commit: int) -> Ledger:
         """Returns the ledger in effect when batch `last_commit` (-1: none) is the last one committed."""

@@ -17,7 +17,7 @@ from sqlstream.state.batch_logs import OFFSETS_LINES, SINK_LOG, from_compact, is
 from sqlstream.state.checkpoints import FilesOf, ReadableFiles, read_log
 from sqlstream.state.layout import SNAPSHOT_NAME, checkpoint_path
 from sqlstream.state.ledger import QueryIdentity
-from sqlstream.state.query_versions import split_sqlite_place
+from sqlstream.state.query_versions import split_sqlite_path
 from sqlstream.state.refusals import refresh_text
 from sqlstream.state.repartitions import batch_partitions
 
@@ -65,22 +65,22 @@ def _is_repartition(files: ReadableFiles, folder: str, number: int) -> bool:
     return before is not None and after is not None and before != after
 
 
-def lost_files(files_of: FilesOf, use: QueryIdentity, place: str, last: int) -> str | None:
-    """Returns what is wrong with the output of a query at `place`, which has written batch `last`; None if nothing is,
+def lost_files(files_of: FilesOf, use: QueryIdentity, path: str, last: int) -> str | None:
+    """Returns what is wrong with the output of a query at `path`, which has written batch `last`; None if nothing is,
     or if files do not show it. `use` is the identity of the query with this sink alone.
 
     An output that an interrupted switch of its readers has not renamed yet is still at its plain path.
     """
     facts = format_of(use.sink_format)
     if facts.is_embedded:
-        path, _ = split_sqlite_place(place)
+        path, _ = split_sqlite_path(path)
         files, path = files_of(path)
         folder, _, name = path.rpartition("/")
         return None if name in files.names(folder) else f"the file {path} does not exist"
     # Absolute paths and URIs have a slash. The names of tables and topics have none, and files show nothing of them.
-    if "/" not in place:
+    if "/" not in path:
         return None
-    found = [_lost_folder(*files_of(each), use, last) for each in dict.fromkeys((place, place.removesuffix(".v1")))]
+    found = [_lost_folder(*files_of(each), use, last) for each in dict.fromkeys((path, path.removesuffix(".v1")))]
     return None if None in found else found[0]
 
 

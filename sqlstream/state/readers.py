@@ -70,7 +70,7 @@ def source_uses(compiled: CompiledProject, model: CompiledModel, ledger: Ledger 
     Spark's checkpoint identifies a source only by its name, so a reader keeps its name when other references are added,
     removed or moved. A reader gets the name of the same path. If that is new, because a view was renamed, it gets the
     name of the only reader of the same table whose path no longer exists. New readers get unused names:
-    `<source>__<table>`, then `__2`, `__3`. So does a reader of a place where Spark cannot continue.
+    `<source>__<table>`, then `__2`, `__3`. So does a reader of a path where Spark cannot continue.
     `unsure_tables` returns the tables for which this may be wrong.
     """
     old = ledger.identity.sources if ledger else ()
@@ -128,12 +128,12 @@ def continuing(old: QueryIdentity, new: QueryIdentity) -> list[tuple[SourceUse, 
 
 def _is_same_input(before: SourceUse, now: SourceUse) -> bool:
     is_named = before.name == now.name or before.table == now.table
-    is_there = place_of(before) is not None and is_same_place(before, now)
+    is_there = path_of(before) is not None and has_same_path(before, now)
     return (is_named or is_there) and can_continue(before, now)
 
 
 def respelled(old: QueryIdentity, new: QueryIdentity) -> QueryIdentity:
-    """Returns `old` with its paths in the words of `new` where these mean the same place: relative, absolute, a URI.
+    """Returns `old` with its paths in the words of `new` where these mean the same: relative, absolute, a URI.
     Its inputs lack the options that are known to have no effect, and renamed tables have their new names in what it
     says of their columns and code.
     """
@@ -141,7 +141,7 @@ def respelled(old: QueryIdentity, new: QueryIdentity) -> QueryIdentity:
     sources = tuple(
         replace(
             use,
-            path=now[use.name].path if use.name in now and is_same_place(use, now[use.name]) else use.path,
+            path=now[use.name].path if use.name in now and has_same_path(use, now[use.name]) else use.path,
             options={name: without_credentials(value) for name, value in use.options.items()},
         )
         for use in old.sources
@@ -149,8 +149,8 @@ def respelled(old: QueryIdentity, new: QueryIdentity) -> QueryIdentity:
     contents = {name: _in_words_of(old, new, name) for name in old.contents}
     paths = dict(old.static_paths)
     for name in old.static_paths.keys() & old.contents.keys() & new.static_paths.keys():
-        (then, place), (written, present) = old.static_paths[name], new.static_paths[name]
-        if place == present:
+        (then, path), (written, present) = old.static_paths[name], new.static_paths[name]
+        if path == present:
             contents[name], paths[name] = contents[name].replace(then, written, 1), (written, present)
     names = {before.table: use.table for before, use in continuing(old, new)}
     schemas = {names.get(name, name): text for name, text in old.schemas.items()}
@@ -192,13 +192,13 @@ def _in_words_of(old: QueryIdentity, new: QueryIdentity, name: str) -> str:
     return text
 
 
-def is_same_place(before: SourceUse, now: SourceUse) -> bool:
+def has_same_path(before: SourceUse, now: SourceUse) -> bool:
     """Returns whether two readers read the same path or table. Early ledgers have relative paths, or none."""
-    old, new = place_of(before), place_of(now)
+    old, new = path_of(before), path_of(now)
     return old is None or new is None or old == new
 
 
-def place_of(use: SourceUse) -> str | None:
+def path_of(use: SourceUse) -> str | None:
     """Returns the path, URI or table of a reader in its normal form, None if it is unknown."""
     if use.path is None or _is_table(use):
         return use.path
@@ -211,7 +211,7 @@ def _is_table(use: SourceUse) -> bool:
 
 def folder_of(use: SourceUse) -> str:
     """Returns the folder in which the pattern of a reader of files begins, and its path if that is no pattern."""
-    return use.folder or folder_of_pattern(place_of(use) or "/", "/", lambda _: False)
+    return use.folder or folder_of_pattern(path_of(use) or "/", "/", lambda _: False)
 
 
 def kind_of(use: SourceUse) -> str:
@@ -224,12 +224,12 @@ def can_continue(before: SourceUse, now: SourceUse) -> bool:
     if before.format and kind_of(before) != kind_of(now):  # an early ledger has no formats
         return False
     if before.stored or now.stored:
-        return before.stored == now.stored and is_same_place(before, now)
+        return before.stored == now.stored and has_same_path(before, now)
     if kind_of(now) == KAFKA:
         return reads_topic_of(now, before)
     if kind_of(now) == PYTHON:
         return True  # which rows its offsets mean only its author knows
-    return is_same_place(before, now) or (kind_of(now) == "files" and _finds_files(before, now))
+    return has_same_path(before, now) or (kind_of(now) == "files" and _finds_files(before, now))
 
 
 def _finds_files(before: SourceUse, now: SourceUse) -> bool:
@@ -239,9 +239,9 @@ def _finds_files(before: SourceUse, now: SourceUse) -> bool:
     (FileStreamSource gives each batch the path as its `basePath`; tested on 4.3: "Wrong basePath"). It knows files by
     their URIs, or with `fileNameOnly` by their names.
     """
-    new = place_of(now) or ""
+    new = path_of(now) or ""
     if folder_of(now) == new:
-        return f"{place_of(before)}/".startswith(f"{new.rstrip('/')}/")
+        return f"{path_of(before)}/".startswith(f"{new.rstrip('/')}/")
     return is_set(now, "filenameonly") or are_near(before, now)
 
 
@@ -261,7 +261,7 @@ def _names_of(use: SourceUse) -> Iterator[list[tuple[str, bool]]]:
     """Yields the names in the path of a reader for each of its alternatives, and whether each is part of a pattern."""
     folder = folder_of(use)
     first = len(folder.rstrip("/").split("/"))
-    for path in alternatives_of(place_of(use) or "", folder):
+    for path in alternatives_of(path_of(use) or "", folder):
         yield [(name, at >= first) for at, name in enumerate(path.split("/"))]
 
 
@@ -276,12 +276,12 @@ def can_overlap(one: SourceUse, other: SourceUse) -> bool:
         return False
     if kind_of(one) == kind_of(other) == KAFKA:
         return share_servers(one, other) and (reads_topic_of(one, other) or reads_topic_of(other, one))
-    places = [place_of(use) for use in (one, other)]
-    if None in places:
+    paths = [path_of(use) for use in (one, other)]
+    if None in paths:
         return bool(one.format and other.format) and one.format not in FORMATS
     if kind_of(one) == "files" and kind_of(other) in ("files", ""):
         return are_near(one, other)
-    return places[0] == places[1]
+    return paths[0] == paths[1]
 
 
 def is_set(use: SourceUse, option: str) -> bool:

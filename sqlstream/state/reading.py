@@ -25,10 +25,10 @@ from sqlstream.state.readers import (
     can_continue,
     can_overlap,
     continuing,
-    is_same_place,
+    has_same_path,
     kind_of,
     names_sources,
-    place_of,
+    path_of,
     reads_topic,
     share_servers,
     table_of,
@@ -108,7 +108,7 @@ def moved_readers(old: QueryIdentity, new: QueryIdentity) -> list[tuple[SourceUs
 
 def _differ(before: SourceUse, now: SourceUse) -> bool:
     changed = bool(before.format) and (before.options, before.format) != (now.options, now.format)
-    return changed or not is_same_place(before, now)
+    return changed or not has_same_path(before, now)
 
 
 def reading_changes(ledger: Ledger, new: QueryIdentity, so_far: Mapping[str, ReadSoFar]) -> tuple[ReadingChange, ...]:
@@ -122,10 +122,10 @@ def reading_changes(ledger: Ledger, new: QueryIdentity, so_far: Mapping[str, Rea
         if can_continue(before, now):
             changes += _of_continuing(before, now, so_far.get(before.name, _UNKNOWN), ledger)
         else:
-            changes.append(_moved_in_place(before, now))
+            changes.append(_moved_source(before, now))
     if not names_sources(old):
         pairs = zip(old.sources, new.sources, strict=False)  # another number of them is refused
-        changes += [_moved_in_place(*pair) for pair in pairs if pair not in kept and pair[0].table == pair[1].table]
+        changes += [_moved_source(*pair) for pair in pairs if pair not in kept and pair[0].table == pair[1].table]
         return tuple(changes)
     names = {use.name for use in old.sources}
     lost = [use for use in old.sources if use.name not in {now.name for _, now in kept}]
@@ -195,7 +195,7 @@ def _of_new(
     return ReadingChange(text)
 
 
-def _moved_in_place(before: SourceUse, now: SourceUse) -> ReadingChange:
+def _moved_source(before: SourceUse, now: SourceUse) -> ReadingChange:
     """Returns what another place means for a reader that keeps its name or its position: Spark would fail."""
     change = (_started_over if now.stored else _moved)(before, now, f"{_named(now)} has another place", "")
     return replace(change, accepting=None)
@@ -308,7 +308,7 @@ def _of_files(before: SourceUse, now: SourceUse, so_far: ReadSoFar) -> Iterator[
     """
     choices = [file_choice(use.options) for use in (before, now)]
     text = f"{_named(now)} reads {_where(now)}, and was {_where(before)}: files that were read are not read again"
-    if is_same_place(before, now):
+    if has_same_path(before, now):
         text = f"{_named(now)} has other options: files that were read are not read again"
     if so_far.is_empty:
         return
@@ -441,4 +441,4 @@ def _where(use: SourceUse) -> str:
     if kind_of(use) == KAFKA:
         named = ", ".join(sorted(topics_of(use))) or use.options.get("subscribepattern", "")
         return f"topic {named}" if named else "Kafka"
-    return place_of(use) or use.path or use.format or "an unknown place"
+    return path_of(use) or use.path or use.format or "an unknown place"

@@ -404,8 +404,8 @@ def has_batch(target: SinkTarget, number: int, query_id: str) -> bool | None:
     Spark knows it. Raises: OSError, DatabaseError, Spark's errors.
     """
     facts = format_of(target.output.format)
-    if facts.writes_files and target.place is not None:
-        storage, folder = storage_for(target.place, target.frame.sparkSession)
+    if facts.writes_files and target.path is not None:
+        storage, folder = storage_for(target.path, target.frame.sparkSession)
         return last_entry(storage.names(f"{folder}/{SINK_LOG}")) >= number
     if facts.is_table or target.output.format == "table":
         return None

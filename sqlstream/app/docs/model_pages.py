@@ -82,7 +82,7 @@ class ModelPages:
             "sink": sink_id(self._compiled.project.name, output.sink),
             "name": output.sink,
             "format": output.format,
-            "place": output.place or output.database_table,
+            "place": output.sink_path or output.database_table,
             "partition_by": list(output.partition_by),
             "rows": guarantee.rows,
             "means": guarantee.means,

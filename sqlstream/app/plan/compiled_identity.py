@@ -166,11 +166,12 @@ def _resolved(compiled: CompiledProject, table: SourceTable, files_of: FilesOf, 
     writer = compiled.writer_of(table)
     ledger = read_checkpoint(files_of, query_root(storage, writer.query_id, writer.config.checkpoint)).ledger
     schema = table.spark_schema if ledger is None or ledger.identity.columns is None else _schema(ledger, table)
-    is_current = ledger is not None and writer.output is not None and ledger.identity.sink_path == writer.output.place
-    place = ledger.output if ledger is not None and is_current else None
+    written = None
+    if ledger is not None and writer.output is not None and ledger.identity.sink_path == writer.output.sink_path:
+        written = ledger.output
     if table.path is None:
-        return table.model_copy(update={"table": place or table.table, "spark_schema": schema})
-    return table.model_copy(update={"path": place or output_path(storage, table.path), "spark_schema": schema})
+        return table.model_copy(update={"table": written or table.table, "spark_schema": schema})
+    return table.model_copy(update={"path": written or output_path(storage, table.path), "spark_schema": schema})
 
 
 def _schema(ledger: Ledger, table: SourceTable) -> Schema:

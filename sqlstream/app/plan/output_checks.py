@@ -27,13 +27,13 @@ from sqlstream.state.refusals import output_in_use, streamed_table_in_use, unfit
 
 @dataclass(frozen=True)
 class OutputCheck:
-    """An output of `query` at the path, URI or table `place`. `identity` is that of the query with this sink alone;
+    """An output of `query` at the path, URI or table `path`. `identity` is that of the query with this sink alone;
     `old` is the same of the query that has written to it so far, None for a new output.
     """
 
     query: PreparedQuery
     output: Output
-    place: str | None
+    path: str | None
     identity: QueryIdentity
     old: QueryIdentity | None
     secrets: Secrets
@@ -41,28 +41,28 @@ class OutputCheck:
     def use_fast_files(self, root: str) -> None:
         """Lets Spark write the files of the checkpoint under `root` and of the output without extra processes."""
         if self.output.table is None:
-            place = None if self.output.database_table else self.place
-            use_fast_checkpoint_files(self.query.frame.sparkSession, root, place)
+            path = None if self.output.database_table else self.path
+            use_fast_checkpoint_files(self.query.frame.sparkSession, root, path)
 
     def check_table(self, committed: CommittedBatches | None) -> None:
         """Checks that the query's columns fit the table that it writes to, and that the output has the batches that the
         query has committed (None: none, or a batch model). Raises: FindingsError, DatabaseError.
         """
-        if self.place is None:
+        if self.path is None:
             return
         if format_of(self.output.format).is_database:
             self._check_database(committed)
         elif self.query.model.streaming and format_of(self.output.format).is_table:
-            self._check_format_table(self.place, committed)
+            self._check_format_table(self.path, committed)
         elif self.query.model.streaming and self.output.table is not None:
-            self._check_catalog_table(self.place, committed)
+            self._check_catalog_table(self.path, committed)
 
     def check_files(self, committed: CommittedBatches, storage_of: StorageOf) -> None:
         """Checks that the files of the output have these batches. Raises: FindingsError."""
-        if self.place is None:
+        if self.path is None:
             return
-        with storage_problems(self.place, self.query.model.file.location, self.secrets):
-            problem = lost_files(storage_of, self.identity, self.place, committed.last)
+        with storage_problems(self.path, self.query.model.file.location, self.secrets):
+            problem = lost_files(storage_of, self.identity, self.path, committed.last)
         if problem is not None:
             raise FindingsError([self._lost(problem, committed)])
 
@@ -85,24 +85,24 @@ class OutputCheck:
             pairs = [(problem, self._place_of(problem)) for problem in problems]
             raise FindingsError([unfit_table(model, name, *pair, can_run_parallel=can_run_parallel) for pair in pairs])
 
-    def _check_format_table(self, place: str, committed: CommittedBatches | None) -> None:
+    def _check_format_table(self, path: str, committed: CommittedBatches | None) -> None:
         """Checks the same for a table of Delta Lake or Iceberg. Raises: FindingsError."""
         model, table = self.query.model, table_of(self._target)
         if table is None:
             return
-        with storage_problems(place, model.file.location, self.secrets):
+        with storage_problems(path, model.file.location, self.secrets):
             columns = table.columns()
             partitions = table.partitions() if columns is not None and self.output.partition_by else ()
         if columns is None:
             if committed is not None:
-                raise FindingsError([self._lost(f"the table {place} does not exist", committed)])
+                raise FindingsError([self._lost(f"the table {path} does not exist", committed)])
             return
         problems = table_column_problems(table.name, columns, partitions, self.identity, self.old)
         if problems:
             pairs = [(problem, self._place_of(problem)) for problem in problems]
             can_run_parallel = self._has_versions
             raise FindingsError(
-                [unfit_format_table(model.name, place, *pair, can_run_parallel=can_run_parallel) for pair in pairs]
+                [unfit_format_table(model.name, path, *pair, can_run_parallel=can_run_parallel) for pair in pairs]
             )
 
     @property
@@ -113,7 +113,7 @@ class OutputCheck:
 
     @property
     def _target(self) -> SinkTarget:
-        return SinkTarget(self.query.model, self.output, self.place, self.query.frame, self.secrets)
+        return SinkTarget(self.query.model, self.output, self.path, self.query.frame, self.secrets)
 
     def _lost(self, problem: str, committed: CommittedBatches) -> Finding:
         model = self.query.model
@@ -123,7 +123,7 @@ class OutputCheck:
         """Checks that a database's table has no batches of another checkpoint than that of `query_id`, which is empty
         before the first batch. Raises: FindingsError, DatabaseError.
         """
-        writer = database_writer(self._target) if self.query.model.streaming and self.place is not None else None
+        writer = database_writer(self._target) if self.query.model.streaming and self.path is not None else None
         if writer is not None:
             writer.check_unused(query_id)
 
@@ -131,11 +131,11 @@ class OutputCheck:
         """Checks that the folder or table of a new checkpoint has no batches of another one. With `accepts_rows`, a
         table keeps the rows of other queries. Raises: FindingsError.
         """
-        model, place = self.query.model, self.place
-        if place is None:
+        model, path = self.query.model, self.path
+        if path is None:
             return
-        with storage_problems(place, model.file.location, self.secrets):
-            table, folder = self._streamed_place(place)
+        with storage_problems(path, model.file.location, self.secrets):
+            table, folder = self._streamed_output(path)
             is_used = folder is not None and is_used_folder(
                 *storage_of(folder), has_snapshots=self.identity.writes_snapshots
             )
@@ -143,23 +143,23 @@ class OutputCheck:
         if folder is not None and is_used:
             raise FindingsError([output_in_use(model.name, folder, model.file.location)])
         if others:
-            raise FindingsError([streamed_table_in_use(model.name, place, others, model.file.location)])
+            raise FindingsError([streamed_table_in_use(model.name, path, others, model.file.location)])
 
-    def _streamed_place(self, place: str) -> tuple[FormatTable | None, str | None]:
+    def _streamed_output(self, path: str) -> tuple[FormatTable | None, str | None]:
         """Returns the existing table whose commits name the queries that have added rows to it, or the folder whose log
         lists their batches. Neither if each batch replaces all rows of a table. Raises: Spark's errors.
         """
         facts, session, model = format_of(self.output.format), self.query.frame.sparkSession, self.query.model
         if facts.writes_files:
-            return None, place
+            return None, path
         if not model.streaming or model.config.output_mode == "complete":
             return None, None
         table = table_of(self._target)
         if table is None and self.output.table is not None:
-            provider = (table_provider(session, place) or "").lower()
+            provider = (table_provider(session, path) or "").lower()
             if not format_of(provider).is_table:
-                return None, table_folder(session, place)
-            table = FormatTable(session, provider, place)
+                return None, table_folder(session, path)
+            table = FormatTable(session, provider, path)
         return (table if table is not None and table.exists() else None), None
 
     def _place_of(self, problem: ColumnChange) -> Place:

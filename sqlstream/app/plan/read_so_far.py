@@ -17,7 +17,7 @@ from sqlstream.state.ledger import FileSummary, QueryIdentity, SourceUse
 from sqlstream.state.output_files import StoredFile
 from sqlstream.state.progress.positions import DatedFilesOf, read_position
 from sqlstream.state.progress.source_files import FileChoice, file_choice
-from sqlstream.state.readers import folder_of, place_of, respelled
+from sqlstream.state.readers import folder_of, path_of, respelled
 from sqlstream.state.reading import ReadSoFar, has_other_reads, moved_readers
 
 
@@ -63,7 +63,7 @@ def static_files(compiled: CompiledProject, model: CompiledModel) -> dict[str, F
 
 def _files(use: SourceUse) -> tuple[StoredFile, ...] | None:
     """Returns the files that a reader finds, None if Python cannot list them as Spark does."""
-    return _files_at(place_of(use) or "", file_choice(use.options), folder_of(use))
+    return _files_at(path_of(use) or "", file_choice(use.options), folder_of(use))
 
 
 def _files_at(path: str, choice: FileChoice | None, folder: str) -> tuple[StoredFile, ...] | None:

@@ -15,7 +15,7 @@ from sqlstream.app.plan.read_so_far import read_so_far
 from sqlstream.app.request import EVERYTHING, PlanRequest, RunRequest
 from sqlstream.app.session.checking import spark_for_check
 from sqlstream.app.session.signals import StopSignals
-from sqlstream.app.session.target_storage import place_of_output, storage_base, storage_location
+from sqlstream.app.session.target_storage import storage_base, storage_location, versioned_output
 from sqlstream.app.stored.local_sources import header_findings
 from sqlstream.app.stored.stored_outputs import StoredOutputs, WrittenOutput
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
@@ -85,7 +85,7 @@ class CheckedQuery:
             self.output(checks),
             self.plan.action is Action.FRESH_EACH_RUN,
             self.after,
-            self.places(checks)[1:],
+            self.outputs(checks)[1:],
             self.is_unchecked and self.plan.action is not Action.FRESH_EACH_RUN,
         )
 
@@ -99,19 +99,19 @@ class CheckedQuery:
 
     def record_output(self, checks: CheckContext) -> None:
         """Records what the query will write, for the queries that read it and are checked after it."""
-        place = self.output(checks)
-        if place is not None and not self.is_parallel:
-            checks.written[self.query.model.name] = WrittenOutput(place, self.query.identity.columns)
+        path = self.output(checks)
+        if path is not None and not self.is_parallel:
+            checks.written[self.query.model.name] = WrittenOutput(path, self.query.identity.columns)
 
     def output(self, checks: CheckContext) -> str | None:
         """Returns the path, URI or table that the query writes to, None for sinks without one."""
-        return self.places(checks)[0]
+        return self.outputs(checks)[0]
 
-    def places(self, checks: CheckContext) -> tuple[str | None, ...]:
+    def outputs(self, checks: CheckContext) -> tuple[str | None, ...]:
         """Returns the same for each sink of the query."""
         outputs = self.query.model.outputs
         published = self.state.published
-        return tuple(place_of_output(checks.loaded, output, self.plan.version, published) for output in outputs)
+        return tuple(versioned_output(checks.loaded, output, self.plan.version, published) for output in outputs)
 
     def lock(self, checks: CheckContext) -> None:
         """Locks a new version for this process. An existing one is locked already. New ones are locked this late,
@@ -184,16 +184,16 @@ class CheckedQuery:
         resumed = self.state.ledger.identity if self.state.ledger and self.plan.action is Action.RESUME else None
         old = {identity.sink_path: identity for identity in resumed.by_sink} if resumed else {}
         identities = self.query.identity.by_sink
-        sinks = zip(self.query.model.outputs, self.places(checks), identities, strict=True)
+        sinks = zip(self.query.model.outputs, self.outputs(checks), identities, strict=True)
         return [
-            OutputCheck(self.query, output, place, identity, old.get(identity.sink_path), checks.secrets)
-            for output, place, identity in sinks
+            OutputCheck(self.query, output, path, identity, old.get(identity.sink_path), checks.secrets)
+            for output, path, identity in sinks
         ]
 
     def logged_outputs(self, checks: CheckContext) -> tuple[str, ...]:
         """Returns the folders of the file sinks that log their batches."""
-        pairs = zip(self.query.identity.by_sink, self.places(checks), strict=True)
-        return tuple(place for identity, place in pairs if identity.adds_files and place is not None)
+        pairs = zip(self.query.identity.by_sink, self.outputs(checks), strict=True)
+        return tuple(path for identity, path in pairs if identity.adds_files and path is not None)
 
     def check_whole(self, checks: CheckContext) -> None:
         """Checks that the query can resume on its checkpoint without loss. Raises: FindingsError."""

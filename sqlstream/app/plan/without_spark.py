@@ -8,7 +8,7 @@ from sqlstream.app.loading.load import Loaded
 from sqlstream.app.plan.compiled_identity import ParallelQueries, identity_without_spark, with_stored_tables
 from sqlstream.app.plan.details import describe
 from sqlstream.app.plan.read_so_far import read_so_far
-from sqlstream.app.session.target_storage import files_of, place_of_output
+from sqlstream.app.session.target_storage import files_of, versioned_output
 from sqlstream.app.stored.local_sources import header_findings
 from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.errors import Finding
@@ -106,8 +106,8 @@ def _local_path(loaded: Loaded, output: Output, version: int, published: Contain
     """Returns the local path to which a version writes, None for other outputs. For a file of SQLite, it names the
     version, too.
     """
-    place = place_of_output(loaded, output, version, published)
-    path = plain_path("/", place) if place is not None and "/" in place else ""
+    written = versioned_output(loaded, output, version, published)
+    path = plain_path("/", written) if written is not None and "/" in written else ""
     return path if path.startswith("/") else None
 
 

@@ -22,7 +22,7 @@ from sqlstream.state.layout import completion_path, ledger_path, versions_path
 from sqlstream.state.ledger import FileSummary, HistoryEntry, InputIds, Ledger, PendingLedger, SourceUse
 from sqlstream.state.plan import Action
 from sqlstream.state.query_versions import Versions, completion_text
-from sqlstream.state.readers import place_of, topics_of
+from sqlstream.state.readers import path_of, topics_of
 from sqlstream.state.runs.events import Notice, QueryResult, RunEvent
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.version import __version__
@@ -133,7 +133,7 @@ def _ledger(ready: CheckedQuery, checks: CheckContext) -> Ledger:
         output=ready.output(checks),
         accepted=accepted,
         retired=_retired(ready),
-        also=ready.places(checks)[1:],
+        also=ready.outputs(checks)[1:],
         signature=ready.query.signature,
         written={name: model.file.text for name, model in _models(ready)},
         history=_history(ready, checks, now),
@@ -158,12 +158,12 @@ def _static_files(ready: CheckedQuery) -> Mapping[str, FileSummary]:
 
 
 def _former(ready: CheckedQuery) -> tuple[SourceUse, ...]:
-    """Returns the readers that the query had before, those that now read another place included."""
+    """Returns the readers that the query had before, those that now read another path included."""
     old = ready.state.ledger
     if old is None or ready.plan.action is not Action.RESUME:
         return ()
-    now = {(use.name, place_of(use), *topics_of(use)) for use in ready.query.identity.sources}
-    left = (use for use in old.identity.sources if (use.name, place_of(use), *topics_of(use)) not in now)
+    now = {(use.name, path_of(use), *topics_of(use)) for use in ready.query.identity.sources}
+    left = (use for use in old.identity.sources if (use.name, path_of(use), *topics_of(use)) not in now)
     return (*old.former, *(use for use in left if use not in old.former))
 
 

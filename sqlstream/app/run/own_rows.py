@@ -14,7 +14,7 @@ from sqlstream.app.alerts.payloads import ALERTS_SCHEMA
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.observe.metrics_sink import METRICS_SCHEMA
 from sqlstream.app.session.session import spark_session
-from sqlstream.app.session.target_storage import place_of_output
+from sqlstream.app.session.target_storage import versioned_output
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
@@ -42,13 +42,13 @@ class OwnRows:
 
 
 class OwnRowsWriter:
-    """Adds `rows` to the sink of `model`, whose path or table is `place`. Only one thread can use it."""
+    """Adds `rows` to the sink of `model`, whose path or table is `path`. Only one thread can use it."""
 
     def __init__(
-        self, rows: OwnRows, session: SparkSession, model: CompiledModel, place: str | None, secrets: Secrets
+        self, rows: OwnRows, session: SparkSession, model: CompiledModel, path: str | None, secrets: Secrets
     ) -> None:
         self._rows = rows
-        self._session, self._model, self._place, self._secrets = session, model, place, secrets
+        self._session, self._model, self._path, self._secrets = session, model, path, secrets
         self._query_id = uuid4().hex
         self._target: SinkTarget | None = None
         self._writer: BatchWriter | None = None
@@ -82,7 +82,7 @@ class OwnRowsWriter:
     def _open(self) -> SinkTarget:
         session = self._session.newSession()
         frame = session.createDataFrame([], self._rows.schema)
-        return SinkTarget(self._model, self._model.outputs[0], self._place, frame, self._secrets)
+        return SinkTarget(self._model, self._model.outputs[0], self._path, frame, self._secrets)
 
 
 class _FolderWriter:
@@ -129,8 +129,8 @@ def write_own_rows(
     """Returns the function that writes rows of metrics or alerts to their sink."""
     if model is None:
         return lambda _number, _rows: None
-    place = place_of_output(loaded, model.outputs[0], version=1, published=())
-    return OwnRowsWriter(rows, runtime.session, model, place, secrets).write
+    path = versioned_output(loaded, model.outputs[0], version=1, published=())
+    return OwnRowsWriter(rows, runtime.session, model, path, secrets).write
 
 
 @contextmanager

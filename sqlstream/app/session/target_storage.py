@@ -12,7 +12,7 @@ from sqlstream.project.files.paths import join, plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.state.layout import output_path, output_table
-from sqlstream.state.query_versions import place_of, sqlite_place
+from sqlstream.state.query_versions import versioned_path, versioned_sqlite_path
 
 
 def storage_location(loaded: Loaded, model: CompiledModel) -> Location:
@@ -26,7 +26,7 @@ def storage_base(loaded: Loaded) -> str:
     return join(str(project.root), project.target.storage)
 
 
-def place_of_output(loaded: Loaded, output: Output, version: int, published: Container[str]) -> str | None:
+def versioned_output(loaded: Loaded, output: Output, version: int, published: Container[str]) -> str | None:
     """Returns the path, URI or table to which version `version` of a query writes, None for sinks without one.
     `published` are the plain paths and tables that show readers the current version.
     """
@@ -35,17 +35,11 @@ def place_of_output(loaded: Loaded, output: Output, version: int, published: Con
         return output_table(table, version, is_published=table in published)
     if output.path is None:
         return None
-    if format_of(output.format).is_embedded:
-        return sqlite_place(plain_place(loaded, output.path), version, is_published=output.path in published)
-    return place_of_path(loaded, output.path, version, published)
+    versioned = versioned_sqlite_path if format_of(output.format).is_embedded else versioned_path
+    return versioned(sink_path(loaded, output.path), version, is_published=output.path in published)
 
 
-def place_of_path(loaded: Loaded, path: str, version: int, published: Container[str]) -> str:
-    """Returns the same for the path of a sink."""
-    return place_of(plain_place(loaded, path), version, is_published=path in published)
-
-
-def plain_place(loaded: Loaded, path: str) -> str:
+def sink_path(loaded: Loaded, path: str) -> str:
     """Returns the absolute path or URI of the path of a sink."""
     return output_path(storage_base(loaded), path)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from sqlstream.app.loading.load import Loaded
-from sqlstream.app.session.target_storage import place_of_output, storage_base
+from sqlstream.app.session.target_storage import storage_base, versioned_output
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.errors import Finding, FindingsError
@@ -27,7 +27,7 @@ from sqlstream.state.ledger import OutputColumn
 class WrittenOutput:
     """What the query of a model writes, or has written: a path or a table, and its columns if they are known."""
 
-    place: str
+    path: str
     columns: tuple[OutputColumn, ...] | None
 
 
@@ -58,8 +58,8 @@ class StoredOutputs:
     def _resolve(self, table: SourceTable) -> SourceTable:
         output = self.planned.get(table.name) or self._written(self.loaded.compiled.writer_of(table))
         schema = table.spark_schema if output.columns is None else _schema(output.columns, table)
-        path, name = (output.place, None) if table.table is None else (None, output.place)
-        stored = StoredOutput(table.name, exists=self._exists(table, output.place))
+        path, name = (output.path, None) if table.table is None else (None, output.path)
+        stored = StoredOutput(table.name, exists=self._exists(table, output.path))
         return table.model_copy(update={"path": path, "table": name, "spark_schema": schema, "stored": stored})
 
     def _written(self, model: CompiledModel) -> WrittenOutput:
@@ -72,17 +72,17 @@ class StoredOutputs:
             state = read_checkpoint(self._storage_of, root)
         version, identity = max(state.version, 1), state.ledger.identity if state.ledger else None
         columns = identity.columns if identity else None
-        place = place_of_output(self.loaded, output, version, state.published)
-        return WrittenOutput(place or "", columns)
+        path = versioned_output(self.loaded, output, version, state.published)
+        return WrittenOutput(path or "", columns)
 
     def _storage_of(self, path: str) -> tuple[Storage, str]:
         return storage_for(path, self.session)
 
-    def _exists(self, table: SourceTable, place: str) -> bool:
-        with storage_problems(place, table.location, self.secrets):
+    def _exists(self, table: SourceTable, path: str) -> bool:
+        with storage_problems(path, table.location, self.secrets):
             if table.table is not None:
-                return bool(self.session.catalog.tableExists(place))
-            storage, path = storage_for(place, self.session)
+                return bool(self.session.catalog.tableExists(path))
+            storage, path = storage_for(path, self.session)
             if table.format == "delta":
                 return storage.exists(f"{path}/{DELTA_LOG}")
             output = self.loaded.compiled.writer_of(table).output

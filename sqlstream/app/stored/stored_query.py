@@ -16,7 +16,7 @@ from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.session.session import spark_session
 from sqlstream.app.session.signals import StopSignals, stop_signals
-from sqlstream.app.session.target_storage import place_of_path, storage_base, storage_location
+from sqlstream.app.session.target_storage import sink_path, storage_base, storage_location
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.project.formats.formats import format_of
@@ -30,6 +30,7 @@ from sqlstream.spark.writing.tables import table_folder
 from sqlstream.state.checkpoints import CheckpointState, read_checkpoint, read_version, read_versions
 from sqlstream.state.layout import checkpoint_path, output_table, query_root, version_root
 from sqlstream.state.output_files import OutputFiles, batch_output, log_problem, sort_files
+from sqlstream.state.query_versions import versioned_path
 
 
 class LazyStorages:
@@ -120,7 +121,7 @@ class StoredQuery:
                 for name, use in uses
             ]
         return [
-            OutputFolder(use.sink, use.format, use.place or "", not model.streaming or model.writes_snapshots_to(use))
+            OutputFolder(use.sink, use.format, use.path or "", not model.streaming or model.writes_snapshots_to(use))
             for use in model.outputs
         ]
 
@@ -130,7 +131,7 @@ class StoredQuery:
             return table_folder(self.storages.session, table) or ""
         if not use.path or not format_of(use.format).writes_files:
             return ""
-        return place_of_path(self.loaded, use.path, version, self.state.published)
+        return versioned_path(sink_path(self.loaded, use.path), version, is_published=use.path in self.state.published)
 
     def files(self, output: OutputFolder) -> OutputFiles:
         """Returns the files in the folder `output`.

@@ -280,8 +280,8 @@ class ProjectData:
         if seen.loaded is None:
             return Sample(note="the project does not compile").as_json()
         live = self._overviews.live.queries.get((name or "", model))
-        place = live.entry.get("output") if live is not None else None
-        return sample_of(seen.loaded.compiled.models[shape.unique_id], place, limit).as_json()
+        path = live.entry.get("output") if live is not None else None
+        return sample_of(seen.loaded.compiled.models[shape.unique_id], path, limit).as_json()
 
     def lineage(self, target: str | None, column: str) -> Json:
         """See `UiData`."""

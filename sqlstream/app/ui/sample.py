@@ -47,37 +47,37 @@ class Sample:
         return {"columns": list(self.columns), "rows": self.rows, "note": self.note}
 
 
-def sample_of(model: CompiledModel, place: str | None, limit: int) -> Sample:
-    """Returns up to `limit` rows of the newest files of a query's first output, which is at `place`: an absolute path
+def sample_of(model: CompiledModel, path: str | None, limit: int) -> Sample:
+    """Returns up to `limit` rows of the newest files of a query's first output, which is at `path`: an absolute path
     or URI, None if the query has not run.
     """
     output = model.output
     if output is None:
         return Sample(note="a view has no output")
     try:
-        found = _read(model, output, place, min(limit, MAX_SAMPLE))
+        found = _read(model, output, path, min(limit, MAX_SAMPLE))
     except (OSError, ValueError, sqlite3.Error) as error:  # pyarrow's errors are ValueErrors or OSErrors
         return Sample(note=f"the output cannot be read: {str(error).splitlines()[0]}")
     show = f"run `sqlstream show --select {model.name}` to see rows of the model"
     return found or Sample(note=f"the page reads no output of the format {output.format}; {show}")
 
 
-def _read(model: CompiledModel, output: Output, place: str | None, limit: int) -> Sample | None:
+def _read(model: CompiledModel, output: Output, path: str | None, limit: int) -> Sample | None:
     if output.format not in (*READ_FORMATS, SQLITE):
         return None
-    folder = local_path(place)
-    if place is not None and folder is None:
-        return Sample(note=f"the output is in {place}, which only Spark can read")
+    folder = local_path(path)
+    if path is not None and folder is None:
+        return Sample(note=f"the output is in {path}, which only Spark can read")
     if folder is None or not folder.exists():
         return Sample(note="the query has not written any files yet")
     return _sqlite_rows(folder, model.query_id, limit) if output.format == SQLITE else _file_rows(output, folder, limit)
 
 
-def local_path(place: str | None) -> Path | None:
-    """Returns an absolute path or `file:` URI as a path, None for other places."""
-    if place is None or place.startswith("/"):
-        return None if place is None else Path(place)
-    return Path(unquote(urlsplit(place).path)) if place.startswith("file:") else None
+def local_path(path: str | None) -> Path | None:
+    """Returns an absolute path or `file:` URI as a path, None for other paths."""
+    if path is None or path.startswith("/"):
+        return None if path is None else Path(path)
+    return Path(unquote(urlsplit(path).path)) if path.startswith("file:") else None
 
 
 def _file_rows(output: Output, folder: Path, limit: int) -> Sample:

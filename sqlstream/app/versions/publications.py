@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from sqlstream.app.loading.load import Loaded, load_for_reading
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.session.target_storage import plain_place, storage_base
+from sqlstream.app.session.target_storage import sink_path, storage_base
 from sqlstream.app.stored.stored_query import StoredQuery, open_query
 from sqlstream.app.versions.stored_versions import QueryHistory, stored_versions
 from sqlstream.compiler.compiled import CompiledModel
@@ -66,11 +66,11 @@ class QueryNames:
             return self._table(name)
         if name is None or not self._writes_folder(use.sink_format, name):
             return None
-        storage, place = self.storage_of(plain_place(self.loaded, name))
-        return FolderPublication(name, normpath(place), self._places) if isinstance(storage, LocalStorage) else None
+        storage, path = self.storage_of(sink_path(self.loaded, name))
+        return FolderPublication(name, normpath(path), self._paths) if isinstance(storage, LocalStorage) else None
 
     @cached_property
-    def _places(self) -> frozenset[str]:
+    def _paths(self) -> frozenset[str]:
         """The paths of all outputs of the project."""
         base, models = storage_base(self.loaded), self.loaded.compiled.models.values()
         return frozenset(plain_path(base, output.path) for model in models for output in model.outputs if output.path)
@@ -79,9 +79,9 @@ class QueryNames:
         output = next((each for each in self.model.outputs if name in (each.path, each.database_table)), None)
         if output is None or not is_known_database(output, self.secrets):
             return None
-        place = name if output.path is None else plain_place(self.loaded, name)
-        database = partial(plain_table, output, place, self.model.query_id, self.session, self.secrets)
-        return TablePublication(name, place, database, self.model)
+        path = name if output.path is None else sink_path(self.loaded, name)
+        database = partial(plain_table, output, path, self.model.query_id, self.session, self.secrets)
+        return TablePublication(name, path, database, self.model)
 
     def _writes_folder(self, sink_format: str, name: str) -> bool:
         is_delta_path = sink_format == "delta" and any(output.path == name for output in self.model.outputs)
@@ -104,16 +104,16 @@ class QueryNames:
             return parts.current == 1  # it still writes to the plain name
         return publication.is_shown(parts.current)
 
-    def places(self, parts: Versions, state: CheckpointState) -> tuple[str, ...]:
+    def outputs(self, parts: Versions, state: CheckpointState) -> tuple[str, ...]:
         """Returns where readers find the outputs of a version: under the plain names if they show it."""
         ledger = state.ledger
         if ledger is None:
             return ()
         known = self.publications(ledger.identity) if state.version == parts.current else []
-        shown = {each.name: each.place for each in known if self._shows_in_ledger(parts, each)}
+        shown = {each.name: each.path for each in known if self._shows_in_ledger(parts, each)}
         uses = zip(ledger.identity.by_sink, (ledger.output, *ledger.also), strict=True)
-        places = (shown.get(use.sink_path or "", place) for use, place in uses)
-        return tuple(place for place in places if place is not None)
+        paths = (shown.get(use.sink_path or "", path) for use, path in uses)
+        return tuple(path for path in paths if path is not None)
 
     def _shows_in_ledger(self, parts: Versions, publication: Publication) -> bool:
         """Returns whether readers find the current version under the plain name, as `versions.json` says it of tables:
@@ -161,10 +161,10 @@ class QueryNames:
         """Locks the queries that use plain names so far: version 1 of this query, and readers of its stored output.
         Neither can change to another name while it runs. Raises: FindingsError.
         """
-        places = {each.place for each in first}
+        paths = {each.path for each in first}
         if 1 in read_versions(self.storage_of, self.root):
             self._lock(locks, self.storage, version_root(self.root, 1), partial(self._is_running, first))
-        for reader, storage, root in self._readers(places):
+        for reader, storage, root in self._readers(paths):
             self._lock(locks, storage, root, partial(self._is_read, reader, first))
 
     def _lock(self, locks: ExitStack, storage: Storage, root: str, problem: Callable[[str], Finding]) -> None:
@@ -175,8 +175,8 @@ class QueryNames:
         except LockedError as error:
             raise FindingsError([problem(str(error))]) from error
 
-    def _readers(self, places: set[str]) -> Iterator[tuple[CompiledModel, Storage, str]]:
-        """Yields the queries that read this one's stored output at `places`, with the folders of their versions."""
+    def _readers(self, paths: set[str]) -> Iterator[tuple[CompiledModel, Storage, str]]:
+        """Yields the queries that read this one's stored output at `paths`, with the folders of their versions."""
         compiled, base = self.loaded.compiled, storage_base(self.loaded)
         for reader in compiled.models.values():
             if reader.output is None or self.model.name not in stored_inputs(compiled, reader):
@@ -185,12 +185,12 @@ class QueryNames:
             parts = read_versions_file(self.storage_of, root)
             for version in {parts.current, parts.parallel or 0} - {0}:
                 ledger = read_version(self.storage_of, root, version).ledger
-                if ledger is not None and self._reads(ledger, places):
+                if ledger is not None and self._reads(ledger, paths):
                     yield reader, storage, version_root(root, version)
 
-    def _reads(self, ledger: Ledger, places: set[str]) -> bool:
+    def _reads(self, ledger: Ledger, paths: set[str]) -> bool:
         uses = [use.path for use in ledger.identity.sources if use.stored and use.table == self.model.name]
-        return any(normpath(self.storage_of(path)[1]) in places for path in uses if path is not None)
+        return any(normpath(self.storage_of(path)[1]) in paths for path in uses if path is not None)
 
     def _is_running(self, first: Sequence[Publication], holder: str) -> Finding:
         name, (plain, moved) = self.model.name, first[0].first_move
@@ -235,7 +235,7 @@ def _prepare(
         except NotWrittenError:
             continue
         except CannotPublishError as error:
-            problems.append(f"{each.place} cannot show version {version}: {error}")
+            problems.append(f"{each.path} cannot show version {version}: {error}")
         else:
             prepared.append(each)
     return prepared, tuple(problems)
@@ -249,8 +249,8 @@ def query_history(request: ProjectRequest, name: str) -> QueryHistory:
     with open_query(load_for_reading(request), request, name) as query:
         names = names_of(query, request)
 
-        def place(parts: Versions, state: CheckpointState) -> str | None:
+        def output_of(parts: Versions, state: CheckpointState) -> str | None:
             has_output = state.ledger is not None and state.ledger.output is not None
-            return next(iter(names.places(parts, state)), None) if has_output else None
+            return next(iter(names.outputs(parts, state)), None) if has_output else None
 
-        return stored_versions(query.storages.of, query.root, name, place)
+        return stored_versions(query.storages.of, query.root, name, output_of)

@@ -132,14 +132,14 @@ class Publisher:
         self._notify(event)
 
     def with_plain_name(self, result: QueryResult) -> QueryResult:
-        """Returns the result with the place where readers find the output."""
+        """Returns the result with the path or table where readers find the output."""
         item, outputs = self._outputs[result.model]
         written = item.output(self._checks)
         first = item.query.identity.sink_path
         with suppress(OSError, FindingsError, *SPARK_ERRORS):
             for each in outputs:
                 if each.name == first and result.output == written and self._is_shown(item, each):
-                    return replace(result, output=each.place)
+                    return replace(result, output=each.path)
         return result
 
     def _is_shown(self, item: CheckedQuery, publication: Publication) -> bool:

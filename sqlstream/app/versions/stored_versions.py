@@ -11,7 +11,7 @@ from sqlstream.state.checkpoints import CheckpointState, FilesOf, read_version, 
 from sqlstream.state.ledger import HistoryEntry
 from sqlstream.state.query_versions import Switch, Versions
 
-Place = Callable[[Versions, CheckpointState], str | None]
+OutputOf = Callable[[Versions, CheckpointState], str | None]
 """Returns where readers find the output of a version, None if it has none."""
 
 
@@ -56,12 +56,12 @@ class Switched:
     problems: tuple[str, ...] = ()
 
 
-def written_place(_: Versions, state: CheckpointState) -> str | None:
-    """Returns where the query of a version writes. See `Place`."""
+def written_output(_: Versions, state: CheckpointState) -> str | None:
+    """Returns where the query of a version writes. See `OutputOf`."""
     return state.ledger.output if state.ledger else None
 
 
-def stored_versions(files_of: FilesOf, root: str, name: str, place: Place = written_place) -> QueryHistory:
+def stored_versions(files_of: FilesOf, root: str, name: str, output_of: OutputOf = written_output) -> QueryHistory:
     """Returns the versions under `root` of the query of the model `name`, the newest last. Raises: OSError."""
     parts = read_versions_file(files_of, root)
     found = []
@@ -72,7 +72,7 @@ def stored_versions(files_of: FilesOf, root: str, name: str, place: Place = writ
             VersionHistory(
                 version,
                 state.last_commit + 1,
-                place(parts, state),
+                output_of(parts, state),
                 ledger.written_at if ledger else None,
                 ledger.reason if ledger else state.unreadable,
                 ledger.history if ledger else (),

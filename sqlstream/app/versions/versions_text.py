@@ -57,7 +57,7 @@ def history_json(history: QueryHistory) -> str:
 
 
 def switched_text(done: Switched) -> str:
-    """Returns a line for the version, and one for each place where readers find it."""
+    """Returns a line for the version, and one for each path or table where readers find it."""
     lines = [f"{done.model}: version {done.version} is the current one (was version {done.before})"]
     lines += [f"   its rows are in {path}" for path in done.outputs]
     lines += [f"   {text}" for text in done.problems]

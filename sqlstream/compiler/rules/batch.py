@@ -54,7 +54,7 @@ def sinks_of_streams(compiled: CompiledProject, model: CompiledModel, output: Ou
 
 
 @output_rule("shared-output")
-def batch_places(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
+def batch_paths(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
     """A batch model, or a stream in complete mode, replaces its whole output folder, so nothing else may use it."""
     replaces = not model.streaming or model.writes_snapshots_to(output)
     if not replaces or not format_of(output.format).writes_files or not output.path:

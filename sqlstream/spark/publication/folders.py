@@ -34,7 +34,7 @@ from sqlstream.spark.writing.table_formats.table import DELTA_LOG
 from sqlstream.state.batch_logs import SINK_LOG, entry_names, is_complete
 from sqlstream.state.layout import published_folder, snapshot_folder
 from sqlstream.state.output_files import sort_files
-from sqlstream.state.query_versions import place_of
+from sqlstream.state.query_versions import versioned_path
 
 _OWN = frozenset({SINK_LOG, DELTA_LOG, "_change_data", "_temporary"})
 """The folders of an output beside its partitions."""
@@ -42,19 +42,19 @@ _OWN = frozenset({SINK_LOG, DELTA_LOG, "_change_data", "_temporary"})
 
 @dataclass(frozen=True)
 class FolderPublication:
-    """The output at the local path `place`, see `Publication`. `others` are the paths of all outputs of the project."""
+    """The output at the local path `path`, see `Publication`. `others` are the paths of all outputs of the project."""
 
     name: str
-    place: str
+    path: str
     others: Collection[str] = ()
 
     @property
     def first_move(self) -> tuple[str, str]:
-        return self.place, str(self._written(1))
+        return self.path, str(self._written(1))
 
     @cached_property
     def _plain(self) -> Path:
-        return Path(self.place)
+        return Path(self.path)
 
     def prepare(self, version: int, *, is_first: bool) -> None:
         """Gives version 1 a second folder with the same files."""
@@ -104,10 +104,10 @@ class FolderPublication:
 
     def _written(self, version: int) -> Path:
         """Returns the folder to which the query of `version` writes."""
-        return Path(place_of(self.place, version, is_published=True))
+        return Path(versioned_path(self.path, version, is_published=True))
 
     def _published(self, version: int) -> Path:
-        return Path(published_folder(self.place, version))
+        return Path(published_folder(self.path, version))
 
     @property
     def _aside(self) -> Path:
@@ -138,7 +138,7 @@ class FolderPublication:
     @property
     def _shows_snapshot(self) -> bool:
         target = os.path.normpath(self._plain.parent / self._plain.readlink())
-        return Path(target).parent == Path(snapshot_folder(self.place))
+        return Path(target).parent == Path(snapshot_folder(self.path))
 
     def _copy_first(self) -> None:
         """Makes `<path>.v1` contain what is at the plain path. An earlier attempt may have left an older copy."""

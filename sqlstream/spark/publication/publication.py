@@ -30,7 +30,7 @@ class Publication(Protocol):
         """The path or table as the project declares it, which `Versions.published` contains."""
 
     @property
-    def place(self) -> str:
+    def path(self) -> str:
         """The path or table that readers use: the plain name, complete."""
 
     @property

@@ -117,11 +117,11 @@ def _finding(database: Database, model: CompiledModel, why: str, fix: str) -> Fi
 @dataclass(frozen=True)
 class TablePublication:
     """The table that `database` returns, whose name readers use. `name` is the table or path of the sink as declared,
-    `place` is complete.
+    `path` is complete.
     """
 
     name: str
-    place: str
+    path: str
     database: Callable[[], Database]
     model: CompiledModel
 
@@ -129,7 +129,7 @@ class TablePublication:
     def first_move(self) -> tuple[str, str]:
         """Does not connect to the database. A file of SQLite has a table for each query."""
         is_server = any(self.name == output.database_table for output in self.model.outputs)
-        table, file = (self.place, "") if is_server else (self.model.query_id, f" in {self.place}")
+        table, file = (self.path, "") if is_server else (self.model.query_id, f" in {self.path}")
         return f"the table {table}{file}", f"the table {output_table(table, 1, is_published=True)}"
 
     def prepare(self, version: int, *, is_first: bool) -> None:  # noqa: ARG002 - the database knows whether it is

@@ -133,12 +133,12 @@ class BatchWrite:
         A killed run leaves the earlier output or the new one in place. Storage that cannot exchange them takes two
         moves; between them the earlier output is in the archive.
         """
-        storage, place = storage_for(output, frame.sparkSession)
-        aside = f"{writing_folder(place)}/{uuid4().hex}"
+        storage, path = storage_for(output, frame.sparkSession)
+        aside = f"{writing_folder(path)}/{uuid4().hex}"
         self._write_rows(frame, "errorifexists", aside)
         if not self._is_stopped:
             self._order.lock.confirm()
-            replace_output(storage, aside, place)
+            replace_output(storage, aside, path)
 
     def _write_table(self, frame: DataFrame, name: str) -> None:
         """Writes a table with another name, and renames it when it is complete."""
@@ -172,21 +172,21 @@ def _drop_unless_only_copy(session: SparkSession, aside: str, name: str, *, is_c
         session.sql(f"DROP TABLE IF EXISTS {aside}")
 
 
-def replace_output(storage: Storage, complete: str, place: str) -> str | None:
-    """Moves the folder `complete` to `place`, and its earlier content to the archive beside it; returns that path.
+def replace_output(storage: Storage, complete: str, path: str) -> str | None:
+    """Moves the folder `complete` to `path`, and its earlier content to the archive beside it; returns that path.
 
     On a local disk that can exchange folders, readers find the earlier or the new content at any moment.
     Raises: OSError or Spark's errors; each move is complete or not done.
     """
-    if not storage.exists(place):
-        storage.move(complete, place)
+    if not storage.exists(path):
+        storage.move(complete, path)
         return None
-    archived = free_archive(storage, place)
-    if isinstance(storage, LocalStorage) and try_exchange(Path(complete), Path(place)):
+    archived = free_archive(storage, path)
+    if isinstance(storage, LocalStorage) and try_exchange(Path(complete), Path(path)):
         storage.move(complete, archived)
     else:
-        storage.move(place, archived)
-        storage.move(complete, place)
+        storage.move(path, archived)
+        storage.move(complete, path)
     return archived
 
 

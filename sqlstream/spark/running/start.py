@@ -101,7 +101,7 @@ def _frame_to_write(target: SinkTarget, batches: BatchWriter | None, table: Form
 
 def _shared_writer(order: StartOrder, first: SinkTarget) -> BatchWriter:
     further = zip(first.model.also, order.also, strict=True)
-    return SharedWriter([first, *(replace(first, output=output, place=place) for output, place in further)])
+    return SharedWriter([first, *(replace(first, output=output, path=path) for output, path in further)])
 
 
 def _start_batches(

@@ -118,8 +118,8 @@ class SessionStorages:
         return hadoop_exists(self._session, uri) if local is None else local.exists()
 
 
-def free_archive(storage: Storage, place: str) -> str:
-    """Returns the path in the archive beside the output `place` to which its content can move."""
-    folder = archive_folder(place)
+def free_archive(storage: Storage, path: str) -> str:
+    """Returns the path in the archive beside the output `path` to which its content can move."""
+    folder = archive_folder(path)
     taken = [int(name) for name in storage.names(folder) if name.isdigit()]
     return f"{folder}/{max(taken, default=0) + 1}"

@@ -55,14 +55,14 @@ class BatchWriter(Protocol):
 
 @dataclass(frozen=True)
 class SinkTarget:
-    """What a writer writes to: the sink of `model`, with the table or absolute path `place` if it has one.
+    """What a writer writes to: the sink of `model`, with the table or absolute path `path` if it has one.
 
     `frame` has the query's columns and session; do not run it.
     """
 
     model: CompiledModel
     output: Output
-    place: str | None
+    path: str | None
     frame: DataFrame
     secrets: Secrets
 

@@ -51,8 +51,8 @@ def writer_of(target: SinkTarget, file_writer: Callable[[SinkTarget, str], Batch
     table = table_of(target)
     if table is not None:
         return CommittingWriter(target, table)
-    if target.place is not None and format_of(target.output.format).writes_files:
-        return file_writer(target, target.place)
+    if target.path is not None and format_of(target.output.format).writes_files:
+        return file_writer(target, target.path)
     return PlainWriter(target)
 
 

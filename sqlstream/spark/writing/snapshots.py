@@ -116,7 +116,7 @@ def _remove_old(storage: Storage, folder: str, query_id: str, output: str, kept:
 def snapshot_writer(target: SinkTarget) -> BatchWriter | None:
     """Returns the writer for a sink of files if the query replaces its rows, None otherwise."""
     writes = target.model.writes_snapshots_to(target.output)
-    return SnapshotWriter(target, target.place) if writes and target.place else None
+    return SnapshotWriter(target, target.path) if writes and target.path else None
 
 
 class SnapshotWriter:

@@ -35,7 +35,7 @@ _PASSWORD_IN_URL = re.compile(r"(?i)(?:password=([^&;]+)|//[^/@:]+:([^/@]+)@)")
 
 def sqlite_writer(target: SinkTarget) -> BatchWriter:
     """Returns the writer of a table in a file, which has the name of the query or of its version."""
-    return DatabaseWriter(target, sqlite_file(FILE_URI.sub("", target.place or ""), target.model.query_id))
+    return DatabaseWriter(target, sqlite_file(FILE_URI.sub("", target.path or ""), target.model.query_id))
 
 
 def jdbc_writer(target: SinkTarget) -> BatchWriter | None:
@@ -43,7 +43,7 @@ def jdbc_writer(target: SinkTarget) -> BatchWriter | None:
 
     Raises: FindingsError for a stream into a database that sqlstream cannot write.
     """
-    database = jdbc_database(target.output, target.place or "", target.frame.sparkSession, target.secrets)
+    database = jdbc_database(target.output, target.path or "", target.frame.sparkSession, target.secrets)
     if database is None:
         if target.model.streaming:
             raise FindingsError([_unknown_database(target)])
@@ -86,11 +86,11 @@ def is_known_database(output: Output, secrets: Secrets) -> bool:
 
 
 def plain_table(
-    output: Output, place: str, query_id: str, session: Callable[[], SparkSession], secrets: Secrets
+    output: Output, path: str, query_id: str, session: Callable[[], SparkSession], secrets: Secrets
 ) -> Database:
     """Returns the table with the plain name in a database that sqlstream writes, without a connection to it."""
-    database = jdbc_database(output, place, session(), secrets) if output.database_table else None
-    return database or sqlite_file(FILE_URI.sub("", place), query_id)
+    database = jdbc_database(output, path, session(), secrets) if output.database_table else None
+    return database or sqlite_file(FILE_URI.sub("", path), query_id)
 
 
 def _passwords(options: Mapping[str, str]) -> list[str]:

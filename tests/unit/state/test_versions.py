@@ -9,8 +9,8 @@ from sqlstream.state.query_versions import (
     Switch,
     Versions,
     VersionsUnreadableError,
-    place_of,
     read_parts,
+    versioned_path,
 )
 
 
@@ -78,12 +78,12 @@ def test_a_full_refresh_can_be_rolled_back() -> None:
 )
 def test_each_version_has_its_own_output(version: int, place: str) -> None:
     """Version 1 writes to the plain path, later versions to their own paths."""
-    assert place_of("s3a://bucket/orders", version) == place
+    assert versioned_path("s3a://bucket/orders", version) == place
 
 
 def test_the_first_version_has_its_own_path_once_another_one_is_published() -> None:
     """The plain path then shows readers the current version."""
-    assert place_of("/data/orders", 1, is_published=True) == "/data/orders.v1"
+    assert versioned_path("/data/orders", 1, is_published=True) == "/data/orders.v1"
 
 
 def test_only_the_numbers_of_parts_are_parts() -> None:

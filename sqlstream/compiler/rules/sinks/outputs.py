@@ -13,11 +13,11 @@ from sqlstream.project.configuration.trigger import interval_seconds
 from sqlstream.project.files.paths import is_absolute, join, plain_path
 from sqlstream.project.formats.formats import format_of
 
-OWN_PLACE = {
+OWN_PATH = {
     "sink": 'give each its own, for example path: "{{ model.name }}" (or table:) in the sink',
     "checkpoint": "give each its own, or remove `checkpoint`: sqlstream then names it after the model",
 }
-"""How to separate two queries that share a place, by the key that sets the place."""
+"""How to separate two queries that share a path or table, by the key that sets it."""
 
 _OVERWRITES = "they would overwrite each other's rows"
 _ONE_LOG = "Spark keeps one log per checkpoint and per output folder, so the two queries would lose each other's data"
@@ -92,8 +92,8 @@ def shared_outputs(compiled: CompiledProject) -> Problems:
     first_users: dict[tuple[str, str], tuple[str, str]] = {}
     storage = join(str(compiled.project.root), compiled.project.target.storage)
     outputs = terminal_models(compiled)
-    places = ((model, output, place) for model, output in outputs for place in _shareable(model, output, storage))
-    for model, output, (key, what, value, path) in places:
+    paths = ((model, output, found) for model, output in outputs for found in _shareable(model, output, storage))
+    for model, output, (key, what, value, path) in paths:
         # The sinks of one query share its checkpoint.
         user = model.name, "" if key == "checkpoint" else output.sink
         first = first_users.setdefault((what, path), user)
@@ -101,20 +101,20 @@ def shared_outputs(compiled: CompiledProject) -> Problems:
             yield Problem(
                 f"{_users(first, user)} have the same {what} `{value}`",
                 _ONE_LOG if key == "checkpoint" or format_of(output.format).writes_files else _OVERWRITES,
-                OWN_PLACE[key],
+                OWN_PATH[key],
                 model.place_of(key),
             )
 
 
 def _users(first: tuple[str, str], second: tuple[str, str]) -> str:
-    """Returns the models that share a place, or the sinks of one model."""
+    """Returns the models that share a path or table, or the sinks of one model."""
     if first[0] == second[0]:
         return f"the sinks `{first[1]}` and `{second[1]}` of `{first[0]}`"
     return f"`{second[0]}` and `{first[0]}`"
 
 
 def _shareable(model: CompiledModel, output: Output, storage: str) -> Iterator[tuple[str, str, str, str]]:
-    """Yields each place that a model writes to: the key that sets it, a description, its text, its normal form."""
+    """Yields each path or table that a model writes to: the key that sets it, a description, its text, its normal form."""
     facts = format_of(output.format)
     if (facts.writes_path or facts.is_table) and output.path:
         yield "sink", "output path", output.path, plain_path(storage, output.path)

@@ -90,7 +90,7 @@ def unused_keys(_: CompiledProject, model: CompiledModel, output: Output) -> Pro
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Table:
     """The path and the name of the table of a source or sink, `what` in messages."""
 
     what: str
@@ -102,36 +102,36 @@ class _Place:
 
 
 @rule("missing-path", "invalid-value")
-def places_of_tables(compiled: CompiledProject) -> Problems:
+def paths_of_tables(compiled: CompiledProject) -> Problems:
     """A table of Delta Lake or Iceberg has either a path or a name in a catalog."""
-    for place in _places(compiled):
-        if not place.path and not place.table:
+    for table in _tables(compiled):
+        if not table.path and not table.table:
             yield Finding(
                 "missing-path",
-                f"{place.what} has no path and no table",
-                f"{place.format} finds a table by its folder or by its name in a catalog",
-                f"add {place.example}",
-                place.location,
+                f"{table.what} has no path and no table",
+                f"{table.format} finds a table by its folder or by its name in a catalog",
+                f"add {table.example}",
+                table.location,
             )
-        elif place.path and place.table:
+        elif table.path and table.table:
             yield Finding(
                 "invalid-value",
-                f"{place.what} has both a path and a table",
+                f"{table.what} has both a path and a table",
                 "both name a table, and there can be only one",
                 "remove one of them",
-                place.location,
+                table.location,
             )
 
 
-def _places(compiled: CompiledProject) -> Iterator[_Place]:
+def _tables(compiled: CompiledProject) -> Iterator[_Table]:
     for table in declared_sources(compiled.project.sources):
         if format_of(table.format).is_table and not has_path_option(table.options):
             what, example = f"source `{table.full_name}`", "path: with its folder, or table: with its name"
-            yield _Place(what, table.format, table.path, table.table, example, table.location)
+            yield _Table(what, table.format, table.path, table.table, example, table.location)
     for output in {output.sink: output for output in declared_outputs(compiled)}.values():
         if format_of(output.format).is_table and not has_path_option(output.options):
             what, example = f"sink `{output.sink}`", 'a path, for example path: "{{ model.name }}"'
-            yield _Place(what, output.format, output.path, output.table, example, output.location)
+            yield _Table(what, output.format, output.path, output.table, example, output.location)
 
 
 @rule("relative-storage")

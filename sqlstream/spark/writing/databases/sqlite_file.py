@@ -14,7 +14,7 @@ from sqlstream.project.databases.sqlite import SQLITE
 from sqlstream.project.databases.statements import TableLayout, create_staging
 from sqlstream.spark.writing.databases.database import Connection, DatabaseError, FoundColumn, FoundTable
 from sqlstream.state.layout import output_table
-from sqlstream.state.query_versions import split_sqlite_place
+from sqlstream.state.query_versions import split_sqlite_path
 
 if TYPE_CHECKING:  # a plan without Spark reads the file, too
     from pyspark.sql import DataFrame
@@ -56,9 +56,9 @@ class SqliteFile:
             return SqliteConnection(connection, self.path)
 
 
-def sqlite_file(place: str, query_id: str) -> SqliteFile:
-    """Returns the table of a version that writes to the local `place`."""
-    path, version = split_sqlite_place(place)
+def sqlite_file(path: str, query_id: str) -> SqliteFile:
+    """Returns the table of a version that writes to the local `path`."""
+    path, version = split_sqlite_path(path)
     table = SQLITE.quote(query_id)
     if version is None:
         return SqliteFile(Path(path), table)

@@ -185,8 +185,8 @@ def _delta_queries(table: FormatTable) -> list[str]:
     https://github.com/delta-io/delta/blob/master/PROTOCOL.md describes them.
     """
     session = table.session
-    place = table.path or str(session.sql(f"DESCRIBE DETAIL {table.name}").collect()[0]["location"])
-    files, log = storage_for(f"{place}/{DELTA_LOG}", session)
+    path = table.path or str(session.sql(f"DESCRIBE DETAIL {table.name}").collect()[0]["location"])
+    files, log = storage_for(f"{path}/{DELTA_LOG}", session)
     last = int(json.loads(files.read_text(f"{log}/_last_checkpoint") or "{}").get("version", -1))
     names, checkpoint = files.names(log), f"{last:020d}.checkpoint."
     texts = [name for name in names if _COMMIT.fullmatch(name) and int(name[:20]) > last]
@@ -198,7 +198,7 @@ def _delta_queries(table: FormatTable) -> list[str]:
     found = {str(action["txn"]["appId"]) for action in actions if "txn" in action}
     parts = [name for name in names if name.startswith(checkpoint) and name.endswith(".parquet")]
     if parts:
-        paths = [escaped(f"{place}/{DELTA_LOG}/{name}") for name in parts]  # Spark reads paths as patterns
+        paths = [escaped(f"{path}/{DELTA_LOG}/{name}") for name in parts]  # Spark reads paths as patterns
         rows = session.read.schema("txn struct<appId: string>").parquet(*paths).where("txn is not null")
         found |= {str(row["txn"]["appId"]) for row in rows.collect()}
     return sorted(found)

@@ -29,11 +29,11 @@ DELETES = "__sqlstream_deletes"
 def table_of(target: SinkTarget) -> FormatTable | None:
     """Returns the table of a sink of Delta Lake or Iceberg, None for other sinks. It may not exist yet."""
     output, session = target.output, target.frame.sparkSession
-    if not format_of(output.format).is_table or target.place is None:
+    if not format_of(output.format).is_table or target.path is None:
         return None
     if output.table is not None:
-        return FormatTable(session, output.format, target.place)
-    return table_at(session, output.format, path=target.place)
+        return FormatTable(session, output.format, target.path)
+    return table_at(session, output.format, path=target.path)
 
 
 def table_writer(target: SinkTarget) -> BatchWriter | None:

@@ -99,7 +99,7 @@ def test_the_plain_path_shows_each_version_in_turn(plain: FolderPublication, fir
     """Readers keep one path, and each version has one, too."""
     switch(plain, 2, is_first=True)
     assert (read(first.folder), read(second.folder)) == (NEW, NEW)
-    assert read(Path(f"{plain.place}.v1")) == OLD
+    assert read(Path(f"{plain.path}.v1")) == OLD
 
     switch(plain, 1)
     assert (read(first.folder), plain.is_shown(1), plain.is_shown(2)) == (OLD, True, False)
@@ -112,7 +112,7 @@ def test_uncommitted_files_stay_where_the_version_writes(plain: FolderPublicatio
     switch(plain, 2, is_first=True)
     switch(plain, 1)
     assert not list(first.folder.glob("part-*"))
-    assert len(list(Path(f"{plain.place}.v1").glob("part-*"))) == 1
+    assert len(list(Path(f"{plain.path}.v1").glob("part-*"))) == 1
     assert second.folder.exists()
 
 
@@ -120,7 +120,7 @@ def test_new_batches_appear_in_both_versions(plain: FolderPublication, first: Si
     """The run of each version adds its batches, also while readers see the other one."""
     switch(plain, 2, is_first=True)
     second.write(1, "e")
-    old = Sink(Path(f"{plain.place}.v1"))
+    old = Sink(Path(f"{plain.path}.v1"))
     old.write(2, "f")
     for version in (1, 2):
         plain.keep_up(version)
@@ -197,7 +197,7 @@ def test_an_interrupted_first_switch_shows_a_complete_version_and_can_be_repeate
     for version in (target, 3 - target, target):
         switch(plain, version)
         assert read(first.folder) == expected[version]
-    assert read(Path(f"{plain.place}.v1")) == expected[1]
+    assert read(Path(f"{plain.path}.v1")) == expected[1]
     assert second.folder.exists()
 
 
@@ -266,7 +266,7 @@ def test_a_version_that_was_deleted_by_hand_and_starts_again_is_shown_with_its_n
     second.write(1, "e")
     switch(plain, 2, is_first=True)
     first.folder.unlink()
-    for folder in (second.folder, Path(f"{plain.place}.v1")):
+    for folder in (second.folder, Path(f"{plain.path}.v1")):
         shutil.rmtree(folder)
     Sink(first.folder).write(0, "first")
     Sink(second.folder).write(0, "again")

@@ -1,4 +1,4 @@
-"""Where version 1 writes once readers see another version under the plain name."""
+"""The path to which version 1 writes once readers see another version under the plain name."""
 
 from __future__ import annotations
 
