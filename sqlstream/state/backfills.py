@@ -1,4 +1,4 @@
-"""The history of a query's sources, which of it a backfill can write, and the record of what was written:
+"""The history of a query's sources, which of it a backfill can write, and the log of what was written:
 backfills.json beside the checkpoint of a version.
 
 An entry is written before the backfill begins, with the number of its batch. It counts as done when the checkpoint has
@@ -25,12 +25,12 @@ from sqlstream.state.output_files import StoredFile
 from sqlstream.state.progress.positions import DatedFilesOf, read_position
 from sqlstream.state.progress.source_files import FileChoice, file_choice, local_path, unread_files
 
-RECORD_NAME = "backfills.json"
+LOG_NAME = "backfills.json"
 RECORD_VERSION = 1
 """The format of the file. A later one is refused."""
 
 
-class RecordUnreadableError(ValueError):
+class UnreadableBackfillsError(ValueError):
     """The backfills.json is damaged, or from a later sqlstream. The message is one line."""
 
 
@@ -69,7 +69,7 @@ class Backfill:
 
 
 @dataclass(frozen=True)
-class BackfillRecord:
+class BackfillLog:
     """All backfills of a version, in order."""
 
     entries: tuple[Backfill, ...] = field(default=())
@@ -89,35 +89,35 @@ class BackfillRecord:
         return json.dumps({"version": RECORD_VERSION, **asdict(self)}, indent=2) + "\n"
 
 
-_RECORD = TypeAdapter(BackfillRecord)
+_LOG = TypeAdapter(BackfillLog)
 
 
-def record_path(root: str, version: int) -> str:
-    """Returns the path of the record of a version of the query under `root`."""
-    return f"{version_root(root, version)}/{RECORD_NAME}"
+def backfills_path(root: str, version: int) -> str:
+    """Returns the path of the log of a version of the query under `root`."""
+    return f"{version_root(root, version)}/{LOG_NAME}"
 
 
-def readable_record(text: str | None) -> BackfillRecord:
-    """Returns the record in `text`, an empty one if it cannot be read: runs report that."""
+def readable_backfills(text: str | None) -> BackfillLog:
+    """Returns the log in `text`, an empty one if it cannot be read: runs report that."""
     try:
-        return read_record(text)
-    except RecordUnreadableError:
-        return BackfillRecord()
+        return read_backfills(text)
+    except UnreadableBackfillsError:
+        return BackfillLog()
 
 
-def read_record(text: str | None) -> BackfillRecord:
-    """Returns the record in `text`, an empty one for None. Raises: RecordUnreadableError."""
+def read_backfills(text: str | None) -> BackfillLog:
+    """Returns the log in `text`, an empty one for None. Raises: UnreadableBackfillsError."""
     if text is None:
-        return BackfillRecord()
+        return BackfillLog()
     try:
         data = json.loads(text)
         if not isinstance(data, dict) or data.pop("version", None) != RECORD_VERSION:
-            raise RecordUnreadableError("it has no version that this sqlstream can read")
-        return _RECORD.validate_python(data)
+            raise UnreadableBackfillsError("it has no version that this sqlstream can read")
+        return _LOG.validate_python(data)
     except ValidationError as error:
-        raise RecordUnreadableError(f"it is no record of backfills: {error.errors()[0]['msg']}") from error
+        raise UnreadableBackfillsError(f"it is no record of backfills: {error.errors()[0]['msg']}") from error
     except ValueError as error:
-        raise RecordUnreadableError(f"it cannot be read: {error}") from error
+        raise UnreadableBackfillsError(f"it cannot be read: {error}") from error
 
 
 Offsets = Mapping[str, Mapping[str, int]]
@@ -290,7 +290,7 @@ def written_by_backfill(model: str, table: str, files: Sequence[str], location: 
     )
 
 
-def unreadable_record(model: str, path: str, problem: str, location: Location) -> Finding:
+def unreadable_backfills(model: str, path: str, problem: str, location: Location) -> Finding:
     """Returns the finding that the record of backfills cannot be read."""
     return Finding(
         "ledger-unreadable",
@@ -305,13 +305,13 @@ def check_backfilled(
     compiled: CompiledProject,
     model: CompiledModel,
     version_at: tuple[str, int],
-    record: BackfillRecord,
+    log: BackfillLog,
     files: DatedFilesOf,
 ) -> None:
-    """Raises: FindingsError if a source now includes files of `record`, because its options have changed. `version_at`
+    """Raises: FindingsError if a source now includes files of `log`, because its options have changed. `version_at`
     are the root of the query and the version that resumes.
     """
-    if not record.entries:
+    if not log.entries:
         return
     tables = {table.full_name: table for table in compiled.tables_of(model.unique_id)}
     findings = []
@@ -320,7 +320,7 @@ def check_backfilled(
         if table is None or source.read is None:
             continue
         choice = file_choice(table.options)
-        again = [] if choice is None else read_again(record.histories(source.key), source.read, choice)
+        again = [] if choice is None else read_again(log.histories(source.key), source.read, choice)
         if again:
             findings.append(written_by_backfill(model.name, table.full_name, again, model.file.location))
     if findings:

@@ -48,13 +48,13 @@ from sqlstream.spark.writing.micro_batches import SinkTarget
 from sqlstream.spark.writing.writers import database_writer
 from sqlstream.state.backfills import (
     Backfill,
-    BackfillRecord,
+    BackfillLog,
     Offsets,
     SourceHistory,
     TimeRange,
+    backfills_path,
     beside,
     cannot_backfill,
-    record_path,
     unfinished,
     unread_history,
     unread_records,
@@ -82,19 +82,19 @@ POLL_SECONDS = 0.2
 
 @dataclass
 class HistoryWriter:
-    """Writes the batches of one locked query, whose last batch `last` is committed, and updates its `record`."""
+    """Writes the batches of one locked query, whose last batch `last` is committed, and updates its `log`."""
 
     query: CheckedQuery
     checks: CheckContext
     signals: StopSignals
-    record: BackfillRecord
+    log: BackfillLog
     last: int
 
     def write(self, sources: Mapping[str, SourceHistory], since: str | None, until: str | None) -> BackfilledBatch:
         """Writes one batch of history. Raises: FindingsError, StopRequestedError."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         backfill = Backfill(self.last + 1, now, since, until, sources)
-        self._save(BackfillRecord((*self.record.entries, backfill)))
+        self._save(BackfillLog((*self.log.entries, backfill)))
         return self._run(backfill)
 
     def complete(self, backfill: Backfill) -> BackfilledBatch:
@@ -149,7 +149,7 @@ class HistoryWriter:
         # the reverse of `write`: after an interruption between the two, the backfill can still be completed
         with suppress(FileNotFoundError):
             archive_entry(storages, f"{checkpoint}/offsets/{backfill.batch}", checkpoint, archive)
-        self._save(BackfillRecord(self.record.entries[:-1]))
+        self._save(BackfillLog(self.log.entries[:-1]))
         return True
 
     def _failure(self, error: BaseException, backfill: Backfill) -> Exception:
@@ -170,11 +170,11 @@ class HistoryWriter:
         model = self.query.query.model
         return unfinished(model.name, backfill.batch, model.file.location)
 
-    def _save(self, record: BackfillRecord) -> None:
+    def _save(self, log: BackfillLog) -> None:
         self._confirm()
         storage, root = self.checks.storage_of(self.query.root)
-        storage.write_text(record_path(root, self.query.state.version), record.to_json())
-        self.record = record
+        storage.write_text(backfills_path(root, self.query.state.version), log.to_json())
+        self.log = log
 
     def _confirm(self) -> None:
         model = self.query.query.model
@@ -213,12 +213,12 @@ _DELTA_START = frozenset({"startingversion", "startingtimestamp"})
 
 @dataclass(frozen=True)
 class HistoryFinder:
-    """Finds the history of the sources of `query` between two times, without what the backfills of `record` have."""
+    """Finds the history of the sources of `query` between two times, without what the backfills of `log` have."""
 
     query: CheckedQuery
     runtime: SparkRuntime
     secrets: Secrets
-    record: BackfillRecord
+    log: BackfillLog
     times: TimeRange
 
     def find(self) -> dict[str, list[SourceHistory]]:
@@ -267,7 +267,7 @@ class HistoryFinder:
                 beside(self.query.query.model.name),
             )
         found = files_at(folder, choice, self.query.query.compiled.project.root) or ()
-        files = unread_history(found, source.read, choice, self.times, self.record.histories(source.key))
+        files = unread_history(found, source.read, choice, self.times, self.log.histories(source.key))
         return [SourceHistory(table.full_name, FILES, files)] if files else []
 
     def _records(self, source: SourcePosition, table: SourceTable) -> list[SourceHistory]:
@@ -278,7 +278,7 @@ class HistoryFinder:
             since, until = self._limits(table, first)
         except (UnreachableError, *SPARK_ERRORS) as error:
             raise FindingsError([self._unreadable(table, error)]) from error
-        rounds = unread_records(first, since, until, self.record.histories(source.key))
+        rounds = unread_records(first, since, until, self.log.histories(source.key))
         return [SourceHistory(table.full_name, KAFKA, start=start, end=stop) for start, stop in rounds]
 
     def _limits(self, table: SourceTable, first: Offsets) -> tuple[Offsets, Offsets]:

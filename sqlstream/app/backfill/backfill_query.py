@@ -110,17 +110,17 @@ class _Backfilling:
     request: BackfillRequest
 
     def run(self) -> Backfilled:
-        record, last = self.query.backfills(self.checks), self.query.state.last_commit
-        begun = record.unfinished(last)
+        log, last = self.query.backfills(self.checks), self.query.state.last_commit
+        begun = log.unfinished(last)
         check_plan(self.query)
         open_batch(self.query, self.checks, begun)
-        writer = HistoryWriter(self.query, self.checks, self.signals, record, last)
+        writer = HistoryWriter(self.query, self.checks, self.signals, log, last)
         done: list[BackfilledBatch] = []
         if begun is not None and not self.request.dry_run:
             done.append(writer.complete(begun))
         elif self.request.only_complete:
             raise UsageError("give a range with --from and --to, or all history with --full-range")
-        finder = HistoryFinder(self.query, self.checks.runtime, self.checks.secrets, writer.record, self.request.times)
+        finder = HistoryFinder(self.query, self.checks.runtime, self.checks.secrets, writer.log, self.request.times)
         for sources in in_batches({} if self.request.only_complete else finder.find()):
             self.signals.check()
             if self.request.dry_run:

@@ -31,13 +31,13 @@ from sqlstream.spark.storage.query_locks import NoLocks, QueryLocks, query_in_us
 from sqlstream.spark.storage.storage import Storage, storage_for, storage_problems
 from sqlstream.spark.writing.databases.database import DatabaseError
 from sqlstream.state.backfills import (
-    BackfillRecord,
-    RecordUnreadableError,
+    BackfillLog,
+    UnreadableBackfillsError,
+    backfills_path,
     check_backfilled,
-    read_record,
-    record_path,
+    read_backfills,
     unfinished,
-    unreadable_record,
+    unreadable_backfills,
 )
 from sqlstream.state.checkpoints import CheckpointState, read_checkpoint, read_versions_file, unrestartable
 from sqlstream.state.damage import damage_finding
@@ -211,24 +211,24 @@ class CheckedQuery:
                 check.check_files(committed, checks.storage_of)
         if checks.is_backfill:
             return
-        record = self.backfills(checks)
-        begun = record.unfinished(self.state.last_commit)
+        log = self.backfills(checks)
+        begun = log.unfinished(self.state.last_commit)
         if begun is not None:
             raise FindingsError([unfinished(model.name, begun.batch, model.file.location)])
         with storage_problems(self.root, storage_location(checks.loaded, model), checks.secrets):
             at = (self.root, self.plan.version)
-            check_backfilled(self.query.compiled, model, at, record, checks.storage_of)
+            check_backfilled(self.query.compiled, model, at, log, checks.storage_of)
 
-    def backfills(self, checks: CheckContext) -> BackfillRecord:
+    def backfills(self, checks: CheckContext) -> BackfillLog:
         """Returns the backfills of the planned version. Raises: FindingsError."""
         model = self.query.model
         with storage_problems(self.root, storage_location(checks.loaded, model), checks.secrets):
             storage, root = checks.storage_of(self.root)
-            path = record_path(root, self.plan.version)
+            path = backfills_path(root, self.plan.version)
             try:
-                return read_record(storage.read_text(path))
-            except RecordUnreadableError as error:
-                problem = unreadable_record(model.name, path, str(error), model.file.location)
+                return read_backfills(storage.read_text(path))
+            except UnreadableBackfillsError as error:
+                problem = unreadable_backfills(model.name, path, str(error), model.file.location)
                 raise FindingsError([problem]) from error
 
 

@@ -47,7 +47,7 @@ from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.reading.corrupt_errors import corrupt_record_finding, read_corrupt_record, tables_with_records
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.storage import SessionStorages, Storage, storage_for, storage_problems
-from sqlstream.state.backfills import readable_record, record_path
+from sqlstream.state.backfills import backfills_path, readable_backfills
 from sqlstream.state.batch_logs import DELTA, FILES, KAFKA, from_compact, watermark_of
 from sqlstream.state.checkpoints import CheckpointState, read_log
 from sqlstream.state.ledger import Ledger, SourceUse
@@ -147,8 +147,8 @@ def _until_failure(nodes: Iterator[ReplayedNode]) -> tuple[tuple[ReplayedNode, .
 def _check_stream(query: StoredQuery, number: int, place: tuple[Storage, str]) -> None:
     """Raises: FindingsError if the batch is one of a backfill, whose files are in no log of the stream."""
     storage, root = place
-    record = readable_record(storage.read_text(record_path(root, query.state.version)))
-    if any(entry.batch == number for entry in record.entries):
+    log = readable_backfills(storage.read_text(backfills_path(root, query.state.version)))
+    if any(entry.batch == number for entry in log.entries):
         raise FindingsError([backfill_batch(query.model.name, number, query.model.file.location)])
 
 

@@ -13,7 +13,7 @@ from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
-from sqlstream.state.backfills import BackfillRecord, TimeRange, readable_record, record_path, unread_history
+from sqlstream.state.backfills import BackfillLog, TimeRange, backfills_path, readable_backfills, unread_history
 from sqlstream.state.batch_logs import DELTA, FILES, KAFKA
 from sqlstream.state.checkpoints import read_versions, read_versions_file
 from sqlstream.state.layout import lease_path, lock_path, query_root, version_root
@@ -68,8 +68,8 @@ class ProgressReader:
         position = read_position(self.files_of, root, version)
         tables = {table.full_name: table for table in self.loaded.compiled.tables_of(model.unique_id)}
         files, folder = self.files_of(root)
-        record = readable_record(files.read_text(record_path(folder, version)))
-        sources = (self._source(model, source, tables, record) for source in position.sources)
+        log = readable_backfills(files.read_text(backfills_path(folder, version)))
+        sources = (self._source(model, source, tables, log) for source in position.sources)
         return VersionProgress(position, tuple(sources), holder=self.holder(model, version))
 
     def holder(self, model: CompiledModel, version: int) -> str | None:
@@ -96,23 +96,21 @@ class ProgressReader:
         model: CompiledModel,
         position: SourcePosition,
         tables: dict[str, SourceTable],
-        record: BackfillRecord,
+        log: BackfillLog,
     ) -> SourceProgress:
         use = position.use
         table = tables.get(use.table) if use is not None else None
         if table is None:
             return SourceProgress(position)
         try:
-            return SourceProgress(position, self._lag(model, position, table, record))
+            return SourceProgress(position, self._lag(model, position, table, log))
         except (LagUnknownError, OSError) as error:
             return SourceProgress(position, None, str(error))
 
-    def _lag(
-        self, model: CompiledModel, position: SourcePosition, table: SourceTable, record: BackfillRecord
-    ) -> Lag | None:
+    def _lag(self, model: CompiledModel, position: SourcePosition, table: SourceTable, log: BackfillLog) -> Lag | None:
         path = (position.use.path if position.use is not None else None) or ""
         if position.form == FILES or (position.offset is None and format_of(table.format).is_file):
-            return self._file_lag(position, table, path, record)
+            return self._file_lag(position, table, path, log)
         if position.form == DELTA and "/" in path:
             files, folder = self.files_of(path)
             newest = newest_version(files.names(f"{folder}/_delta_log"))
@@ -121,7 +119,7 @@ class ProgressReader:
             return self.kafka_lag(model, table, position.offset)
         return None
 
-    def _file_lag(self, position: SourcePosition, table: SourceTable, path: str, record: BackfillRecord) -> Lag | None:
+    def _file_lag(self, position: SourcePosition, table: SourceTable, path: str, log: BackfillLog) -> Lag | None:
         choice = file_choice(table.options)
         read = {} if position.offset is None else position.read
         if choice is None or read is None or not self._has_files(path, read):
@@ -129,7 +127,7 @@ class ProgressReader:
         found = files_at(plain_path("/", path), choice, self.loaded.compiled.project.root)
         if found is None:
             return None
-        too_old = unread_history(found, read, choice, TimeRange(), record.histories(position.key))
+        too_old = unread_history(found, read, choice, TimeRange(), log.histories(position.key))
         return file_lag(unread_files(found, read, choice), len(too_old))
 
     def _has_files(self, path: str, read: Mapping[str, int]) -> bool:

@@ -114,7 +114,7 @@ def _users(first: tuple[str, str], second: tuple[str, str]) -> str:
 
 
 def _shareable(model: CompiledModel, output: Output, storage: str) -> Iterator[tuple[str, str, str, str]]:
-    """Yields each path or table that a model writes to: the key that sets it, a description, its text, its normal form."""
+    """Yields each path or table that a model writes: the key that sets it, a description, its text, its normal form."""
     facts = format_of(output.format)
     if (facts.writes_path or facts.is_table) and output.path:
         yield "sink", "output path", output.path, plain_path(storage, output.path)

@@ -17,7 +17,7 @@ from sqlstream.app.status.status import read_status
 from sqlstream.app.stored.local_sources import files_at
 from sqlstream.cli.main import main
 from sqlstream.spark.storage.locks import file_lock
-from sqlstream.state.backfills import Backfill, BackfillRecord, HistoryFile, SourceHistory
+from sqlstream.state.backfills import Backfill, BackfillLog, HistoryFile, SourceHistory
 from sqlstream.state.progress.lag import FileLag, QueryProgress
 from sqlstream.state.progress.source_files import FileChoice
 from tests.tools.make_checkpoints import FOLDER, ROOT, with_root, write_project, write_rows
@@ -77,8 +77,8 @@ def test_a_file_that_is_too_old(project: Path) -> None:
     assert source.lag == FileLag(0, 0, 1)
 
     history = SourceHistory("shop.orders", "files", (HistoryFile(f"file://{old}", 1_600_000_000_000),))
-    record = BackfillRecord((Backfill(1, "2024-01-01T00:00:00Z", None, None, {source.position.key: history}),))
-    (project / "store/queries/plain/v1/backfills.json").write_text(record.to_json())
+    log = BackfillLog((Backfill(1, "2024-01-01T00:00:00Z", None, None, {source.position.key: history}),))
+    (project / "store/queries/plain/v1/backfills.json").write_text(log.to_json())
 
     assert [source.lag for source in progress(project)["plain"].versions[0].sources] == [FileLag(0, 0)]
 

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from sqlstream.state.backfills import (
     Backfill,
-    BackfillRecord,
+    BackfillLog,
     HistoryFile,
     Offsets,
-    RecordUnreadableError,
     SourceHistory,
     TimeRange,
+    UnreadableBackfillsError,
     file_uri,
     in_batches,
-    read_record,
+    read_backfills,
     unread_history,
     unread_records,
 )
@@ -108,16 +108,16 @@ def test_sources_with_different_numbers_of_spans_share_batches() -> None:
 def test_a_record_reads_back_and_knows_what_is_unfinished() -> None:
     """Only the last backfill can be unfinished: its batch is not committed."""
     entry = Backfill(7, "2024-01-01T00:00:00+00:00", None, None, {"0": records(offsets(0), offsets(1))})
-    record = read_record(BackfillRecord((entry,)).to_json())
+    log = read_backfills(BackfillLog((entry,)).to_json())
 
-    assert record == BackfillRecord((entry,))
-    assert (record.unfinished(6), record.unfinished(7)) == (entry, None)
-    assert list(record.histories("0")) == [entry.sources["0"]]
-    assert read_record(None) == BackfillRecord()
+    assert log == BackfillLog((entry,))
+    assert (log.unfinished(6), log.unfinished(7)) == (entry, None)
+    assert list(log.histories("0")) == [entry.sources["0"]]
+    assert read_backfills(None) == BackfillLog()
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"version": 2, "entries": []}', '{"version": 1, "entries": [1]}'])
 def test_a_damaged_record_is_refused(text: str) -> None:
     """Text that is no record, and one of a later format."""
-    with pytest.raises(RecordUnreadableError):
-        read_record(text)
+    with pytest.raises(UnreadableBackfillsError):
+        read_backfills(text)
