@@ -1,4 +1,4 @@
-"""Rules about the formats of sources and sinks: misspelled formats, and the names that `python` and `table` need."""
+"""Rules about the formats of sources and sinks: misspelled formats, and the names and paths that formats need."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlstream.compiler.compiled import CompiledProject, Output
 from sqlstream.compiler.connectors import needed_connectors
+from sqlstream.compiler.rules.options import has_path_option
 from sqlstream.compiler.rules.rule import Problem, Problems, declared_outputs, rule, terminal_models
 from sqlstream.compiler.rules.sources import used_sources
 from sqlstream.compiler.spark_versions import TESTED, minor_version_text
@@ -161,6 +162,36 @@ def _tables(
     # Of several outputs of one sink, the first one stays in the mapping.
     for name, output in {output.sink: output for output in reversed(list(outputs))}.items():
         yield _NamedPart(f"sink `{name}`", output.format, "table", "table", output.table or None, places[name])
+
+
+@rule("missing-path", "invalid-value")
+def paths_of_tables(compiled: CompiledProject) -> Problems:
+    """A table of Delta Lake or Iceberg has either a path or a name in a catalog."""
+    outputs = {output.sink: output for output in declared_outputs(compiled)}.values()
+    by_name = "path: with its folder, or table: with its name"
+    declared: list[tuple[str, SourceTable | Output, str]] = [
+        *((f"source `{table.full_name}`", table, by_name) for table in declared_sources(compiled.project.sources)),
+        *((f"sink `{output.sink}`", output, 'a path, for example path: "{{ model.name }}"') for output in outputs),
+    ]
+    for what, each, example in declared:
+        if not format_of(each.format).is_table or has_path_option(each.options):
+            continue
+        if not each.path and not each.table:
+            yield Finding(
+                "missing-path",
+                f"{what} has no path and no table",
+                f"{each.format} finds a table by its folder or by its name in a catalog",
+                f"add {example}",
+                each.location,
+            )
+        elif each.path and each.table:
+            yield Finding(
+                "invalid-value",
+                f"{what} has both a path and a table",
+                "both name a table, and there can be only one",
+                "remove one of them",
+                each.location,
+            )
 
 
 @rule("temporary-catalog")

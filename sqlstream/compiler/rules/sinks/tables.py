@@ -1,19 +1,13 @@
-"""Rules on sinks that are tables of Delta Lake, Iceberg or a database: the rows that keys replace and delete, the path
-or name of each table, and the types that it can store.
+"""Rules on sinks that are tables of Delta Lake, Iceberg or a database: the rows that keys replace and delete, and the
+types that a table can store.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
-from sqlstream.compiler.rules.options import has_path_option
 from sqlstream.compiler.rules.rule import Problem, Problems, declared_outputs, output_rule, rule
-from sqlstream.errors import Finding, Severity
-from sqlstream.location import Location
+from sqlstream.errors import Severity
 from sqlstream.project.databases.jdbc_options import dialect_of
-from sqlstream.project.declarations.on_corrupt import declared_sources
 from sqlstream.project.files.paths import is_absolute, plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.types.types import type_name
@@ -89,61 +83,16 @@ def unused_keys(_: CompiledProject, model: CompiledModel, output: Output) -> Pro
             )
 
 
-@dataclass(frozen=True)
-class _Table:
-    """The path and the name of the table of a source or sink, `what` in messages."""
-
-    what: str
-    format: str
-    path: str | None
-    table: str | None
-    example: str
-    location: Location
-
-
-@rule("missing-path", "invalid-value")
-def paths_of_tables(compiled: CompiledProject) -> Problems:
-    """A table of Delta Lake or Iceberg has either a path or a name in a catalog."""
-    for table in _tables(compiled):
-        if not table.path and not table.table:
-            yield Finding(
-                "missing-path",
-                f"{table.what} has no path and no table",
-                f"{table.format} finds a table by its folder or by its name in a catalog",
-                f"add {table.example}",
-                table.location,
-            )
-        elif table.path and table.table:
-            yield Finding(
-                "invalid-value",
-                f"{table.what} has both a path and a table",
-                "both name a table, and there can be only one",
-                "remove one of them",
-                table.location,
-            )
-
-
-def _tables(compiled: CompiledProject) -> Iterator[_Table]:
-    for table in declared_sources(compiled.project.sources):
-        if format_of(table.format).is_table and not has_path_option(table.options):
-            what, example = f"source `{table.full_name}`", "path: with its folder, or table: with its name"
-            yield _Table(what, table.format, table.path, table.table, example, table.location)
-    for output in {output.sink: output for output in declared_outputs(compiled)}.values():
-        if format_of(output.format).is_table and not has_path_option(output.options):
-            what, example = f"sink `{output.sink}`", 'a path, for example path: "{{ model.name }}"'
-            yield _Table(what, output.format, output.path, output.table, example, output.location)
-
-
 @rule("relative-storage")
 def embedded_files(compiled: CompiledProject) -> Problems:
     """A SQLite file is on the disk of one machine, so its target runs on one machine and stores its data there."""
     target = compiled.project.target
     outputs = {output.sink: output for output in declared_outputs(compiled) if format_of(output.format).is_embedded}
     for output in outputs.values():
-        place = output.path if output.path is not None and is_absolute(output.path) else target.storage
-        is_remote = not plain_path("/", place).startswith("/")
+        path = output.path if output.path is not None and is_absolute(output.path) else target.storage
+        is_remote = not plain_path("/", path).startswith("/")
         if is_remote or not target.is_local:
-            where = f"stores it at {place}" if is_remote else f"runs on {target.master}"
+            where = f"stores it at {path}" if is_remote else f"runs on {target.master}"
             yield Problem(
                 f"sink `{output.sink}` writes a {output.format} file, but target `{target.name}` {where}",
                 "the file must be on a disk of the machine that runs the query",
