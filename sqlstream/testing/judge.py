@@ -75,7 +75,9 @@ def judge(case: Case, observed: Observed, expected: ExpectedResult) -> CaseResul
     differences = tuple(_differences(case, observed, expected))
     result = result_of(case, Outcome.FAILED if differences else Outcome.PASSED)
     place = _model_place(case, differences)
-    return replace(result, differences=differences, notes=_notes(observed), model_place=place)
+    late = sum(observed.late)
+    notes = {"late rows dropped": str(late)} if late else {}
+    return replace(result, differences=differences, notes=notes, model_place=place)
 
 
 def _model_place(case: Case, differences: Sequence[RowDifference | ValueDifference]) -> Location:
@@ -149,11 +151,6 @@ def _row_differences(
         rows = comparison.compare(wanted, actual)
         if any(row.kind is not RowKind.SAME for row in rows):
             yield RowDifference(number + 1, names, rows, stated.batches[number].location, comparison.types)
-
-
-def _notes(observed: Observed) -> dict[str, str]:
-    late = sum(observed.late)
-    return {"late rows dropped": str(late)} if late else {}
 
 
 @dataclass(frozen=True)

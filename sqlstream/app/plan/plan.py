@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlstream.app.loading.load import Loaded, try_load
+from sqlstream.app.loading.load import try_load
 from sqlstream.app.loading.selected_queries import select_queries
 from sqlstream.app.loading.selecting import named_queries
 from sqlstream.app.plan.breaks import stored_differences, with_breaks
@@ -13,7 +13,6 @@ from sqlstream.app.plan.details import removed_queries
 from sqlstream.app.plan.without_spark import plan_without_spark
 from sqlstream.app.request import EVERYTHING, PlanRequest
 from sqlstream.app.session.target_storage import files_of, local_storage, remote_storage
-from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
 from sqlstream.state.verdicts import ProjectPlan
 
@@ -26,7 +25,9 @@ def plan_project(request: PlanRequest) -> ProjectPlan:
     named = named_queries(loaded, models, request.selection, "--parallel", request.parallel, "plan")
     request = replace(request, parallel=named)
     if request.check:
-        return _ask_spark(request, loaded, models)
+        from sqlstream.app.plan.ready import plan_with_spark  # loads pyspark
+
+        return plan_with_spark(loaded, models, request)
     storage = local_storage(loaded)
     if storage is None:
         raise FindingsError([remote_storage(loaded, "plan")])
@@ -37,9 +38,3 @@ def plan_project(request: PlanRequest) -> ProjectPlan:
     warnings = tuple(finding for finding in loaded.findings if finding.code == "rules-off")
     queries = (*queries, *(removed if request.selection == EVERYTHING else ()))
     return ProjectPlan(loaded.compiled.project.target.name, queries, warnings=warnings)
-
-
-def _ask_spark(request: PlanRequest, loaded: Loaded, models: tuple[CompiledModel, ...]) -> ProjectPlan:
-    from sqlstream.app.plan.ready import plan_with_spark  # loads pyspark
-
-    return plan_with_spark(loaded, models, request)

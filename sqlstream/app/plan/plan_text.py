@@ -132,7 +132,8 @@ def plan_markdown(plan: ProjectPlan) -> str:
     shown = [query for query in plan.queries if query.verdict is not Verdict.UNCHANGED]
     parts = [f"### {_summary(plan)}", *(excerpt(each.head) for each in plan.warnings)]
     if shown:
-        rows = [f"| `{query.model}` | **{query.verdict}** | {_cell(query.reason)} |" for query in shown]
+        reasons = [query.reason.replace("|", "\\|") for query in shown]
+        rows = [f"| `{each.model}` | **{each.verdict}** | {why} |" for each, why in zip(shown, reasons, strict=True)]
         parts.append("\n".join(["| query | verdict | why |", "| --- | --- | --- |", *rows]))
     parts += [text for query in plan.queries for text in _details_markdown(query)]
     parts += [text for query in shown for text in _sql_markdown(query)]
@@ -160,7 +161,3 @@ def _sql_markdown(query: QueryVerdict) -> Iterator[str]:
         ]
         body = "\n".join(lines)
         yield f"<details><summary>SQL of <code>{query.model}</code></summary>\n\n```diff\n{body}\n```\n\n</details>"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")

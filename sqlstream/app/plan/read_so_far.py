@@ -13,7 +13,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.project.files.paths import alternatives_of, folder_of_pattern, join, plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.state.checkpoints import CheckpointState
-from sqlstream.state.ledger import FileSummary, QueryIdentity, SourceUse
+from sqlstream.state.ledger import FileSummary, QueryIdentity
 from sqlstream.state.output_files import StoredFile
 from sqlstream.state.progress.positions import DatedFilesOf, read_position
 from sqlstream.state.progress.source_files import FileChoice, file_choice
@@ -40,7 +40,8 @@ def read_so_far(
     for source in position.sources:
         if source.use is not None:
             pair = moved.get(source.use.name)
-            files = [_files(use) for use in pair] if pair is not None else [None, None]
+            choices = [(path_of(use) or "", file_choice(use.options), folder_of(use)) for use in pair or ()]
+            files = [_files_at(*each) for each in choices] or [None, None]
             found[source.use.name] = ReadSoFar(source.offset, source.read, *files)
     return found
 
@@ -61,13 +62,8 @@ def static_files(compiled: CompiledProject, model: CompiledModel) -> dict[str, F
     return found
 
 
-def _files(use: SourceUse) -> tuple[StoredFile, ...] | None:
-    """Returns the files that a reader finds, None if Python cannot list them as Spark does."""
-    return _files_at(path_of(use) or "", file_choice(use.options), folder_of(use))
-
-
 def _files_at(path: str, choice: FileChoice | None, folder: str) -> tuple[StoredFile, ...] | None:
-    """Returns the files at `path`, which is a pattern below `folder`."""
+    """Returns the files at `path`, a pattern below `folder`; None if Python cannot list them as Spark does."""
     if not path.startswith("/") or choice is None or "\\" in path.removeprefix(folder):
         return None
     paths = list(alternatives_of(path, folder))

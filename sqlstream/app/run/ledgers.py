@@ -4,7 +4,7 @@ marks of complete outputs of batch models.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from sqlstream.app.plan.read_so_far import static_files
 from sqlstream.app.plan.ready import CheckContext, CheckedQuery
 from sqlstream.app.request import CAUGHT_UP
-from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.storage.checkpoints import archive_start, remove_finished, write_ledger
 from sqlstream.spark.storage.locks import LockLostError
@@ -121,6 +120,7 @@ def _ledger(ready: CheckedQuery, checks: CheckContext) -> Ledger:
     """Returns the ledger of the query in its present form."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     accepted = ready.state.ledger.accepted if ready.state.ledger and ready.plan.action is Action.RESUME else ()
+    models = {model.name: model for model in ready.query.compiled.models.values()}
     if ready.plan.accepted:
         accepted = (*accepted, {"at": now, "changes": list(ready.plan.changes)})
     return Ledger(
@@ -135,7 +135,7 @@ def _ledger(ready: CheckedQuery, checks: CheckContext) -> Ledger:
         retired=_retired(ready),
         also=ready.outputs(checks)[1:],
         signature=ready.query.signature,
-        written={name: model.file.text for name, model in _models(ready)},
+        written={name: models[name].file.text for name in ready.query.identity.models},
         history=_history(ready, checks, now),
         input_ids=known_ids(ready),
         former=_former(ready),
@@ -165,12 +165,6 @@ def _former(ready: CheckedQuery) -> tuple[SourceUse, ...]:
     now = {(use.name, path_of(use), *topics_of(use)) for use in ready.query.identity.sources}
     left = (use for use in old.identity.sources if (use.name, path_of(use), *topics_of(use)) not in now)
     return (*old.former, *(use for use in left if use not in old.former))
-
-
-def _models(ready: CheckedQuery) -> Iterator[tuple[str, CompiledModel]]:
-    """Yields the models of a query by name."""
-    models = {model.name: model for model in ready.query.compiled.models.values()}
-    return ((name, models[name]) for name in ready.query.identity.models)
 
 
 def _history(ready: CheckedQuery, checks: CheckContext, now: str) -> tuple[HistoryEntry, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 
@@ -46,6 +45,9 @@ from sqlstream.state.preview import ShownRows
 from sqlstream.state.runs.events import Notice, QueryResult, RunEvent, RunStarting, TableShown
 from sqlstream.state.verdicts import resume_reason
 from sqlstream.version import __version__
+
+MEMORY = "memory"
+"""The format of memory sinks."""
 
 
 def run_queries(
@@ -118,7 +120,10 @@ def _run_ready(
     write = partial(write_own_rows, checks.loaded, runtime=checks.runtime, secrets=checks.secrets)
     metrics = followers.writing_metrics(write(compiled.metrics, METRICS_ROWS))
     alerts = followers.writing_alerts(write(compiled.alerts, ALERT_ROWS))
-    with signals.forwarded_to(runner.request_stop), _live_tables(ready, orders, checks), metrics, alerts:
+    in_memory = [item.query.model.name for item in ready if item.query.output.format == MEMORY]
+    tables = {name: lambda limit, name=name: live_table(orders.query(name), limit) for name in in_memory}
+    live_tables = serving(checks.loaded.compiled.project.root, checks.loaded.invocation.id, tables)
+    with signals.forwarded_to(runner.request_stop), live_tables, metrics, alerts:
         for _ in runner.run():
             followers.heartbeat.beat()
             publisher.check_waiting()
@@ -127,18 +132,6 @@ def _run_ready(
     ledgers.finish(results)
     _show_memory(orders, results, checks.request.limit, notify)
     return results
-
-
-def _live_tables(
-    ready: Sequence[CheckedQuery], orders: RunOrders, checks: CheckContext
-) -> AbstractContextManager[None]:
-    names = [item.query.model.name for item in ready if item.query.output.format == MEMORY]
-    tables = {name: partial(_live_table, orders, name) for name in names}
-    return serving(checks.loaded.compiled.project.root, checks.loaded.invocation.id, tables)
-
-
-def _live_table(orders: RunOrders, name: str, limit: int) -> tuple[ShownRows, int] | None:
-    return live_table(orders.query(name), limit)
 
 
 def _for_each(
@@ -215,10 +208,6 @@ def _show_memory(
         table = memory_table(query, limit) if query.output.format == MEMORY and result.batches else None
         if table is not None:
             notify(table)
-
-
-MEMORY = "memory"
-"""The format of memory sinks."""
 
 
 def memory_table(query: PreparedQuery, limit: int | None) -> TableShown | None:

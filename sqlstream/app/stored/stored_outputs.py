@@ -16,7 +16,7 @@ from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.formats.format import BATCH
 from sqlstream.project.values import SourceTable, StoredOutput
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.storage import Storage, storage_for, storage_problems
+from sqlstream.spark.storage.storage import storage_for, storage_problems
 from sqlstream.spark.writing.table_formats.table import DELTA_LOG
 from sqlstream.state.checkpoints import read_checkpoint
 from sqlstream.state.layout import query_root
@@ -69,14 +69,11 @@ class StoredOutputs:
             raise ValueError(f"{model.name} has no sink")
         root = query_root(base, model.query_id, model.config.checkpoint)
         with storage_problems(root, model.file.location, self.secrets):
-            state = read_checkpoint(self._storage_of, root)
+            state = read_checkpoint(lambda path: storage_for(path, self.session), root)
         version, identity = max(state.version, 1), state.ledger.identity if state.ledger else None
         columns = identity.columns if identity else None
         path = versioned_output(self.loaded, output, version, state.published)
         return WrittenOutput(path or "", columns)
-
-    def _storage_of(self, path: str) -> tuple[Storage, str]:
-        return storage_for(path, self.session)
 
     def _exists(self, table: SourceTable, path: str) -> bool:
         with storage_problems(path, table.location, self.secrets):
