@@ -13,7 +13,7 @@ from sqlstream.app.plan.details import describe, removed_queries
 from sqlstream.app.plan.output_checks import OutputCheck
 from sqlstream.app.plan.read_so_far import read_so_far
 from sqlstream.app.request import EVERYTHING, PlanRequest, RunRequest
-from sqlstream.app.session.checking import spark_for_check
+from sqlstream.app.session.session import spark_for_check
 from sqlstream.app.session.signals import StopSignals
 from sqlstream.app.session.target_storage import storage_base, storage_location, versioned_output
 from sqlstream.app.stored.local_sources import header_findings

@@ -29,7 +29,7 @@ from sqlstream.app.replay.replayed_batch import Replayed, ReplayedNode
 from sqlstream.app.replay.replayed_query import PastQuery
 from sqlstream.app.replay.taps import Tap
 from sqlstream.app.request import ProjectRequest, Selection, UnitTestRequest
-from sqlstream.app.session.checking import spark_for
+from sqlstream.app.session.session import spark_for
 from sqlstream.app.session.signals import StopSignals
 from sqlstream.app.session.target_storage import storage_base, storage_location
 from sqlstream.app.stored.stored_query import StoredQuery, open_query

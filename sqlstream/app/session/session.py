@@ -6,16 +6,18 @@ import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.loading.logs import PROJECT_LOG
-from sqlstream.app.request import silent
+from sqlstream.app.request import ProjectRequest, silent
 from sqlstream.app.session.jars import session_connectors
-from sqlstream.app.session.signals import StopSignals
+from sqlstream.app.session.signals import StopRequestedError, StopSignals, stop_signals
 from sqlstream.app.session.target_storage import storage_base
+from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.numbers import plural
 from sqlstream.project.configuration.target import Target
 from sqlstream.project.files.paths import join
 from sqlstream.spark.jvm.class_archive import use_options
@@ -122,3 +124,28 @@ def _start(loaded: Loaded, secrets: Secrets, launch: SparkLaunch) -> SparkRuntim
         stop_spark(runtime)
         raise FindingsError(wrong)
     return runtime
+
+
+def spark_for_check(
+    loaded: Loaded, models: Sequence[CompiledModel], request: ProjectRequest, secrets: Secrets, purpose: str
+) -> AbstractContextManager[tuple[SparkRuntime, StopSignals]]:
+    """Returns `spark_for` a check. `purpose` is a verb for the notice."""
+    notice = f"Starting Spark to {purpose} {plural(len(models), 'query', 'queries')}, without data"
+    return spark_for(loaded, models, request, secrets, notice)
+
+
+@contextmanager
+def spark_for(
+    loaded: Loaded, models: Sequence[CompiledModel], request: ProjectRequest, secrets: Secrets, notice: str
+) -> Iterator[tuple[SparkRuntime, StopSignals]]:
+    """Starts Spark with the connectors of `models`, and stops it at the end. `notice` says why.
+
+    Raises: FindingsError if Spark cannot start; KeyboardInterrupt if the body finds that a stop was requested.
+    """
+    with stop_signals() as signals:
+        try:
+            ids = [model.unique_id for model in models]
+            with spark_session(loaded, secrets, signals, ids, notify=request.notify, notice=notice) as runtime:
+                yield runtime, signals
+        except StopRequestedError as error:
+            raise KeyboardInterrupt from error

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.session.checking import spark_for_check
+from sqlstream.app.session.session import spark_for_check
 from sqlstream.app.session.signals import StopSignals
 from sqlstream.app.session.target_storage import storage_base, storage_location
 from sqlstream.app.status.lags import LagUnknownError, ProgressReader, unreadable
