@@ -14,7 +14,7 @@ DURATION_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0
 @dataclass(frozen=True)
 class Figure:
     """One figure. `name`, which ends with the unit, is the attribute of `BatchProgress` that has it, and its column in
-    a metrics sink and in the history; with `of_query`, it is an attribute of `QueryState` after the batch. `type` is
+    a metrics sink and in the history; with `of_query`, it is an attribute of `TrackedQuery` after the batch. `type` is
     Spark's SQL type, `text` a sentence for the documentation.
 
     `adds_up` says what several batches give: their `sum`, their `mean`, the mean of those that have a value (`rate`),

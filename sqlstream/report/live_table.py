@@ -32,7 +32,7 @@ from sqlstream.state.runs.events import (
     Status,
 )
 from sqlstream.state.runs.progress import BatchProgress
-from sqlstream.state.runs.run_state import QueryState, RunState, follow
+from sqlstream.state.runs.tracked_run import TrackedQuery, TrackedRun, follow
 
 FRAMES_PER_SECOND = 2.0
 """Enough to follow batches, and changes of the terminal's size."""
@@ -50,7 +50,7 @@ class LiveReporter:
     def __init__(self, file: IO[str], width: int | None = None) -> None:
         self._console = Console(file=file, force_terminal=True, width=width, highlight=False, legacy_windows=False)
         self._plain = TextReporter(self._print, layout=TIME_LAYOUT)
-        self._run = RunState()
+        self._run = TrackedRun()
         self._live: Live | None = None
         self._has_table = True
 
@@ -118,6 +118,6 @@ class LiveReporter:
         self._console.print(Text(line), soft_wrap=True)
 
 
-def _silence_of(query: QueryState) -> Silent | None:
+def _silence_of(query: TrackedQuery) -> Silent | None:
     silence, had_rows = query.why_silent(), bool(query.figures.sums["rows_out"])
     return None if silence is None else Silent(query.query.model, silence.text, query.has_ended, had_rows)

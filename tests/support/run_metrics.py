@@ -17,7 +17,7 @@ from sqlstream.state.runs.events import (
     SelectedQuery,
 )
 from sqlstream.state.runs.progress import BatchProgress, SourceProgress, StateProgress
-from sqlstream.state.runs.run_state import RunState, follow
+from sqlstream.state.runs.tracked_run import TrackedRun, follow
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 FACTS = RunFacts("shop", "local", "1.2.3", NOW)
@@ -42,7 +42,7 @@ def batch(number: int) -> BatchProgress:
 
 def metrics_after(*events: RunEvent) -> RunMetrics:
     """Returns the metrics of a run with these events."""
-    metrics, run = RunMetrics(FACTS, dict), RunState()
+    metrics, run = RunMetrics(FACTS, dict), TrackedRun()
     for event in (QueriesSelected(QUERIES), *events):
         run = follow(run, event, NOW)
         metrics.observe(Observed(NOW, event, run.queries.get(getattr(event, "model", ""))))

@@ -29,7 +29,7 @@ from sqlstream.project.declarations.on_corrupt import quarantine_name
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.progress.lag import MeasuredLag
 from sqlstream.state.runs.events import AlertChanged, QueriesSelected
-from sqlstream.state.runs.run_state import LiveStatus
+from sqlstream.state.runs.tracked_run import LiveStatus
 
 IN_USE = "query-in-use"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlstream.state.runs.events import Status
-from sqlstream.state.runs.run_state import LiveStatus, RunState
+from sqlstream.state.runs.tracked_run import LiveStatus, TrackedRun
 
 STALE_SECONDS = 300.0
 """How long the supervisor of the queries can be busy with one step, such as the restart of a query."""
@@ -30,7 +30,7 @@ def liveness(idle_seconds: float | None) -> Health:
     return Health(is_live, {"live": is_live, "reasons": why})
 
 
-def readiness(run: RunState) -> Health:
+def readiness(run: TrackedRun) -> Health:
     """Returns whether all queries have started and none has failed for good."""
     reasons = [] if run.queries else ["the project is being compiled"]
     for name, query in run.queries.items():

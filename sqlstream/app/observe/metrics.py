@@ -15,7 +15,7 @@ from sqlstream.figures import Figure
 from sqlstream.state.progress.lag import MeasuredLag, add_lags
 from sqlstream.state.runs.events import RunStarting, Status
 from sqlstream.state.runs.progress import moment
-from sqlstream.state.runs.run_state import LiveStatus, QueryState, RunState
+from sqlstream.state.runs.tracked_run import LiveStatus, TrackedQuery, TrackedRun
 
 STATUSES = (*map(str, LiveStatus), *map(str, Status))
 """All statuses of a query."""
@@ -74,7 +74,7 @@ def run_samples(facts: RunFacts, dropped_batches: int) -> Iterator[Sample]:
     yield Sample(names.DROPPED_BATCHES, facts.labels, dropped_batches)
 
 
-def query_samples(facts: RunFacts, query: QueryState, lag: MeasuredLag | None = None) -> Iterator[Sample]:
+def query_samples(facts: RunFacts, query: TrackedQuery, lag: MeasuredLag | None = None) -> Iterator[Sample]:
     """Yields the metrics of a query. Leaves out values that Spark does not know or that do not exist yet. `lag` is
     that of sources whose batches do not report it.
     """
@@ -102,7 +102,7 @@ def query_samples(facts: RunFacts, query: QueryState, lag: MeasuredLag | None = 
             yield Sample(_LAG_METRICS[unit], (*labels, source), count)
 
 
-def _values(query: QueryState) -> Mapping[Metric, float | None]:
+def _values(query: TrackedQuery) -> Mapping[Metric, float | None]:
     figures = query.figures
     return {
         names.SILENT: int(query.status is LiveStatus.RUNNING and query.why_silent() is not None),
@@ -115,7 +115,7 @@ def _values(query: QueryState) -> Mapping[Metric, float | None]:
     }
 
 
-def _value(query: QueryState, figure: Figure) -> float | None:
+def _value(query: TrackedQuery, figure: Figure) -> float | None:
     """Returns the sum of a figure, or its value after the last batch."""
     if figure.adds_up == "sum" and not figure.of_query:
         return query.figures.sums[figure.name]
@@ -140,7 +140,7 @@ class RunMetrics:
 
     def __init__(self, facts: RunFacts, lags: Callable[[], Mapping[str, MeasuredLag]]) -> None:
         self._facts, self._lags = facts, lags
-        self._queries: dict[str, QueryState] = {}
+        self._queries: dict[str, TrackedQuery] = {}
         self._dropped_batches = 0
         self._failed: set[str] = set()
         self._lock = threading.Lock()
@@ -178,7 +178,7 @@ class RunMetrics:
             return found
 
     @property
-    def run(self) -> RunState:
+    def run(self) -> TrackedRun:
         """The current state of the queries."""
         with self._lock:
-            return RunState(dict(self._queries))
+            return TrackedRun(dict(self._queries))

@@ -18,7 +18,7 @@ from sqlstream.compiler.metrics import METRICS_COLUMNS
 from sqlstream.errors import FindingsError
 from sqlstream.figures import FIGURES
 from sqlstream.state.runs.progress import BatchProgress, SourceProgress, moment
-from sqlstream.state.runs.run_state import QueryState
+from sqlstream.state.runs.tracked_run import TrackedQuery
 
 MAX_ROWS = 20_000
 """The number of rows to keep while the sink cannot be written."""
@@ -159,7 +159,7 @@ def _first_line(error: Exception) -> str:
     return lines[0][:200] if lines else type(error).__name__
 
 
-def metrics_row(facts: RunFacts, invocation_id: str, batch: BatchProgress, query: QueryState | None) -> MetricsRow:
+def metrics_row(facts: RunFacts, invocation_id: str, batch: BatchProgress, query: TrackedQuery | None) -> MetricsRow:
     """Returns the row of a batch; `query` is the state of its query after it."""
     time = moment(batch.started_at)
     values: dict[str, object] = {

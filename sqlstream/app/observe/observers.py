@@ -18,7 +18,7 @@ from typing import Protocol
 
 from sqlstream.state.runs.events import RunEvent
 from sqlstream.state.runs.progress import BatchProgress
-from sqlstream.state.runs.run_state import QueryState, RunState
+from sqlstream.state.runs.tracked_run import TrackedQuery, TrackedRun
 
 MAX_BATCHES = 10_000
 """The number of batches to keep for observers that are slower than the queries: about 20 MB."""
@@ -103,7 +103,7 @@ class Observers:
         self._observers = tuple(observers)
         self._report = report
         self._queue = EventQueue() if queue is None else queue
-        self._run = RunState()
+        self._run = TrackedRun()
         self._reported: set[str] = set()
         self._thread = threading.Thread(target=copy_context().run, args=(self._work,), name="observers", daemon=True)
 
@@ -116,7 +116,7 @@ class Observers:
     def _is_started(self) -> bool:
         return self._thread.ident is not None
 
-    def put(self, event: RunEvent, run: RunState, at: datetime) -> None:
+    def put(self, event: RunEvent, run: TrackedRun, at: datetime) -> None:
         """Passes on an event at the time `at`, and the state of the run after it. Returns at once."""
         if self._is_started:
             self._run = run
@@ -200,7 +200,7 @@ class Observed:
 
     at: datetime
     event: RunEvent
-    query: QueryState | None
+    query: TrackedQuery | None
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ class Snapshot:
     """
 
     at: datetime
-    run: RunState
+    run: TrackedRun
     dropped_batches: int
 
 

@@ -37,8 +37,8 @@ from sqlstream.state.runs.events import (
     WarningEmitted,
 )
 from sqlstream.state.runs.progress import BatchProgress
-from sqlstream.state.runs.run_state import RunState, end_unfinished, follow
 from sqlstream.state.runs.silence import QUIET_BATCHES, Cause, why_ended_silent, why_silent
+from sqlstream.state.runs.tracked_run import TrackedRun, end_unfinished, follow
 
 RESULTS_SECONDS = 1.0
 """How often batches update run_results.json. The journal has every batch."""
@@ -78,7 +78,7 @@ class RunRecorder:
         self._process = {"pid": os.getpid(), "process_start": process_start(os.getpid())}
         self._reported: set[str] = set()
         self._findings: list[Finding] = []
-        self._run = RunState()
+        self._run = TrackedRun()
         self._target: str | None = None
         self._observers: Observers = NO_OBSERVERS
         self._lock = threading.RLock()  # a signal handler may report an event during another one

@@ -22,7 +22,7 @@ from sqlstream.project.configuration.trigger import ENDING
 from sqlstream.project.files.files import ARTIFACTS_FOLDER
 from sqlstream.spark.storage.processes import process_start
 from sqlstream.state.runs.events import Status
-from sqlstream.state.runs.run_state import LiveStatus
+from sqlstream.state.runs.tracked_run import LiveStatus
 from sqlstream.state.runs.unit_tests import Outcome
 
 RETRIED = frozenset(

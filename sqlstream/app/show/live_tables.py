@@ -24,7 +24,7 @@ from sqlstream.history.reads import PastRun
 from sqlstream.project.files.files import ARTIFACTS_FOLDER
 from sqlstream.report.rows import json_text
 from sqlstream.state.preview import ShownColumn, ShownRows
-from sqlstream.state.runs.run_state import LiveStatus
+from sqlstream.state.runs.tracked_run import LiveStatus
 
 LIVE_FOLDER = "live"
 POLL_SECONDS = 0.2

@@ -12,7 +12,7 @@ from sqlstream.app.status.status import ProjectStatus, QueryWithStatus, RunStatu
 from sqlstream.numbers import plural, since_text
 from sqlstream.report.findings import finding_text
 from sqlstream.report.run_text import Silent, query_table, silence_texts
-from sqlstream.state.runs.run_state import LiveStatus
+from sqlstream.state.runs.tracked_run import LiveStatus
 
 NO_RUN = "This folder has no record of a run."
 

@@ -19,7 +19,7 @@ from sqlstream.app.request import UnitTestRequest
 from sqlstream.errors import Finding, UsageError
 from sqlstream.report.unit_tests_text import failure_text
 from sqlstream.state.runs.events import SelectedTest
-from sqlstream.state.runs.run_state import TestState
+from sqlstream.state.runs.tracked_run import TrackedTest
 from sqlstream.state.runs.unit_tests import CaseResult, Outcome
 from sqlstream.times import utc_now
 from sqlstream.version import __version__
@@ -79,13 +79,13 @@ class RecordedTests:
         self.command.write([state.as_json() for state in states], succeeded, findings)
 
 
-def _state(test: SelectedTest, result: CaseResult | None) -> TestState:
-    return TestState(test, Outcome.SKIPPED if result is None else result.outcome, result)
+def _state(test: SelectedTest, result: CaseResult | None) -> TrackedTest:
+    return TrackedTest(test, Outcome.SKIPPED if result is None else result.outcome, result)
 
 
 def begin_record(loaded: Loaded, request: UnitTestRequest, tests: Sequence[SelectedTest]) -> RecordedTests:
     """Returns the record of `tests`, and writes that they have not run yet."""
     project = loaded.compiled.project
     command = ShortCommand(project.root, project.target.name, arguments_of_tests(request))
-    command.write([TestState(test).as_json() for test in tests], succeeded=None)
+    command.write([TrackedTest(test).as_json() for test in tests], succeeded=None)
     return RecordedTests(tests, command)

@@ -33,7 +33,7 @@ from sqlstream.history.store import History
 from sqlstream.report.findings import finding_text, sort_findings
 from sqlstream.state.progress.lag import LagByUnit, Pace, add_lags, source_lags
 from sqlstream.state.runs.events import Status
-from sqlstream.state.runs.run_state import LiveStatus
+from sqlstream.state.runs.tracked_run import LiveStatus
 from sqlstream.version import __version__
 from sqlstream.web.server.protocol import Json, Span, UnknownQueryError
 

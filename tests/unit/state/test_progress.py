@@ -21,7 +21,7 @@ from sqlstream.state.runs.progress import (
     stored_batch,
     total,
 )
-from sqlstream.state.runs.run_state import QueryState
+from sqlstream.state.runs.tracked_run import TrackedQuery
 from tests.support.batches import batch, figures, source, state
 
 TEXTS = Path(__file__).parent / "progress"
@@ -262,7 +262,7 @@ def test_dropped_records_of_a_static_table_are_counted_once() -> None:
 
 def test_each_figure_is_an_attribute_of_its_batch_or_query() -> None:
     """The table of figures names what a batch, or the query after it, has; sums begin at 0."""
-    query = QueryState(SelectedQuery("orders", "id", "lake", "kafka", "append", "once", ()))
+    query = TrackedQuery(SelectedQuery("orders", "id", "lake", "kafka", "append", "once", ()))
     for figure in FIGURES:
         getattr(query if figure.of_query else batch(), figure.name)
     assert set(query.figures.sums.values()) == {0}

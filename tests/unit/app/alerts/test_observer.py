@@ -13,7 +13,7 @@ from sqlstream.app.alerts.run_alerts import AlertObserver
 from sqlstream.app.observe.observers import Snapshot
 from sqlstream.project.configuration.alerts import AlertKind, AlertRule
 from sqlstream.state.runs.events import QueryStarted
-from sqlstream.state.runs.run_state import RunState
+from sqlstream.state.runs.tracked_run import TrackedRun
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -36,6 +36,6 @@ def test_a_bug_in_the_alerts_of_one_query_leaves_those_of_the_others(monkeypatch
     observer = AlertObserver(book, changes.append, dict)
 
     with pytest.raises(KeyError, match="planted"):
-        observer.tick(Snapshot(START + timedelta(seconds=20), RunState(), 0))
+        observer.tick(Snapshot(START + timedelta(seconds=20), TrackedRun(), 0))
 
     assert [(each.event.model, each.event.state) for each in changes] == [("sound", "raised")]

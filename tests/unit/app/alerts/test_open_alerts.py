@@ -11,7 +11,7 @@ from sqlstream.app.observe.metrics_catalog import ALERT_ACTIVE
 from sqlstream.report.run_json import event_fields, event_name
 from sqlstream.report.run_text import Counts, TextReporter, summary_text
 from sqlstream.state.runs.events import AlertChanged, QueriesSelected, SelectedQuery
-from sqlstream.state.runs.run_state import QueryState, RunState, follow
+from sqlstream.state.runs.tracked_run import TrackedQuery, TrackedRun, follow
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 QUERY = SelectedQuery("orders", "model.shop.orders", "lake", "parquet", "append", "default", ())
@@ -19,9 +19,9 @@ RAISED = AlertChanged("orders", "lag_over", "raised", "orders has 9 records left
 RESOLVED = replace(RAISED, state="resolved", message="orders has 0 records left")
 
 
-def after(*changes: AlertChanged) -> QueryState:
+def after(*changes: AlertChanged) -> TrackedQuery:
     """Returns the query after changes of its alerts."""
-    run = follow(RunState(), QueriesSelected((QUERY,)), NOW)
+    run = follow(TrackedRun(), QueriesSelected((QUERY,)), NOW)
     for change in changes:
         run = follow(run, change, NOW)
     return run.queries["orders"]

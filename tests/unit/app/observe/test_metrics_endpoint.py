@@ -27,7 +27,7 @@ from sqlstream.state.runs.events import (
     QueryResult,
     Status,
 )
-from sqlstream.state.runs.run_state import RunState, follow
+from sqlstream.state.runs.tracked_run import TrackedRun, follow
 from tests.support.run_metrics import EVENTS, FACTS, FAILURE, NOW, QUERIES, STARTED, metrics_after
 
 
@@ -56,7 +56,7 @@ def get(url: str) -> tuple[int, str]:
 
 def test_a_bug_in_the_metrics_of_a_query_hides_no_others() -> None:
     """The samples of the other queries are there if those of one cannot be computed."""
-    run = RunState()
+    run = TrackedRun()
     for event in (QueriesSelected(QUERIES), *EVENTS):
         run = follow(run, event, NOW)
     broken = replace(run.queries["orders"], figures=None)  # type: ignore[arg-type]
@@ -110,10 +110,10 @@ def test_readiness_follows_the_queries(served: tuple[str, RunMetrics]) -> None:
     assert status == 503
     assert json.loads(text)["reasons"] == [f"{QUERIES[1].model} has not started"]
     assert json.loads(text)["queries"]["orders"] == "running"
-    assert not readiness(RunState()).is_well
+    assert not readiness(TrackedRun()).is_well
 
     only = QueriesSelected(QUERIES[:1])
-    run = follow(follow(RunState(), only, NOW), STARTED, NOW)
+    run = follow(follow(TrackedRun(), only, NOW), STARTED, NOW)
     assert readiness(run).is_well
     assert readiness(follow(run, QueryRestarting("orders", 1, 5, 1.0, FAILURE), NOW)).is_well
     failed = QueryResult("orders", "id", 1, 1, Status.ERROR, 1, 1, 1, 1.0, None, None, FAILURE)

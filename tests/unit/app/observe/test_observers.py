@@ -11,7 +11,7 @@ import pytest
 from sqlstream.app.observe.observers import EventQueue, Observed, Observers, Snapshot, observing
 from sqlstream.state.runs.events import Notice, QueriesSelected, RunEvent, SelectedQuery
 from sqlstream.state.runs.progress import BatchProgress
-from sqlstream.state.runs.run_state import RunState, follow
+from sqlstream.state.runs.tracked_run import TrackedRun, follow
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 SECONDS = 30
@@ -60,7 +60,7 @@ def hang(release: threading.Event) -> None:
 
 def put(observers: Observers, *events: RunEvent) -> None:
     """Passes on events as a run does."""
-    run = RunState()
+    run = TrackedRun()
     for event in events:
         run = follow(run, event, NOW)
         observers.put(event, run, NOW)

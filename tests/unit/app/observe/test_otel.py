@@ -16,10 +16,10 @@ from sqlstream.app.observe.observers import Observed, Snapshot
 from sqlstream.app.observe.otel import OtelMetrics
 from sqlstream.app.observe.otel_settings import exports_metrics
 from sqlstream.errors import FindingsError
-from sqlstream.state.runs.run_state import RunState
+from sqlstream.state.runs.tracked_run import TrackedRun
 from tests.support.run_metrics import EVENTS, FACTS, NOW, QUERIES, metrics_after
 
-LAST = Snapshot(NOW, RunState(), 0)
+LAST = Snapshot(NOW, TrackedRun(), 0)
 
 
 class Receiver(ThreadingHTTPServer):

@@ -1,4 +1,4 @@
-"""The states of a run's queries, from its events."""
+"""What a run knows of its queries, from its events."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from sqlstream.state.runs.events import (
     SelectedQuery,
     Status,
 )
-from sqlstream.state.runs.run_state import LiveStatus, QueryState, RunState, end_unfinished, follow
 from sqlstream.state.runs.silence import Cause, Silence
+from sqlstream.state.runs.tracked_run import LiveStatus, TrackedQuery, TrackedRun, end_unfinished, follow
 from sqlstream.times import utc_text
 from tests.support.batches import batch, state
 
@@ -32,17 +32,17 @@ FAILURE = Finding("query-failed", "it failed", "no disk", "make room")
 RESULT = QueryResult("orders", "model.shop.orders", 1, 2, Status.SUCCESS, 1, 5, 5, 3.5, "/out", "/check")
 
 
-def state_after(*events: RunEvent) -> RunState:
+def run_after(*events: RunEvent) -> TrackedRun:
     """Returns the run after `events`, one per second from noon."""
-    run = RunState()
+    run = TrackedRun()
     for second, event in enumerate((CHOSEN, *events)):
         run = follow(run, event, NOON + timedelta(seconds=second))
     return run
 
 
-def orders(*events: RunEvent) -> QueryState:
+def orders(*events: RunEvent) -> TrackedQuery:
     """Returns the query `orders` after `events`."""
-    return state_after(*events).queries["orders"]
+    return run_after(*events).queries["orders"]
 
 
 def test_a_query_is_pending_then_runs() -> None:
@@ -88,9 +88,9 @@ def test_a_running_query_without_input_has_a_reason() -> None:
 
 def test_queries_of_an_ended_run_do_not_run() -> None:
     """When a run ends before its queries, none of them counts as running."""
-    left = end_unfinished(state_after(STARTED))
+    left = end_unfinished(run_after(STARTED))
     assert [query.status for query in left.queries.values()] == [Status.INTERRUPTED, Status.SKIPPED]
-    assert end_unfinished(state_after()).queries == {}
+    assert end_unfinished(run_after()).queries == {}
 
 
 def test_an_entry_is_plain_json_with_all_values() -> None:
@@ -111,7 +111,7 @@ def test_an_entry_is_plain_json_with_all_values() -> None:
 
 def test_a_bug_in_the_figures_of_a_query_leaves_the_entries_of_others() -> None:
     """The entries are written at each event of any query; one with a bug has no figures."""
-    run = state_after(STARTED)
+    run = run_after(STARTED)
     broken: Any = replace(run.queries["orders"], figures=None)  # type: ignore[arg-type]
     first, second = replace(run, queries={**run.queries, "orders": broken}).entries(NOON)
 
@@ -121,4 +121,4 @@ def test_a_bug_in_the_figures_of_a_query_leaves_the_entries_of_others() -> None:
 
 def test_other_events_change_nothing() -> None:
     """Events without a query, or of a query outside the run, change nothing."""
-    assert follow(state_after(), replace(RESULT, model="other"), NOON) == state_after()
+    assert follow(run_after(), replace(RESULT, model="other"), NOON) == run_after()

@@ -1,4 +1,6 @@
-"""The current states of a run's queries, folded from its events, for run_results.json and the live table."""
+"""What has happened so far to each query and unit test of a run, from its events, for run_results.json and the live
+table.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ from sqlstream.times import utc_text
 
 
 class LiveStatus(StrEnum):
-    """The state of a query that has not ended. `PENDING`: it has not started. `RUNNING`: it runs. `RESTARTING`: it has
+    """The status of a query that has not ended. `PENDING`: it has not started. `RUNNING`: it runs. `RESTARTING`: it has
     failed and waits for its restart.
     """
 
@@ -43,8 +45,8 @@ class LiveStatus(StrEnum):
 
 
 @dataclass(frozen=True)
-class QueryState:
-    """One query of a run: its state, its start time, and its figures. `failure` is the last of its `failures`, also if
+class TrackedQuery:
+    """One query of a run: its status, its start time, and its figures. `failure` is the last of its `failures`, also if
     the query runs again. `result` is None until the query ends. `alerts` has the last change of each alert by its kind.
     """
 
@@ -128,8 +130,8 @@ class QueryState:
 
 
 @dataclass(frozen=True)
-class TestState:
-    """One unit test of a build: its state, and its result when it has ended."""
+class TrackedTest:
+    """One unit test of a build: its status, and its result when it has ended."""
 
     __test__ = False  # not a test of pytest
 
@@ -152,13 +154,13 @@ class TestState:
 
 
 @dataclass(frozen=True)
-class RunState:
+class TrackedRun:
     """The queries of a run by model name, in the order of their start. A build also has unit tests by unique id, and
     queries that it does not run.
     """
 
-    queries: Mapping[str, QueryState] = field(default_factory=dict)
-    tests: Mapping[str, TestState] = field(default_factory=dict)
+    queries: Mapping[str, TrackedQuery] = field(default_factory=dict)
+    tests: Mapping[str, TrackedTest] = field(default_factory=dict)
     not_run: tuple[QueryNotRun, ...] = ()
 
     @property
@@ -177,7 +179,7 @@ class RunState:
         )
 
 
-def _entry(query: QueryState, now: datetime) -> dict[str, object]:
+def _entry(query: TrackedQuery, now: datetime) -> dict[str, object]:
     """Returns the entry of a query, without its figures if these have a bug: an event of a query writes all entries."""
     try:
         return query.as_json(now)
@@ -186,10 +188,10 @@ def _entry(query: QueryState, now: datetime) -> dict[str, object]:
         return {"unique_id": known.unique_id, "model": known.model, "kind": known.kind, "status": str(query.status)}
 
 
-def follow(run: RunState, event: RunEvent, now: datetime) -> RunState:
-    """Returns the state of the run after `event`, which happened at `now` (with a time zone)."""
+def follow(run: TrackedRun, event: RunEvent, now: datetime) -> TrackedRun:
+    """Returns the run after `event`, which happened at `now` (with a time zone)."""
     if isinstance(event, QueriesSelected):
-        return replace(run, queries={query.model: QueryState(query) for query in event.queries})
+        return replace(run, queries={query.model: TrackedQuery(query) for query in event.queries})
     if isinstance(event, UnitTestsSelected | UnitTestStarted | UnitTestEnded):
         return replace(run, tests={**run.tests, **_tests_after(event)})
     if isinstance(event, QueryNotRun):
@@ -201,16 +203,16 @@ def follow(run: RunState, event: RunEvent, now: datetime) -> RunState:
     return replace(run, queries={**run.queries, model: after})
 
 
-def _tests_after(event: UnitTestsSelected | UnitTestStarted | UnitTestEnded) -> dict[str, TestState]:
-    """Returns the states of the unit tests that `event` changes."""
+def _tests_after(event: UnitTestsSelected | UnitTestStarted | UnitTestEnded) -> dict[str, TrackedTest]:
+    """Returns the unit tests that `event` changes."""
     if isinstance(event, UnitTestsSelected):
-        return {test.unique_id: TestState(test) for test in event.tests}
+        return {test.unique_id: TrackedTest(test) for test in event.tests}
     if isinstance(event, UnitTestStarted):
-        return {event.test.unique_id: TestState(event.test, LiveStatus.RUNNING)}
-    return {event.test.unique_id: TestState(event.test, event.result.outcome, event.result)}
+        return {event.test.unique_id: TrackedTest(event.test, LiveStatus.RUNNING)}
+    return {event.test.unique_id: TrackedTest(event.test, event.result.outcome, event.result)}
 
 
-def _follow_query(query: QueryState, event: RunEvent, now: datetime) -> QueryState:
+def _follow_query(query: TrackedQuery, event: RunEvent, now: datetime) -> TrackedQuery:
     if isinstance(event, QueryStarted):
         return replace(
             query, status=LiveStatus.RUNNING, started_at=now, output=event.output, checkpoint=event.checkpoint
@@ -233,12 +235,12 @@ def _follow_query(query: QueryState, event: RunEvent, now: datetime) -> QuerySta
     return query
 
 
-def end_unfinished(run: RunState) -> RunState:
+def end_unfinished(run: TrackedRun) -> TrackedRun:
     """Returns the run that ended before its queries: running ones count as interrupted, the others as skipped. So do
     unit tests that have not ended.
     """
     if not run.has_started:
-        return RunState()
+        return TrackedRun()
     queries = {name: _abandoned(query) for name, query in run.queries.items()}
     tests = {
         name: test if test.result is not None else replace(test, status=Outcome.SKIPPED)
@@ -247,7 +249,7 @@ def end_unfinished(run: RunState) -> RunState:
     return replace(run, queries=queries, tests=tests)
 
 
-def _abandoned(query: QueryState) -> QueryState:
+def _abandoned(query: TrackedQuery) -> TrackedQuery:
     if query.has_ended:
         return query
     return replace(query, status=Status.SKIPPED if query.status is LiveStatus.PENDING else Status.INTERRUPTED)
