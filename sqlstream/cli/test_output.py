@@ -28,11 +28,15 @@ class ResultLines:
 
     def __call__(self, result: CaseResult, total: int) -> None:
         """Prints the result of one of `total` tests."""
-        self._count = self._count % total + 1
+        self._count += 1
         click.echo(result_line(result, self._count, total))
         said = failure_text(result, self._width)
         if said:
             click.echo(said)
+
+    def restart(self) -> None:
+        """Counts from 1 again: the next round of --watch can have another number of tests."""
+        self._count = 0
 
 
 def _silent(_result: CaseResult, _total: int) -> None:

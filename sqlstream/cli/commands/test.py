@@ -174,12 +174,15 @@ def _watch(request: UnitTestRequest, output: str) -> int:
     if output == "json":
         raise UsageError("--watch prints text only; remove --output")
 
+    lines = ResultLines(terminal_width())
+
     def show(rerun: Rerun) -> None:
+        lines.restart()
         if rerun.findings:
             click.echo(findings_text(rerun.findings))
         changed = f" after {', '.join(rerun.changed)}" if rerun.changed else ""
         click.echo(f"{done_line(rerun.results, rerun.findings)} in {rerun.seconds:.1f} s{changed}")
         click.echo("Waiting for changes; press Ctrl-C to stop.\n")
 
-    watch_tests(request, ResultLines(terminal_width()), show)
+    watch_tests(request, lines, show)
     return DONE

@@ -32,7 +32,7 @@ _SELECT = re.compile(r"(?<=[^\s-])\s*(?:\bwith\s+\w+\s+as\b|select(?:\s|$))", re
 _TRIMS = re.compile(r"\{[%{#]-|-[%}#]\}")
 """A Jinja tag that removes the white space before or after it."""
 
-_TAIL = re.compile(r"(?=(--.*))")
+_TAIL = re.compile(r"(?=(--.*))")  # a lookahead, so that it finds each `--` of a line
 _TAG_BEGINS = re.compile(r"\{[%{#]")
 _TAG = re.compile(r"\{%.*?%\}|\{#.*?#\}")
 _OUTPUT = re.compile(r"\{\{|\{%[-+]?\s*for\b")
@@ -115,6 +115,7 @@ def _comment_length(comment: str, lines: Sequence[_CommentLine]) -> int:
         return len(comment)
     found = [line for line in lines if _WORD.search(line.beginning) and comment.startswith(line.beginning)]
     longest = max((len(line.beginning) for line in found), default=0)
+    # comments can begin alike: the one with the longest beginning is meant
     found = [line for line in found if len(line.beginning) == longest]
     written = {line.written for line in found if line.is_trimmed}
     length = len(next(iter(written)) or "") if len(written) == 1 and all(line.is_trimmed for line in found) else 0
@@ -122,7 +123,7 @@ def _comment_length(comment: str, lines: Sequence[_CommentLine]) -> int:
         return len(comment)
     rest = comment[length:].lstrip()
     behind = len(comment) - len(rest)
-    return behind + _comment_length(rest, lines) if rest.startswith("--") else length
+    return behind + _comment_length(rest, lines) if rest.startswith("--") else length  # the next line is a comment too
 
 
 def command_problem(name: str, command: str, offset: int = 0) -> SqlProblem:

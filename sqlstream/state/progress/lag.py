@@ -100,6 +100,7 @@ def source_lag(source: Mapping[str, Any]) -> dict[str, int]:
     read, latest = (_positions(source.get(key)) for key in ("endOffset", "latestOffset"))
     if not read or not latest:
         return {}
+    # a partition without an end offset adds nothing: it is unknown how much of it was read
     return {"records": sum(max(last - read.get(partition, last), 0) for partition, last in latest.items())}
 
 

@@ -218,6 +218,7 @@ SETTINGS = (
 RUNTIME_SETTINGS = (
     Harmless(
         "spark.app.* spark.master spark.submit.* spark.jars* spark.files* spark.archives* spark.remote spark.api.mode "
+        # neither spark.yarn.appMasterEnv.* nor spark.kubernetes.driverEnv.*: Python code can read those variables
         "spark.home spark.logConf spark.logLineage spark.log.* spark.driver.* spark.executor.* spark.yarn.[!a]* "
         "spark.yarn.a[!p]* spark.kubernetes.[!d]* spark.kubernetes.driver.* spark.deploy.* spark.port.* spark.local.* "
         "spark.worker.* spark.standalone.* spark.cores.max spark.connect.* spark.repl.* spark.pyspark.*",

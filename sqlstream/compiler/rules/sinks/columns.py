@@ -170,7 +170,7 @@ def _unfit_struct(type_: DataType) -> str | None:
     for struct in (part for part in _parts(type_) if isinstance(part, Struct)):
         if not struct.fields:
             return f"its type is {type_}, and Parquet has no struct without fields"
-        types = {field.name: field.type for field in reversed(struct.fields)}
+        types = {field.name: field.type for field in reversed(struct.fields)}  # reversed: the first of a name stays
         different = next((field.name for field in struct.fields if field.type != types[field.name]), None)
         if different is not None:
             return f"it has two fields `{different}` with different types, which Parquet treats as one"
