@@ -109,8 +109,7 @@ def sql_judgement(
     """
     if not rules_apply(compiled.project.target):
         return None  # names and values mean something else there
-    from sqlstream.state.comparison.inputs import input_columns  # loads sqlglot
-    from sqlstream.state.comparison.judgement import judge_by_sql
+    from sqlstream.state.comparison.judgement import input_columns, judge_by_sql  # loads sqlglot
 
     return judge_by_sql(ledger, new, changes, input_columns(compiled, model))
 

@@ -1,380 +1,56 @@
-"""Reads the compiled SQL of a query and of the models that it reads as relations."""
+"""Reads a query as relations, whose columns are terms over the columns of sources: from the operators of `flow/`, which
+have resolved its names, CTEs, stars and groups.
+
+`flow/` follows what it can, because its rules must not report what it cannot follow. Here each part of a query must be
+known completely, so all else of sqlglot's tree and all other operators are refused.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
+from itertools import chain
 
 from sqlglot import exp
 
-from sqlstream.compiler.comparison.expressions import (
-    WINDOWS,
-    ExpressionReader,
-    Kind,
-    NotComparableError,
-    Term,
-    column,
-    flattened,
+from sqlstream.compiler.comparison.expressions import ExpressionReader
+from sqlstream.compiler.comparison.terms import Kind, NotComparableError, Term, column, flattened
+from sqlstream.compiler.flow.columns import Column, Columns
+from sqlstream.compiler.flow.expressions.column import WINDOWS
+from sqlstream.compiler.flow.names import ResolvedName, Scope, ScopedRelation, UnresolvedName
+from sqlstream.compiler.flow.nodes import (
+    Aggregate,
+    CteReference,
+    Deduplicate,
+    EventTimeWatermark,
+    Filter,
+    Join,
+    Key,
+    Node,
+    Projection,
+    Scan,
+    SetOperation,
+    View,
+    With,
 )
-from sqlstream.compiler.flow.text import Text, name_parts
+from sqlstream.compiler.flow.operators.build import Builder
+from sqlstream.compiler.flow.operators.relations import TooManyJoinsError
+from sqlstream.compiler.flow.text import SqlPart, Text
+from sqlstream.compiler.graph import MODEL
+from sqlstream.compiler.sql.edits import Where
 from sqlstream.compiler.sql.intervals import IntervalError, length_text, parse_interval, parse_span
-from sqlstream.compiler.sql.parse import ParsedSql, parse_text
+from sqlstream.compiler.sql.parse import parse_text
 from sqlstream.compiler.sql.tokens import SqlTokenError
+from sqlstream.errors import Severity
 
-
-@dataclass(frozen=True)
-class InputTable:
-    """A source or static table: its name in messages, its columns with their types, and its watermark as a column and
-    a delay.
-    """
-
-    name: str
-    columns: tuple[tuple[str, str], ...]
-    streaming: bool
-    watermark: tuple[str, str] | None = None
-
-
-FindTable = Callable[[tuple[str, ...]], InputTable]
-"""Returns the table at the end of a path of views, from the query down. Raises: NotComparableError if it is unknown."""
-
-_Ctes = Mapping[str, "_Cte"]
-
-
-@dataclass(frozen=True)
-class _Cte:
-    tree: exp.Expr
-    visible: _Ctes
-
-
-class QueryReader:
-    """Reads the models of one query: their SQL and the columns by which they are deduplicated, by name."""
-
-    def __init__(self, models: Mapping[str, str], keys: Mapping[str, tuple[str, ...]], find_table: FindTable) -> None:
-        self._models = {name.lower(): sql for name, sql in models.items()}
-        self._keys = {name.lower(): columns for name, columns in keys.items()}
-        self._find_table = find_table
-        self.maker = RelationMaker()
-
-    def read(self, model: str) -> Relation:
-        """Returns the rows of a model. Raises: NotComparableError; RecursionError if its SQL is nested too deeply."""
-        return self._model(model.lower(), ())
-
-    def _model(self, name: str, path: tuple[str, ...]) -> Relation:
-        sql = self._models[name]
-        if "\\" in sql:  # sqlglot does not read all escapes of strings as Spark does
-            raise NotComparableError("a string with a backslash")
-        text = Text(name, sql)
-        try:
-            parsed = parse_text(text.read)
-        except SqlTokenError as error:
-            raise NotComparableError(str(error)) from error
-        if parsed.tree is None or parsed.stages:
-            raise NotComparableError("sqlglot cannot read the SQL, or it has pipes")
-        reader = _TextReader(self, text, parsed, path)
-        rows = reader.query(parsed.tree, {})
-        if reader.read_watermarks != set(parsed.watermarks):
-            raise NotComparableError("a watermark in another place than after the name of a relation")
-        return deduplicated(self.maker, rows, self._keys[name]) if name in self._keys else rows
-
-    def view(self, name: str, path: tuple[str, ...]) -> Relation:
-        """Returns the rows of a model, source or seed by the name of its view at the end of a path."""
-        model = next(
-            (each for each in (name.lower(), re.sub(r"__\d+$", "", name).lower()) if each in self._models), None
-        )
-        if model is not None and len(path) <= _LONGEST_PATH:
-            return self._model(model, (*path, name))
-        table = self._find_table((*path, name))
-        number = self.maker.number()
-        names = [column(table.name, each, number) for each, _ in table.columns]
-        columns = tuple(Named(each, term) for (each, _), term in zip(table.columns, names, strict=True))
-        types = {term.text: kind for term, (_, kind) in zip(names, table.columns, strict=True)}
-        step = Step.SOURCE if table.streaming else Step.TABLE
-        rows = Relation(step, number, columns, detail=table.name, streaming=table.streaming, types=types)
-        return rows if table.watermark is None else self.watermarked(rows, *table.watermark)
-
-    def watermarked(self, rows: Relation, name: str, delay: str) -> Relation:
-        """Returns `rows` with a watermark on a column. Raises: NotComparableError."""
-        time = rows.find([name.strip("`")]) if _NAME.fullmatch(name) else None
-        try:
-            parse_interval(delay)
-            span = parse_span(delay)
-        except IntervalError as error:
-            raise NotComparableError(str(error)) from error
-        if time is None or span.months or _DAYS.search(delay):  # Spark does not compare days with hours
-            raise NotComparableError(f"the watermark of `{name}`")
-        return self.maker.watermarked(rows, time, length_text(span.microseconds))
-
-
-_NAME = re.compile(r"\w+|`[^`]+`")
-_DAYS = re.compile(r"day|week", re.IGNORECASE)
-_LONGEST_PATH = 100
-
-
-class _TextReader:
-    """Reads the queries in the text of one model, at the end of a path of views."""
-
-    def __init__(self, outer: QueryReader, text: Text, parsed: ParsedSql, path: tuple[str, ...]) -> None:
-        self._outer, self._text, self._parsed, self._path = outer, text, parsed, path
-        self.read_watermarks: set[int] = set()
-
-    def query(self, tree: exp.Expr, ctes: _Ctes) -> Relation:
-        """Returns the rows of a query that sees `ctes`. Raises: NotComparableError."""
-        if isinstance(tree, exp.Subquery):
-            check_parts(tree, "this")
-            return self.query(tree.this, ctes)
-        if isinstance(tree, exp.Union):
-            check_parts(tree, "this", "expression", "with_")
-            if tree.args.get("distinct") is not False:
-                raise NotComparableError("UNION without ALL")
-            ctes = self._with(tree, ctes)
-            return self._outer.maker.united(self.query(tree.this, ctes), self.query(tree.expression, ctes))
-        if not isinstance(tree, exp.Select):
-            raise NotComparableError(f"{type(tree).__name__} as a query")
-        check_parts(tree, "expressions", "from_", "joins", "where", "group", "having", "distinct", "with_")
-        ctes = self._with(tree, ctes)
-        if tree.args.get("from_") is None:
-            raise NotComparableError("a SELECT without FROM")
-        rows = self._relation(tree.args["from_"].this, ctes)
-        for join in tree.args.get("joins") or ():
-            rows = self._join(rows, join, ctes)
-        return read_block(self._outer.maker, self._text, tree, rows)
-
-    def _with(self, tree: exp.Expr, ctes: _Ctes) -> _Ctes:
-        found = tree.args.get("with_")
-        if found is None:
-            return ctes
-        check_parts(found, "expressions")
-        for cte in found.expressions:
-            check_parts(cte, "this", "alias")
-            check_parts(cte.args["alias"], "this")
-            ctes = {**ctes, cte.alias.lower(): _Cte(cte.this, ctes)}
-        return ctes
-
-    def _relation(self, node: exp.Expr, ctes: _Ctes) -> Relation:
-        """Returns the rows of a relation in FROM, with its watermark and its name."""
-        check_parts(node, "this", "alias")
-        alias = node.args.get("alias")
-        if alias is not None:
-            check_parts(alias, "this")
-        place = alias.this if alias is not None else node.this
-        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
-            name = node.name
-            cte = ctes.get(name.lower())
-            rows = self.query(cte.tree, cte.visible) if cte else self._outer.view(name, self._path)
-        elif isinstance(node, exp.Subquery):
-            name = None
-            rows = self.query(node.this, ctes)
-        else:
-            raise NotComparableError(f"`{self._text.written(node)}` in FROM")
-        key = place.meta_get("start") if isinstance(place, exp.Identifier) else None
-        clause = self._parsed.watermarks.get(key) if key is not None else None
-        if clause is not None and key is not None:
-            if clause.name is not None:
-                raise NotComparableError("a watermark with a name")
-            self.read_watermarks.add(key)
-            rows = self._outer.watermarked(rows, clause.expression, clause.delay)
-        return rows.qualified(name if alias is None else alias.name)
-
-    def _join(self, left: Relation, node: exp.Join, ctes: _Ctes) -> Relation:
-        check_parts(node, "this", "side", "kind", "on")
-        kind = _KINDS.get(f"{node.args.get('side') or ''} {node.args.get('kind') or ''}".strip().upper())
-        if kind is None or node.args.get("on") is None:
-            raise NotComparableError(f"`{self._text.written(node)}`")
-        maker = self._outer.maker
-        right = self._relation(node.this, ctes)
-        number = maker.number()
-        sides = [side(rows, name, number) for rows, name in ((left, "left"), (right, "right"))]
-        left, right = (replace(rows, columns=columns) for rows, columns in zip((left, right), sides, strict=True))
-        scope = replace(left, columns=(*sides[0], *sides[1]))
-        reader = ExpressionReader(self._text, lambda parts: _found(scope, parts))
-        terms = tuple(conjuncts(node.args["on"], reader))
-        return replace(maker.joined(kind, left, right, number), terms=terms)
-
-
-_KINDS = {
-    "": "inner",
-    "INNER": "inner",
-    "LEFT": "left",
-    "LEFT OUTER": "left",
-    "RIGHT": "right",
-    "RIGHT OUTER": "right",
-    "FULL": "full",
-    "FULL OUTER": "full",
-    "LEFT SEMI": "left semi",
-    "SEMI": "left semi",
-    "LEFT ANTI": "left anti",
-    "ANTI": "left anti",
-}
-
-
-def _found(rows: Relation, parts: tuple[str, ...]) -> Term:
-    term = rows.find(parts)
-    if term is None:
-        raise NotComparableError(f"`{'.'.join(parts)}` is unknown")
-    return term
-
-
-def check_parts(node: exp.Expr, *known: str) -> None:
-    """Raises: NotComparableError if a clause has other parts than the known ones."""
-    for name, value in node.args.items():
-        if value and name not in known:
-            raise NotComparableError(f"{type(node).__name__} with {name}")
-
-
-def conjuncts(node: exp.Expr, reader: ExpressionReader) -> Iterator[Term]:
-    """Yields the conditions that AND combines, in the order of the text."""
-    if isinstance(node, exp.Paren):
-        yield from conjuncts(node.this, reader)
-    elif isinstance(node, exp.And):
-        yield from conjuncts(node.this, reader)
-        yield from conjuncts(node.expression, reader)
-    else:
-        yield from flattened(reader.read(node), "and")
-
-
-def deduplicated(maker: RelationMaker, rows: Relation, keys: Sequence[str]) -> Relation:
-    """Returns one row of those with the same keys, which are names of columns."""
-    terms = [rows.find([key]) for key in keys]
-    known = tuple(term for term in terms if term is not None)
-    if len(known) != len(keys):
-        raise NotComparableError("an unknown column in `deduplicate`")
-    names = ", ".join(keys) if len(keys) > _IN_ORDER else ""  # Spark orders more keys by the hashes of their names
-    return Relation(
-        Step.DEDUPLICATION, maker.number(), rows.columns, (rows,), known, detail=names, streaming=rows.streaming
-    )
-
-
-_IN_ORDER = 4
-"""The largest set of Scala that keeps the order of its elements (Dataset.dropDuplicates of Spark 4.3)."""
-
-
-def read_block(maker: RelationMaker, text: Text, tree: exp.Select, rows: Relation) -> Relation:
-    """Returns the rows that a SELECT returns, from the rows of its FROM. Raises: NotComparableError."""
-    where, having, distinct = (tree.args.get(name) for name in ("where", "having", "distinct"))
-    if where is not None:
-        reader = ExpressionReader(text, _Names(rows).resolve)
-        rows = maker.filtered(rows, list(conjuncts(where.this, reader)))
-        _check_windows(reader, ())
-    if distinct is not None:
-        check_parts(distinct)
-    is_grouped = tree.args.get("group") is not None or any(map(text.is_aggregate, tree.expressions))
-    if is_grouped:
-        found = _grouped(maker, text, tree, rows)
-    elif having is None:
-        reader = ExpressionReader(text, _Names(rows).resolve)
-        columns = list(_columns(tree, rows, reader))
-        _check_windows(reader, ())
-        found = maker.selected(rows, columns, reader.columns)
-    else:
-        raise NotComparableError("HAVING without groups")
-    if distinct is None:
-        return found
-    keys = tuple(each.term for each in found.columns)
-    return Relation(Step.AGGREGATION, maker.number(), found.columns, (found,), keys, streaming=found.streaming)
-
-
-class _Names:
-    """Resolves names of columns: those of `rows`, and then those of the select list or of time windows."""
-
-    def __init__(self, rows: Relation) -> None:
-        self._rows = rows
-        self.keys: Sequence[Term] = ()
-        self.selected: Sequence[Named] = ()
-
-    def is_alias(self, name: str) -> bool:
-        """Returns whether no input column has this name, so it may be a select-list alias."""
-        return self._rows.find([name]) is None
-
-    def resolve(self, parts: tuple[str, ...]) -> Term:
-        """Returns the term of a name. Raises: NotComparableError if it is unknown or can mean two columns."""
-        found = self._rows.find(parts)
-        windows = [key for key in self.keys if key.head == parts[0].lower() and key.head in WINDOWS]
-        others = [each.term for each in self.selected if [each.name.lower()] == [part.lower() for part in parts]]
-        terms = {term for term in (found, *others) if term is not None}
-        if windows and found is None and len(windows) == 1:
-            terms |= {_part(windows[0], parts[1:])}
-        if len(terms) != 1:
-            raise NotComparableError(f"`{'.'.join(parts)}` is unknown, or can mean several columns")
-        return terms.pop()
-
-
-def _part(window: Term, names: Sequence[str]) -> Term:
-    for name in names:
-        window = Term(f".{name.lower()}", (window,))
-    return window
-
-
-def _grouped(maker: RelationMaker, text: Text, tree: exp.Select, rows: Relation) -> Relation:
-    number, names = maker.number(), _Names(rows)
-    keys = tuple(_keys(text, tree, names))
-    names.keys = keys
-    reader = ExpressionReader(text, names.resolve, number)
-    columns = list(_columns(tree, rows, reader))
-    selected, names.selected = tuple(reader.calls), columns
-    having = tree.args.get("having")
-    conditions = list(conjuncts(having.this, reader)) if having is not None else []
-    _check_windows(reader, keys)
-    calls = tuple(dict.fromkeys(reader.calls))
-    grouped = Relation(Step.AGGREGATION, number, (), (rows,), keys, calls, streaming=rows.streaming)
-    return maker.selected(maker.filtered(grouped, conditions), columns, selected)
-
-
-def _keys(text: Text, tree: exp.Select, names: _Names) -> Iterator[Term]:
-    """Yields the keys of GROUP BY. A name is first that of a column, and then that of an item of the select list."""
-    group = tree.args.get("group")
-    if group is None:
-        return
-    check_parts(group, "expressions")
-    items = tree.expressions
-    aliases = {each.alias.lower(): each.this for each in items if isinstance(each, exp.Alias)}
-    reader = ExpressionReader(text, names.resolve)
-    for node in group.expressions:
-        parts = name_parts(node)
-        if isinstance(node, exp.Literal):
-            number = int(node.name) if node.name.isdigit() and not node.is_string else 0
-            if not 0 < number <= len(items) or any(each.is_star for each in items):
-                raise NotComparableError(f"GROUP BY `{node.name}`")
-            item = items[number - 1]
-            yield reader.read(item.this if isinstance(item, exp.Alias) else item)
-        elif len(parts) == 1 and names.is_alias(parts[0]) and parts[0].lower() in aliases:
-            yield reader.read(aliases[parts[0].lower()])
-        else:
-            yield reader.read(node)
-
-
-def _columns(tree: exp.Select, rows: Relation, reader: ExpressionReader) -> Iterator[Named]:
-    """Yields the columns of a select list."""
-    for index, item in enumerate(tree.expressions):
-        if isinstance(item, exp.Star):
-            check_parts(item)
-            yield from _all(rows, None, reader)
-        elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
-            check_parts(item, "this", "table")
-            check_parts(item.this)
-            yield from _all(rows, item.table, reader)
-        elif isinstance(item, exp.Alias):
-            check_parts(item, "this", "alias")
-            yield Named(item.alias, reader.read(item.this))
-        else:
-            parts = name_parts(item)
-            yield Named(parts[-1] if parts else f"?{index}", reader.read(item))
-
-
-def _all(rows: Relation, qualifier: str | None, reader: ExpressionReader) -> Iterator[Named]:
-    wanted = None if qualifier is None else qualifier.lower()
-    found = [each for each in rows.columns if wanted in (None, (each.qualifier or "").lower())]
-    if not found:
-        raise NotComparableError("`*` without columns")
-    reader.columns += [each.term for each in found]
-    yield from (Named(each.name, each.term) for each in found)
-
-
-def _check_windows(reader: ExpressionReader, keys: Sequence[Term]) -> None:
-    """Raises: NotComparableError if a time window is not a key, so that Spark makes other rows of it."""
-    if not set(reader.windows) <= set(keys):
-        raise NotComparableError("a time window that is not a key")
+FindTable = Callable[[tuple[str, ...]], Node]
+"""Returns the rows of a source or static table at the end of a path of views, from the query down. The origins of its
+columns have its name in messages and theirs. Raises: NotComparableError if it is unknown.
+"""
 
 
 class Step(StrEnum):
@@ -392,17 +68,8 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True)
-class Named:
-    """A column of a relation: its name, its term, and the relation's names with which it can be qualified."""
-
-    name: str
-    term: Term
-    qualifier: str | None = None
-
-
-@dataclass(frozen=True)
 class Relation:
-    """One operation: its output columns in their order, and the relations from which it gets its rows.
+    """One operation: the terms of its output columns in their order, and the relations from which it gets its rows.
 
     `number` is its number within a query, from 1. `terms` are its keys or conditions, in their order, and `calls` the
     aggregate functions of an aggregation, or the columns that a select list uses, in the order of the text. `detail` is
@@ -411,14 +78,18 @@ class Relation:
 
     step: Step
     number: int
-    columns: tuple[Named, ...]
+    columns: tuple[Term, ...]
     inputs: tuple[Relation, ...] = ()
     terms: tuple[Term, ...] = ()
     calls: tuple[Term, ...] = ()
     detail: str = ""
-    streaming: bool = True
     types: Mapping[str, str] = field(default_factory=dict, compare=False)
     """The types of the columns of a source or table, by their terms as text."""
+
+    @cached_property
+    def streaming(self) -> bool:
+        """Whether its rows come from a stream."""
+        return self.step is Step.SOURCE or any(each.streaming for each in self.inputs)
 
     @property
     def keeps_state(self) -> bool:
@@ -433,106 +104,352 @@ class Relation:
         for each in self.inputs:
             yield from each.walk()
 
-    def find(self, parts: Sequence[str]) -> Term | None:
-        """Returns the column with a name of one or more parts, None without one. Raises: NotComparableError if several
-        have the name.
-        """
-        names = [part.lower() for part in parts]
-        if len(names) > 1:
-            found = self._named(names[1], names[0])
-            if found is not None:
-                return _field(found, names[2:])
-        found = self._named(names[0], None)
-        return None if found is None else _field(found, names[1:])
 
-    def _named(self, name: str, qualifier: str | None) -> Term | None:
-        found = [
-            each.term
-            for each in self.columns
-            if each.name.lower() == name and qualifier in (None, (each.qualifier or "").lower())
-        ]
-        if len(found) > 1:
-            raise NotComparableError(f"several columns have the name `{name}`")
-        return found[0] if found else None
+_MOST_OPERATORS = 2_000
+"""A CTE and a model are read once for each reference, so nested ones could take forever."""
 
-    def qualified(self, name: str | None) -> Relation:
-        """Returns the relation with another name in front of its columns."""
-        return replace(self, columns=tuple(replace(each, qualifier=name) for each in self.columns))
+_LONGEST_PATH = 100
+_DAYS = re.compile(r"day|week", re.IGNORECASE)
+
+_IN_ORDER = 4
+"""The largest set of Scala that keeps the order of its elements (Dataset.dropDuplicates of Spark 4.3)."""
+
+_JOINS = frozenset(
+    {
+        *("", "INNER", "LEFT", "LEFT OUTER", "RIGHT", "RIGHT OUTER", "FULL", "FULL OUTER"),
+        *("SEMI", "LEFT SEMI", "ANTI", "LEFT ANTI"),
+    }
+)
+"""The words before JOIN that are known."""
 
 
-def _field(term: Term, names: Sequence[str]) -> Term:
-    """Returns a field of a column. Raises: NotComparableError, because the column can be a map, whose keys have letter
-    case, and a name can contain dots.
-    """
-    if names:
-        raise NotComparableError("a field of a column")
-    return term
+class QueryReader:
+    """Reads the models of one query: their SQL and the columns by which they are deduplicated, by name."""
 
-
-class RelationMaker:
-    """Makes the relations of one query."""
-
-    def __init__(self) -> None:
+    def __init__(self, models: Mapping[str, str], keys: Mapping[str, tuple[str, ...]], find_table: FindTable) -> None:
+        self._models = {name.lower(): sql for name, sql in models.items()}
+        self._keys = {name.lower(): columns for name, columns in keys.items()}
+        self._find_table = find_table
         self._count = 0
 
-    def number(self) -> int:
-        """Returns the number of the next relation. Raises: NotComparableError for very large queries."""
+    def read(self, model: str) -> Relation:
+        """Returns the rows of a model. Raises: NotComparableError; RecursionError if its SQL is nested too deeply."""
+        return self._relation(self._tree(model.lower(), ()))
+
+    def _number(self) -> int:
         self._count += 1
-        if self._count > _MOST_RELATIONS:
+        if self._count > _MOST_OPERATORS:
             raise NotComparableError("the query is too large")
         return self._count
 
-    def filtered(self, rows: Relation, conditions: Sequence[Term]) -> Relation:
-        """Returns the rows for which all conditions hold."""
-        if not conditions:
-            return rows
-        return Relation(Step.FILTER, self.number(), rows.columns, (rows,), tuple(conditions), streaming=rows.streaming)
+    def _tree(self, name: str, path: tuple[str, ...]) -> Node:
+        """Returns the operators of a model at the end of a path of views: another path can lead to other tables."""
+        self._number()
+        sql = self._models[name]
+        if "\\" in sql:  # sqlglot does not read all escapes of strings as Spark does
+            raise NotComparableError("a string with a backslash")
+        text = Text(f"{MODEL}..{name}", sql, keeps_trees=True)
+        try:
+            parsed = parse_text(text.read)
+        except SqlTokenError as error:
+            raise NotComparableError(str(error)) from error
+        if parsed.tree is None or parsed.stages:
+            raise NotComparableError("sqlglot cannot read the SQL, or it has pipes")
+        _check_clauses(parsed.tree)
+        builder = Builder(text, parsed)
+        try:
+            tree = builder.build(self._views(text, path))
+        except TooManyJoinsError as error:
+            raise NotComparableError("too many joins") from error
+        if any(problem.severity is Severity.ERROR for problem in builder.problems):
+            raise NotComparableError("SQL that Spark refuses")
+        placed = {each.where for each in tree.walk(View) if isinstance(each, EventTimeWatermark)}
+        if not placed >= {Where(text.model, clause.start) for clause in parsed.watermarks.values()}:
+            raise NotComparableError("a watermark in another place than after a relation")
+        if name not in self._keys:
+            return tree
+        keys = self._keys[name]
+        return Deduplicate(where=tree.where, columns=tree.columns, children=(tree,), keys=keys, within=None)
 
-    def selected(self, rows: Relation, columns: Sequence[Named], used: Sequence[Term] = ()) -> Relation:
-        """Returns the rows with other columns. `used` are the terms in them, in the order of the text."""
-        return Relation(
-            Step.SELECT, self.number(), tuple(columns), (rows,), calls=tuple(used), streaming=rows.streaming
+    def _views(self, text: Text, path: tuple[str, ...]) -> Mapping[str, Node]:
+        """Returns the relations that a text can read. Others have unknown columns, so a query over them is refused."""
+        found: dict[str, Node] = {}
+        for relation in text.read.relations:
+            if relation.name is not None and relation.name.lower() not in found:
+                with suppress(NotComparableError):  # it may also be the name of a CTE
+                    found[relation.name.lower()] = self._view(relation.name, path)
+        return found
+
+    def _view(self, name: str, path: tuple[str, ...]) -> Node:
+        """Returns the rows of a model, source or seed by the name of its view at the end of a path."""
+        names = (name.lower(), re.sub(r"__\d+$", "", name).lower())
+        model = next((each for each in names if each in self._models), None)
+        if model is None or len(path) > _LONGEST_PATH:
+            return self._find_table((*path, name))
+        tree = self._tree(model, (*path, name))
+        return View(where=tree.where, columns=tree.columns, children=(tree,))
+
+    def _relation(self, node: Node) -> Relation:
+        """Returns the relation of an operator, with a term for each of its columns. Raises: NotComparableError."""
+        reader = self._readers.get(type(node))
+        if reader is None:
+            raise NotComparableError(type(node).__name__)
+        found = reader(self, node, self._number())
+        if node.columns is None or len(node.columns) != len(found.columns):
+            raise NotComparableError(f"{type(node).__name__} with unknown columns")
+        return found
+
+    def _same(self, node: Node, _number: int) -> Relation:
+        return self._relation(node.children[0])
+
+    def _scan(self, node: Scan, number: int) -> Relation:
+        columns = [(column(*origin, number), each.type) for each in node.columns or () for origin in each.origins]
+        types = {term.text: str(kind) for term, kind in columns}
+        step, terms = Step.SOURCE if node.stream else Step.TABLE, tuple(term for term, _ in columns)
+        return Relation(step, number, terms, detail=node.node_id or "", types=types)
+
+    def _watermark(self, node: EventTimeWatermark, number: int) -> Relation:
+        rows, delay = self._relation(node.children[0]), node.event_time.delay
+        marks = [each.event_time is node.event_time for each in node.columns or ()]
+        times = tuple(term for term, is_time in zip(rows.columns, marks, strict=False) if is_time)
+        try:
+            parse_interval(delay)
+            span = parse_span(delay)
+        except IntervalError as error:
+            raise NotComparableError(str(error)) from error
+        if len(times) != 1 or span.months or _DAYS.search(delay):  # Spark does not compare days with hours
+            raise NotComparableError(f"the watermark of `{node.column}`")
+        return Relation(Step.WATERMARK, number, rows.columns, (rows,), times, detail=length_text(span.microseconds))
+
+    def _filter(self, node: Filter, number: int) -> Relation:
+        (child,), part = node.children, _part(node)
+        if isinstance(child, Aggregate) and isinstance(part.tree, exp.Having):
+            return self._grouped(child, number, part.tree)
+        rows = self._relation(child)
+        reader = ExpressionReader(part.text, _Names(part.scope, rows.columns).resolve)
+        conditions = tuple(conjuncts(part.tree.this, reader))
+        _check_windows(reader, ())
+        return Relation(Step.FILTER, number, rows.columns, (rows,), conditions)
+
+    def _projection(self, node: Projection, number: int) -> Relation:
+        if not node.children:
+            raise NotComparableError("a SELECT without FROM")
+        part, rows = _part(node), self._relation(node.children[0])
+        names = _Names(part.scope, rows.columns)
+        reader = ExpressionReader(part.text, names.resolve)
+        columns = tuple(_selected(part, names, reader))
+        _check_windows(reader, ())
+        return Relation(Step.SELECT, number, columns, (rows,), calls=tuple(reader.columns))
+
+    def _aggregate(self, node: Aggregate, number: int) -> Relation:
+        if node.kind == "group":
+            return self._grouped(node, number)
+        if node.kind != "distinct":
+            raise NotComparableError(node.kind)
+        rows = self._relation(node.children[0])
+        return Relation(Step.AGGREGATION, number, rows.columns, (rows,), _different(rows.columns))
+
+    def _grouped(self, node: Aggregate, number: int, having: exp.Having | None = None) -> Relation:
+        """Returns the groups, with the conditions of HAVING and the select list above them."""
+        part, rows = _part(node), self._relation(node.children[0])
+        names = _Names(part.scope, rows.columns)
+        reader = ExpressionReader(part.text, names.resolve)
+        names.keys = keys = _different(reader.read(_part(key).tree) for key in node.keys)
+        reader = ExpressionReader(part.text, names.resolve, number)
+        columns = tuple(_selected(part, names, reader))
+        selected, names.selected = tuple(reader.calls), list(zip(node.columns or (), columns, strict=False))
+        if not keys and not selected:
+            raise NotComparableError("HAVING without groups")
+        conditions = () if having is None else tuple(conjuncts(having.this, reader))
+        _check_windows(reader, keys)
+        groups = Relation(Step.AGGREGATION, number, (), (rows,), keys, tuple(dict.fromkeys(reader.calls)))
+        if conditions:
+            groups = Relation(Step.FILTER, number, (), (groups,), conditions)
+        return Relation(Step.SELECT, number, columns, (groups,), calls=selected)
+
+    def _join(self, node: Join, number: int) -> Relation:
+        part, inputs = _part(node), [self._relation(each) for each in node.children]
+        words = f"{part.tree.args.get('side') or ''} {part.tree.args.get('kind') or ''}".strip().upper()
+        condition = part.tree.args.get("on")
+        if words not in _JOINS or condition is None:
+            raise NotComparableError(f"`{part.text.written(part.tree)}`")
+        left, right = (
+            replace(rows, columns=_numbered(Term(name, (term,), Kind.SIDE, number) for term in rows.columns))
+            for rows, name in zip(inputs, ("left", "right"), strict=True)
         )
+        both = (*left.columns, *right.columns)
+        terms = tuple(conjuncts(condition, ExpressionReader(part.text, _Names(part.scope, both).resolve)))
+        columns = left.columns if node.kind in ("left semi", "left anti") else both
+        return Relation(Step.JOIN, number, columns, (left, right), terms, detail=node.kind)
 
-    def watermarked(self, rows: Relation, time: Term, delay: str) -> Relation:
-        """Returns the rows with a watermark."""
-        return Relation(
-            Step.WATERMARK, self.number(), rows.columns, (rows,), (time,), detail=delay, streaming=rows.streaming
-        )
-
-    def joined(self, kind: str, left: Relation, right: Relation, number: int) -> Relation:
-        """Returns the join of `sides`, without its condition."""
-        columns = left.columns if kind in ("left semi", "left anti") else (*left.columns, *right.columns)
-        streaming = left.streaming or right.streaming
-        return Relation(Step.JOIN, number, columns, (left, right), detail=kind, streaming=streaming)
-
-    def united(self, first: Relation, second: Relation) -> Relation:
-        """Returns the rows of both relations, with the names of the first one."""
-        if len(first.columns) != len(second.columns):
-            raise NotComparableError("a union of different numbers of columns")
-        number = self.number()
+    def _union(self, node: SetOperation, number: int) -> Relation:
+        first, second = (self._relation(each) for each in node.children)
+        if node.kind != "union" or len(first.columns) != len(second.columns):
+            raise NotComparableError(f"{node.kind} of {len(first.columns)} and {len(second.columns)} columns")
         pairs = zip(first.columns, second.columns, strict=True)
-        columns = numbered(
-            Named(one.name, Term("union", (one.term, other.term), Kind.BRANCHES, number)) for one, other in pairs
-        )
-        return Relation(Step.UNION, number, columns, (first, second), streaming=first.streaming or second.streaming)
+        columns = _numbered(Term("union", pair, Kind.BRANCHES, number) for pair in pairs)
+        return Relation(Step.UNION, number, columns, (first, second))
+
+    def _deduplicate(self, node: Deduplicate, number: int) -> Relation:
+        rows = self._relation(node.children[0])
+        names = _Names(Scope((ScopedRelation(None, node.columns),)), rows.columns)
+        terms = _different(names.resolve((key,)) for key in node.keys)
+        ordered = ", ".join(node.keys) if len(node.keys) > _IN_ORDER else ""  # Spark orders more by their names' hashes
+        return Relation(Step.DEDUPLICATION, number, rows.columns, (rows,), terms, detail=ordered)
+
+    _readers: Mapping[type[Node], Callable[..., Relation]] = {
+        **dict.fromkeys((View, With, CteReference), _same),
+        Scan: _scan,
+        EventTimeWatermark: _watermark,
+        Filter: _filter,
+        Projection: _projection,
+        Aggregate: _aggregate,
+        Join: _join,
+        SetOperation: _union,
+        Deduplicate: _deduplicate,
+    }
 
 
-_MOST_RELATIONS = 1_000
-"""A CTE is read once for each reference, so nested ones could take forever."""
+_KNOWN: Mapping[type[exp.Expr], frozenset[str]] = {
+    exp.Select: frozenset({"expressions", "from_", "joins", "where", "group", "having", "distinct", "with_"}),
+    exp.Union: frozenset({"this", "expression", "with_", "distinct"}),
+    exp.Subquery: frozenset({"this", "alias"}),
+    exp.Table: frozenset({"this", "alias"}),
+    exp.TableAlias: frozenset({"this", "columns"}),
+    exp.Join: frozenset({"this", "side", "kind", "on"}),
+    exp.With: frozenset({"expressions"}),
+    exp.CTE: frozenset({"this", "alias"}),
+    exp.Group: frozenset({"expressions", "all"}),
+    exp.Column: frozenset({"this", "table"}),
+    exp.Alias: frozenset({"this", "alias"}),
+    **dict.fromkeys((exp.Distinct, exp.Star, exp.Tuple, exp.Rollup, exp.Cube, exp.GroupingSets), frozenset[str]()),
+}
+"""The parts of clauses of which the operators show all. Of a tuple in GROUP BY they show only its items."""
 
 
-def side(rows: Relation, name: str, number: int) -> tuple[Named, ...]:
-    """Returns the columns of one side of the join with a number."""
-    return numbered(replace(each, term=Term(name, (each.term,), Kind.SIDE, number)) for each in rows.columns)
+def _check_clauses(tree: exp.Expr) -> None:
+    """Raises: NotComparableError if a clause has other parts than the known ones."""
+    for node in tree.walk():
+        known = _KNOWN.get(type(node))
+        for name, value in node.args.items() if known is not None else ():
+            if value and name not in (known or ()):
+                raise NotComparableError(f"{type(node).__name__} with {name}")
 
 
-def numbered(columns: Iterator[Named]) -> tuple[Named, ...]:
-    """Returns columns with different terms: Spark stores two columns although they have the same values."""
-    found: list[Named] = []
+def _part(of: Node | Key) -> SqlPart:
+    if of.part is None:
+        raise NotComparableError("an operator without expressions")
+    return of.part
+
+
+class _Names:
+    """Resolves names: those of the columns in `scope`, which have the `terms`, and then those of time windows in `keys`
+    and of the `selected` columns.
+    """
+
+    def __init__(self, scope: Scope, terms: Sequence[Term]) -> None:
+        relations = scope.relations
+        if relations and relations[-1].name is None and len(_columns_of(relations)) > len(terms):
+            relations = relations[:-1]  # the time windows that GROUP BY adds
+        found = _columns_of(relations)
+        if len(found) != len(terms) or any(each.columns is None for each in relations):
+            raise NotComparableError("unknown columns")
+        self._scope, self._terms = Scope(relations), list(zip(found, terms, strict=True))
+        self.keys: Sequence[Term] = ()
+        self.selected: Sequence[tuple[Column, Term]] = ()
+
+    def resolve(self, parts: tuple[str, ...]) -> Term:
+        """Returns the term of a name. Raises: NotComparableError if it is unknown or can mean two columns."""
+        found = self._scope.resolve(parts)
+        windows = [key for key in self.keys if key.head == parts[0].lower() and key.head in WINDOWS]
+        terms = {
+            term
+            for each, term in self.selected
+            if not each.is_generated and [each.name.lower()] == [part.lower() for part in parts]
+        }
+        if isinstance(found, ResolvedName):
+            terms |= self._meant(found)
+        elif not isinstance(found, UnresolvedName):
+            terms = set()
+        elif len(windows) == 1:
+            window = windows[0]
+            for name in parts[1:]:
+                window = Term(f".{name.lower()}", (window,))
+            terms.add(window)
+        if len(terms) != 1:
+            raise NotComparableError(f"`{'.'.join(parts)}` is unknown, or can mean several columns")
+        return terms.pop()
+
+    def _meant(self, found: ResolvedName) -> set[Term]:
+        """Returns the terms of all columns of the relation that have the name."""
+        if found.fields:  # the column can be a map, whose keys have letter case, and a name can contain dots
+            raise NotComparableError("a field of a column")
+        if found.column.is_generated:
+            raise NotComparableError("a column whose name Spark generates")
+        relations = (each for each in self._scope.relations if any(found.column is own for own in each.columns or ()))
+        same = {id(own) for each in relations for own in each.columns or () if _same_name(own, found.column)}
+        return {term for each, term in self._terms if id(each) in same}
+
+    def star(self, qualifier: str | None) -> list[Term]:
+        """Returns the terms of `*`, or of `t.*`."""
+        wanted = {id(each) for each in self._scope.star(qualifier) or ()}
+        found = [term for each, term in self._terms if id(each) in wanted]
+        if not found:
+            raise NotComparableError("`*` without columns")
+        return found
+
+
+def _same_name(one: Column, other: Column) -> bool:
+    return one.name.lower() == other.name.lower()
+
+
+def _columns_of(relations: Iterable[ScopedRelation]) -> Columns:
+    return tuple(chain.from_iterable(each.columns or () for each in relations))
+
+
+def _selected(part: SqlPart, names: _Names, reader: ExpressionReader) -> Iterator[Term]:
+    """Yields the columns of a select list."""
+    for item in part.tree.expressions:
+        if item.is_star:
+            found = names.star(item.args["table"].name.lower() if item.args.get("table") else None)
+            reader.columns += found
+            yield from found
+        else:
+            yield reader.read(item.unalias())
+
+
+def _different(keys: Iterable[Term]) -> tuple[Term, ...]:
+    """Returns the keys. Raises: NotComparableError if two are the same: Spark removes a repeated key, but keeps both
+    columns of `select k as a, k as b`.
+    """
+    found = tuple(keys)
+    if len(set(found)) < len(found):
+        raise NotComparableError("a repeated key")
+    return found
+
+
+def _check_windows(reader: ExpressionReader, keys: Sequence[Term]) -> None:
+    """Raises: NotComparableError if a time window is not a key, so that Spark makes other rows of it."""
+    if not set(reader.windows) <= set(keys):
+        raise NotComparableError("a time window that is not a key")
+
+
+def conjuncts(node: exp.Expr, reader: ExpressionReader) -> Iterator[Term]:
+    """Yields the conditions that AND combines, in the order of the text."""
+    if isinstance(node, exp.Paren):
+        yield from conjuncts(node.this, reader)
+    elif isinstance(node, exp.And):
+        yield from conjuncts(node.this, reader)
+        yield from conjuncts(node.expression, reader)
+    else:
+        yield from flattened(reader.read(node), "and")
+
+
+def _numbered(terms: Iterable[Term]) -> tuple[Term, ...]:
+    """Returns different terms: Spark stores two columns although they have the same values."""
+    found: list[Term] = []
     counts: dict[Term, int] = {}
-    for each in columns:
-        count = counts[each.term] = counts.get(each.term, 0) + 1
-        term = replace(each.term, head=f"{each.term.head} {count}") if count > 1 else each.term
-        found.append(replace(each, term=term))
+    for term in terms:
+        count = counts[term] = counts.get(term, 0) + 1
+        found.append(replace(term, head=f"{term.head} {count}") if count > 1 else term)
     return tuple(found)

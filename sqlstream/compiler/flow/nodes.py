@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from sqlstream.compiler.flow.columns import Column, EventTime
 from sqlstream.compiler.sql.edits import SqlProblem, Where
+
+if TYPE_CHECKING:
+    from sqlstream.compiler.flow.text import SqlPart  # loads sqlglot, unlike a compilation from the cache
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,8 @@ class Node:
 
     `streaming` means that its rows come from a stream. `subqueries` are the queries in its expressions. `row_ids` are
     the calls of functions that number rows, which Spark rejects in streaming queries; one operator of a SELECT has
-    those of the whole SELECT.
+    those of the whole SELECT. `part` has its expressions: the SELECT of a select list or an aggregation, the WHERE or
+    HAVING of a filter, the JOIN of a join. It is None for other operators, and if the text does not keep its trees.
     """
 
     where: Where
@@ -37,6 +42,7 @@ class Node:
     children: tuple[Node, ...] = ()
     subqueries: tuple[Node, ...] = ()
     row_ids: tuple[Call, ...] = ()
+    part: SqlPart | None = field(default=None, repr=False, compare=False)
     streaming: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -162,7 +168,8 @@ class Key:
     """A grouping key: its text, its output column and its place.
 
     `is_column` marks an unchanged column or a time window; Spark looks for the watermark only on those. `in_every_set`
-    means that each grouping set contains the key.
+    means that each grouping set contains the key. `part` is the expression to which a name or a position refers; None
+    for the keys of DISTINCT and PIVOT, and if the text does not keep its trees.
     """
 
     text: str
@@ -170,6 +177,7 @@ class Key:
     is_column: bool
     where: Where
     in_every_set: bool = True
+    part: SqlPart | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)

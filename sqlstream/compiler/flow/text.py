@@ -11,6 +11,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from sqlstream.compiler.flow.functions import AGGREGATES
+from sqlstream.compiler.flow.names import Scope
 from sqlstream.compiler.sql.edits import SqlProblem, Where
 from sqlstream.compiler.sql.spark_reading import write
 from sqlstream.compiler.sql.sql_text import SqlText, read_sql
@@ -58,12 +59,24 @@ class ExpressionParts(NamedTuple):
         return (part for part in self.parts if isinstance(part, exp.Query) and not isinstance(part, exp.Subquery))
 
 
+class SqlPart(NamedTuple):
+    """The part of a text from which an operator was made: sqlglot's tree of it, and the scope of its names."""
+
+    text: Text
+    tree: exp.Expr
+    scope: Scope
+
+
 @dataclass(frozen=True)
 class Text:
-    """A model's compiled SQL, and its unique id, to which places refer."""
+    """A model's compiled SQL, and its unique id, to which places refer.
+
+    `keeps_trees` means that the operators refer to sqlglot's trees, which take more memory than all the rest.
+    """
 
     model: str
     sql: str
+    keeps_trees: bool = False
     _expression_parts: dict[int, ExpressionParts] = field(default_factory=dict, init=False, repr=False, compare=False)
     _written: dict[int, tuple[str, exp.Expr]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _starts: dict[int, int] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -144,6 +157,10 @@ class Text:
             start, around = starts[id(node)], id(node.parent)
             if start < starts.get(around, 0):
                 starts[around] = start
+
+    def part(self, tree: exp.Expr, scope: Scope) -> SqlPart | None:
+        """Returns what an operator keeps of its part of the text."""
+        return SqlPart(self, tree, scope) if self.keeps_trees else None
 
     def release(self) -> None:
         """Breaks the reference cycles of the nodes, so that Python frees them without its garbage collector.

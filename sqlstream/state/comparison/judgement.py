@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from sqlstream.compiler.comparison.expressions import NotComparableError
-from sqlstream.compiler.comparison.filters import is_exact, select_other_rows
-from sqlstream.compiler.comparison.forms import FormRows, QueryForm, form_of
 from sqlstream.compiler.comparison.queries import QueryReader
+from sqlstream.compiler.comparison.terms import NotComparableError
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.flow.columns import Column
+from sqlstream.compiler.flow.nodes import Node, Scan
+from sqlstream.compiler.flow.operators.inputs import watermarked
+from sqlstream.compiler.graph import SOURCE, seed_id, source_id
+from sqlstream.compiler.sql.edits import Where
 from sqlstream.compiler.sql.sql_text import PYTHON
 from sqlstream.project.formats.formats import format_of
+from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
+from sqlstream.project.types.types import Field, Struct
 from sqlstream.state.changes import Change
-from sqlstream.state.comparison.inputs import InputColumns, Inputs
+from sqlstream.state.comparison.filters import is_exact, select_other_rows
+from sqlstream.state.comparison.forms import QueryForm, form_of
+from sqlstream.state.contents import reads_by_position, same_seed
 from sqlstream.state.judgement import Judgement, other_differences
 from sqlstream.state.ledger import Ledger, QueryIdentity
 from sqlstream.state.settings import TIME_ZONE, changed_settings
 from sqlstream.state.signature.compare import state_differences
-from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature, shown_source
+from sqlstream.state.signature.signature import StateSignature, shown_source
+
+InputColumns = Mapping[str, tuple[Field, ...]]
+"""The columns of inputs, by the full name of a source table or the name of a seed."""
 
 
 def judge_by_sql(
@@ -54,7 +66,7 @@ def judge_by_sql(
 
 
 def _select_other_rows(before: QueryForm, after: QueryForm, new: QueryIdentity) -> bool:
-    kinds = {each.kind for each in after.operators}
+    kinds = {each.state.kind for each in after.operators}
     keeps_groups = not after.watermarks and (new.output_mode == "update" or "deduplication" in kinds)
     formats = [text.partition(" ")[0] for text in new.contents.values()]
     has_nulls = all(format_of(name).is_file for name in formats)
@@ -66,14 +78,71 @@ def _calls_python(identity: QueryIdentity) -> bool:
 
 
 def _form(identity: QueryIdentity, new: QueryIdentity, columns: InputColumns) -> QueryForm:
-    inputs = Inputs(identity, new, columns)
+    inputs = _Inputs(identity, new, columns)
     return form_of(QueryReader(identity.models, identity.deduplicated, inputs.find).read(identity.model))
 
 
 def _signature(form: QueryForm, identity: QueryIdentity) -> StateSignature:
-    operators = tuple(StateOperator(each.kind, each.parts, tuple(map(_rows, each.inputs))) for each in form.operators)
+    operators = tuple(each.state for each in form.operators)
     return StateSignature(operators, identity.output_mode, form.watermarks if operators else (), "")
 
 
-def _rows(rows: FormRows) -> InputRows:
-    return InputRows(rows.text, tuple(map(_rows, rows.inputs)))
+def input_columns(compiled: CompiledProject, model: CompiledModel) -> InputColumns:
+    """Returns the columns of all inputs of the query of `model` that the compiler knows, without stored outputs, whose
+    columns another query decides.
+    """
+    nodes = {
+        table.full_name: source_id(compiled.project.name, table)
+        for table in compiled.tables_of(model.unique_id)
+        if table.stored is None
+    }
+    seeds = {seed.name: seed_id(compiled.project.name, seed.name) for seed in compiled.project.seeds}
+    upstream = compiled.upstream(model.unique_id)
+    nodes |= {name: node for name, node in seeds.items() if node in upstream}
+    found = ((name, compiled.known_columns(node)) for name, node in nodes.items())
+    return {name: columns for name, columns in found if columns is not None}
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """The inputs of one version of a query. `new` is the current version, with the columns that `columns` has."""
+
+    identity: QueryIdentity
+    new: QueryIdentity
+    columns: InputColumns
+
+    def find(self, path: tuple[str, ...]) -> Node:
+        """Returns the table at the end of a path of views. Raises: NotComparableError if its columns are unknown."""
+        via = "/".join(path)
+        for use in self.identity.sources:
+            if use.via == via and not use.stored:
+                scan = _scan(shown_source(use.name), self._columns(use.table), stream=True)
+                time, _, delay = (use.watermark or "").partition(" ")
+                return watermarked(scan, time.strip("`"), delay) if use.watermark else scan
+        for name in self.columns:
+            if name.replace(".", "__", 1) == path[-1] and name not in {use.table for use in self.identity.sources}:
+                return _scan(name, self._columns(name), stream=False)
+        raise NotComparableError(f"`{path[-1]}` is unknown")
+
+    def _columns(self, name: str) -> tuple[Field, ...]:
+        then, now = self.identity.schemas.get(name), self.new.schemas.get(name)
+        if then != now and reads_by_position(self.new, name):
+            raise NotComparableError(f"the columns of `{name}` are read by their position")
+        contents = [each.contents.get(name) for each in (self.identity, self.new)]
+        is_same = contents[0] == contents[1] is not None or same_seed(self.identity, self.new, name)
+        if name in self.columns and then == now and (then is not None or is_same):
+            return self.columns[name]
+        if then is None:
+            raise NotComparableError(f"the columns of `{name}` are unknown")
+        try:
+            schema = parse_schema(then)
+        except TypeSyntaxError as error:
+            raise NotComparableError(f"the columns of `{name}` are unknown") from error
+        if not isinstance(schema, Struct):
+            raise NotComparableError(f"the columns of `{name}` are unknown")
+        return schema.fields
+
+
+def _scan(name: str, fields: Sequence[Field], *, stream: bool) -> Scan:
+    columns = tuple(Column(each.name, each.type, origins=frozenset({(name, each.name)})) for each in fields)
+    return Scan(where=Where(f"{SOURCE}..{name}", 0), columns=columns, node_id=name, stream=stream)

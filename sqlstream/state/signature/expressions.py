@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sqlstream.compiler.comparison.terms import CAST, FILTER, Kind, Term, operation
 from sqlstream.state.signature.harmless import IGNORED_FIELDS
 from sqlstream.state.signature.source_checks import TIMES, TRANSPARENT, is_check, value_read
 from sqlstream.state.signature.trees import Tree, is_tree, read_tree, simple_name
@@ -20,7 +21,7 @@ Scope = Mapping[int, str]
 UNRESOLVED = "\ue009?"
 """Starts the text of a column that no input has."""
 
-_BINARY = {
+_OPERATORS = {
     "Add": "+",
     "Subtract": "-",
     "Multiply": "*",
@@ -28,12 +29,14 @@ _BINARY = {
     "Remainder": "%",
     "EqualTo": "=",
     "EqualNullSafe": "<=>",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+    "And": "and",
+    "Or": "or",
 }
-_COMMUTATIVE = frozenset({"Add", "Multiply", "EqualTo", "EqualNullSafe"})
-_COMPARISONS = {"LessThan": "<", "LessThanOrEqual": "<=", "GreaterThan": ">", "GreaterThanOrEqual": ">="}
-_REVERSED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_GROUPED = frozenset({*_BINARY, *_COMPARISONS, "And", "Or"})
-"""Expressions that need parentheses within others."""
+"""Operators between two operands, which need parentheses within other expressions."""
 
 _ZONELESS = frozenset({"boolean", "byte", "short", "integer", "long", "float", "double", "binary"})
 """Types to which a cast is the same in all time zones."""
@@ -48,7 +51,7 @@ def text_of(tree: Tree, scope: Scope) -> str:
     Operators are in parentheses, so that the text of a column can be a part of any other expression.
     """
     text = _text(tree, scope)
-    return f"({text})" if tree.kind in _GROUPED else text
+    return f"({text})" if tree.kind in _OPERATORS else text
 
 
 def shown(text: str) -> str:
@@ -74,11 +77,16 @@ def _text(tree: Tree, scope: Scope) -> str:
         return _literal(tree)
     if kind in TRANSPARENT:
         return text_of(tree.children[0], scope)
-    if kind in ("And", "Or"):
-        # The order of conditions has no meaning, nor has a repeated one.
-        return f" {kind.lower()} ".join(sorted({text_of(part, scope) for part in flattened(tree, kind)}))
+    if kind in _OPERATORS:
+        parts = flattened(tree, kind) if kind in ("And", "Or") else tree.children
+        term = operation(_OPERATORS[kind], *(_term(part, text_of(part, scope)) for part in parts))
+        return f"{term.shown}{_details(tree, scope, ())}"
     window = _window(tree, scope) if kind == "CreateNamedStruct" else None
-    return window or _operation(tree, [text_of(child, scope) for child in tree.children], scope)
+    return window or _called(tree, scope)
+
+
+def _term(tree: Tree, text: str) -> Term:
+    return Term(text, kind=Kind.LITERAL if tree.kind == "Literal" else Kind.COLUMN)
 
 
 def kinds_of(tree: Tree) -> Iterator[str]:
@@ -93,14 +101,9 @@ def kinds_of(tree: Tree) -> Iterator[str]:
         yield from kinds_of(child)
 
 
-def _operation(tree: Tree, operands: list[str], scope: Scope) -> str:
+def _called(tree: Tree, scope: Scope) -> str:
     kind = tree.kind
-    if kind in _COMPARISONS:
-        return _comparison(tree, *operands)
-    if kind in _BINARY:
-        ordered = sorted(operands) if kind in _COMMUTATIVE else operands
-        return f"{ordered[0]} {_BINARY[kind]} {ordered[1]}{_details(tree, scope, ())}"
-    operands = [shown(operand) for operand in operands]
+    operands = [shown(text_of(child, scope)) for child in tree.children]
     # Marked, so that `without_results` can leave them out of what the state depends on.
     for index in tree.fields.get(RESULT_ONLY) or ():
         operands[index] = f"{_START}{operands[index]}{_END}"
@@ -110,10 +113,10 @@ def _operation(tree: Tree, operands: list[str], scope: Scope) -> str:
         return f"{operands[0]}.{tree.fields.get('name') or tree.fields.get('ordinal')}"
     if kind == "AggregateExpression":
         distinct = "distinct " if tree.fields.get("isDistinct") else ""
-        condition = f" filter (where {operands[1]})" if len(operands) > 1 else ""
-        return f"{distinct}{operands[0]}{condition}"
+        call = Term(FILTER, tuple(map(_term, tree.children, operands))).text if len(operands) > 1 else operands[0]
+        return f"{distinct}{call}"
     if kind == "In":
-        operands = [operands[0], *sorted(operands[1:])]
+        operands = [part.text for part in operation("in", *map(_term, tree.children, operands)).parts]
     details = _details(tree, scope, ())
     if kind in _NAMED_FUNCTIONS:
         return f"Python {tree.fields.get('name')}({', '.join(operands)}{details})"
@@ -181,14 +184,6 @@ def references(tree: Tree) -> set[int]:
     return {expression_id(node) for node in tree.walk() if node.kind == "AttributeReference"}
 
 
-def _comparison(tree: Tree, left: str, right: str) -> str:
-    """Returns a comparison with a literal on the right, or else with `<`."""
-    operator = _COMPARISONS[tree.kind]
-    first, second = (child.kind == "Literal" for child in tree.children)
-    keeps = second if first != second else operator.startswith("<")
-    return f"{left} {operator} {right}" if keeps else f"{right} {_REVERSED[operator]} {left}"
-
-
 def _literal(tree: Tree) -> str:
     value, type_ = tree.fields.get("value"), tree.fields.get("dataType")
     if "exact" in tree.fields:
@@ -203,7 +198,7 @@ def _literal(tree: Tree) -> str:
 def _cast(tree: Tree, operand: str, scope: Scope) -> str:
     type_ = tree.fields.get("dataType")
     ignored = ("dataType", "timeZoneId") if type_ in _ZONELESS else ("dataType",)
-    return f"cast({operand} as {type_text(type_)}{_details(tree, scope, ignored)})"
+    return Term(f"{CAST}{type_text(type_)}{_details(tree, scope, ignored)}", (_term(tree, operand),)).text
 
 
 def type_text(type_: object) -> str:

@@ -191,8 +191,14 @@ class Builder:
         node = with_window_functions(select, aggregate or node, self.text)
         if node is not aggregate:
             queries = tuple(query for item in computed_items(select) for query in expressions.subqueries(item, inner))
-            where, passes = self.text.where(select), lists_all(select)
-            node = Projection(where=where, columns=output, children=(node,), subqueries=queries, passes=passes)
+            node = Projection(
+                where=self.text.where(select),
+                columns=output,
+                children=(node,),
+                subqueries=queries,
+                part=self.text.part(select, inner),
+                passes=lists_all(select),
+            )
         if select.args.get("distinct"):
             node = _distinct(self.text.where(select), node)
         row_ids = self._row_ids(select, expressions)
@@ -225,6 +231,7 @@ class Builder:
             columns=found.node.columns,
             children=(found.node,),
             subqueries=queries,
+            part=self.text.part(clause, found.scope),
             hints=hints_of(clause.this, found.inner),
             times=times,
             has_others=has_others,
@@ -260,6 +267,7 @@ class Builder:
             columns=output,
             children=(node,),
             subqueries=tuple(query for part in parts for query in expressions.subqueries(part, named)),
+            part=self.text.part(select, scope),
             keys=grouping.keys if grouping else (),
             functions=tuple(call for part in parts for call in expressions.calls(part, AGGREGATES)),
             session=grouping.session if grouping else False,

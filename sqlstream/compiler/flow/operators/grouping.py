@@ -247,8 +247,8 @@ def _key(item: exp.Expr, meant: exp.Expr, scope: Scope, expressions: Expressions
     is_column = isinstance(found, UnresolvedName | Ambiguous) or (isinstance(found, ResolvedName) and not found.fields)
     window = expressions.text.function(meant) in TIME_WINDOWS
     in_every_set = always is None or expressions.text.written(item) in always
-    where = expressions.text.where(item)
-    return Key(expressions.text.written(meant), column, is_column or window, where, in_every_set)
+    where, part = expressions.text.where(item), expressions.text.part(meant, scope)
+    return Key(expressions.text.written(meant), column, is_column or window, where, in_every_set, part)
 
 
 def _clause(item: exp.Expr, meant: exp.Expr) -> Clause:

@@ -24,12 +24,16 @@ def source_node(project: str, table: SourceTable) -> Node:
     scan = Scan(where=here, columns=columns, node_id=node, stream=table.mode == "stream", newest_first=newest_first)
     if table.watermark is None or table.mode == "batch":
         return scan
-    time = EventTime(table.watermark.delay, None)
-    named = table.watermark.column
+    return watermarked(scan, table.watermark.column, table.watermark.delay)
+
+
+def watermarked(scan: Scan, named: str, delay: str) -> Node:
+    """Returns the rows of a source with the watermark that it declares for a column."""
+    time, columns = EventTime(delay, None), scan.columns
     if columns is not None:
         marks = [time if item.name.lower() == named.lower() else None for item in columns]
         columns = tuple(replace(item, event_time=mark) for item, mark in zip(columns, marks, strict=True))
-    return EventTimeWatermark(where=here, columns=columns, children=(scan,), event_time=time, column=named)
+    return EventTimeWatermark(where=scan.where, columns=columns, children=(scan,), event_time=time, column=named)
 
 
 def seed_node(project: str, seed: Seed) -> Node:

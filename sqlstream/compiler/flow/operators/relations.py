@@ -221,8 +221,8 @@ class FromReader:
         scope, sides = _merged(left.scope, right.scope, kind, using), Sides(left.scope, right.scope)
         condition = join.args.get("on")
         times: tuple[TimeCondition, ...] = ()
+        both = left.scope.with_relations(*right.scope.relations)
         if condition is not None:
-            both = left.scope.with_relations(*right.scope.relations)
             check_expression(self.expressions, condition, both, Clause.ON)
             self.expressions.problems.extend(condition_problems(condition, both, self.expressions))
             times = time_conditions(condition, both, self.expressions)[0] if kind in ("inner", "left semi") else ()
@@ -231,6 +231,7 @@ class FromReader:
             where=where,
             columns=scope.star(),
             children=(left.node, right.node),
+            part=self.expressions.text.part(join, both),
             kind=kind,
             names=(_name(left, "left"), _name(right, "right")),
             time_in_keys=has_time_key(condition, using, sides),

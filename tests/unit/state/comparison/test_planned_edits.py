@@ -82,7 +82,6 @@ ONLY_SPARK_CAN_TELL = {
         INNER + "select n, s from c",
         INNER + "select s, n from c",
     ),
-    "a repeated key": (TWO_KEYS, TWO_KEYS.replace("by k, g", "by k, g, k")),
     "a literal that Spark casts to the same value": (
         aggregation("k, count(*) as n", "where d > 1.5"),
         aggregation("k, count(*) as n", "where d > 1.50"),
@@ -94,6 +93,10 @@ ONLY_SPARK_CAN_TELL = {
     "a count of a column that is never null": (
         aggregation("k, count(*) as n", "where v > 2"),
         aggregation("k, count(v) as n", "where v > 2"),
+    ),
+    "a column twice, and two columns": (
+        f"select distinct k, k from {ORDERS}",
+        f"select distinct k as a, k as b from {ORDERS}",
     ),
     "try_cast": (aggregation("cast(d as int) as i", keys="1"), aggregation("try_cast(d as int) as i", keys="1")),
     "a random number": (aggregation("k, sum(v) as s"), aggregation("k, sum(v * rand()) as s")),
@@ -172,6 +175,13 @@ def counted(pairs: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
 OTHERS |= counted(FILTERS)
 ONLY_SPARK_CAN_TELL |= counted(SAME_FILTERS)
 SAME = {
+    "a repeated key": (TWO_KEYS, TWO_KEYS.replace("by k, g", "by k, g, k")),
+    "all keys": (KEPT, KEPT.replace("by k", "by all")),
+    "names of columns in an alias": (KEPT, KEPT.replace(f"{ORDERS} ", f"{ORDERS} as o(id, ts, k, g, v, d)")),
+    "UNION and DISTINCT": (
+        f"select k from {ORDERS} union select k from {REFUNDS}",
+        f"select distinct k from (select k from {ORDERS} union all select k from {REFUNDS})",
+    ),
     "a HAVING on a key and a WHERE": (
         aggregation("k, count(*) as n", "where k > 'a'"),
         aggregation("k, count(*) as n", having="having k > 'a'"),

@@ -7,30 +7,22 @@ Columns that nothing uses, names, and select lists between other operations have
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from sqlstream.compiler.comparison.expressions import CAST, FILTER, Kind, NotComparableError, Term, compared, owned
 from sqlstream.compiler.comparison.queries import Relation, Step
-
-
-@dataclass(frozen=True)
-class FormRows:
-    """Where the rows of an operation come from: an operation as text, and its inputs."""
-
-    text: str
-    inputs: tuple[FormRows, ...] = ()
+from sqlstream.compiler.comparison.terms import CAST, FILTER, Kind, NotComparableError, Term, compared, owned
+from sqlstream.state.signature.operators import CONDITION, STATIC, WATERMARK, WHERE
+from sqlstream.state.signature.signature import InputRows, StateOperator
 
 
 @dataclass(frozen=True)
 class FormOperator:
-    """An operator that keeps state: its parts by name, and the rows that go in. `terms` are its keys and aggregates,
-    and `filters` the conditions on its keys, which Spark moves below.
+    """An operator that keeps state: what a state signature has of it, and its relation. `terms` are its keys and
+    aggregates, and `filters` the conditions on its keys, which Spark moves below.
     """
 
-    kind: str
-    parts: Mapping[str, tuple[str, ...]]
-    inputs: tuple[FormRows, ...]
+    state: StateOperator
     relation: Relation
     terms: tuple[Term, ...]
     filters: tuple[Term, ...] = ()
@@ -43,7 +35,7 @@ class QueryForm:
     because of what is behind.
     """
 
-    rows: FormRows
+    rows: InputRows
     operators: tuple[FormOperator, ...]
     watermarks: tuple[str, ...]
     behind: tuple[str, ...]
@@ -74,7 +66,7 @@ class _FormWriter:
         self._watermarks: list[str] = []
 
     def write(self, query: Relation) -> QueryForm:
-        outputs = [each.term for each in query.columns]
+        outputs = list(query.columns)
         last, conditions = _below(query)
         below, behind = list(conditions), list[Term]()
         is_simple = last.keeps_state
@@ -96,10 +88,10 @@ class _FormWriter:
             used = []  # its state has only the keys
         _check_order(query, is_output=True)
         rows = self._rows(last, used, below)
-        texts = (*(term.shown for term in outputs), *(f"where {text}" for text in _sorted(behind)))
+        texts = (*(term.shown for term in outputs), *(WHERE + text for text in _sorted(behind)))
         return QueryForm(rows, tuple(self._operators), tuple(self._watermarks), texts, is_simple)
 
-    def _rows(self, relation: Relation, used: Sequence[_Used], above: Sequence[Term] = ()) -> FormRows:
+    def _rows(self, relation: Relation, used: Sequence[_Used], above: Sequence[Term] = ()) -> InputRows:
         """Returns the text of a relation, of whose columns `used` is used above, with the conditions `above` it."""
         node, conditions = _below(relation)
         if node is not relation:
@@ -119,38 +111,39 @@ class _FormWriter:
         rows = writers[node.step](node, used, lower)
         return _filter(rows, node, [each for each in conditions if each not in lower])
 
-    def _source(self, node: Relation, used: Sequence[_Used], _lower: Sequence[Term]) -> FormRows:
+    def _source(self, node: Relation, used: Sequence[_Used], _lower: Sequence[Term]) -> InputRows:
         found = sorted({term.text for term in owned((each.term for each in used), node.number)})
-        prefix = "" if node.step is Step.SOURCE else f"{Step.TABLE} "
+        prefix = "" if node.step is Step.SOURCE else f"{STATIC} "
         names = ", ".join(f"{text.removeprefix(node.detail + '.')} {node.types[text]}" for text in found)
-        return FormRows(f"{prefix}{node.detail}({names})")
+        return InputRows(f"{prefix}{node.detail}({names})")
 
-    def _watermark(self, node: Relation, used: Sequence[_Used], lower: Sequence[Term]) -> FormRows:
+    def _watermark(self, node: Relation, used: Sequence[_Used], lower: Sequence[Term]) -> InputRows:
         (time,) = node.terms
-        text = f"watermark {time.text}, {node.detail}"
+        text = f"{WATERMARK}{time.text}, {node.detail}"
         self._watermarks.append(text)
-        return FormRows(text, (self._rows(node.inputs[0], used, lower),))
+        return InputRows(text, (self._rows(node.inputs[0], used, lower),))
 
-    def _aggregation(self, node: Relation, used: Sequence[_Used], lower: Sequence[Term]) -> FormRows:
+    def _aggregation(self, node: Relation, used: Sequence[_Used], lower: Sequence[Term]) -> InputRows:
         wanted = set(owned((each.term for each in used), node.number))
         calls = tuple(call for call in node.calls if call in wanted)
         values = [_Used(term) for term in (*node.terms, *(call.parts[0] for call in calls))]
         rows = self._rows(node.inputs[0], [*values, *(_Used(term, in_filter=True) for term in lower)], lower)
         parts = {"keys": _shown(node.terms), "aggregates": _shown(calls)}
         if node.keeps_state:
-            terms = (*node.terms, *calls)
-            self._operators.append(FormOperator("aggregation", parts, (rows,), node, terms, tuple(lower)))
-        return FormRows(f"aggregation by {_listed(parts['keys'])}: {_listed(parts['aggregates'])}", (rows,))
+            state = StateOperator("aggregation", parts, (rows,))
+            self._operators.append(FormOperator(state, node, (*node.terms, *calls), tuple(lower)))
+        return InputRows(f"aggregation by {_listed(parts['keys'])}: {_listed(parts['aggregates'])}", (rows,))
 
-    def _deduplication(self, node: Relation, used: Sequence[_Used], _lower: Sequence[Term]) -> FormRows:
+    def _deduplication(self, node: Relation, used: Sequence[_Used], _lower: Sequence[Term]) -> InputRows:
         rows = self._rows(node.inputs[0], [*used, *map(_Used, node.terms)])
         keys = _shown(node.terms)
         if node.keeps_state:
-            self._operators.append(FormOperator("deduplication", {"keys": keys}, (rows,), node, node.terms))
-        return FormRows(f"deduplication by {_listed(keys)} {node.detail}", (rows,))
+            state = StateOperator("deduplication", {"keys": keys}, (rows,))
+            self._operators.append(FormOperator(state, node, node.terms))
+        return InputRows(f"deduplication by {_listed(keys)} {node.detail}", (rows,))
 
-    def _join(self, node: Relation, used: Sequence[_Used], _lower: Sequence[Term]) -> FormRows:
-        inputs, parts = [], {"type": (node.detail,), "condition": _shown(node.terms)}
+    def _join(self, node: Relation, used: Sequence[_Used], _lower: Sequence[Term]) -> InputRows:
+        inputs, parts = [], {"type": (node.detail,), CONDITION: _shown(node.terms)}
         filters = [*(each.term for each in used if each.in_filter), *node.terms]
         values = [each.term for each in used if not each.in_filter]
         for name, rows in zip(("left", "right"), node.inputs, strict=True):
@@ -161,19 +154,19 @@ class _FormWriter:
             below = [_Used(term.parts[0]) for term in dict.fromkeys((*stored, *compared))]
             inputs.append(self._rows(rows, below))
         if node.keeps_state:
-            self._operators.append(FormOperator("join", parts, tuple(inputs), node, node.terms))
+            self._operators.append(FormOperator(StateOperator("join", parts, tuple(inputs)), node, node.terms))
         described = "; ".join(f"{name}: {_listed(texts)}" for name, texts in parts.items())
-        return FormRows(f"join with {described}", tuple(inputs))
+        return InputRows(f"join with {described}", tuple(inputs))
 
-    def _union(self, node: Relation, used: Sequence[_Used], _lower: Sequence[Term]) -> FormRows:
+    def _union(self, node: Relation, used: Sequence[_Used], _lower: Sequence[Term]) -> InputRows:
         wanted = set(owned((each.term for each in used), node.number))
-        terms = [each.term for each in node.columns if each.term in wanted]
+        terms = [each for each in node.columns if each in wanted]
         branches = []
         for index, rows in enumerate(node.inputs):
             selected = [term.parts[index] for term in terms]
             below = self._rows(rows, list(map(_Used, selected)))
-            branches.append(FormRows(f"select {_listed(_shown(selected))}", (below,)))
-        return FormRows("union", tuple(branches))
+            branches.append(InputRows(f"select {_listed(_shown(selected))}", (below,)))
+        return InputRows("union", tuple(branches))
 
 
 def _has_state_below(node: Relation) -> bool:
@@ -209,12 +202,12 @@ def _check_order(relation: Relation, *, is_output: bool = False) -> None:
             raise NotComparableError("select lists with the results of an aggregation in different orders")
 
 
-def _filter(rows: FormRows, node: Relation, conditions: Sequence[Term]) -> FormRows:
+def _filter(rows: InputRows, node: Relation, conditions: Sequence[Term]) -> InputRows:
     """Returns rows with a filter. Above a join of streams the order of conditions can decide that of its keys."""
     if not conditions:
         return rows
     texts = _shown(conditions) if _is_ordered(node) else _sorted(conditions)
-    return FormRows(f"where {' and '.join(texts)}", (rows,))
+    return InputRows(WHERE + " and ".join(texts), (rows,))
 
 
 def _movable(node: Relation, conditions: Sequence[Term]) -> list[Term]:
@@ -234,9 +227,8 @@ def _check_time(node: Relation, conditions: Sequence[Term]) -> None:
     column: Spark moves a filter on another column with the same value below the watermark.
     """
     (time,) = node.terms
-    same = [each for each in node.inputs[0].columns if each.term == time]
     is_used = any(time in each.walk() for each in conditions)
-    if is_used and (time.kind is not Kind.COLUMN or len(same) > 1):
+    if is_used and (time.kind is not Kind.COLUMN or node.inputs[0].columns.count(time) > 1):
         raise NotComparableError("a condition on the time of a watermark, which is not one plain column")
 
 
@@ -247,7 +239,7 @@ def _is_ordered(node: Relation) -> bool:
 def _side(terms: Iterable[Term], rows: Relation, number: int) -> list[Term]:
     """Returns the columns of one side of a join that `terms` use, in their order in the rows of the side."""
     wanted = set(owned(terms, number))
-    return [each.term for each in rows.columns if each.term in wanted]
+    return [each for each in rows.columns if each in wanted]
 
 
 def _sorted(terms: Iterable[Term]) -> list[str]:

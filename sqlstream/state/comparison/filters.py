@@ -16,9 +16,10 @@ from fractions import Fraction
 from itertools import product
 from math import ceil, floor, prod
 
-from sqlstream.compiler.comparison.expressions import FILTER, NULL, WINDOWS, Kind, Term, compared
-from sqlstream.compiler.comparison.forms import FormOperator, QueryForm
 from sqlstream.compiler.comparison.queries import Relation, Step
+from sqlstream.compiler.comparison.terms import FILTER, NULL, Kind, Term, compared
+from sqlstream.compiler.flow.expressions.column import WINDOWS
+from sqlstream.state.comparison.forms import FormOperator, QueryForm
 
 _Value = int | float | str | bool | Fraction | None
 _Row = Mapping[str, _Value]
@@ -53,9 +54,10 @@ def select_other_rows(before: QueryForm, after: QueryForm, *, keeps_groups: bool
     if not (before.is_simple and after.is_simple and len(before.operators) == len(after.operators) == 1):
         return False
     (old,), (new,) = before.operators, after.operators
-    is_same = (old.kind, old.parts, before.watermarks) == (new.kind, new.parts, after.watermarks)
+    one, other = old.state, new.state
+    is_same = (one.kind, one.parts, before.watermarks) == (other.kind, other.parts, after.watermarks)
     keys = [term for term in new.terms if term.kind is not Kind.CALL]
-    if not is_same or not keys or new.kind not in ("aggregation", "deduplication"):
+    if not is_same or not keys or other.kind not in ("aggregation", "deduplication"):
         return False  # without keys a filter can leave the state as it is
     try:
         conditions = _conditions(old), _conditions(new)
@@ -225,7 +227,7 @@ class _Plain:
     def is_plain(self) -> bool:
         """Whether the operator is over one source, with plain keys, aggregates and conditions."""
         operator = self._operator
-        if operator.kind not in ("aggregation", "deduplication"):
+        if operator.state.kind not in ("aggregation", "deduplication"):
             return False
         if any(node.step not in _STEPS for node in self._chain[1:]) or len({*operator.terms}) < len(operator.terms):
             return False  # Spark removes a repeated key
