@@ -58,6 +58,8 @@ def columns_of(folder: Path, sql: str, **models: str) -> tuple[Column, ...]:
     [
         (f"select * from {PAYMENTS}", "id int, paid double"),
         (f"select * except (paid) from {PAYMENTS}", "id int"),
+        (f"select p.id from (({PAYMENTS}) p)", "id int"),
+        (f"select p.id from ((select id from {PAYMENTS}) p)", "id int"),
         (f"select * from {PAYMENTS} pivot (sum(paid) for id in (1, 2 as two))", "1 double, two double"),
         (f"select * from {PAYMENTS} unpivot (v for k in (id, paid as p))", "k string, v double"),
         (f"from {PAYMENTS} |> extend id + 1 as i |> drop paid |> set id = 'x'", "id string, i int"),

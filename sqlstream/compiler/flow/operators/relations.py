@@ -127,7 +127,7 @@ class FromReader:
 
     def _relation(self, node: exp.Expr, scope: Scope, views: Mapping[str, Node]) -> From:
         """Returns one relation with its own joins, alias, sample and watermark."""
-        if isinstance(node, exp.Paren) or (isinstance(node, exp.Subquery) and not isinstance(node.this, exp.Query)):
+        if isinstance(node, exp.Paren) or (isinstance(node, exp.Subquery) and _is_relation(node.this)):
             found = self._relation(node.this, scope, views)
         else:
             found = From(self._rows(node, scope, views), scope)
@@ -286,6 +286,13 @@ class FromReader:
         added = _apart((ScopedRelation(name, columns),), left.scope)
         scope, where = left.scope.with_relations(*added), self.expressions.text.where(lateral)
         return From(Generate(where=where, columns=scope.star(), children=(left.node,), subqueries=queries), scope)
+
+
+def _is_relation(node: exp.Expr) -> bool:
+    """Returns whether what is in parentheses is a relation, as in `((orders) o)`, and not a query."""
+    if isinstance(node, exp.Subquery):
+        return bool(node.args.get("alias")) or _is_relation(node.this)
+    return not isinstance(node, exp.Query)
 
 
 def _column_names(alias: exp.Expr | None) -> list[str]:
