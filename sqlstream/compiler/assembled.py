@@ -149,7 +149,7 @@ def _assemble(
         rendered=model.rendered.model,
         rewritten=rewritten.text,
         config=model.config,
-        config_places=model.places,
+        config_locations=model.locations,
         sql=with_note(rewritten.text.text, model.config.deduplicate, python=model.file.is_python),
         reads=rewritten.reads,
         streaming=unique_id in linked.streaming,

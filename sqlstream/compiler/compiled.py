@@ -81,7 +81,7 @@ class CompiledModel:
     """One model: the SQL that Spark runs, and everything known about it without Spark.
 
     `rendered` is the result of the template, `inputs` the variables that it read, `rewritten` the text after
-    sqlstream's edits. `reads` are in the order of their first use in `sql`. `config_places` has the location of each
+    sqlstream's edits. `reads` are in the order of their first use in `sql`. `config_locations` has the location of each
     configured key. `streaming` says whether an upstream source is a stream. `output` is None for a view. `also` are the
     further outputs of a query with `fan_out: shared`. `compiled_path` is the path of the compiled SQL under target/.
     """
@@ -90,7 +90,7 @@ class CompiledModel:
     rendered: RenderedModel
     rewritten: EditedText
     config: ModelConfig
-    config_places: Mapping[str, Location]
+    config_locations: Mapping[str, Location]
     sql: str
     reads: tuple[ViewReference, ...]
     streaming: bool
@@ -146,14 +146,14 @@ class CompiledModel:
         """Whether the query ends by itself: a batch, or a stream whose trigger processes only available data."""
         return not self.streaming or self.config.trigger.facts.ends
 
-    def place_of(self, key: str) -> Location:
+    def location_of(self, key: str) -> Location:
         """Returns the location of the configuration `key`, or the first line of the model if it is not set."""
-        return self.config_places.get(key, self.file.location)
+        return self.config_locations.get(key, self.file.location)
 
     def place_at(self, offset: int, locate: Callable[[int], Place]) -> Place:
         """Returns the place of a character (0-based) of `sql`. `locate` finds one in the rendered SQL."""
         if self.config.deduplicate and offset >= note_offset(self.sql):
-            return Place(self.place_of("deduplicate"))
+            return Place(self.location_of("deduplicate"))
         if self.file.is_python:
             return Place(location_at(self.file.path, self.file.text, offset))
         return locate(self.rewritten.original_offset(offset))
@@ -282,7 +282,7 @@ def place_in(compiled: CompiledProject, places: Places, where: Where, key: str) 
     if where.model in compiled.models:
         return places.locate(where.model, where.offset)
     table = compiled.tables[where.model]
-    return Place(table.places.get(key, table.location))
+    return Place(table.locations.get(key, table.location))
 
 
 @dataclass(frozen=True)

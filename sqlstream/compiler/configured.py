@@ -31,7 +31,7 @@ class ConfiguredModel:
 
     rendered: KeyedModel
     config: ModelConfig
-    places: Mapping[str, Location]
+    locations: Mapping[str, Location]
     output_name: str
 
     @property
@@ -55,7 +55,7 @@ def configure_models(project: Project, renderer: CachedRenderer) -> tuple[list[C
         findings += [*rendered.model.findings, *merged.findings]
         if merged.config is not None:
             name = merged.config.previous_name or file.name
-            configured.append(ConfiguredModel(rendered, merged.config, merged.places, name))
+            configured.append(ConfiguredModel(rendered, merged.config, merged.locations, name))
             configured += _further_queries(file, merged, merged.config, renderer)
     return configured, [*findings, *_taken_names(configured)]
 
@@ -64,10 +64,10 @@ def _further_queries(
     file: ModelFile, merged: MergedConfig, config: ModelConfig, renderer: CachedRenderer
 ) -> list[ConfiguredModel]:
     """Returns a model for each query of `file` after the first one."""
-    place = merged.places.get("sink", file.location)
+    place = merged.locations.get("sink", file.location)
     made = [model_of_sink(file, place, config, sink) for sink in config.separate_sinks]
     name = config.previous_name or file.name
-    return [ConfiguredModel(renderer.render(each), own, merged.places, name) for each, own in made]
+    return [ConfiguredModel(renderer.render(each), own, merged.locations, name) for each, own in made]
 
 
 def model_of_sink(file: ModelFile, place: Location, config: ModelConfig, sink: str) -> tuple[ModelFile, ModelConfig]:

@@ -54,11 +54,11 @@ def _declared(
     for node, table in compiled.sources.items():
         if node in nodes:
             by = f"source `{table.full_name}`"
-            yield table.format, table.options, by, table.places.get("format", table.location)
+            yield table.format, table.options, by, table.locations.get("format", table.location)
             formats = {} if table.messages is None else table.messages.formats
             for key, form in formats.items():
                 if form in ("avro", "protobuf"):
-                    yield form, {}, by, table.places.get(key, table.location)
+                    yield form, {}, by, table.locations.get(key, table.location)
     # a project for rules has the rows of metrics and alerts among its models
     for model in {**compiled.models, **{model.unique_id: model for model in compiled.own_rows}}.values():
         for output in model.outputs if model.unique_id in nodes else ():

@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 from sqlstream.location import Location
 from sqlstream.project.configuration.fields import Document
 
-WORDS_ABOUT = frozenset({"description", "tags", "meta", "places", "location"})
+WORDS_ABOUT = frozenset({"description", "tags", "meta", "locations", "location"})
 """Fields of declarations that do not change any query."""
 
 

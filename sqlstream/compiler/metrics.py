@@ -37,7 +37,9 @@ def metrics_model(project: Project, options: RenderOptions) -> tuple[CompiledMod
     declared = project.target.metrics
     if declared is None:
         return None, []
-    return _rows_model(project, options, _Rows(METRICS, "metrics", declared.sink, project.target.place("metrics.sink")))
+    return _rows_model(
+        project, options, _Rows(METRICS, "metrics", declared.sink, project.target.location_of("metrics.sink"))
+    )
 
 
 def alerts_model(project: Project, options: RenderOptions) -> tuple[CompiledModel | None, list[Finding]]:
@@ -46,7 +48,9 @@ def alerts_model(project: Project, options: RenderOptions) -> tuple[CompiledMode
     if channel is None or channel.sink is None:
         return None, []
     return _rows_model(
-        project, options, _Rows(ALERTS, "alerts", channel.sink, project.target.place(f"alerts.notify.{channel.name}"))
+        project,
+        options,
+        _Rows(ALERTS, "alerts", channel.sink, project.target.location_of(f"alerts.notify.{channel.name}")),
     )
 
 
@@ -78,7 +82,7 @@ def _model(project: Project, options: RenderOptions, rows: _Rows, sink: Sink) ->
         rendered=RenderedModel(file, "", (), {}),
         rewritten=EditedText("", "", ()),
         config=config,
-        config_places={"sink": location},
+        config_locations={"sink": location},
         sql="",
         reads=(),
         streaming=True,

@@ -52,7 +52,7 @@ def _resolve_output(
     if sink is None:
         message, why = f"`{name}` is not a declared sink", "a terminal model must name one of the sinks in sinks.yml"
         fix = did_you_mean(name, [sink.name for sink in project.sinks])
-        return None, [Finding("unknown-sink", message, why, fix, model.places.get("sink", file.location))]
+        return None, [Finding("unknown-sink", message, why, fix, model.locations.get("sink", file.location))]
     key = digest(declared(sink), model.output_name, file.path, model.config.plain(), options.target.name)
     kept = _recall(memory, f"output {name}", file.path, key, options)
     if kept is not None:
@@ -151,7 +151,7 @@ def stored_tables(
 
 
 def _table(model: CompiledModel, output: Output, columns: tuple[Column, ...] | None) -> SourceTable:
-    location = model.place_of("materialized")
+    location = model.location_of("materialized")
     return SourceTable.model_construct(
         source="",
         name=model.name,

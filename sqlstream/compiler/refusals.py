@@ -63,7 +63,7 @@ def _explains(compiled: CompiledProject, error: Finding, refusal: SparkRefusal) 
     if refusal.finding.code not in UNSTARTED:
         return error.code == refusal.finding.code and _is_in(error, model)
     return place in _declared(compiled, model) or any(
-        _is_in(error, part) and place not in part.config_places.values() for part in _parts(compiled, model)
+        _is_in(error, part) and place not in part.config_locations.values() for part in _parts(compiled, model)
     )
 
 
@@ -87,4 +87,4 @@ def _parts(compiled: CompiledProject, model: CompiledModel) -> list[CompiledMode
 def _declared(compiled: CompiledProject, model: CompiledModel) -> list[Location]:
     """Returns the locations in the declarations of the sources upstream of `model`."""
     tables = compiled.tables_of(model.unique_id)
-    return [location for table in tables for location in (table.location, *table.places.values())]
+    return [location for table in tables for location in (table.location, *table.locations.values())]

@@ -75,7 +75,7 @@ class SourceTable(TableDocument):
     source: str
     format: str
     location: Location
-    places: Mapping[str, Location] = {}
+    locations: Mapping[str, Location] = {}
     written: Mapping[str, object] = {}
     spark_schema: Schema | None = None
     messages: MessageFormat | None = None
@@ -116,7 +116,7 @@ class Sink(SinkDocument):
     model_config = ConfigDict(defer_build=True)
 
     location: Location
-    places: Mapping[str, Location] = {}
+    locations: Mapping[str, Location] = {}
     written: Mapping[str, object] = {}
 
     @property
@@ -126,14 +126,14 @@ class Sink(SinkDocument):
 
     def located(self, key: str, value: object) -> Located:
         """Returns the value of a key, such as `path` or `options.x`, with its location."""
-        return Located(value, self.places.get(key, self.location))
+        return Located(value, self.locations.get(key, self.location))
 
 
 @dataclass(frozen=True)
 class Seed:
     """A CSV file in seeds/. `columns` are the columns with a declared type, `header` the names of all. `checksum` is
     the checksum of the file's text. `written` is the configuration as in the files, with Jinja unrendered.
-    `column_places` has the locations of `name` and `data_type` of each declared column.
+    `column_locations` has the locations of `name` and `data_type` of each declared column.
     """
 
     name: str
@@ -146,11 +146,11 @@ class Seed:
     header: tuple[str, ...] = ()
     checksum: str = ""
     written: Mapping[str, object] = field(default_factory=dict)
-    column_places: Mapping[str, Mapping[str, Location]] = field(default_factory=dict, compare=False)
+    column_locations: Mapping[str, Mapping[str, Location]] = field(default_factory=dict, compare=False)
 
-    def place_of_column(self, column: str, key: str) -> Location | None:
+    def location_of_column(self, column: str, key: str) -> Location | None:
         """Returns the location of `name` or `data_type` of a declared column, or else of the seed's properties."""
-        return self.column_places.get(column, {}).get(key, self.properties_location)
+        return self.column_locations.get(column, {}).get(key, self.properties_location)
 
     @property
     def delimiter(self) -> str:
@@ -166,7 +166,7 @@ class ModelFile:
     `folders` are the folders below models/, outermost first. `configs` are the patches from YAML in ascending
     precedence: the folders of project.yml, outermost first, then the properties file. `written` is their combination
     with Jinja unrendered. `declared_at` is the location that declares a model without a file. `rows_of` is the model
-    whose rows this one writes to another sink. `column_places` is as in `Seed`.
+    whose rows this one writes to another sink. `column_locations` is as in `Seed`.
     """
 
     name: str
@@ -180,16 +180,16 @@ class ModelFile:
     written: Mapping[str, object] = field(default_factory=dict)
     declared_at: Location | None = None
     rows_of: str | None = None
-    column_places: Mapping[str, Mapping[str, Location]] = field(default_factory=dict, compare=False)
+    column_locations: Mapping[str, Mapping[str, Location]] = field(default_factory=dict, compare=False)
 
     @property
     def location(self) -> Location:
         """The file's first character, or the location that declares the model."""
         return self.declared_at or Location(self.path)
 
-    def place_of_column(self, column: str, key: str) -> Location:
+    def location_of_column(self, column: str, key: str) -> Location:
         """Returns the location of `name` or `data_type` of a declared column, or else of the model."""
-        return self.column_places.get(column, {}).get(key, self.location)
+        return self.column_locations.get(column, {}).get(key, self.location)
 
     @property
     def is_python(self) -> bool:

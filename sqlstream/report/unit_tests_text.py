@@ -65,7 +65,7 @@ def failure_text(result: CaseResult, width: int | None) -> str:
     lines = [
         f"{result.location}: [unit-test-failed] `{result.model}` does not return what `{result.name}` expects",
         f"  why: {'; '.join(map(_summary, result.differences))}",
-        f"  fix: change {result.model_place}, or {_other_fix(result)}",
+        f"  fix: change {result.model_location}, or {_other_fix(result)}",
     ]
     for difference in result.differences:
         lines += _table_lines(difference, width) if isinstance(difference, RowDifference) else ()

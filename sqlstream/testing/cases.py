@@ -94,7 +94,7 @@ def _unknown_model(test: UnitTest, compiled: CompiledProject) -> Finding:
     what = f"{quoted(test.model)} is disabled" if is_there else f"there is no model {quoted(test.model)}"
     why = "a unit test needs a model of the project"
     fix = f"enable {quoted(test.model)}" if is_there else did_you_mean(test.model, names)
-    return Finding("unit-test-model", what, why, fix, test.places.get("model", test.location))
+    return Finding("unit-test-model", what, why, fix, test.locations.get("model", test.location))
 
 
 def _replaced_files(compiled: CompiledProject, node_id: str, inputs: Mapping[str, CaseInput]) -> frozenset[str]:
@@ -203,7 +203,9 @@ class _Builder:
                 text = text_of(node_id)
                 what = f"the test has no rows for {quoted(text)}"
                 why = f"{quoted(self._model.name)} reads it, and a unit test reads only its own rows"
-                self._add("unit-test-input", what, why, f"add `- input: {text}` with its rows", self._place("given"))
+                self._add(
+                    "unit-test-input", what, why, f"add `- input: {text}` with its rows", self._location_of("given")
+                )
         for node_id, item in inputs.items():
             if node_id not in leaves:
                 what = f"the rows of {quoted(item.text)} would not be read"
@@ -255,7 +257,7 @@ class _Builder:
             what = "the test does not define when the upgrade happens"
             why = "the older model runs the batches before `upgrade`, the current one those after it"
             fix = "add `- upgrade` between two batches"
-        self._add("unit-test-batches", what, why, fix, self._place("upgrade_from"))
+        self._add("unit-test-batches", what, why, fix, self._location_of("upgrade_from"))
 
     def _check_rows(self, item: Given, node_id: str) -> None:
         fields = self._compiled.known_columns(node_id)
@@ -284,8 +286,8 @@ class _Builder:
             for row in message_rows([messages], table)[0].rows:
                 reader.row(row, FIELDS)
 
-    def _place(self, key: str) -> Location:
-        return self._test.places.get(key, self._test.location)
+    def _location_of(self, key: str) -> Location:
+        return self._test.locations.get(key, self._test.location)
 
     def _add(self, code: str, what: str, why: str, fix: str, location: Location) -> None:
         self.findings.append(Finding(code, what, why, fix, location))
@@ -315,7 +317,7 @@ def _of_batches(test: UnitTest, given: int | None) -> Iterator[Finding]:
         what = f"{len(batches)} expected batches, but {given} given"
         why = "each entry is the output of the input batch with its number"
         fix = "use `- rows: []` for no output"
-        yield Finding("unit-test-expect", what, why, fix, test.expect.places["batches"])
+        yield Finding("unit-test-expect", what, why, fix, test.expect.locations["batches"])
 
 
 def _of_sink(test: UnitTest, model: CompiledModel) -> Iterator[Finding]:
@@ -324,11 +326,13 @@ def _of_sink(test: UnitTest, model: CompiledModel) -> Iterator[Finding]:
         what = f"{quoted(model.name)} does not write to a table"
         why = "`table` is what a table or files have after all batches, and its sinks keep no rows, or are topics"
         fix = "remove `table`, and expect `rows` or `batches`"
-        yield Finding("unit-test-expect", what, why, fix, test.expect.places["table"])
+        yield Finding("unit-test-expect", what, why, fix, test.expect.locations["table"])
     if test.document.call_sink and not writes:
         what = f"{quoted(model.name)} does not write to a function"
         why = "`call_sink` calls the function of a sink with `format: python` for each batch"
-        yield Finding("unit-test-expect", what, why, "remove `call_sink`", test.places.get("call_sink", test.location))
+        yield Finding(
+            "unit-test-expect", what, why, "remove `call_sink`", test.locations.get("call_sink", test.location)
+        )
 
 
 def table_output(model: CompiledModel) -> Output | None:
@@ -342,11 +346,11 @@ def _of_static_model(test: UnitTest, model: CompiledModel) -> Iterator[Finding]:
         if key in test.expect.document.model_fields_set:
             what = f"{quoted(model.name)} is not a stream, so it has no {key.replace('_', ' ')}"
             why, fix = "all of its inputs are static", f"remove `{key}`, and expect `rows`"
-            yield Finding("unit-test-expect", what, why, fix, test.expect.places[key])
+            yield Finding("unit-test-expect", what, why, fix, test.expect.locations[key])
     if test.document.at is not None and model.file.is_python:
         what = f"{quoted(model.name)} is not a stream, so its clock cannot be set"
         why = "Spark uses the system time for a query on static tables"
-        yield Finding("unit-test-expect", what, why, "remove `at`", test.places.get("at", test.location))
+        yield Finding("unit-test-expect", what, why, "remove `at`", test.locations.get("at", test.location))
 
 
 def _of_columns(test: UnitTest, compiled: CompiledProject, model: CompiledModel) -> list[Finding]:

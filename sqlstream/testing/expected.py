@@ -82,7 +82,7 @@ class ExpectedRowsReader:
         if text is None:
             return None, ""
         maker = RowMaker(self.frame.sparkSession)
-        wanted = moment(self.frame.sparkSession, Located(text, expected.places["watermark"]))
+        wanted = moment(self.frame.sparkSession, Located(text, expected.locations["watermark"]))
         seen = maker.strings([str(observed.watermark or 0)])
         (shown,) = maker.texts(seen.selectExpr("cast(timestamp_millis(cast(value as bigint)) as string)"))
         return wanted, shown if observed.watermark else "none"

@@ -258,7 +258,7 @@ class CaseFrames:
 
 def _python_schema(table: SourceTable, reference: str) -> object:
     """Returns the schema of a Python source. Raises: FindingsError if its code raises an error."""
-    location = table.places.get("class", table.location)
+    location = table.locations.get("class", table.location)
     made = import_name(reference, location)
     try:
         return made(dict(table.options)).schema()

@@ -94,7 +94,7 @@ class Harness:
         session = child_session(self.runtime, self.settings)
         at = case.test.document.at
         if at is not None and not case.model.streaming:
-            case = pin_time(case, moment(session, Located(at, case.test.places["at"])))
+            case = pin_time(case, moment(session, Located(at, case.test.locations["at"])))
         # what a restart needs depends on the provider; a case without one takes the fastest
         provider = self.provider if any(isinstance(step, BetweenBatches) for step in case.steps) else IN_MEMORY
         register_functions(session, case.compiled.project.functions)

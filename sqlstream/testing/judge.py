@@ -53,7 +53,7 @@ def result_of(case: Case, outcome: Outcome, findings: Sequence[Finding] = ()) ->
     """Returns the result of a case without differences."""
     test = case.test
     place = case.model.file.location
-    return CaseResult(test.name, test.model, test.location, outcome, findings=tuple(findings), model_place=place)
+    return CaseResult(test.name, test.model, test.location, outcome, findings=tuple(findings), model_location=place)
 
 
 def judge_refusal(case: Case, findings: Sequence[Finding], conditions: Sequence[str] = ()) -> CaseResult:
@@ -64,7 +64,9 @@ def judge_refusal(case: Case, findings: Sequence[Finding], conditions: Sequence[
         return result_of(case, Outcome.BROKEN, findings)
     if any(_is_error(expected, code) for code in codes):
         return result_of(case, Outcome.PASSED)
-    difference = ValueDifference("error", expected, ", ".join(dict.fromkeys(codes)), case.test.expect.places["error"])
+    difference = ValueDifference(
+        "error", expected, ", ".join(dict.fromkeys(codes)), case.test.expect.locations["error"]
+    )
     return replace(result_of(case, Outcome.FAILED, findings), differences=(difference,))
 
 
@@ -74,13 +76,13 @@ def judge(case: Case, observed: Observed, expected: ExpectedResult) -> CaseResul
         return _judge_error(case, observed, observed.error)
     differences = tuple(_differences(case, observed, expected))
     result = result_of(case, Outcome.FAILED if differences else Outcome.PASSED)
-    place = _model_place(case, differences)
+    place = _model_location(case, differences)
     late = sum(observed.late)
     notes = {"late rows dropped": str(late)} if late else {}
-    return replace(result, differences=differences, notes=notes, model_place=place)
+    return replace(result, differences=differences, notes=notes, model_location=place)
 
 
-def _model_place(case: Case, differences: Sequence[RowDifference | ValueDifference]) -> Location:
+def _model_location(case: Case, differences: Sequence[RowDifference | ValueDifference]) -> Location:
     """Returns the line of the model with the first column that differs, or with the cause of a value that differs. If
     there is none, returns the first line.
     """
@@ -107,7 +109,9 @@ def _judge_error(case: Case, observed: Observed, error: Finding) -> CaseResult:
     if expected is None:
         return result
     actual = ", ".join(observed.conditions) or error.code
-    return replace(result, differences=(ValueDifference("error", expected, actual, case.test.expect.places["error"]),))
+    return replace(
+        result, differences=(ValueDifference("error", expected, actual, case.test.expect.locations["error"]),)
+    )
 
 
 def _is_error(expected: str, code: str) -> bool:
@@ -116,7 +120,7 @@ def _is_error(expected: str, code: str) -> bool:
 
 
 def _differences(case: Case, observed: Observed, expected: ExpectedResult) -> Iterator[RowDifference | ValueDifference]:
-    document, places = case.test.expect.document, case.test.expect.places
+    document, places = case.test.expect.document, case.test.expect.locations
     if document.error is not None:
         yield ValueDifference("error", document.error, NO_ERROR, places["error"])
     comparison = RowComparison(types_of(observed.columns), Decimal(repr(document.tolerance)), document.ordered)

@@ -172,7 +172,7 @@ class PreparedCase:
     def _clock(self) -> Clock:
         test, session = self.case.test, self.frame.sparkSession
         if test.document.at is not None:
-            return Clock(session, moment(session, Located(test.document.at, test.places["at"])))
+            return Clock(session, moment(session, Located(test.document.at, test.locations["at"])))
         return Clock(session, 0) if any(feed.at for feed in self.case.feeds) else SystemClock(session)
 
     def _failed(self, batches: tuple[tuple[Row, ...], ...], error: Exception) -> Observed:
@@ -190,7 +190,7 @@ class PreparedCase:
             what, place = f"the query of `{self.case.model.name}` failed", Place(self.case.model.file.location)
             finding = corrupt_record_finding(record, what, place, self.secrets, ())
         if isinstance(error, SinkError):
-            finding = replace(finding, why=f"its sink reports: {error}", location=self.case.model.place_of("sink"))
+            finding = replace(finding, why=f"its sink reports: {error}", location=self.case.model.location_of("sink"))
         return Observed(tuple(self.frame.dtypes), batches, conditions=conditions, error=finding)
 
 

@@ -204,7 +204,7 @@ def check_secrets(target: Target, channels: Iterable[Channel], secrets: Secrets)
     """Raises: FindingsError for the secrets of `channels` that are not set."""
     missing: list[Finding] = []
     for channel in channels:
-        missing += secrets.missing(channel.secret_options, target.place(f"alerts.notify.{channel.name}"))
+        missing += secrets.missing(channel.secret_options, target.location_of(f"alerts.notify.{channel.name}"))
     if missing:
         raise FindingsError(missing)
 

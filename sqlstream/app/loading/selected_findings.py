@@ -92,12 +92,12 @@ class _Owners:
         self._files |= {seed.path: seed_id(project.name, seed.name) for seed in project.seeds}
         self._places: dict[Location, set[str]] = {}
         for node, table in compiled.sources.items():
-            self._add(node, (table.location, *table.places.values()))
+            self._add(node, (table.location, *table.locations.values()))
         for sink in project.sinks:
-            self._add(_sink_id(sink.name), _places_of_sink(sink))
+            self._add(_sink_id(sink.name), _locations_of_sink(sink))
         for node, model in compiled.models.items():
-            self._add(node, _places_of_model(model))
-            for places in model.file.column_places.values() if has_columns else ():
+            self._add(node, _locations_of_model(model))
+            for places in model.file.column_locations.values() if has_columns else ():
                 self._add(node, places.values())
 
     def of(self, finding: Finding) -> set[str]:
@@ -115,10 +115,10 @@ def _sink_id(name: str) -> str:
     return f"sink.{name}"
 
 
-def _places_of_sink(sink: Sink) -> Iterator[Location]:
-    yield from (sink.location, *sink.places.values())
+def _locations_of_sink(sink: Sink) -> Iterator[Location]:
+    yield from (sink.location, *sink.locations.values())
 
 
-def _places_of_model(model: CompiledModel) -> Iterator[Location]:
-    yield from model.config_places.values()
+def _locations_of_model(model: CompiledModel) -> Iterator[Location]:
+    yield from model.config_locations.values()
     yield from (place for place in (model.file.properties_location, model.file.declared_at) if place is not None)

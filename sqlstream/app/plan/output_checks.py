@@ -117,7 +117,7 @@ class OutputCheck:
 
     def _lost(self, problem: str, committed: CommittedBatches) -> Finding:
         model = self.query.model
-        return lost_output(model.name, self.output.sink, problem, committed.last, model.place_of("sink"))
+        return lost_output(model.name, self.output.sink, problem, committed.last, model.location_of("sink"))
 
     def check_unused_table(self, query_id: str = "") -> None:
         """Checks that a database's table has no batches of another checkpoint than that of `query_id`, which is empty

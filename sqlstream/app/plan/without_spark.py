@@ -119,4 +119,4 @@ def _lost_outputs(
         path = _local_path(loaded, output, state.version, state.published)
         problem = None if path is None else lost_files(files_of, use, path, state.last_commit)
         if problem is not None:
-            yield lost_output(model.name, output.sink, problem, state.last_commit, model.place_of("sink"))
+            yield lost_output(model.name, output.sink, problem, state.last_commit, model.location_of("sink"))

@@ -111,7 +111,7 @@ def _nothing(endless: Sequence[CompiledModel], chosen: Collection[str]) -> Findi
         f"the trigger of {quoted(first.name)} is `{first.config.trigger}`, and `build` runs only queries that end by "
         "themselves",
         "use --available-now to process the available input, or start endless queries with `sqlstream run`",
-        first.place_of("trigger"),
+        first.location_of("trigger"),
     )
 
 

@@ -76,7 +76,7 @@ class OwnRowsWriter:
 
     def _failed(self, error: BaseException) -> Finding:
         what = f"{self._rows.name} cannot be written to sink `{self._model.outputs[0].sink}`"
-        place = Place(self._model.place_of("sink"))
+        place = Place(self._model.location_of("sink"))
         return error_finding(error, code=self._rows.code, what=what, place=place, secrets=self._secrets)
 
     def _open(self) -> SinkTarget:

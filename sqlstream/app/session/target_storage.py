@@ -17,7 +17,7 @@ from sqlstream.state.query_versions import versioned_path, versioned_sqlite_path
 
 def storage_location(loaded: Loaded, model: CompiledModel) -> Location:
     """Returns the location of the setting for the checkpoint of `model`: in the model, or else in the target."""
-    return model.config_places.get("checkpoint", loaded.compiled.project.target.location)
+    return model.config_locations.get("checkpoint", loaded.compiled.project.target.location)
 
 
 def storage_base(loaded: Loaded) -> str:

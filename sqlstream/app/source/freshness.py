@@ -177,7 +177,7 @@ def newest_without_spark(loaded: Loaded, table: SourceTable) -> datetime | None:
         return _newest_commit(table, path) if known.is_table else _newest_file(table, path, project.root)
     except (OSError, json.JSONDecodeError) as error:
         reason = getattr(error, "strerror", None)
-        why, place = f"{path}: {reason.lower()}" if reason else str(error), table.places.get("path")
+        why, place = f"{path}: {reason.lower()}" if reason else str(error), table.locations.get("path")
         raise FindingsError([unknown(table, why, "fix `path`, or make its files readable", place)]) from error
 
 

@@ -86,7 +86,7 @@ def pin_schemas(
     Versions that the registry no longer has stay in the files: a topic can still have messages with them. Raises:
     FindingsError.
     """
-    client = registry_client(registry, table.places.get("schema_registry", table.location), secrets)
+    client = registry_client(registry, table.locations.get("schema_registry", table.location), secrets)
     root = loaded.compiled.project.root
     for subject in registry.subjects:
         try:
@@ -133,7 +133,7 @@ def _unreadable(table: SourceTable, subject: str, why: str) -> Finding:
         f"the schemas of subject `{subject}` of source `{table.full_name}` cannot be read",
         why,
         "fix schema_registry of the source, or the schemas in the registry",
-        table.places.get("schema_registry", table.location),
+        table.locations.get("schema_registry", table.location),
     )
 
 

@@ -141,7 +141,9 @@ def _other_position(header: Sequence[str], declared: Sequence[str]) -> tuple[str
 def _header_finding(table: SourceTable, path: str, header: Sequence[str], wrong: tuple[str, str]) -> Finding:
     name, there = wrong
     read = f"the values of {quoted(there)}" if there else "nulls"
-    place = table.places.get("columns", table.places.get("schema", table.places.get("schema_file", table.location)))
+    place = table.locations.get(
+        "columns", table.locations.get("schema", table.locations.get("schema_file", table.location))
+    )
     return Finding(
         "csv-header",
         f"the columns of source {quoted(table.full_name)} are not in the order of the header of {path}",

@@ -72,7 +72,7 @@ class TestedProject:
         upgrade = test.document.upgrade_from
         if upgrade is None or not isinstance(case, Case):
             return case
-        attempt = load_older_project(request, case.model.file, upgrade, test.places["upgrade_from"])
+        attempt = load_older_project(request, case.model.file, upgrade, test.locations["upgrade_from"])
         older = _built(test, attempt, is_older=True)
         return replace(case, older=older) if isinstance(older, Case) else older
 

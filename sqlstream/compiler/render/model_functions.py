@@ -142,7 +142,7 @@ class ModelFunctions:
                     "use config(key=value) or config({'key': value})",
                 )
             given = {**argument, **given}
-        places = self._environment.key_places(given)
+        places = self._environment.key_locations(given)
         for key, value in given.items():
             self._environment.budget.spend(EFFECT_STEPS + self._environment.budget.weigh(value))
             self._environment.state.config[str(key)] = Located(plain_value(value), places[key])

@@ -41,7 +41,7 @@ def load_macros(environment: TemplateEnvironment, files: Iterable[MacroFile]) ->
     states: dict[str, RenderState] = {}
     paths: dict[str, str] = {}
     stateful: set[str] = set()
-    places: dict[str, Location] = {}
+    locations: dict[str, Location] = {}
     builtin = frozenset(environment.names)
     for source in (TemplateSource(file.path, file.text) for file in files):
         try:
@@ -54,7 +54,7 @@ def load_macros(environment: TemplateEnvironment, files: Iterable[MacroFile]) ->
         paths |= dict.fromkeys(macros, source.path)
         if not all(isinstance(value, IMMUTABLE) for value in values.values()):
             stateful.add(source.path)
-        findings += _name_findings(_global_macros(tree, macros), source, places, builtin)
+        findings += _name_findings(_global_macros(tree, macros), source, locations, builtin)
         environment.names.update({name: macro for name, macro in macros.items() if name not in builtin})
     reads = {path: state.reads for path, state in states.items()}
     logged = tuple(message for state in states.values() for message in state.logged)
@@ -86,12 +86,12 @@ def _global_macros(tree: nodes.Template, macros: dict[str, Any]) -> list[nodes.M
 
 
 def _name_findings(
-    macros: Iterable[nodes.Macro], source: TemplateSource, places: dict[str, Location], builtin: frozenset[str]
+    macros: Iterable[nodes.Macro], source: TemplateSource, locations: dict[str, Location], builtin: frozenset[str]
 ) -> Iterator[Finding]:
-    """The findings for names that sqlstream or other macros already use. Adds the macros to `places`."""
+    """The findings for names that sqlstream or other macros already use. Adds the macros to `locations`."""
     for node in macros:
         location = source.location(source.find_word(node.name, node.lineno - 1))
-        first = places.setdefault(node.name, location)
+        first = locations.setdefault(node.name, location)
         if node.name in builtin:
             why, fix = f"`{node.name}` is a built-in name of sqlstream", "rename the macro"
         elif first is not location:

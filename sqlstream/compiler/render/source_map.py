@@ -66,9 +66,9 @@ def number_of(mark: str) -> int:
     return number
 
 
-def read_marks(marked: str, place_of: Callable[[int], Location], start: Location) -> tuple[str, tuple[Segment, ...]]:
-    """Returns the text without marks, and its segments. `place_of` returns the location of a mark's number. `start` is
-    the location of unmarked text.
+def read_marks(marked: str, location_of: Callable[[int], Location], start: Location) -> tuple[str, tuple[Segment, ...]]:
+    """Returns the text without marks, and its segments. `location_of` returns the location of a mark's number. Unmarked
+    text is at `start`.
     """
     pieces: list[str] = []
     segments: list[Segment] = []
@@ -83,16 +83,16 @@ def read_marks(marked: str, place_of: Callable[[int], Location], start: Location
         length += len(piece)
         if mark is not None:
             at, linear = mark.end(), mark[1] == TEXT
-            place = _place_after(mark, place_of, opened) or Place(start)
+            place = _place_after(mark, location_of, opened) or Place(start)
     return "".join(pieces), tuple(segments) or (Segment(0, Place(start), linear=False),)
 
 
-def _place_after(mark: re.Match[str], place_of: Callable[[int], Location], opened: list[Location]) -> Place | None:
+def _place_after(mark: re.Match[str], location_of: Callable[[int], Location], opened: list[Location]) -> Place | None:
     """The place of the text after a mark. `opened` are the locations of the open expressions, which it updates."""
     if mark[1] == TEXT:
-        return Place(place_of(number_of(mark[0])), tuple(opened))
+        return Place(location_of(number_of(mark[0])), tuple(opened))
     if mark[1] == BEGIN:
-        opened.append(place_of(number_of(mark[0])))
+        opened.append(location_of(number_of(mark[0])))
     else:
         del opened[-1:]
     return Place(opened[-1], tuple(opened[:-1])) if opened else None
@@ -134,7 +134,7 @@ class MarkingEnvironment(TemplateEnvironment):
         self._marks.append((path, offset))
         return len(self._marks) - 1
 
-    def place_of(self, number: int) -> Location:
+    def location_of(self, number: int) -> Location:
         """Returns the location of a mark's number."""
         return self.location(*self._marks[number])
 
@@ -204,7 +204,7 @@ class SourceMapper:
             marked = render_file(self._environment, rendered.file, state)
         except FindingsError:
             return None
-        text, segments = read_marks(marked, self._environment.place_of, rendered.file.location)
+        text, segments = read_marks(marked, self._environment.location_of, rendered.file.location)
         return SourceMap(segments) if text == rendered.sql else None
 
     @cached_property

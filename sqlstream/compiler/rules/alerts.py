@@ -36,14 +36,14 @@ def _own_rules(model: CompiledModel) -> Iterator[tuple[AlertKind, AlertRule, Loc
     """Yields the rules that the properties or config() of a model turn on, with the location of `alerts`."""
     if model.config.alerts is None or model.file.rows_of is not None:
         return
-    places: dict[str, Location] = {}
+    locations: dict[str, Location] = {}
     for patch in (*model.file.configs, model.rendered.config):
         located = patch.get("alerts")
         if located is not None and isinstance(located.value, dict) and located.location.path != PROJECT_FILE:
-            places |= dict.fromkeys(located.value, located.location)
+            locations |= dict.fromkeys(located.value, located.location)
     for kind, rule_ in model.config.alerts.by_kind.items():
-        if rule_.is_on and str(kind) in places:
-            yield kind, rule_, places[str(kind)]
+        if rule_.is_on and str(kind) in locations:
+            yield kind, rule_, locations[str(kind)]
 
 
 def _unused_message(model: CompiledModel, kind: AlertKind) -> str:
@@ -114,7 +114,7 @@ def _of_project(compiled: CompiledProject, analyses: Mapping[str, Analysis]) -> 
                 f"`{kind}` applies to no query of this project",
                 f"{example}`{queries[0].name}`: {why}",
                 fix,
-                target.place(f"alerts.rules.{kind}"),
+                target.location_of(f"alerts.rules.{kind}"),
                 Severity.WARNING,
             )
 

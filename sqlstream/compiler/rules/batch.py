@@ -30,12 +30,12 @@ def stream_words_in_batches(_: CompiledProject, model: CompiledModel, __: Output
     }
     for key, (is_for_streams, value, why) in settings.items():
         # the default of a whole folder is not meant for its batch models
-        if is_for_streams and model.place_of(key).path != PROJECT_FILE:
+        if is_for_streams and model.location_of(key).path != PROJECT_FILE:
             yield Problem(
                 f"{key} {value} has no effect on the batch model `{model.name}`",
                 f"all of its inputs are static, so it is written once per run: {why}",
                 f"remove {key}, or read a stream (a source without mode: batch)",
-                model.place_of(key),
+                model.location_of(key),
             )
 
 
@@ -49,7 +49,7 @@ def sinks_of_streams(compiled: CompiledProject, model: CompiledModel, output: Ou
             f"`{output.python}`",
             "all of its inputs are static, and Spark passes only the rows of streams to such a class",
             "write with a function of (rows, batch), or read a stream (a source without mode: batch)",
-            model.place_of("sink"),
+            model.location_of("sink"),
         )
 
 
@@ -69,7 +69,7 @@ def batch_paths(compiled: CompiledProject, model: CompiledModel, output: Output)
             if not model.streaming
             else "in complete mode each batch replaces the whole output folder",
             'use a separate folder, for example path: "{{ model.name }}" in the sink',
-            model.place_of("sink"),
+            model.location_of("sink"),
         )
 
 

@@ -35,11 +35,11 @@ def _wrong_columns(model: CompiledModel, columns: Sequence[Column]) -> Problems:
                 f"model {quoted(model.name)} has no column {quoted(declared.name)}",
                 f"the columns of the model are {quoted_list(names, most=20)}",
                 did_you_mean(declared.name, names),
-                model.file.place_of_column(declared.name, "name"),
+                model.file.location_of_column(declared.name, "name"),
             )
         # Of two columns with the same name, nobody knows which one the declaration means.
         elif declared.data_type is not None and len(by_name) == len(columns):
-            place = model.file.place_of_column(declared.name, "data_type")
+            place = model.file.location_of_column(declared.name, "data_type")
             yield from _other_type(model, declared.data_type, column, place)
 
 

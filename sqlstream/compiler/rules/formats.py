@@ -51,7 +51,7 @@ def misspelled_formats(compiled: CompiledProject) -> Problems:
                 f"{what} uses the format `{declared.format}`, which Spark does not have",
                 "the target adds no packages, so only Spark's built-in formats are available",
                 f"did you mean {alternatives(close)}?",
-                declared.places.get("format", declared.location),
+                declared.locations.get("format", declared.location),
             )
 
 
@@ -145,10 +145,10 @@ def python_names(compiled: CompiledProject) -> Problems:
 
 def _python_names(compiled: CompiledProject) -> Iterator[_NamedPart]:
     for table in declared_sources(compiled.project.sources):
-        what, place = f"source `{table.full_name}`", table.places.get("class", table.location)
+        what, place = f"source `{table.full_name}`", table.locations.get("class", table.location)
         yield _NamedPart(what, table.format, "python", "class", table.python, place)
     for sink in compiled.project.sinks:
-        place = sink.places.get("function", sink.location)
+        place = sink.locations.get("function", sink.location)
         yield _NamedPart(f"sink `{sink.name}`", sink.format, "python", "function", sink.function, place)
 
 
@@ -156,9 +156,9 @@ def _tables(
     compiled: CompiledProject, sources: Iterable[SourceTable], outputs: Iterable[Output]
 ) -> Iterator[_NamedPart]:
     for table in sources:
-        what, place = f"source `{table.full_name}`", table.places.get("table", table.location)
+        what, place = f"source `{table.full_name}`", table.locations.get("table", table.location)
         yield _NamedPart(what, table.format, "table", "table", table.table or None, place)
-    places = {sink.name: sink.places.get("table", sink.location) for sink in compiled.project.sinks}
+    places = {sink.name: sink.locations.get("table", sink.location) for sink in compiled.project.sinks}
     # Of several outputs of one sink, the first one stays in the mapping.
     for name, output in {output.sink: output for output in reversed(list(outputs))}.items():
         yield _NamedPart(f"sink `{name}`", output.format, "table", "table", output.table or None, places[name])

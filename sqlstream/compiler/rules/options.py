@@ -28,7 +28,7 @@ class GivenOptions:
     what: str
     format: Format
     options: Mapping[str, OptionValue]
-    places: Mapping[str, Location]
+    locations: Mapping[str, Location]
     location: Location
     mode: str = ""
     key: str = "options"
@@ -56,27 +56,27 @@ class GivenOptions:
         value = self.options.get(self.written(name) or "")
         return value if isinstance(value, str) else ""
 
-    def place(self, name: str) -> Location:
+    def location_of(self, name: str) -> Location:
         """Returns the location of the option `name`."""
         written = self.written(name) or name
-        return self.places.get(f"{self.key}.{written}", self.places.get(self.key, self.location))
+        return self.locations.get(f"{self.key}.{written}", self.locations.get(self.key, self.location))
 
 
 def given_options(compiled: CompiledProject) -> Iterator[GivenOptions]:
     """Yields the options of each source and sink, and of each model that adds options to its sink."""
     for table in declared_sources(compiled.project.sources):
         what, facts = f"source `{table.full_name}`", format_of(table.format)
-        yield GivenOptions(what, facts, table.options, table.places, table.location, table.mode)
+        yield GivenOptions(what, facts, table.options, table.locations, table.location, table.mode)
         if table.messages is not None and (table.messages.options or table.messages.value_format == PROTOBUF):
             messages = table.messages
             facts = MESSAGES.get(messages.value_format) or Format(messages.value_format, lists_all_options=True)
             yield GivenOptions(
-                what, facts, messages.options, table.places, table.location, table.mode, key="value_options"
+                what, facts, messages.options, table.locations, table.location, table.mode, key="value_options"
             )
-    places = {sink.name: sink.places for sink in compiled.project.sinks}
+    places = {sink.name: sink.locations for sink in compiled.project.sinks}
     seen: set[str] = set()
     for model, output in (*terminal_models(compiled), *((None, output) for output in compiled.unused_outputs)):
-        own = {f"options.{name}": model.place_of("options") for name in model.config.options} if model else {}
+        own = {f"options.{name}": model.location_of("options") for name in model.config.options} if model else {}
         # Without options of its own, a model adds nothing to those of its sink, so the sink is checked once.
         if own or output.sink not in seen:
             merged = {**places.get(output.sink, {}), **own}
@@ -140,7 +140,7 @@ def _unknown(given: GivenOptions) -> Problems:
             f"did you mean {alternatives(close)}?"
             if close
             else "remove it, or check its name in the Spark documentation",
-            given.place(name),
+            given.location_of(name),
         )
 
 
@@ -153,7 +153,7 @@ def _without_effect(given: GivenOptions) -> Problems:
                 f"{given.what} is a {given.mode} source, so the option {quoted(name)} has no effect",
                 f"Spark uses this option only when the source is read as a {other}",
                 f"remove it, or set mode: {other}",
-                given.place(name),
+                given.location_of(name),
             )
 
 
@@ -167,7 +167,7 @@ def _wrong_values(given: GivenOptions, target: Target) -> Problems:
             f"{given.what} sets the option {quoted(name)} to {quoted(value)}",
             f"Spark expects {taken.words}" + (", and silently accepts anything else" if taken is MODE else ""),
             _corrected(taken, value),
-            given.place(name),
+            given.location_of(name),
         )
 
 
@@ -216,7 +216,7 @@ def _refused_in_streams(given: GivenOptions) -> Iterator[Finding]:
                 "Spark supports this option only for static tables",
                 "remove it, or set mode: batch"
                 + ("; to choose files, use pathGlobFilter" if given.format.is_file else ""),
-                given.place(name),
+                given.location_of(name),
             )
 
 
@@ -227,7 +227,7 @@ def _file_streams(given: GivenOptions) -> Iterator[Finding]:
             f"{given.what} sets both maxFilesPerTrigger and maxBytesPerTrigger",
             "Spark limits a batch by only one of them",
             "remove one of them",
-            given.place("maxBytesPerTrigger"),
+            given.location_of("maxBytesPerTrigger"),
         )
     if given.text("cleanSource").lower() == "archive" and not given.has("sourceArchiveDir"):
         yield Finding(
@@ -235,7 +235,7 @@ def _file_streams(given: GivenOptions) -> Iterator[Finding]:
             f"{given.what} archives the files it has read, but sets no sourceArchiveDir",
             "Spark moves the files to that folder, and does not start without it",
             "set sourceArchiveDir to a folder outside the path, or use cleanSource: off",
-            given.place("cleanSource"),
+            given.location_of("cleanSource"),
         )
 
 
@@ -247,7 +247,7 @@ def _jdbc_problems(given: GivenOptions) -> Iterator[Finding]:
             f"{given.what} has {'both of the options dbtable and query' if table else 'no option dbtable'}",
             "Spark reads one table or one query from a database, and writes one table",
             "remove one of them" if table else "add options: {dbtable: schema.table}",
-            given.place("query") if table else given.location,
+            given.location_of("query") if table else given.location,
         )
     split = [name for name in SPLIT_BY if given.has(name)]
     missing = [name for name in (*SPLIT_BY, "numPartitions") if not given.has(name)]
@@ -257,7 +257,7 @@ def _jdbc_problems(given: GivenOptions) -> Iterator[Finding]:
             f"{given.what} sets the option {quoted(split[0])} without {quoted_list(missing)}",
             "Spark splits the table into ranges of the column, and needs all of these options or none",
             f"add the missing options, or remove {quoted_list(split)}",
-            given.place(split[0]),
+            given.location_of(split[0]),
         )
 
 
@@ -298,7 +298,7 @@ def _refused(given: GivenOptions) -> Iterator[Finding]:
     for name, (why, fix) in refused.items():
         if given.has(name):
             what = f"{given.what} sets the option {quoted(name)}, which Spark does not allow"
-            yield Finding("option-value", what, why, fix, given.place(name))
+            yield Finding("option-value", what, why, fix, given.location_of(name))
 
 
 def _topics(given: GivenOptions) -> Iterator[Finding]:
@@ -317,7 +317,7 @@ def _topics(given: GivenOptions) -> Iterator[Finding]:
             f"{given.what} sets both {quoted(found[0])} and {quoted(name)}",
             f"Spark accepts only one of {', '.join(TOPICS)}",
             "remove one of them",
-            given.place(name),
+            given.location_of(name),
         )
 
 
@@ -329,7 +329,7 @@ def _first_of(given: GivenOptions, names: tuple[str, ...]) -> Iterator[Finding]:
             f"{given.what} sets both {quoted(found[0])} and {quoted(name)}, so {quoted(name)} has no effect",
             f"Spark uses the first one that is set of {', '.join(names)}",
             "remove one of them",
-            given.place(name),
+            given.location_of(name),
             severity=Severity.WARNING,
         )
 
@@ -344,7 +344,7 @@ def _ends(given: GivenOptions) -> Iterator[Finding]:
             f"{given.what} is a batch source that starts at the latest offset",
             "the query would have no data to read, and Spark does not allow it",
             "use startingOffsets: earliest, or remove the option",
-            given.place("startingOffsets"),
+            given.location_of("startingOffsets"),
         )
 
 
@@ -357,7 +357,7 @@ def _bounds(given: GivenOptions) -> Iterator[Finding]:
             f"{given.what} sets minOffsetsPerTrigger to {least} and maxOffsetsPerTrigger to {most}",
             "the minimum must not exceed the maximum",
             "lower the minimum, or raise the maximum",
-            given.place("minOffsetsPerTrigger"),
+            given.location_of("minOffsetsPerTrigger"),
         )
 
 
@@ -386,7 +386,7 @@ def _lake_problems(given: GivenOptions) -> Iterator[Finding]:
                 f"{given.what} sets both {one} and {other}",
                 f"both choose which rows to read, and {given.format.name} supports only one of them",
                 "remove one of them",
-                given.place(other),
+                given.location_of(other),
             )
     yield from _delta_changes(given) if given.format.name == "delta" else _replaced(given)
     if given.has("end-snapshot-id") and not given.has("start-snapshot-id"):
@@ -395,7 +395,7 @@ def _lake_problems(given: GivenOptions) -> Iterator[Finding]:
             f"{given.what} sets end-snapshot-id without start-snapshot-id",
             "Iceberg reads the rows that were added between two snapshots",
             "add start-snapshot-id, or use versionAsOf to read the table as it was",
-            given.place("end-snapshot-id"),
+            given.location_of("end-snapshot-id"),
         )
 
 
@@ -409,7 +409,7 @@ def _delta_changes(given: GivenOptions) -> Iterator[Finding]:
         f"{given.what} sets {reads} without startingVersion or startingTimestamp",
         "Delta needs a version or a time from which to read the changes of a static table",
         "add startingVersion, for example startingVersion: 0",
-        given.place(reads),
+        given.location_of(reads),
     )
 
 
@@ -423,5 +423,5 @@ def _replaced(given: GivenOptions) -> Iterator[Finding]:
                 f"use {new}"
                 + (", with a time such as 2024-01-31T00:00:00" if new == "timestampAsOf" else "")
                 + (", and mode: batch" if given.streams else ""),
-                given.place(old),
+                given.location_of(old),
             )

@@ -49,7 +49,7 @@ def unpinned_schemas(_: CompiledProject, table: SourceTable) -> Problems:
             f"the schemas of subject {quoted(subject)} of source `{table.full_name}` are not in the project",
             f"sqlstream reads them from the project, in {pinned_path(subject)}, and not from the registry",
             f"run `sqlstream source schema {table.full_name}`, and commit the file",
-            table.places.get("schema_registry", table.location),
+            table.locations.get("schema_registry", table.location),
         )
 
 
@@ -73,14 +73,14 @@ def source_path_options(_: CompiledProject, table: SourceTable) -> Problems:
             f"source `{table.full_name}` sets its path as an option",
             "options go to Spark unchanged, so the path would be relative to the working directory",
             "write it as a key of the table, path:",
-            table.places.get("options", table.location),
+            table.locations.get("options", table.location),
         )
 
 
 @source_rule("invalid-value")
 def source_modes(_: CompiledProject, table: SourceTable) -> Problems:
     """Generators and sockets are streams only; databases and the state of queries are static only."""
-    reads, place = format_of(table.format).reads, table.places.get("mode", table.location)
+    reads, place = format_of(table.format).reads, table.locations.get("mode", table.location)
     if reads == BATCHES and table.mode == STREAM:
         yield Problem(
             f"source `{table.full_name}` is a stream, but Spark reads {table.format} only in batches",
@@ -147,7 +147,7 @@ def columns_of_watermarks(compiled: CompiledProject, table: SourceTable) -> Prob
             f"the watermark of source `{table.full_name}` names {quoted(name)}, which is not a column",
             f"the columns of the source are {quoted_list(names)}",
             did_you_mean(name, names),
-            table.places.get("watermark", table.location),
+            table.locations.get("watermark", table.location),
         )
 
 
@@ -166,7 +166,7 @@ def types_of_watermarks(compiled: CompiledProject, table: SourceTable) -> Proble
                 "Spark supports watermarks only on timestamps",
                 f"{instead}convert it in a model, for example to_timestamp({column.in_sql}) as {column.in_sql}, and "
                 "declare the watermark where you read that model",
-                table.places.get("watermark", table.location),
+                table.locations.get("watermark", table.location),
             )
 
 
@@ -181,7 +181,7 @@ def masked_columns(compiled: CompiledProject, table: SourceTable) -> Problems:
                 f"source `{table.full_name}` masks {quoted(name)}, which is not a column",
                 f"the columns of the source are {quoted_list(names)}",
                 did_you_mean(name, names),
-                table.places.get("mask", table.location),
+                table.locations.get("mask", table.location),
             )
 
 
@@ -194,7 +194,7 @@ def socket_sources(compiled: CompiledProject, model: CompiledModel, _: Output) -
             f"`{model.name}` reads socket `{table.full_name}`, which does not work with available_now",
             "a socket stores no data, so the query would end with 0 rows",
             "use an interval trigger such as '10 seconds', and stop the run with Ctrl-C or --for 60s",
-            model.place_of("trigger"),
+            model.location_of("trigger"),
         )
         for table in tables
         if table.format == "socket"

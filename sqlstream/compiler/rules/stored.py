@@ -22,7 +22,7 @@ def stored_without_sink(compiled: CompiledProject) -> Problems:
             f"`{model.name}` has materialized: stored but no sink",
             "other models read the rows of a stored model from its sink",
             "add a sink; or remove `materialized`, so that each query that reads it computes it",
-            model.place_of("materialized"),
+            model.location_of("materialized"),
         )
         for model in compiled.models.values()
         if model.config.materialized == "stored" and model.config.sink is None
@@ -38,7 +38,7 @@ def unreadable_sinks(_: CompiledProject, model: CompiledModel, output: Output) -
             f"`{model.name}` has materialized: stored, but the rows in sink `{output.sink}` cannot be read back",
             f"sqlstream cannot read the columns of a model from a sink of format {output.format}",
             "use a sink of files such as parquet, or a table; or remove `materialized`",
-            model.place_of("materialized"),
+            model.location_of("materialized"),
         )
 
 
@@ -80,7 +80,7 @@ def stored_findings(
         f"partition by another column, for example by cast({quote_identifier(name)} as date) or hex({name})"
         if is_partition
         else "use format: parquet or another format that keeps all values; or remove `materialized`",
-        model.place_of("partition_by" if is_partition else "materialized"),
+        model.location_of("partition_by" if is_partition else "materialized"),
     )
 
 
@@ -96,7 +96,7 @@ def outputs_of_one_run(compiled: CompiledProject, model: CompiledModel, _: Outpu
             f"`{model.name}` has materialized: stored, but writes to a new output in every run",
             f"it reads {table.described} of format {table.format}, which cannot resume",
             "remove `materialized`, or read a source that can resume, such as files or Kafka",
-            model.place_of("materialized"),
+            model.location_of("materialized"),
         )
 
 

@@ -166,7 +166,7 @@ class MergedConfig(NamedTuple):
     """
 
     config: ModelConfig | None
-    places: Mapping[str, Location]
+    locations: Mapping[str, Location]
     findings: tuple[Finding, ...]
 
 
@@ -198,7 +198,7 @@ def check_patch(patch: ConfigPatch, model: type[Document] = ModelConfig) -> tupl
 
 
 def _findings(problems: Iterable[ErrorDetails], patch: ConfigPatch, model: type[Document]) -> tuple[Finding, ...]:
-    return tuple(to_finding(model, problem, lambda path, _: _place_in(patch, path)) for problem in problems)
+    return tuple(to_finding(model, problem, lambda path, _: _location_in(patch, path)) for problem in problems)
 
 
 def combine_patches(patches: Iterable[ConfigPatch]) -> ConfigPatch:
@@ -225,6 +225,6 @@ def _listed(value: object) -> Sequence[object]:
     return value if isinstance(value, list | tuple) else [value]
 
 
-def _place_in(patch: ConfigPatch, path: Path) -> Location:
+def _location_in(patch: ConfigPatch, path: Path) -> Location:
     located = patch.get(str(path[0])) if path else None
     return located.location if located else Location("")

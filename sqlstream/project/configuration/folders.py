@@ -25,7 +25,7 @@ class FolderConfig:
     """
 
     patches: Mapping[Folders, tuple[ConfigPatch, ...]]
-    places: Mapping[Folders, Location]
+    locations: Mapping[Folders, Location]
     written: Mapping[Folders, tuple[ConfigPatch, ...]]
 
     def patches_for(self, folders: Folders, name: str) -> tuple[ConfigPatch, ...]:
@@ -57,7 +57,7 @@ def read_folder_config(
     reader = _Reader(model, folders, findings)
     patches = _read_section(reader, section.rendered, project_name)
     written = _read_section(_Reader(model, folders, []), section.written, project_name)
-    return FolderConfig(patches, reader.places, written)
+    return FolderConfig(patches, reader.locations, written)
 
 
 def _read_section(
@@ -81,8 +81,8 @@ def _patches_along(patches: Mapping[Folders, tuple[ConfigPatch, ...]], path: Fol
 def unused_folders(config: FolderConfig, known: Iterable[Folders], kind: str) -> list[Finding]:
     """Returns a warning for each outermost folder of the configuration that matches no file."""
     used = _with_parents(known)
-    unused = [path for path in config.places if path not in used and (path[:-1] in used or not path[:-1])]
-    return [_unused(path, kind, used, config.places[path]) for path in unused]
+    unused = [path for path in config.locations if path not in used and (path[:-1] in used or not path[:-1])]
+    return [_unused(path, kind, used, config.locations[path]) for path in unused]
 
 
 class _Reader:
@@ -90,7 +90,7 @@ class _Reader:
 
     def __init__(self, model: type[Document], folders: Collection[Folders], findings: list[Finding]) -> None:
         self.patches: dict[Folders, tuple[ConfigPatch, ...]] = {}
-        self.places: dict[Folders, Location] = {}
+        self.locations: dict[Folders, Location] = {}
         self.folders = folders
         self._model = model
         self._keys = allowed_keys(model)
@@ -102,7 +102,7 @@ class _Reader:
             key = entry.key.removeprefix("+")
             if isinstance(entry.value, YamlMapping) and key == entry.key:
                 below = (*path, key)
-                self.places.setdefault(below, entry.key_location)
+                self.locations.setdefault(below, entry.key_location)
                 self.read(below, entry.value)
             elif key not in self._keys:
                 self._findings.append(self._unknown(entry))

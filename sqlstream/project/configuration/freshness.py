@@ -72,12 +72,12 @@ class SourceConfigDocument(Document):
 
 class Inherited(NamedTuple):
     """The check of a table with what it inherits from its source: None without a threshold. `loaded_at_field` is the
-    time of a row. `places` has the locations of `freshness`, `freshness.filter` and `loaded_at_field`.
+    time of a row. `locations` has the locations of `freshness`, `freshness.filter` and `loaded_at_field`.
     """
 
     freshness: Freshness | None
     loaded_at_field: str | None
-    places: Mapping[str, Location]
+    locations: Mapping[str, Location]
 
 
 def inherit_freshness(node: YamlMapping, path: Path, findings: list[Finding]) -> Inherited:
@@ -89,23 +89,23 @@ def inherit_freshness(node: YamlMapping, path: Path, findings: list[Finding]) ->
     levels = [(*level, *config) for level in (path[:2], path) for config in ((), ("config",))]
     values: dict[str, object] = {}
     loaded_at: str | None = None
-    places: dict[str, Location] = {}
+    locations: dict[str, Location] = {}
     for level in levels:
         for key, key_location, value in entries_at(node, level):
             if key == "loaded_at_field":
                 loaded_at = None if plain(value) is None else str(plain(value))
-                places[key] = value.location
+                locations[key] = value.location
             elif key == "freshness":
-                places[key] = key_location
+                locations[key] = key_location
                 below = plain(value)
                 values = {**values, **below} if isinstance(below, dict) else {}
-                places |= {f"{key}.{name}": each.location for name, _, each in entries_at(node, (*level, key))}
+                locations |= {f"{key}.{name}": each.location for name, _, each in entries_at(node, (*level, key))}
     freshness = Freshness.model_validate(values)
     if freshness.warn_after is None and freshness.error_after is None:
-        return Inherited(None, loaded_at, places)
+        return Inherited(None, loaded_at, locations)
     if freshness.filter is not None and loaded_at is None:
-        findings.append(_unused_filter(places["freshness.filter"]))
-    return Inherited(freshness, loaded_at, places)
+        findings.append(_unused_filter(locations["freshness.filter"]))
+    return Inherited(freshness, loaded_at, locations)
 
 
 def _unused_filter(location: Location) -> Finding:

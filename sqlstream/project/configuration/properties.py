@@ -19,14 +19,14 @@ from sqlstream.project.yaml import Located, YamlMapping, entries_at, locate, pla
 
 @dataclass(frozen=True)
 class Properties:
-    """The YAML of one model or seed. `written` is its configuration before Jinja is rendered. `column_places` has the
-    locations of `name` and `data_type` of each column.
+    """The YAML of one model or seed. `written` is its configuration before Jinja is rendered. `column_locations` says
+    where `name` and `data_type` of each column are.
     """
 
     name: str
     description: str
     columns: tuple[DeclaredColumn, ...]
-    column_places: Mapping[str, Mapping[str, Location]]
+    column_locations: Mapping[str, Mapping[str, Location]]
     config: ConfigPatch
     written: ConfigPatch
     location: Location | None
@@ -80,8 +80,8 @@ def _read(
         name=entry.name,
         description=entry.description,
         columns=entry.columns,
-        column_places={
-            column.name: _Places(node, (*path, "columns", index)) for index, column in enumerate(entry.columns)
+        column_locations={
+            column.name: _Locations(node, (*path, "columns", index)) for index, column in enumerate(entry.columns)
         },
         config=config,
         written=config if written is node else configuration_of(written, path, model),
@@ -90,7 +90,7 @@ def _read(
 
 
 @dataclass(frozen=True)
-class _Places(Mapping[str, Location]):
+class _Locations(Mapping[str, Location]):
     """The locations of a column's name and type, which are looked up on demand: few are ever needed."""
 
     node: YamlMapping

@@ -94,7 +94,7 @@ def overrides_of(settings: Settings, target: str | None = None) -> Overrides:
     return Overrides(sources, sinks) if sources.entries or sinks.entries else NO_OVERRIDES
 
 
-def places_of(node: YamlMapping, path: Path) -> dict[str, Location]:
+def locations_of(node: YamlMapping, path: Path) -> dict[str, Location]:
     """Returns the location of each key of the mapping at `path`, and of its options, such as `options.x`."""
     places = {key: locate(node, (*path, key)) for key, _, _ in entries_at(node, path)}
     for key in ("options", "value_options"):

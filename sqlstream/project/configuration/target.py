@@ -36,11 +36,11 @@ class Target(TargetDocument):
     master: str = DEFAULT_MASTER
     storage: str = ""
     alerts: AlertsDocument = AlertsDocument()
-    places: Mapping[str, Location] = {}
+    locations: Mapping[str, Location] = {}
 
-    def place(self, key: str) -> Location:
+    def location_of(self, key: str) -> Location:
         """Returns the location of one of the keys in `places`, or else of the target."""
-        return self.places.get(key, self.location)
+        return self.locations.get(key, self.location)
 
     @property
     def resolves_in_spark(self) -> bool:
@@ -108,7 +108,7 @@ def build_target(name: str, document: ProjectDocument, project: YamlMapping, fin
     metrics, alerts = target.metrics or document.metrics, target.alerts or document.alerts or AlertsDocument()
     below: Path = ("targets", name)
     places = {
-        **_places_of_alerts(alerts, project, below if target.alerts else (), findings),
+        **_locations_of_alerts(alerts, project, below if target.alerts else (), findings),
         "metrics.sink": locate(project, (*(below if target.metrics else ()), "metrics", "sink")),
     }
     return Target.model_construct(
@@ -120,13 +120,13 @@ def build_target(name: str, document: ProjectDocument, project: YamlMapping, fin
             "storage": target.storage or f".sqlstream/{name}",
             "metrics": metrics,
             "alerts": alerts,
-            "places": places,
+            "locations": places,
             **{key: {} for key in ("vars", "sources", "sinks")},  # they are merged into what they override
         }
     )
 
 
-def _places_of_alerts(
+def _locations_of_alerts(
     alerts: AlertsDocument, project: YamlMapping, above: Path, findings: list[Finding]
 ) -> dict[str, Location]:
     """Returns the locations of rules, and of channels by name: that of the sink, or of the name. Adds to `findings` if

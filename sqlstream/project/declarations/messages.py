@@ -46,7 +46,7 @@ class TableNode:
     files: ProjectFiles
     findings: list[Finding]
 
-    def place(self, key: str) -> Location:
+    def location_of(self, key: str) -> Location:
         """Returns the location of a key of the table."""
         return locate(self.node, (*self.path, key))
 
@@ -65,7 +65,7 @@ def build_table_schema(table: TableNode) -> tuple[Schema | None, MessageFormat |
     messages = _messages(table, document.value_format, declared)
     if not messages.columns:
         return None, messages
-    place = table.place("value_format") if declared is None else declared.location
+    place = table.location_of("value_format") if declared is None else declared.location
     return Schema(place, ddl=columns_ddl(messages.all_columns(table.options))), messages
 
 
@@ -77,7 +77,7 @@ def pinned_ids(messages: MessageFormat | None) -> Mapping[str, list[int]]:
 
 def _messages(table: TableNode, value_format: str, declared: Schema | None) -> MessageFormat:
     document, avro = table.document, None
-    registry = registry_of(document, table.options, table.place("schema_registry"), table.findings)
+    registry = registry_of(document, table.options, table.location_of("schema_registry"), table.findings)
     columns = tuple(fixed_columns(value_format)) if value_format in PLAIN else fields_of(declared)
     if value_format == AVRO:
         avro, found = read_avro(_part(table, registry, "value"))
@@ -93,9 +93,9 @@ def _part(table: TableNode, registry: SchemaRegistry | None, part: str) -> KeyOr
     """Returns where the Avro schema of keys or values is."""
     if part == "key":
         subject = None if registry is None else registry.key_subject
-        return KeyOrValue(table.files, table.findings, table.place("key_format"), subject, None)
+        return KeyOrValue(table.files, table.findings, table.location_of("key_format"), subject, None)
     file, subject = table.document.schema_file, None if registry is None else registry.subject
-    place = table.place("value_format" if file is None else "schema_file")
+    place = table.location_of("value_format" if file is None else "schema_file")
     return KeyOrValue(table.files, table.findings, place, subject, file)
 
 
@@ -103,7 +103,7 @@ def _projected(table: TableNode, declared: tuple[Field, ...], found: DataType) -
     """Returns the declared columns among those of the Avro schema; all without declared ones."""
     fields = found.fields if isinstance(found, Struct) else (Field("value", found),)
     known = {field.name: field.type for field in fields}
-    place = table.place("schema" if table.document.schema_ else "columns")
+    place = table.location_of("schema" if table.document.schema_ else "columns")
     for field in declared:
         if str(known.get(field.name)) != str(field.type):
             table.findings.append(_other_type(field, known, place))
@@ -130,7 +130,7 @@ def _key(table: TableNode, registry: SchemaRegistry | None) -> tuple[DataType, A
         return (Primitive("string") if form == TEXT else BYTES), None
     columns = table.document.key_columns
     if columns and not any(column.data_type for column in columns):
-        table.findings.append(_without_types(table.place("key_columns")))
+        table.findings.append(_without_types(table.location_of("key_columns")))
     declared = schema_of_columns(columns, table.node, table.path, table.files, table.findings, "key_columns")
     return Struct(fields_of(declared)), None
 
@@ -230,7 +230,7 @@ _EXAMPLE = 'declare columns: or schema:, for example schema: "id bigint, ts time
 
 def message_problems(table: SourceTable) -> Iterator[Finding]:
     """Yields the errors in the keys of `table` for messages of Kafka."""
-    given = [key for key in table.places if key in MESSAGE_KEYS]
+    given = [key for key in table.locations if key in MESSAGE_KEYS]
     if given and table.format != "kafka" and nearest(table.format, ["kafka"]):
         yield _problem(
             table,
@@ -257,7 +257,7 @@ def message_problems(table: SourceTable) -> Iterator[Finding]:
 
 
 def _value_problems(table: SourceTable, messages: MessageFormat) -> Iterator[Finding]:
-    types = [key for key in ("schema", "schema_file") if key in table.places]
+    types = [key for key in ("schema", "schema_file") if key in table.locations]
     types += ["columns"] if any(column.data_type for column in table.columns) else []
     yield from _schema_problems(table, messages, types)
     yield from _registry_problems(table, messages)
@@ -294,7 +294,7 @@ def _schema_problems(table: SourceTable, messages: MessageFormat, types: Sequenc
 
 
 def _registry_problems(table: SourceTable, messages: MessageFormat) -> Iterator[Finding]:
-    if messages.value_format == AVRO and messages.registry is None and "schema_file" not in table.places:
+    if messages.value_format == AVRO and messages.registry is None and "schema_file" not in table.locations:
         yield _problem(
             table,
             "missing-schema",
@@ -328,7 +328,7 @@ def _nested_times(table: SourceTable, row: DataType) -> Iterator[Finding]:
 
 
 def _key_problems(table: SourceTable, messages: MessageFormat) -> Iterator[Finding]:
-    has_columns, form = "key_columns" in table.places, messages.key_format
+    has_columns, form = "key_columns" in table.locations, messages.key_format
     if form == AVRO and messages.registry is None:
         yield _problem(
             table,
@@ -370,4 +370,4 @@ def _not_kafka(table: SourceTable, key: str) -> Finding:
 
 
 def _problem(table: SourceTable, code: str, key: str, problem: str, why: str, fix: str) -> Finding:
-    return Finding(code, f"source `{table.full_name}` {problem}", why, fix, table.places.get(key, table.location))
+    return Finding(code, f"source `{table.full_name}` {problem}", why, fix, table.locations.get(key, table.location))

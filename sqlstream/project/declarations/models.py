@@ -107,7 +107,7 @@ def _build_model(path: str, text: str, folders: FolderConfig, properties: Proper
         columns=properties.columns,
         configs=configs,
         properties_location=properties.location,
-        column_places=properties.column_places,
+        column_locations=properties.column_locations,
         written=written_config(*written),
     )
 

@@ -187,8 +187,8 @@ def _quarantine_problems(table: SourceTable) -> Iterator[Finding]:
 
 def _problem(table: SourceTable, key: str, problem: str, why: str, fix: str, code: str = "invalid-value") -> Finding:
     """The finding at `key` of the table, in any letter case."""
-    written = next((place for place in table.places if place.lower() == key.lower()), key)
-    place = table.places.get(written, table.places.get("on_corrupt", table.location))
+    written = next((place for place in table.locations if place.lower() == key.lower()), key)
+    place = table.locations.get(written, table.locations.get("on_corrupt", table.location))
     return Finding(code, f"source `{table.full_name}` {problem}", why, fix, place)
 
 
@@ -210,7 +210,7 @@ def corrupt_table(table: SourceTable) -> SourceTable | None:
     """Returns the stream of the corrupt records of `table`, None if it has no quarantine."""
     if table.on_corrupt != "quarantine":
         return None
-    place = table.places["on_corrupt"]
+    place = table.locations["on_corrupt"]
     columns = CORRUPT_COLUMNS if table.messages is None else CORRUPT_MESSAGE_COLUMNS
     ddl = ", ".join(f"`{column.name}` {column.data_type}" for column in columns)
     return table.model_copy(
@@ -261,7 +261,7 @@ def _quarantine_model(
     table: SourceTable, whole: SourceTable, folders: FolderConfig, properties: Properties
 ) -> ModelFile:
     name = quarantine_name(table)
-    place = whole.places.get("quarantine_sink", table.location)
+    place = whole.locations.get("quarantine_sink", table.location)
     sink = {"sink": Located(whole.quarantine_sink, place)}
     if table.previous_name is not None:
         sink["previous_name"] = Located(table.previous_name.replace(".", "__", 1), place)
@@ -288,4 +288,4 @@ def _inherited(patch: ConfigPatch) -> ConfigPatch:
 
 def _declares_types(table: SourceTable) -> bool:
     """Whether there is a schema, or an invalid one, which is another finding."""
-    return bool(table.places.keys() & {"schema", "schema_file"}) or any(column.data_type for column in table.columns)
+    return bool(table.locations.keys() & {"schema", "schema_file"}) or any(column.data_type for column in table.columns)

@@ -119,7 +119,7 @@ def _build_seed(path: str, folders: FolderConfig, properties: Properties) -> See
         config=combine_patches(patches),
         location=Location(path),
         properties_location=properties.location,
-        column_places=properties.column_places,
+        column_locations=properties.column_locations,
         written={**written_config(*written), **({"columns": types} if types else {})},
     )
 
@@ -173,7 +173,7 @@ def check_columns(seed: Seed, header: tuple[str, ...], findings: list[Finding]) 
             f"{quoted(column.name)} is not a column of seed {quoted(seed.name)}",
             f"the header of {quoted(seed.path)} has {quoted_list(header)}",
             did_you_mean(column.name, header),
-            seed.place_of_column(column.name, "name"),
+            seed.location_of_column(column.name, "name"),
         )
         for column in seed.columns
         if column.name.lower() not in known
@@ -183,7 +183,7 @@ def check_columns(seed: Seed, header: tuple[str, ...], findings: list[Finding]) 
 def check_types(seed: Seed, files: ProjectFiles, findings: list[Finding]) -> None:
     """Adds a finding for each declared type that Spark would refuse, at its location in the YAML."""
     for column in seed.columns:
-        place = seed.place_of_column(column.name, "data_type")
+        place = seed.location_of_column(column.name, "data_type")
         problem = type_problem(column.data_type, place, files) if column.data_type and place else None
         if problem is not None:
             what = wrong_type(seed, column)

@@ -9,7 +9,7 @@ from sqlstream.location import Location
 from sqlstream.project.configuration.columns import Schema, check_names
 from sqlstream.project.configuration.documents import SourceDocument, TableDocument
 from sqlstream.project.configuration.freshness import inherit_freshness
-from sqlstream.project.configuration.resources import DESCRIBING, Resources, places_of, written_keys
+from sqlstream.project.configuration.resources import DESCRIBING, Resources, locations_of, written_keys
 from sqlstream.project.configuration.validate import Path, SeenNames
 from sqlstream.project.declarations.messages import TableNode, build_table_schema, message_problems, pinned_ids
 from sqlstream.project.declarations.on_corrupt import corrupt_table, on_corrupt_problems, time_problems
@@ -75,7 +75,7 @@ def _build_table(
             "spark_schema": schema,
             "messages": messages,
             "location": locate(node, (*path, "name")),
-            "places": {**_places(node, path), **places},
+            "locations": {**_locations(node, path), **places},
             "written": {**_written_table(written, path, schema), **pinned_ids(messages)},
         }
     )
@@ -87,11 +87,11 @@ def _previous_name(source: SourceDocument, table: TableDocument) -> str | None:
     return f"{source.previous_name or source.name}.{table.previous_name or table.name}"
 
 
-def _places(node: YamlMapping, path: Path) -> Mapping[str, Location]:
+def _locations(node: YamlMapping, path: Path) -> Mapping[str, Location]:
     """Returns the locations of the table's keys, including those inherited from its source."""
-    inherited = places_of(node, path[:2])
+    inherited = locations_of(node, path[:2])
     taken = {key: place for key, place in inherited.items() if key in _INHERITED or key.startswith("options.")}
-    return {**taken, **places_of(node, path)}
+    return {**taken, **locations_of(node, path)}
 
 
 _INHERITED = ("format", "options", "tags", "meta", "previous_name")
@@ -110,7 +110,7 @@ def _taken_names(tables: Sequence[SourceTable]) -> Iterator[Finding]:
                 f"a query continues to read one table where it stopped reading {quoted(former)}, and "
                 f"{quoted(owner.full_name)} is declared at {owner.location.path}:{owner.location.line}",
                 "remove `previous_name` from one of them, or rename the other table",
-                table.places.get("previous_name", table.location),
+                table.locations.get("previous_name", table.location),
             )
 
 
@@ -121,7 +121,7 @@ def _refresh_problems(table: SourceTable) -> Iterator[Finding]:
             f"source {quoted(table.full_name)} sets refresh, but its format is {quoted(table.format)}",
             "only files and the tables of a format jdbc can be read once in a run",
             "remove `refresh`",
-            table.places["refresh"],
+            table.locations["refresh"],
         )
 
 
@@ -179,6 +179,6 @@ def build_sinks(resources: Resources, findings: list[Finding]) -> tuple[Sink, ..
             path: Path = ("sinks", index)
             location, written = locate(node, (*path, "name")), written_keys(resources.written[file], path)
             if names.add(sink.name, location, findings):
-                places = places_of(node, path)
-                sinks.append(Sink.model_construct(**vars(sink), location=location, places=places, written=written))
+                places = locations_of(node, path)
+                sinks.append(Sink.model_construct(**vars(sink), location=location, locations=places, written=written))
     return tuple(sorted(sinks, key=lambda sink: sink.name))

@@ -79,7 +79,7 @@ class RowText:
 
     text: str
     location: Location
-    place: Callable[[int], Location]
+    location_of: Callable[[int], Location]
 
 
 class FixtureReader:
@@ -196,7 +196,7 @@ class FixtureReader:
             return Rows(rows.location, tuple(_json_lines(rows) if form == "jsonl" else _json_rows(rows)))
         except json.JSONDecodeError as error:
             what = f"this is not valid JSON: {error.msg}"
-            place = rows.place(error.pos)
+            place = rows.location_of(error.pos)
         except _NotARowError as error:
             what, place = f"a row must be a JSON object, but is {error}", error.place
         why = "each line is one JSON object" if form == "jsonl" else "rows are a JSON array of objects"
@@ -221,7 +221,7 @@ class FixtureReader:
             name = value.text.strip().casefold()
             if name in seen:
                 what, why = f"the header contains {quoted(value.text.strip())} twice", "one of them would be ignored"
-                self.report(what, why, "remove or rename one of them", rows.place(value.offset))
+                self.report(what, why, "remove or rename one of them", rows.location_of(value.offset))
                 return True
             seen.add(name)
         return False
@@ -233,7 +233,7 @@ class FixtureReader:
             what = f"this row has {plural(line.width, 'value')}, but the header has {plural(count, 'column')}"
             at = line.start
         fix = "fix the row; put text with a comma or a quote in double quotes, and double the quotes inside"
-        self.report(what, "each row needs one value per column", fix, rows.place(at))
+        self.report(what, "each row needs one value per column", fix, rows.location_of(at))
 
     def report(self, what: str, why: str, fix: str, location: Location, code: str = "unit-test-fixture") -> None:
         """Adds a finding."""
@@ -262,19 +262,19 @@ def _json_lines(rows: RowText) -> list[YamlMapping]:
             value = _DECODER.decode(line[0])
         except json.JSONDecodeError as error:
             raise json.JSONDecodeError(error.msg, rows.text, line.start() + error.pos) from error
-        found.append(_json_row(value, rows.place(line.start())))
+        found.append(_json_row(value, rows.location_of(line.start())))
     return found
 
 
 def _json_rows(rows: RowText) -> list[YamlMapping]:
     value = _DECODER.decode(rows.text)
     if not isinstance(value, list):
-        raise _NotARowError(value, rows.place(0))
-    places = _item_places(rows)
+        raise _NotARowError(value, rows.location_of(0))
+    places = _item_locations(rows)
     return [_json_row(item, place) for item, place in zip(value, places, strict=True)]
 
 
-def _item_places(rows: RowText) -> list[Location]:
+def _item_locations(rows: RowText) -> list[Location]:
     """The offset of each item of the array in the text."""
     text = rows.text
     places: list[Location] = []
@@ -283,7 +283,7 @@ def _item_places(rows: RowText) -> list[Location]:
         at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]  # it matches nothing, too
         if text[at] == "]":
             return places
-        places.append(rows.place(at))
+        places.append(rows.location_of(at))
         _, at = _DECODER.raw_decode(text, at)
 
 
@@ -298,10 +298,10 @@ def _csv_row(csv: CsvText, line: Row, header: list[str], rows: RowText) -> YamlM
     """A row of a CSV text. Nothing between two commas is null, and two quotes are empty text."""
     entries = []
     for name, value in zip(header, csv.values(line), strict=True):
-        place = rows.place(value.offset)
+        place = rows.location_of(value.offset)
         text = None if value.text == "" and not value.is_quoted else value.text
         entries.append(YamlEntry(name, place, YamlScalar(text, value.text, place)))
-    return YamlMapping(tuple(entries), rows.place(line.start))
+    return YamlMapping(tuple(entries), rows.location_of(line.start))
 
 
 _PARTS = ("key", "value")

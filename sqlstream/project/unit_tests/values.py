@@ -64,7 +64,7 @@ class Expected:
     rows: Rows | None
     batches: tuple[Rows, ...] | None
     document: ExpectDocument
-    places: Mapping[str, Location]
+    locations: Mapping[str, Location]
     table: Rows | None = None
 
 
@@ -78,7 +78,7 @@ class UnitTest:
     expect: Expected
     document: UnitTestDocument
     location: Location
-    places: Mapping[str, Location]
+    locations: Mapping[str, Location]
     node: YamlMapping = field(repr=False, compare=False)
 
     @property

@@ -110,7 +110,7 @@ def _finding(database: Database, model: CompiledModel, why: str, fix: str) -> Fi
         f"readers of {database.table} cannot be switched to another version of `{model.name}`",
         why,
         fix,
-        model.place_of("sink"),
+        model.location_of("sink"),
     )
 
 

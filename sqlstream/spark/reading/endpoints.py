@@ -74,14 +74,14 @@ def _endpoints(compiled: CompiledProject, model: CompiledModel, secrets: Secrets
         yield source_endpoint(table, secrets)
     for output in model.outputs:
         sink = next(sink for sink in compiled.project.sinks if sink.name == output.sink)
-        place = sink.places.get(f"options.{BROKERS}", sink.location)
+        place = sink.locations.get(f"options.{BROKERS}", sink.location)
         addresses = addresses_of(output.format, output.options, secrets)
         yield Endpoint(f"sink `{output.sink}`", output.format, addresses, place)
 
 
 def source_endpoint(table: SourceTable, secrets: Secrets) -> Endpoint:
     """Returns the addresses of a source, none if its format has none or they are not understood."""
-    place = table.places.get(f"options.{BROKERS}", table.places.get("options", table.location))
+    place = table.locations.get(f"options.{BROKERS}", table.locations.get("options", table.location))
     return Endpoint(table.described, table.format, addresses_of(table.format, table.options, secrets), place)
 
 

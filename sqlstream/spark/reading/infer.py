@@ -170,7 +170,7 @@ def _all_match(column: Column, pattern: str) -> Column:
 
 
 def _no_data(table: SourceTable, why: str, fix: str) -> Finding:
-    place = table.places.get("path", table.location)
+    place = table.locations.get("path", table.location)
     return Finding(
         "source-unreadable", f"source `{table.full_name}` has no data to infer columns from", why, fix, place
     )
@@ -202,7 +202,7 @@ def merge_columns(table: SourceTable, inferred: Inferred) -> SourceColumns:
         empty=inferred.looked_at - len(inferred.by_file),
         files=inferred.files,
         is_fixed=not (inferred.by_file or has_own_columns(table)),
-        replaces=next((key for key in keys if key in table.places), None),
+        replaces=next((key for key in keys if key in table.locations), None),
         indent=max(table.location.column - 1 - len("name: "), 0),  # the location is that of the name
     )
 

@@ -142,7 +142,7 @@ class NodeReader:
             return _drop_duplicates(frame, model.config.deduplicate)
         except SPARK_ERRORS as error:
             what = f"Spark cannot deduplicate the rows of `{model.name}`"
-            location = model.place_of("deduplicate")
+            location = model.location_of("deduplicate")
             raise FindingsError([self._finding(error, "sql-analysis", what, location, ROWS_FIX)]) from error
 
     def _model_finding(self, model: CompiledModel, error: Exception) -> Finding:
@@ -197,11 +197,11 @@ def _location_of(table: SourceTable, error: Exception) -> Location:
     condition = "SCHEMA" if isinstance(error, SchemaError) else read_error(error).condition or ""
     if table.spark_schema is not None and any(word in condition for word in ("PARSE", "SCHEMA", "DATATYPE", "DECIMAL")):
         return table.spark_schema.location
-    if "path" in table.places and host_fix(error) is not None:
-        return table.places["path"]
+    if "path" in table.locations and host_fix(error) is not None:
+        return table.locations["path"]
     for key, words in (("path", ("PATH",)), ("format", ("DATA_SOURCE",))):
-        if key in table.places and any(word in condition for word in words):
-            return table.places[key]
+        if key in table.locations and any(word in condition for word in words):
+            return table.locations[key]
     return table.location
 
 

@@ -63,9 +63,9 @@ class NewestData:
         frame = open_batch(self.inputs, table)
         if frame is None:
             raise FindingsError([only_streams(table)])
-        rows, place = frame, table.places["loaded_at_field"]
+        rows, place = frame, table.locations["loaded_at_field"]
         if condition is not None:
-            rows = self._analysed(table, table.places["freshness.filter"], lambda: frame.where(expr(condition)))
+            rows = self._analysed(table, table.locations["freshness.filter"], lambda: frame.where(expr(condition)))
         times = self._analysed(table, place, lambda: rows.select(expr(field).alias("at")))
         kind = times.schema["at"].dataType
         if not isinstance(kind, TIMES):

@@ -165,7 +165,7 @@ def has_batch_reader(table: SourceTable) -> bool:
     """Returns whether `table` can have a batch reader. For formats other than `python`, only opening it tells."""
     if table.mode == "batch" or table.python is None:
         return True
-    data_source = import_name(table.python, table.places.get("class", table.location))
+    data_source = import_name(table.python, table.locations.get("class", table.location))
     return data_source.reader is not DataSource.reader
 
 

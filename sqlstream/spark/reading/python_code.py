@@ -84,8 +84,8 @@ def check_python(compiled: CompiledProject) -> list[Finding]:
     sinks = [sink for sink in compiled.project.sinks if sink.function is not None and sink.name in used]
     references = (
         *((function.reference, function.location, "function") for function in compiled.project.functions),
-        *((table.python or "", table.places.get("class", table.location), "source") for table in sources),
-        *((sink.function or "", sink.places.get("function", sink.location), "sink") for sink in sinks),
+        *((table.python or "", table.locations.get("class", table.location), "source") for table in sources),
+        *((sink.function or "", sink.locations.get("function", sink.location), "sink") for sink in sinks),
     )
     return [finding for reference in references for finding in _problems(*reference)]
 

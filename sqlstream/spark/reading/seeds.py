@@ -125,7 +125,7 @@ def _has_type(text: Column, data_type: DataType) -> Column:
 def _wrong_value(seed: Seed, cell: tuple[int, int], data_type: DataType, readers: Readers) -> Finding:
     name = seed.header[cell[1]]
     declared = next(column for column in seed.columns if column.name.lower() == name.lower())
-    place = seed.place_of_column(declared.name, "data_type")
+    place = seed.location_of_column(declared.name, "data_type")
     found = find_values(readers.root, seed, [cell])
     location, value = found[0] if found else (seed.location, "")
     return Finding(
@@ -144,7 +144,7 @@ def _wrong_type(seed: Seed, column: DeclaredColumn, error: PySparkException, rea
         error,
         code="seed-column",
         what=wrong_type(seed, column),
-        place=Place(seed.place_of_column(column.name, "data_type") or seed.location),
+        place=Place(seed.location_of_column(column.name, "data_type") or seed.location),
         secrets=readers.secrets,
         fix="use a Spark type, such as `string`, `bigint`, `double`, `date` or `timestamp`",
     )

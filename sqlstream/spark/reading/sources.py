@@ -99,9 +99,9 @@ class Readers:
 
     def missing_secrets(self, table: SourceTable) -> list[Finding]:
         """Returns a finding for each secret in the options of `table` and its values that is not set."""
-        missing = self.secrets.missing(table.options, table.places.get("options", table.location))
+        missing = self.secrets.missing(table.options, table.locations.get("options", table.location))
         if table.messages is not None:
-            place = table.places.get("value_options", table.location)
+            place = table.locations.get("value_options", table.location)
             missing += self.secrets.missing(table.messages.options, place)
         return missing
 
@@ -174,7 +174,7 @@ class Readers:
         """Returns Spark's name of the format of `table`; registers the class if it is in the project's Python code."""
         if table.python is None:
             return table.format
-        data_source = import_name(table.python, table.places.get("class", table.location))
+        data_source = import_name(table.python, table.locations.get("class", table.location))
         self.session.dataSource.register(data_source)
         return str(data_source.name())
 
@@ -251,7 +251,7 @@ class Readers:
             f"source `{table.full_name}` has partitions and other files below {base}",
             "a pattern matches both, so Spark ignores the names of the partitions, and their columns would be null",
             "move the other files; or set the option recursiveFileLookup: true if the files contain these columns",
-            table.places.get("path", table.location),
+            table.locations.get("path", table.location),
         )
 
     def _relative(self, path: str, table: SourceTable) -> str:
@@ -269,7 +269,7 @@ class Readers:
             "Spark reads the characters [ ] { } * ? \\ in a path as a pattern, and then does not know which files are "
             "the output of a query",
             "rename the folder; if only the folder of the project has such characters, run sqlstream in that folder",
-            table.places.get("path", table.location),
+            table.locations.get("path", table.location),
         )
         raise FindingsError([finding])
 

@@ -65,12 +65,12 @@ class _Declared:
     what: str
     options: Mapping[str, OptionValue]
     location: Location
-    places: Mapping[str, Location]
+    locations: Mapping[str, Location]
     is_sink: bool
 
-    def place(self, *options: str) -> Location:
+    def location_of(self, *options: str) -> Location:
         """Returns the location of the first of these options (in lower case) that it has, otherwise its own."""
-        found = {name.lower().removeprefix("options."): place for name, place in self.places.items()}
+        found = {name.lower().removeprefix("options."): place for name, place in self.locations.items()}
         return next((found[name] for name in options if name in found), found.get("options", self.location))
 
 
@@ -84,18 +84,18 @@ def servers_of(
         is_chosen = nodes is None or source_id(compiled.project.name, table) in nodes
         if not is_chosen or table.corrupt_of is not None:  # it reads the messages of another source
             continue
-        declared = _Declared(table.described, table.options, table.location, table.places, is_sink=False)
+        declared = _Declared(table.described, table.options, table.location, table.locations, is_sink=False)
         yield from _servers(table.format, declared, session, secrets)
         registry = table.messages.registry if table.messages is not None else None
         if registry is not None:
-            place = table.places.get("schema_registry", table.location)
+            place = table.locations.get("schema_registry", table.location)
             yield Server("registry", table.described, place, partial(_ask_registry, declared, registry, place, secrets))
     sinks = {sink.name: sink for sink in compiled.project.sinks}
     chosen = [model for model in compiled.models.values() if nodes is None or model.unique_id in nodes]
     unique = {(each.sink, str(sorted(each.options.items()))): each for model in chosen for each in model.outputs}
     for output in unique.values():
         sink = sinks[output.sink]
-        declared = _Declared(f"sink {quoted(output.sink)}", output.options, sink.location, sink.places, is_sink=True)
+        declared = _Declared(f"sink {quoted(output.sink)}", output.options, sink.location, sink.locations, is_sink=True)
         yield from _servers(output.format, declared, session, secrets)
 
 
@@ -103,7 +103,7 @@ def _servers(format_name: str, declared: _Declared, session: SparkSession, secre
     asks = {"kafka": ("kafka", _ask_kafka), "jdbc": ("database", _ask_database)}
     if format_name in asks:
         kind, ask = asks[format_name]
-        yield Server(kind, declared.what, declared.place(), partial(ask, declared, session, secrets))
+        yield Server(kind, declared.what, declared.location_of(), partial(ask, declared, session, secrets))
 
 
 def ask_servers(
@@ -137,7 +137,7 @@ def _answers(servers: Sequence[Server], seconds: float) -> Iterator[tuple[Server
 
 def _ask_kafka(declared: _Declared, session: SparkSession, secrets: Secrets) -> str:
     options = _resolved(declared, secrets)
-    place = declared.place("kafka.bootstrap.servers")
+    place = declared.location_of("kafka.bootstrap.servers")
     endpoint = Endpoint(declared.what, "kafka", addresses_of("kafka", declared.options, secrets), place)
     at = options.get("kafka.bootstrap.servers", "")
     try:
@@ -169,7 +169,7 @@ def _missing_topic(declared: _Declared, missing: Sequence[str], at: str, others:
         f"the topic {quoted_list(missing)} of {declared.what} does not exist",
         f"the broker at {at} has {_shown(others) if others else 'no topics that this login can see'}",
         f"{near} Or {create}" if near.startswith("did you mean") else create,
-        declared.place("subscribe", "assign", "topic"),
+        declared.location_of("subscribe", "assign", "topic"),
     )
 
 
@@ -179,7 +179,7 @@ def _shown(topics: Sequence[str]) -> str:
 
 
 def _ask_database(declared: _Declared, session: SparkSession, secrets: Secrets) -> str:
-    options, place = _resolved(declared, secrets), declared.place("url")
+    options, place = _resolved(declared, secrets), declared.location_of("url")
     table = options.get("dbtable", "")
     database = database_of("jdbc", declared.options, table, session, secrets)
     at = server_of(options.get("url", ""))
@@ -214,7 +214,7 @@ def _missing_table(declared: _Declared, table: str, answers: str) -> Finding:
         f"the table {quoted(table)} of {declared.what} does not exist",
         f"{answers}, without this table, or this login may not see it",
         "fix `dbtable` of the source, with its schema, or create the table",
-        declared.place("dbtable"),
+        declared.location_of("dbtable"),
     )
 
 
@@ -231,7 +231,7 @@ def _ask_registry(declared: _Declared, registry: SchemaRegistry, place: Location
 
 def _resolved(declared: _Declared, secrets: Secrets) -> dict[str, str]:
     """Returns the options with names in lower case. Raises: FindingsError for a secret that is not set."""
-    missing = secrets.missing(declared.options, declared.place())
+    missing = secrets.missing(declared.options, declared.location_of())
     if missing:
         raise FindingsError(missing)
     return {name.lower(): value for name, value in secrets.resolve_all(declared.options).items()}

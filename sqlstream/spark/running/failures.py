@@ -187,7 +187,7 @@ def database_finding(query: PreparedQuery, error: DatabaseError, output: Output 
     """
     output = output or next(each for each in query.model.outputs if format_of(each.format).is_database)
     sink = next(each for each in query.compiled.project.sinks if each.name == output.sink)
-    places = {name.lower(): place for name, place in sink.places.items()}
+    places = {name.lower(): place for name, place in sink.locations.items()}
     problem, fix = "does not answer", "start the database, or fix the address in `url`"
     options: tuple[str, ...] = ()
     if error.state.startswith(_LOGIN):

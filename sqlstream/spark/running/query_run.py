@@ -151,7 +151,7 @@ class QueryRun:
         not set `retries`.
         """
         model = self.order.query.model
-        outlasts = lost_connection and not self.ends and "retries" not in model.config_places
+        outlasts = lost_connection and not self.ends and "retries" not in model.config_locations
         return OUTLASTS if outlasts else self.retries.attempts
 
     @property

@@ -153,7 +153,7 @@ def _check_trigger(writer: DataStreamWriter, order: StartOrder) -> None:
             f"`{model.name}` has a {facts.words} trigger, which the installed Spark does not have",
             f"this is Spark {order.query.frame.sparkSession.version}",
             "install a later PySpark, or use a trigger of batches, such as trigger='1 second'",
-            model.place_of("trigger"),
+            model.location_of("trigger"),
         )
         raise FindingsError([finding])
 

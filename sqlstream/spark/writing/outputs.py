@@ -136,14 +136,14 @@ def _checks(model: CompiledModel, output: Output, frame: DataFrame) -> Iterator[
             "output-mode",
             f"Spark cannot stream `{model.name}` in {model.config.output_mode} mode",
             "use another output_mode, or a watermark: /*+ WATERMARK(column, '10 minutes') */ on the event time",
-            model.place_of("output_mode"),
+            model.location_of("output_mode"),
             lambda: _check_stream(model, frame),
         )
     yield _Check(
         "partition-column",
         f"sink `{output.sink}` cannot partition by the columns of `{model.name}`",
         "partition by columns with a simple type, such as string or date",
-        model.place_of("partition_by"),
+        model.location_of("partition_by"),
         lambda: _check_partitions(output, frame),
     )
     if model.streaming:
@@ -151,14 +151,14 @@ def _checks(model: CompiledModel, output: Output, frame: DataFrame) -> Iterator[
             "sink-schema",
             f"`{model.name}` has a column type that a query cannot return",
             "cast the column, or remove it",
-            model.place_of("sink"),
+            model.location_of("sink"),
             lambda: check_types(frame),
         )
     yield _Check(
         "sink-schema",
         f"sink `{output.sink}` cannot write the columns of `{model.name}`",
         f"cast or remove the column, or use a sink that is not {output.format}",
-        model.place_of("sink"),
+        model.location_of("sink"),
         lambda: _check_columns(model, output, frame),
     )
     condition = model.config.delete_when
@@ -167,7 +167,7 @@ def _checks(model: CompiledModel, output: Output, frame: DataFrame) -> Iterator[
             "invalid-value",
             f"`{model.name}` has a delete_when that Spark cannot evaluate",
             "use a condition on the columns of the model, such as delete_when=\"operation = 'delete'\"",
-            model.place_of("delete_when"),
+            model.location_of("delete_when"),
             lambda: frame.where(condition),  # resolves the condition, and reads nothing
         )
 

@@ -111,5 +111,5 @@ class FileBatchWriter:
             "this needs an internal class of Spark, FileStreamSink, which the installed Spark does not have or the "
             "target disables",
             "use fan_out='separate', which runs a query for each sink",
-            model.place_of("sink"),
+            model.location_of("sink"),
         )

@@ -106,7 +106,7 @@ def _unknown_database(target: SinkTarget) -> Finding:
         f"`{target.model.name}` streams into sink `{target.output.sink}`, whose database sqlstream does not know",
         "sqlstream writes streams to PostgreSQL, MariaDB and MySQL, with a URL such as jdbc:postgresql://host/shop",
         "write each batch with a function: format: python, with for example function: sinks:write",
-        target.model.place_of("sink"),
+        target.model.location_of("sink"),
     )
 
 

@@ -134,7 +134,7 @@ class CaseResult:
     seconds: float = 0.0
     differences: tuple[RowDifference | ValueDifference, ...] = ()
     findings: tuple[Finding, ...] = ()
-    model_place: Location | None = None
+    model_location: Location | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
     split: tuple[tuple[str, ...], ...] = ()
 

@@ -96,7 +96,7 @@ def test_an_error_at_a_source_explains_the_queries_that_read_it(compiled: Compil
 
 def test_an_error_about_the_configuration_explains_no_query(compiled: CompiledProject) -> None:
     """An error about the configuration does not explain a refusal of the SQL in the same file."""
-    place = compiled.models["model.shop.top"].config_places["sink"]
+    place = compiled.models["model.shop.top"].config_locations["sink"]
     assert not _is_explained(compiled, Finding("shared-output", "message", "why", "fix", place), LEGALITY)
 
 

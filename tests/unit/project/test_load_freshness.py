@@ -54,8 +54,8 @@ def test_a_table_inherits_the_check_of_its_source(tmp_path: Path) -> None:
         Threshold(count=6, period="hour"),
         Threshold(count=1, period="day"),
     )
-    assert (table.loaded_at_field, table.places["loaded_at_field"].line) == ("at", 5)
-    assert table.places["freshness.filter"].line == 4
+    assert (table.loaded_at_field, table.locations["loaded_at_field"].line) == ("at", 5)
+    assert table.locations["freshness.filter"].line == 4
     assert freshness.criteria == {
         "warn_after": {"count": 6, "period": "hour"},
         "error_after": {"count": 1, "period": "day"},
@@ -80,7 +80,7 @@ def test_each_key_is_inherited_alone(tmp_path: Path) -> None:
         None,
         None,
     )
-    assert table.places["freshness"].line == 12
+    assert table.locations["freshness"].line == 12
 
 
 @pytest.mark.parametrize(

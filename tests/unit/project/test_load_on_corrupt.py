@@ -38,7 +38,7 @@ def test_a_quarantine_is_a_stream_and_a_model(tmp_path: Path) -> None:
         "sources.yml:8:21",
     )
     assert "source('shop', 'orders__corrupt')" in model.text
-    assert merge_configs(model.configs).places["sink"].line == 9
+    assert merge_configs(model.configs).locations["sink"].line == 9
 
 
 @pytest.mark.parametrize("answer", ["", "        on_corrupt: fail\n", "        on_corrupt: drop\n"])

@@ -77,10 +77,10 @@ sources:
     assert (table.tags, table.meta) == (("raw", "money"), {"owner": "c", "team": "b"})
     assert table.spark_schema == Schema(Location("models/deep/_shop.yml", 11, 17), ddl="id bigint, at timestamp")
     assert table.watermark is not None
-    assert (table.watermark.delay, table.places["watermark"].line) == ("10 minutes", 16)
-    assert table.places["format"].line == 4
-    assert table.places["options.maxFilesPerTrigger"].line == 12
-    assert table.places["options.multiLine"].line == 5
+    assert (table.watermark.delay, table.locations["watermark"].line) == ("10 minutes", 16)
+    assert table.locations["format"].line == 4
+    assert table.locations["options.maxFilesPerTrigger"].line == 12
+    assert table.locations["options.multiLine"].line == 5
 
 
 def test_options_keep_secrets_as_references(tmp_path: Path) -> None:
@@ -180,9 +180,9 @@ targets:
     a, b = project.sources
     assert (a.mode, a.path, a.options) == ("batch", "elsewhere", {"sep": ";", "header": "true"})
     assert (b.mode, b.path, b.options) == ("batch", "y", {})
-    assert a.places["path"] == Location("project.yml", 6, 19)
+    assert a.locations["path"] == Location("project.yml", 6, 19)
     (sink,) = project.sinks
-    assert (sink.path, sink.places["path"]) == ("copy/{{ model.name }}", Location("project.yml", 8, 20))
+    assert (sink.path, sink.locations["path"]) == ("copy/{{ model.name }}", Location("project.yml", 8, 20))
 
 
 KAFKA = """\
@@ -320,8 +320,8 @@ models:
     assert merged.config.meta == {"a": 1, "b": 2, "c": 3}
     assert merged.config.options == {"n": "010", "m": "1.50"}
     assert (merged.config.enabled, merged.config.trigger) == (False, Trigger("available_now"))
-    assert merged.places["trigger"] == Location("models/_m.yml", 6, 38)
-    assert merged.places["enabled"] == Location("project.yml", 10, 16)
+    assert merged.locations["trigger"] == Location("models/_m.yml", 6, 38)
+    assert merged.locations["enabled"] == Location("project.yml", 10, 16)
     assert (model.description, model.columns) == (
         "One row per day",
         (DeclaredColumn(name="day", data_type="date", description="The day"),),

@@ -30,7 +30,7 @@ def test_no_patches_give_the_defaults() -> None:
     """A model without configuration is an enabled view."""
     merged = merge_configs([])
     assert merged.config == ModelConfig()
-    assert (merged.places, merged.findings) == ({}, ())
+    assert (merged.locations, merged.findings) == ({}, ())
 
 
 def test_later_patches_win_and_keep_their_locations() -> None:
@@ -42,7 +42,7 @@ def test_later_patches_win_and_keep_their_locations() -> None:
     assert (merged.config.sink, merged.config.tags, merged.config.partition_by) == ("b", ("x", "y"), ("day",))
     assert merged.config.options == {"n": "2.5", "b": "true"}
     assert merged.config.meta == {"k": 1, "l": [1]}
-    assert (merged.places["sink"], merged.places["partition_by"]) == (HIGH, LOW)
+    assert (merged.locations["sink"], merged.locations["partition_by"]) == (HIGH, LOW)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ FAILED = CaseResult(
     Outcome.FAILED,
     0.5,
     DIFFERENCES,
-    model_place=Location("models/windows.sql", 7, 3),
+    model_location=Location("models/windows.sql", 7, 3),
     notes={"late rows dropped": "2"},
 )
 PASSED = CaseResult("early", "windows", HERE, Outcome.PASSED, 1.25)
@@ -108,7 +108,7 @@ def test_junit_xml_has_the_failures() -> None:
 def difference(*rows: ComparedRow) -> str:
     """Returns the table of one column in which `rows` differ."""
     only = RowDifference(None, ("text",), rows, HERE)
-    return failure_text(CaseResult("t", "m", HERE, Outcome.FAILED, differences=(only,), model_place=HERE), None)
+    return failure_text(CaseResult("t", "m", HERE, Outcome.FAILED, differences=(only,), model_location=HERE), None)
 
 
 @pytest.mark.parametrize(

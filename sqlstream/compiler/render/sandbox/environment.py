@@ -515,7 +515,7 @@ class TemplateEnvironment(SandboxedEnvironment):
         """Returns the location of an offset (0-based) of a template."""
         return self.sources[path].location(offset)
 
-    def key_places(self, keys: Mapping[str, object]) -> dict[str, Location]:
+    def key_locations(self, keys: Mapping[str, object]) -> dict[str, Location]:
         """Returns the locations of `keys` in the running call, or that of the call for keys that it does not name."""
         path, offset = self.state.calls[-1]
         known = self.key_offsets.get((path, offset), {})

@@ -32,7 +32,7 @@ def partition_columns(compiled: CompiledProject, model: CompiledModel, output: O
                 f"sink `{output.sink}` partitions by `{column.name}` of `{model.name}`, whose type is {column.type}",
                 "partition values become folder names, so the type must be simple",
                 "partition by one of its parts, or by cast(... as string)",
-                model.place_of("partition_by"),
+                model.location_of("partition_by"),
             )
 
 
@@ -58,7 +58,7 @@ def column_findings(
 
 
 def _partition_names(model: CompiledModel, output: Output, names: Sequence[str]) -> Iterator[Finding]:
-    known, place = {name.lower() for name in names}, model.place_of("partition_by")
+    known, place = {name.lower() for name in names}, model.location_of("partition_by")
     if known and known <= {name.lower() for name in output.partition_by}:
         message = f"sink `{output.sink}` partitions by every column of `{model.name}`"
         why = "partition_by columns become folder names, so no column is left for the files"
@@ -126,7 +126,7 @@ def _unfit_types(model: CompiledModel, output: Output, written: Sequence[Column]
                 f"sink `{output.sink}` cannot write the column `{column.name}` of `{model.name}`",
                 why,
                 f"use {text} as {column.in_sql}, or another format",
-                model.place_of("sink"),
+                model.location_of("sink"),
             )
 
 
@@ -140,10 +140,10 @@ def _unfit_counts(
         count = plural(len(written), "column")
         why = f"the model has {count} to write, but a text file holds exactly one string column"
         fix = "select one string, for example concat_ws(',', *) as value or to_json(struct(*)) as value"
-        yield Problem(message, why, fix, model.place_of("sink"))
+        yield Problem(message, why, fix, model.location_of("sink"))
     elif facts.needs_fields and not columns:
         why = "the model has no columns, and a Parquet file needs at least one"
-        yield Problem(message, why, "select at least one column", model.place_of("sink"))
+        yield Problem(message, why, "select at least one column", model.location_of("sink"))
 
 
 def unwritten_reason(format_name: str, type_: DataType) -> str | None:

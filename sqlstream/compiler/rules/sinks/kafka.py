@@ -40,7 +40,7 @@ def keys_of_kafka(compiled: CompiledProject) -> Problems:
                     f"sink `{sink.name}` has the key `{key}`, but its format is {sink.format}",
                     "only a sink of format kafka makes records of rows",
                     "set format: kafka, or remove the key",
-                    sink.places.get(key, sink.location),
+                    sink.locations.get(key, sink.location),
                 )
 
 
@@ -68,7 +68,7 @@ def columns_of_records(compiled: CompiledProject, model: CompiledModel, output: 
                 f"sink `{output.sink}` has the {key} {quoted(name)}, which is not a column of `{model.name}`",
                 f"the columns of `{model.name}` are {quoted_list(names)}",
                 did_you_mean(name, names),
-                _place_in_sink(compiled, output, key),
+                _location_in_sink(compiled, output, key),
             )
 
 
@@ -82,7 +82,7 @@ def keys_of_deleted_records(compiled: CompiledProject, model: CompiledModel, out
             f"sink `{output.sink}` has the key {quoted_list(key)}, but `{model.name}` deletes by {quoted_list(unique)}",
             "in a compacted topic, a record without a value deletes all records with its key",
             "remove the key of the sink: unique_key then becomes the key",
-            _place_in_sink(compiled, output, "key"),
+            _location_in_sink(compiled, output, "key"),
         )
 
 
@@ -97,7 +97,7 @@ def updates_without_key(compiled: CompiledProject, model: CompiledModel, output:
             f"`{model.name}` writes to Kafka in {mode} mode without a key",
             "each batch writes changed rows again, and readers cannot see which record replaces which",
             "add unique_key with the columns that identify a row",
-            model.place_of("output_mode"),
+            model.location_of("output_mode"),
         )
 
 
@@ -136,14 +136,14 @@ def _missing_columns(
             f"`{model.name}` has no column `value`, but sink `{output.sink}` writes raw values",
             f"the column `value` (string or binary) becomes the value of the record; {given}",
             "use value_format: json in the sink, or select the value, such as to_json(struct(*)) as value",
-            model.place_of("sink"),
+            model.location_of("sink"),
         )
     if "topic" not in names and not has_topic_option(output):
         yield Problem(
             f"Kafka sink `{output.sink}` has no topic for the rows of `{model.name}`",
             f"the topic is an option of the sink or a column `topic`; {given}",
             "add options: {topic: ...} to the sink",
-            model.place_of("sink"),
+            model.location_of("sink"),
         )
 
 
@@ -160,7 +160,7 @@ def _wrong_types(
             f"Kafka sink `{output.sink}` cannot write the column `{name}` of `{model.name}`",
             f"its type is {given}, but Kafka needs {' or '.join(map(str, allowed))} here",
             f"use cast({name} as {allowed[0]}) as {name}, or to_json({name})",
-            model.place_of("sink"),
+            model.location_of("sink"),
         )
     for name in shape.headers:
         given = _type_of(columns, name)
@@ -169,10 +169,10 @@ def _wrong_types(
                 f"sink `{output.sink}` cannot write the column `{name}` of `{model.name}` as a header",
                 f"its type is {given}; a header is a simple value, or all headers have the type {HEADERS}",
                 f"use to_json({name}) as {name}, or remove it from headers",
-                model.place_of("sink"),
+                model.location_of("sink"),
             )
 
 
-def _place_in_sink(compiled: CompiledProject, output: Output, key: str) -> Location:
+def _location_in_sink(compiled: CompiledProject, output: Output, key: str) -> Location:
     sink = next(sink for sink in compiled.project.sinks if sink.name == output.sink)
-    return sink.places.get(key, sink.location)
+    return sink.locations.get(key, sink.location)

@@ -25,7 +25,7 @@ def writable_formats(compiled: CompiledProject) -> Problems:
             f"sink `{sink.name}` has the format `{sink.format}`, which Spark can read but not write",
             "Spark does not start a query that writes to this format",
             "use a format that Spark can write, such as parquet, kafka or table",
-            sink.places.get("format", sink.location),
+            sink.locations.get("format", sink.location),
         )
         for sink in compiled.project.sinks
         if not format_of(sink.format).writes
@@ -43,7 +43,7 @@ def streamable_formats(_: CompiledProject, model: CompiledModel, output: Output)
             "sqlstream writes streams to PostgreSQL, MariaDB and MySQL, with a URL such as jdbc:postgresql://host/shop",
             "write each batch with a function: format: python, with for example function: sinks:write for "
             "def write(rows, batch)",
-            model.place_of("sink"),
+            model.location_of("sink"),
         )
 
 
@@ -57,7 +57,7 @@ def modes_of_tables(compiled: CompiledProject, model: CompiledModel, output: Out
             "tables in Spark's own catalog are made of files, which support only append mode",
             "use output_mode='append' (an aggregation then needs a watermark), or a catalog whose tables "
             "support updates, such as Delta Lake or Iceberg",
-            model.place_of("output_mode"),
+            model.location_of("output_mode"),
         )
 
 
@@ -72,7 +72,7 @@ def triggers_of_sinks(compiled: CompiledProject, model: CompiledModel, output: O
             f"`{model.name}` writes to {what} with a {facts.words} trigger",
             "Spark does not allow it: this sink gets its rows in micro-batches",
             "use a micro-batch trigger, such as trigger='1 second'",
-            model.place_of("trigger"),
+            model.location_of("trigger"),
         )
 
 
@@ -85,7 +85,7 @@ def modes_of_data_sources(compiled: CompiledProject, model: CompiledModel, outpu
             f"`{model.name}` streams in update mode, which `{output.python}` does not support",
             "Spark supports only append and complete mode for a DataSource in python/",
             "use output_mode='append' or 'complete', or write with a function of (rows, batch)",
-            model.place_of("output_mode"),
+            model.location_of("output_mode"),
         )
 
 
@@ -98,7 +98,7 @@ def options_of_functions(compiled: CompiledProject, model: CompiledModel, output
             f"sink `{output.sink}` sets options, which never reach `{output.python}`",
             f"Spark passes each row of `{model.name}` to an object of this class, and nothing else",
             "write with a function of (rows, batch), whose batch has the options; or derive a class from DataSource",
-            _place_of(compiled, model, output, "options"),
+            _location_of(compiled, model, output, "options"),
         )
 
 
@@ -113,7 +113,7 @@ def refused_partitions(compiled: CompiledProject, model: CompiledModel, output: 
             f"sink `{output.sink}` partitions the output of `{model.name}` by {', '.join(output.partition_by)}",
             f"Spark does not allow partition_by with {what}, which has no folders",
             "remove partition_by",
-            _place_of(compiled, model, output, "partition_by"),
+            _location_of(compiled, model, output, "partition_by"),
         )
 
 
@@ -126,7 +126,7 @@ def ignored_partitions(compiled: CompiledProject, model: CompiledModel, output: 
             f"sink `{output.sink}` sets partition_by, which has no effect with the format {output.format}",
             "partition_by names the columns whose values become folders, and this format has no folders",
             "remove partition_by",
-            _place_of(compiled, model, output, "partition_by"),
+            _location_of(compiled, model, output, "partition_by"),
         )
 
 
@@ -158,12 +158,12 @@ def _batch_sink(compiled: CompiledProject, output: Output, trigger: TriggerFacts
     return f"`{output.python}`" if needs_batches or made.kind == "function" else None
 
 
-def _place_of(compiled: CompiledProject, model: CompiledModel, output: Output, key: str) -> Location:
+def _location_of(compiled: CompiledProject, model: CompiledModel, output: Output, key: str) -> Location:
     """Returns the location of `key`, which the model or its sink sets."""
     if getattr(model.config, key):
-        return model.place_of(key)
+        return model.location_of(key)
     sink = next(sink for sink in compiled.project.sinks if sink.name == output.sink)
-    return sink.places.get(key, sink.location)
+    return sink.locations.get(key, sink.location)
 
 
 SEPARATE = "use fan_out='separate', which runs a query for each sink"
@@ -182,7 +182,7 @@ def unshared_sinks(compiled: CompiledProject, model: CompiledModel, output: Outp
             f"`{model.name}` cannot write to sink `{output.sink}` from a shared query",
             f"{what} gets its rows from Spark, which writes to one sink in each query",
             f"{SEPARATE}; or remove `{output.sink}` from the sinks of the model",
-            model.place_of("sink"),
+            model.location_of("sink"),
         )
 
 
@@ -194,7 +194,7 @@ def shared_batch_models(compiled: CompiledProject) -> Problems:
             f"`{model.name}` sets fan_out: shared, but it is a batch model",
             "only a stream has micro-batches that one query can write to several sinks",
             SEPARATE,
-            model.place_of("fan_out"),
+            model.location_of("fan_out"),
         )
         for model in compiled.models.values()
         if model.also and not model.streaming
@@ -212,7 +212,7 @@ def shared_triggers(compiled: CompiledProject) -> Problems:
                 f"`{model.name}` writes to several sinks from a shared query with a {facts.words} trigger",
                 "the query writes each micro-batch to all sinks, and this trigger has no micro-batches",
                 f"use a micro-batch trigger, such as trigger='1 second'; or {SEPARATE}",
-                model.place_of("trigger"),
+                model.location_of("trigger"),
             )
 
 
@@ -238,5 +238,5 @@ def _unfit_sinks(compiled: CompiledProject, model: CompiledModel | None, rows: s
                 f"{rows} cannot be written to sink `{output.sink}`",
                 f"{what} gets its rows from a streaming query of Spark, and {rows} are not one",
                 "use a sink of files, Kafka, a database, Delta Lake or Iceberg, or a function in python/",
-                model.place_of("sink"),
+                model.location_of("sink"),
             )

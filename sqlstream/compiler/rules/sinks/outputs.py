@@ -41,12 +41,12 @@ def no_models(compiled: CompiledProject) -> Problems:
 def path_options(compiled: CompiledProject) -> Problems:
     """A path in the options would be relative to the working directory, and a full refresh could not change it."""
     by_models = [
-        (f"`{model.name}` sets the path of sink `{output.sink}` as an option", model.place_of("options"))
+        (f"`{model.name}` sets the path of sink `{output.sink}` as an option", model.location_of("options"))
         for model, output in terminal_models(compiled)
         if has_path_option(model.config.options)
     ]
     by_sinks = [
-        (f"sink `{sink.name}` sets its path as an option", sink.places.get("options", sink.location))
+        (f"sink `{sink.name}` sets its path as an option", sink.locations.get("options", sink.location))
         for sink in compiled.project.sinks
         if has_path_option(sink.options)
     ]
@@ -82,7 +82,7 @@ def output_modes(_: CompiledProject, model: CompiledModel, output: Output) -> Pr
             f"a row of {output.format} files cannot be replaced",
             "use output_mode='complete', which writes all rows in each batch; or 'append' (an aggregation then needs a "
             "watermark); or a sink that supports updates",
-            model.place_of("output_mode"),
+            model.location_of("output_mode"),
         )
 
 
@@ -102,7 +102,7 @@ def shared_outputs(compiled: CompiledProject) -> Problems:
                 f"{_users(first, user)} have the same {what} `{value}`",
                 _ONE_LOG if key == "checkpoint" or format_of(output.format).writes_files else _OVERWRITES,
                 OWN_PATH[key],
-                model.place_of(key),
+                model.location_of(key),
             )
 
 
@@ -139,7 +139,7 @@ def short_real_time_triggers(compiled: CompiledProject, model: CompiledModel, _:
             "the interval is the length of a batch, within which rows are written as they arrive; Spark needs at least "
             f"{shortest:g} seconds",
             "for example, use trigger={'real_time': '5 minutes'}",
-            model.place_of("trigger"),
+            model.location_of("trigger"),
         )
 
 

@@ -28,7 +28,7 @@ def columns_of_keys(compiled: CompiledProject, model: CompiledModel, _: Output) 
                 f"`{model.name}` has the {setting} {quoted(key)}, which is not one of its columns",
                 f"the columns of `{model.name}` are {quoted_list(names)}",
                 did_you_mean(key, names),
-                model.place_of(setting),
+                model.location_of(setting),
             )
 
 
@@ -45,7 +45,7 @@ def settings_without_key(_: CompiledProject, model: CompiledModel, __: Output) -
                 f"`{model.name}` sets {setting} but no unique_key",
                 purpose,
                 "add unique_key with the columns that identify a row",
-                model.place_of(setting),
+                model.location_of(setting),
             )
 
 
@@ -60,7 +60,7 @@ def updates_without_key(_: CompiledProject, model: CompiledModel, output: Output
             "unique_key",
             "each batch has the changed rows, and the key decides which rows of the table they replace",
             "add unique_key with the columns that identify a row, usually those of GROUP BY",
-            model.place_of("output_mode"),
+            model.location_of("output_mode"),
         )
 
 
@@ -79,7 +79,7 @@ def unused_keys(_: CompiledProject, model: CompiledModel, output: Output) -> Pro
                 f"`{model.name}` sets {setting}, which has no effect on sink `{output.sink}` of format {output.format}",
                 f"this format {limit}",
                 f"remove {setting}; or write to a table that can {ability}, such as format jdbc",
-                model.place_of(setting),
+                model.location_of(setting),
             )
 
 
@@ -115,5 +115,5 @@ def unstored_types(compiled: CompiledProject, model: CompiledModel, output: Outp
                 f"sink `{output.sink}` cannot write the column `{column.name}` of `{model.name}`",
                 f"its type is {column.type}, which {dialect.title} cannot store" + (" in a key" if is_key else ""),
                 f"use cast({column.in_sql} as string) as {column.in_sql}",
-                model.place_of("sink"),
+                model.location_of("sink"),
             )

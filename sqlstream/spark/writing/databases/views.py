@@ -376,4 +376,4 @@ def awaits_switch(connection: Connection, database: Database, plain: str) -> boo
 
 def _not_writable(database: Database, model: CompiledModel, why: str, fix: str) -> Finding:
     what = f"`{model.name}` cannot write to the table {database.table}"
-    return Finding("plain-name", what, why, fix, model.place_of("sink"))
+    return Finding("plain-name", what, why, fix, model.location_of("sink"))

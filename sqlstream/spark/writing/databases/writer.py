@@ -141,7 +141,7 @@ class DatabaseWriter:
 
     def _lost(self, problem: str, committed: CommittedBatches, more: str = "") -> Finding:
         model, sink = self._target.model, self._target.output.sink
-        return lost_output(model.name, sink, problem, committed.last, model.place_of("sink"), more=more)
+        return lost_output(model.name, sink, problem, committed.last, model.location_of("sink"), more=more)
 
     @property
     def _plain(self) -> str:
@@ -251,7 +251,7 @@ class DatabaseWriter:
             f"sink `{self._target.output.sink}` cannot write the column `{column}` of `{model.name}`",
             f"its type is {type_}, which {self._database.dialect.title} cannot store",
             "cast the column to another type, or remove it",
-            model.place_of("sink"),
+            model.location_of("sink"),
         )
 
 
@@ -386,7 +386,7 @@ class _Differences:
             f"the table {self._layout.table} does not fit the rows of `{model.name}`",
             "; ".join(texts),
             f"{'; '.join(changes)}; or {new_version_text(model.name, can_run_parallel=has_versions)}",
-            model.place_of("sink"),
+            model.location_of("sink"),
         )
 
 
