@@ -113,7 +113,7 @@ def start_in_memory(frame: DataFrame, mode: str, checkpoint: str, sink: Any, clo
     manager = session._jsparkSession.streams()  # noqa: SLF001
     option = java_class(session, "scala.Option")
     none = option.empty()
-    # startQuery() has one more optional parameter since Spark 4.3
+    # userSpecifiedName, and since Spark 4.3 userSpecifiedSinkName
     names = [none] * (2 if names_sources(session) else 1)
     output_mode = java_output_mode(session, mode)
     trigger = java_class(session, f"{_SQL}.streaming.Trigger").ProcessingTime(0)
@@ -128,8 +128,8 @@ def start_in_memory(frame: DataFrame, mode: str, checkpoint: str, sink: Any, clo
         True,  # recoverFromCheckpointLocation
         trigger,
         clock._java,  # noqa: SLF001
-        none,
-        none,
+        none,  # catalogAndIdent
+        none,  # catalogTable
     )
     return StreamingQuery(started)
 
