@@ -73,7 +73,7 @@ class MetricsSink:
             return
         row = metrics_row(self._facts, self._invocation_id, seen.event, seen.query)
         with self._changed:
-            self._lost += len(self._rows) == self._rows.maxlen
+            self._lost += len(self._rows) == self._rows.maxlen  # append() drops the oldest row of a full deque
             self._rows.append(row)
 
     def tick(self, now: Snapshot) -> None:
@@ -111,7 +111,8 @@ class MetricsSink:
     def _delay(self) -> float:
         if not self._failures:
             return self._interval
-        return min(self._first_delay * 2.0 ** (self._failures - 1), LONGEST_DELAY_SECONDS)
+        # 2.0 ** 1024 overflows
+        return min(self._first_delay * 2.0 ** min(self._failures - 1, 64), LONGEST_DELAY_SECONDS)
 
     def _write_all(self, write: Write) -> bool:
         """Writes the batch that failed before, if any, and then all other rows; returns whether that worked."""

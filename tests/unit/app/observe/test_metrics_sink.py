@@ -107,6 +107,15 @@ def test_a_batch_that_failed_is_repeated_as_it_was() -> None:
     ]
 
 
+def test_a_sink_that_failed_very_often_gets_its_rows() -> None:
+    """The delay between two attempts stops growing, so that a sink which fails for days is still tried again."""
+    sink, failing = metrics_sink([], interval=0.01), Sink(failures=1_100)
+    with sink.writing(failing.write, lambda: None):
+        sink.observe(seen(0))
+        assert failing.written.wait(SECONDS)
+    assert failing.batches == [(0, [0])]
+
+
 def test_lost_rows_are_counted() -> None:
     """A sink that never works costs the oldest rows while the run lasts, and the others at its end."""
     reports: list[str] = []
