@@ -252,7 +252,9 @@ class Journal:
     def _write(self, content: bytes) -> None:
         with _appended(self._path) as file:
             status = os.fstat(file)
+            # an empty file takes a line of any length
             is_full = status.st_size > 0 and status.st_size + len(content) > self._max_bytes
+            # while another process renames the files, the full one takes this line, too
             if not is_full or not self._rotate(status.st_ino):
                 self._write_once(file, content)
                 return
@@ -285,6 +287,7 @@ class Journal:
 
 
 def _rename_files(folder: Path) -> None:
+    # the oldest file is replaced first, and then each of the others takes the name before its own
     for older, newer in pairwise(journal_files(folder)):
         with suppress(FileNotFoundError):
             newer.replace(older)

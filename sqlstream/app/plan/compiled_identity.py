@@ -130,6 +130,7 @@ _OPTIONS = ("PYSPARK_SUBMIT_ARGS", "SPARK_SUBMIT_OPTS", "JDK_JAVA_OPTIONS", "JAV
 
 def _properties(text: str) -> Iterator[tuple[str, str]]:
     """Yields the entries of a file of Java's properties, as `Properties.load` and Spark read them."""
+    # a backslash at the end of a line continues it, without the blanks at the start of the next one
     for line in re.sub(r"\\\r?\n[ \t\f]*", "", text).splitlines():
         entry = _ENTRY.match(line.lstrip())
         if entry is not None:

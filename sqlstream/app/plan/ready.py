@@ -209,6 +209,7 @@ class CheckedQuery:
         if committed is not None:
             for check in self._output_checks(checks):
                 check.check_files(committed, checks.storage_of)
+        # `backfill` itself completes one that was interrupted
         if checks.is_backfill:
             return
         log = self.backfills(checks)
@@ -381,6 +382,7 @@ def plan_on_checkpoint(checks: CheckContext, model: CompiledModel) -> PlannedQue
         if locked:
             checks.locks.add(storage, version_root(root, locked), model.name, model.file.location)
         state = read_checkpoint(checks.storage_of, root, parallel=is_parallel)
+        # another run has created a version between the two readings
         if state.version != locked:
             raise FindingsError([_started_meanwhile(model)])
     is_kept = model.unique_id in request.kept or has_begun_since(state.ledger, request.refreshed_since)

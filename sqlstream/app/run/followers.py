@@ -67,6 +67,7 @@ def following(
         rules = query_rules(loaded.compiled, models)
         reader = stack.enter_context(_reading_lags(loaded, models, rules, exports_any, report))
         metrics = RunMetrics(facts, reader.lags)
+        # before the exporter, which reads them
         observers += [metrics] if exports_any else []
         if exports:
             from sqlstream.app.observe.otel import OtelMetrics  # an extra, which may not be installed

@@ -53,6 +53,7 @@ def _write(ready: CheckedQuery, checks: CheckContext) -> None:
         pending = PendingLedger(ready.state.last_commit, new) if changed else None
         names = ("signature", "spark_version", "written", "history", "input_ids")
         renewed = {name: getattr(new, name) for name in names}
+        # an unchanged query keeps its ledger, in the form of this sqlstream and this Spark
         current = old if changed else replace(old, **renewed)
         write_ledger(ready.storage, ready.root, replace(current, retired=new.retired, pending=pending))
 
@@ -198,6 +199,7 @@ def record_version(ready: CheckedQuery, checks: CheckContext) -> None:
     if not _needs_file(ready, read_versions_file(checks.storage_of, ready.root)):
         return
     with versions_lock(ready.storage, ready.root, model.name, model.file.location, checks.secrets):
+        # read again, now that no other command can change it
         parts = read_versions_file(checks.storage_of, ready.root)
         changed = (
             parts.with_parallel(version)

@@ -72,6 +72,7 @@ class OwnRowsWriter:
             self._writer = writer
         set_pool(target.frame.sparkSession, self._model.name)
         frame = target.frame.sparkSession.createDataFrame(list(rows), self._rows.schema, verifySchema=False)
+        # one small file for each batch, not one for each core
         self._writer.write(frame.coalesce(1), target.batch(number, self._query_id))
 
     def _failed(self, error: BaseException) -> Finding:

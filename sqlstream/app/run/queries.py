@@ -107,6 +107,7 @@ def _run_ready(
     for item in ready:
         _notify_unusual(item, checks.request.parallel, notify)
     signals.check()
+    # the run begins to write: first it locks the versions that do not exist yet
     _for_each(ready, checks, CheckedQuery.lock)
     ready = migrate(ready, checks, notify)
     ledgers = LedgerUpdater(ready, checks, notify)
@@ -123,6 +124,7 @@ def _run_ready(
     in_memory = [item.query.model.name for item in ready if item.query.output.format == MEMORY]
     tables = {name: lambda limit, name=name: live_table(orders.query(name), limit) for name in in_memory}
     live_tables = serving(checks.loaded.compiled.project.root, checks.loaded.invocation.id, tables)
+    # from here on, a signal stops each query after its batch; until here, it ended the run between two steps
     with signals.forwarded_to(runner.request_stop), live_tables, metrics, alerts:
         for _ in runner.run():
             followers.heartbeat.beat()

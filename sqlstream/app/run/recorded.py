@@ -48,6 +48,7 @@ def record_run(
     require_spark_system(which)
     invocation, root = Invocation(), find_project_root(request.project.folder)
     record = RunRecorder(root, invocation, request.project.env, notify, run_arguments(request, which))
+    # the page ends before the history that it reads
     with HistoryKeeper(root, record.problem) as history, PageOfRun(request, history) as page:
         record.call_on_rotation(history.wake)
         record.begin(request.project.target)

@@ -113,6 +113,7 @@ def _request(
     if last.which not in ("run", "build"):
         raise UsageError(f"`retry` cannot repeat `sqlstream {last.which}`; run it again")
     found = read_run_request(arguments, project, selection)
+    # a retry of a retry goes back to when the first command began
     since = found.refreshed_since or datetime.fromisoformat(last.started_at)
     return replace(
         found,

@@ -253,6 +253,7 @@ class Runner:
         pool = ThreadPoolExecutor(1, run.name)
         future = pool.submit(copy_context().run, work)
         run.awaited = future, then
+        # wakes `_handle_event`, which calls `then` in the thread of the runner
         future.add_done_callback(lambda _: self._events.put((run, None)))
         pool.shutdown(wait=False)
 
@@ -280,6 +281,7 @@ class Runner:
 
     def _next_due(self) -> QueryRun | None:
         """Returns the first query whose restart is due, or that has not started and for which there is a slot."""
+        # queries that never end take no slot: they would not give it back
         busy = sum(holds for _, holds in self._each(lambda run: run.ends and run.holds_slot))
         has_slot = self._limits.threads is None or busy < self._limits.threads
         due = self._each(partial(self._is_due, has_slot=has_slot))
@@ -303,6 +305,7 @@ class Runner:
         )
 
     def _start_stream(self, run: QueryRun) -> StreamingQuery:
+        # a query that was prepared again has another session
         if run.listened is not run.session:
             run.listened = run.session if add_listener(run.session, *self._callbacks(run)) else None
         query = start_query(run.order, self._secrets)
@@ -339,7 +342,7 @@ class Runner:
     def _handle_progress(self, run: QueryRun, text: str) -> None:
         progress = read_progress(run.name, text, run.order.query.identity.sources, self._secrets.redact)
         run.figures = add_batch(run.figures, progress)
-        if progress.rows_in != 0:
+        if progress.rows_in != 0:  # None is an unknown number
             run.active_at = time.monotonic()
         if run.watermarks is not None:
             run.watermarks.keep(progress.batch_id)
@@ -580,6 +583,7 @@ def has_been_idle(run: QueryRun, seconds: float) -> bool | None:
     interval = run.order.trigger.period_seconds
     if interval is None:
         return True
+    # the time since the last trigger: Spark starts triggers at multiples of the interval since 1970
     since = time.time() % interval if interval else MARGIN_SECONDS
     found_nothing = not is_triggered and since >= min(MARGIN_SECONDS, interval / 4)
     return found_nothing and time.monotonic() - since >= run.active_at + seconds

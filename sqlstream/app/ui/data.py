@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -160,7 +160,7 @@ class ProjectData:
             raise UnknownQueryError(f"there is no target `{target}`")
 
     def project(self, target: str | None) -> Json:
-        """See `UiData`."""
+        """Returns the project, its targets and its runs."""
         self._viewed_at = time.monotonic()
         name = self._name(target)
         seen = self._seen(name)
@@ -203,7 +203,7 @@ class ProjectData:
         ]
 
     def overview(self, target: str | None) -> Json:
-        """See `UiData`."""
+        """Returns the graph and all queries as they are now."""
         self._viewed_at = time.monotonic()
         name = self._name(target)
         self._seen(name)  # compiles without the lock
@@ -211,23 +211,23 @@ class ProjectData:
             return {**self._overviews.as_json(name), "target": name, "runs": self._runs(name)}
 
     def follow(self, target: str | None) -> _Follower:
-        """See `UiData`."""
+        """Returns a follower of the overview."""
         return _Follower(self, self._name(target))
 
     def new_batches(self, target: str | None, model: str, after_ms: int) -> list[dict[str, Any]]:
-        """See `UiData`."""
+        """Returns the batches of a query that began after a time (ms since 1970), the oldest first."""
+        number = self._numbers(target, [model])
         with self.history.reading() as connection:
-            number = self._numbers(connection, target, [model])
             found = batch_rows(connection, number[0], Page(after_ms + 1)) if number else []
         return found[::-1]
 
-    def _numbers(self, connection: sqlite3.Connection, target: str | None, models: list[str]) -> list[int]:
-        del connection
+    def _numbers(self, target: str | None, models: Iterable[str]) -> list[int]:
+        """Returns the numbers of those of the queries of `models` that the history has."""
         queries, name = self._overviews.live.queries, self._name(target) or ""
         return [queries[name, model].number for model in models if (name, model) in queries]
 
     def query(self, target: str | None, model: str) -> Json:
-        """See `UiData`."""
+        """Returns everything about one query that is not a time series."""
         self._viewed_at = time.monotonic()
         name = self._name(target)
         seen = self._seen(name)
@@ -240,11 +240,11 @@ class ProjectData:
         return {**page, "target": name, "now": now}
 
     def series(self, target: str | None, model: str, span: Span) -> Json:
-        """See `UiData`."""
+        """Returns time series of a query."""
         number = self._number(target, model)
         shape = self._seen(self._name(target)).shape.queries.get(model)
+        guards = self._numbers(target, shape.quarantines) if shape else []
         with self.history.reading() as connection:
-            guards = self._numbers(connection, target, list(shape.quarantines)) if shape else []
             names = tuple(name for name in span.names if name in NAMES) or NAMES
             request = SeriesRequest(number, span.from_ms, span.to_ms, span.points, names, tuple(guards))
             return read_series(connection, request).as_json()
@@ -258,20 +258,20 @@ class ProjectData:
         return live.number if live is not None else 0
 
     def batches(self, target: str | None, model: str, span: Span) -> Json:
-        """See `UiData`."""
+        """Returns batches of a query, the newest or the slowest first."""
         number = self._number(target, model)
         page = Page(span.from_ms, span.to_ms, span.order == "slowest", span.limit, span.before)
         with self.history.reading() as connection:
             return {"batches": batch_rows(connection, number, page)}
 
     def events(self, target: str | None, model: str, span: Span) -> Json:
-        """See `UiData`."""
+        """Returns what happened to a query, the newest first."""
         number = self._number(target, model)
         with self.history.reading() as connection:
             return {"events": list(events_of(connection, number, span.from_ms, span.to_ms, span.limit))}
 
     def sample(self, target: str | None, model: str, limit: int) -> Json:
-        """See `UiData`."""
+        """Returns rows of the output of a query."""
         name = self._name(target)
         seen = self._seen(name)
         shape = seen.shape.queries.get(model)
@@ -284,7 +284,7 @@ class ProjectData:
         return sample_of(seen.loaded.compiled.models[shape.unique_id], path, limit).as_json()
 
     def lineage(self, target: str | None, column: str) -> Json:
-        """See `UiData`."""
+        """Returns the columns from which `model.column` comes."""
         loaded = self._seen(self._name(target)).loaded
         if loaded is None:
             raise UnknownQueryError("the project does not compile")
@@ -303,7 +303,7 @@ class _Follower:
         self._differences = Differences()
 
     def changes(self) -> Mapping[str, Any] | None:
-        """See `Follower`."""
+        """Returns what has changed since the last call, None if nothing has."""
         return self._differences.since_last(self._data.overview(self._target))
 
 

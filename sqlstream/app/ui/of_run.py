@@ -69,6 +69,7 @@ class HistoryKeeper:
         for problem in history.problems:
             self._note(problem)
         while history.is_stored:
+            # asked before the last look, so that it finds everything that was written before the end
             is_last = self._ended
             self._ingest(history)
             if is_last:

@@ -66,6 +66,7 @@ def _add_query(flows: Flows, query: QueryShape, live: LiveQuery, terminal: froze
     for edge, tables in query.edges.items():
         rate = sum(_rate(table, rates)[0] for table in tables)
         flows.edges[edge] = flows.edges.get(edge, 0.0) + rate
+        # a table has the rows of all its readers; a view has those of one, and passes them to each node below it
         if edge[0] in tables:
             arrived[edge[0]] = sum(_rate(edge[0], rates))
         else:
@@ -220,6 +221,7 @@ class Differences:
         last, self._last = self._last, now
         if last is None:
             return None
+        # the same object until the project changes
         if last["graph"] is not now["graph"]:
             return {"time": overview["time"], "reload": True}
         found: dict[str, Any] = {
@@ -240,7 +242,7 @@ def _changed_queries(last: Mapping[str, QueryNow], now: Mapping[str, QueryNow]) 
     return {
         model: {name: value for name, value in query.items() if name not in before or before[name] != value}
         for model, query in now.items()
-        if (before := last.get(model, {})) is not query
+        if (before := last.get(model, {})) is not query  # an unchanged entry is the same object
     }
 
 

@@ -83,7 +83,7 @@ def _add_compiled(
             page["problems"].append(f"{name}: {error}")
         except FindingsError as error:
             page["problems"].append(f"{name}: {error.findings[0].head}")
-    if len(parts) == 2:
+    if len(parts) == 2:  # without `_stored_parts`
         storage = loaded.compiled.project.target.storage
         page["problems"].append(f"the checkpoints are in {storage}, which only Spark can read")
 

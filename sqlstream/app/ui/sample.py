@@ -109,6 +109,7 @@ def _newest_files(folder: Path) -> Iterator[Path]:
             path = local_path(json.loads(line).get("path"))
             if path is not None and path.exists():
                 yield path
+        # it lists the files of all entries before it
         if names[number].endswith(".compact"):
             return
 

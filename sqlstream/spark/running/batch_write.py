@@ -117,6 +117,7 @@ class BatchWrite:
             writer.open()
             writer.write(frame, target.batch(0, uuid4().hex))  # no two runs write the same batch
         elif query.output.format == "memory":
+            # the rows of now: a view of the query would read its inputs again each time
             frame.localCheckpoint().createOrReplaceTempView(query_name(query))
         elif facts.writes_files and self._order.output is not None:
             self._write_files(frame, self._order.output)
@@ -137,6 +138,7 @@ class BatchWrite:
         aside = f"{writing_folder(path)}/{uuid4().hex}"
         self._write_rows(frame, "errorifexists", aside)
         if not self._is_stopped:
+            # the write may have taken long, and another run may have the query since
             self._order.lock.confirm()
             replace_output(storage, aside, path)
 

@@ -146,6 +146,7 @@ def prepare_query(
     found = identity_of(
         compiled, model, uses, columns, stateful=is_stateful(frame), settings=settings, find_value=find_value
     )
+    # settings that can change results: those of the target, and those from elsewhere such as a spark-defaults.conf
     given, always = found.declared or {}, (*FROZEN_SETTINGS, TIME_ZONE, SOURCE_EVOLUTION)
     elsewhere = declared_settings(runtime.inherited, always)
     declared, inherited = _without_defaults(session, given), _without_defaults(session, elsewhere)

@@ -62,6 +62,7 @@ class StartOrder:
 def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
     """Starts the query and returns it. Raises: FindingsError, Spark's errors."""
     query = order.query
+    # the FAIR scheduler gives each pool its share of the cores
     set_pool(query.frame.sparkSession, query.model.config.pool or query.model.name)
     read_fresh_files(query.frame.sparkSession)
     frame = with_kept_partitions(query.model, query.output, query.frame)

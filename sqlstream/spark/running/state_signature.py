@@ -130,6 +130,7 @@ def _json_size(text: str) -> int:
     """Returns about how large an expression is in JSON, from its own text."""
     depth = size = start = 0
     for found in re.finditer(r"\bCASE WHEN\b|\bEND\b", text):
+        # each CASE around a text doubles it; 2 ** 40 is far too large already, and bounds the number
         size += (found.start() - start) << min(depth, 40)
         start, depth = found.start(), max(depth + (1 if found[0] != "END" else -1), 0)
     return size + len(text) - start
@@ -195,11 +196,13 @@ class _PlanReader:
             _write_exactly(each)
         if not text["num-children"]:
             numbers = frozenset(int(each[0]["exprId"]["id"]) for each in text.get("output") or () if is_tree(each))
+            # a stream counts by its name in the checkpoint, not by what it reads
             if numbers in self._sources:
                 text[SOURCE] = _source_name(node) or f"source {self._sources[numbers]}"
                 return
             text["reads"] = self._static_table(node, text)
         self._fill_fields(node, text, UNREAD_FIELDS)
+        # only these need calls of the JVM, each of which takes its time
         missing = [(root, index) for root, items in enumerate(roots) for index in self._incomplete(items)]
         if missing:
             expressions = _expressions(node)

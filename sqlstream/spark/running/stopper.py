@@ -66,9 +66,11 @@ class Stopper:
             self._interrupt(run, query, late=late)
         elif phase is Phase.WRITING and run.marked_in is not Phase.WRITING:
             if self._mark(run, query):
+                # asked again: if the batch has ended since, the query may find the mark while it plans the next one
                 run.marked_in = Phase.WRITING if phase_of(query) is Phase.WRITING else Phase.PLANNING
         elif phase is Phase.WAITING and run.marked_in is None:
             run.marked_in = Phase.WAITING if self._mark(run, query) else None
+        # a query that finds the mark while it plans a batch would interrupt itself
         if phase is Phase.PLANNING and run.marked_in in (Phase.WAITING, Phase.PLANNING):
             mark_active(query)
             run.marked_in = None

@@ -75,6 +75,7 @@ class KeptWatermarks:
         if kept.get("query") != self._owner:
             return True
         committed = last_entry(storage.names(f"{folder}/commits"))
+        # a later batch than the last one: the checkpoint was repaired or restored since
         return kept["batch"] > committed or raise_watermarks(self._query, kept["watermarks"])
 
     def take_problem(self) -> str | None:

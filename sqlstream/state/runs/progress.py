@@ -354,6 +354,7 @@ def add_batch(figures: Figures, batch: BatchProgress) -> Figures:
     """Returns `figures` with one more batch."""
     quiet = figures.quiet
     if figures.batches == 0 and batch.state is not None:
+        # the rows that the state had when the run began
         before = batch.state.rows + batch.state.removed_rows - batch.state.updated_rows
         quiet = replace(quiet, has_earlier_rows=before > 0)
     sums = {name: total((figures.sums[name], getattr(batch, name))) for name in ADDED}
@@ -371,6 +372,7 @@ def add_batch(figures: Figures, batch: BatchProgress) -> Figures:
         newest_event=max(filter(None, (figures.newest_event, batch.newest_event)), key=_order, default=None),
         last=batch,
         rates=(*figures.rates, batch.input_rows_per_second or 0.0)[-RATES_KEPT:],
+        # None is an unknown number, so there may be rows
         quiet=SilentSpan() if batch.rows_out != 0 else _add_quiet(quiet, batch),
     )
 

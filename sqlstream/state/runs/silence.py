@@ -147,6 +147,7 @@ def _behind_watermark(figures: Figures, emission: Emission, step: Step) -> Silen
     """Returns the reason if the watermark has not advanced far enough."""
     watermark = moment(figures.last.watermark if figures.last else None)
     now = f"the watermark is at {_shown(watermark)}" if watermark else "there is no watermark yet"
+    # an idle source holds back only the lowest of several watermarks
     idle = _idle(figures.quiet) if len(emission.delays) > 1 and not emission.highest else ()
     end = first_end(step, figures, watermark)
     goal = _goal(step, end, is_certain=not figures.quiet.has_earlier_rows)
@@ -226,6 +227,7 @@ def _window_end(call: TimeWindow, time: datetime) -> datetime | None:
     if call.length is None:
         return None
     slide = call.slide or call.length
+    # windows end at EPOCH + offset + length + n * slide
     return time + slide - (time - EPOCH - call.offset - call.length) % slide
 
 
