@@ -57,14 +57,14 @@ class NoProgress:
     """Shows nothing."""
 
     def __enter__(self) -> NoProgress:
-        """See `DownloadProgress`."""
+        """Returns itself."""
         return self
 
     def __exit__(self, *error: object) -> None:
-        """See `DownloadProgress`."""
+        """Does nothing."""
 
     def update(self, name: str, done: int, total: int) -> None:
-        """See `DownloadProgress`."""
+        """Does nothing."""
 
 
 def fetch_connectors(request: ProjectRequest, progress: DownloadProgress, *, upgrade: bool) -> FetchedJars:

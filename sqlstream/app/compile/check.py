@@ -15,7 +15,7 @@ from sqlstream.errors import Finding, FindingsError
 
 
 def check_models(request: ProjectRequest, selection: Selection = EVERYTHING) -> tuple[CompileOutput, str]:
-    """Returns the same as `compile_models`, and the version of the Spark that accepts the models.
+    """Returns the compiled models of the selection, and the version of the Spark that accepts them.
 
     Spark analyzes the selected models and everything upstream, without data. It also checks the queries of terminal
     models. It analyzes models that the rules refuse, too, so that all findings are reported together.

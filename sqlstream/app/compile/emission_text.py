@@ -65,7 +65,9 @@ def refused_text(model: CompiledModel) -> str:
 def emission_json(
     model: CompiledModel, emission: Emission, locate: Locate, reads: Sequence[ModelRead] = (), *, is_foreseen: bool
 ) -> str:
-    """Returns the same as one JSON object. Times are ISO 8601 in UTC, delays are in seconds, null means unknown."""
+    """Returns when a query emits its rows as one JSON object. Times are ISO 8601 in UTC, delays are in seconds, null
+    means unknown.
+    """
     content = {
         "succeeded": True,
         "model": model.name,
@@ -231,7 +233,7 @@ def _other_way(read: ModelRead) -> str:
 
 
 def reads_json(reads: Sequence[ModelRead]) -> list[dict[str, object]]:
-    """Returns the same as the content of a JSON array."""
+    """Returns the models that a query reads, as a list of plain values."""
     return [
         {
             "model": read.model,

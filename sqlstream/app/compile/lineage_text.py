@@ -19,7 +19,7 @@ def lineage_text(columns: Sequence[Column]) -> str:
 
 
 def lineage_json(model: str, columns: Sequence[Column]) -> str:
-    """Returns the same as one JSON object."""
+    """Returns the columns of `model` with their origins as one JSON object."""
     return json.dumps({"model": model, "columns": output_columns(tuple(columns))}, indent=2)
 
 

@@ -108,7 +108,7 @@ class CheckedQuery:
         return self.outputs(checks)[0]
 
     def outputs(self, checks: CheckContext) -> tuple[str | None, ...]:
-        """Returns the same for each sink of the query."""
+        """Returns the path, URI or table of each sink of the query, None for sinks without one."""
         outputs = self.query.model.outputs
         published = self.state.published
         return tuple(versioned_output(checks.loaded, output, self.plan.version, published) for output in outputs)

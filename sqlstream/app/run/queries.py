@@ -228,7 +228,9 @@ def memory_table(query: PreparedQuery, limit: int | None) -> TableShown | None:
 
 
 def live_table(query: PreparedQuery, limit: int) -> tuple[ShownRows, int] | None:
-    """Returns the same rows in the form of `show`, and the number of rows of the table."""
+    """Returns the first `limit` rows of the table of `query` in the form of `show`, and its number of rows; None if
+    Spark does not have the table.
+    """
     table = memory_table(query, limit)
     if table is None:
         return None

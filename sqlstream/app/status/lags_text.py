@@ -131,7 +131,7 @@ def lag_text(lag: Lag | None) -> str:
 
 
 def progress_json(queries: Sequence[QueryProgress], now: datetime) -> list[dict[str, Any]]:
-    """Returns the same for JSON. Times are UTC in ISO 8601."""
+    """Returns the progress of each query as plain values. Times are UTC in ISO 8601."""
     return [
         {
             "model": query.model,

@@ -61,7 +61,7 @@ class Brokers:
     secrets: Secrets
 
     def lag(self, model: CompiledModel, table: SourceTable, offset: PartitionOffsets) -> Lag:
-        """See `KafkaLag`."""
+        """Returns what `model` has not read of `table` after `offset`. Raises: LagUnknownError."""
         missing = self.secrets.missing(table.options, table.location)
         if missing:
             raise LagUnknownError(missing[0].message)

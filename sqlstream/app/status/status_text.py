@@ -43,7 +43,7 @@ def _recorded(status: ProjectStatus, now: datetime, width: int | None) -> Iterat
 
 
 def status_json(status: ProjectStatus, now: datetime) -> str:
-    """Returns the same as one JSON object. `queries` are entries of run_results.json. `now` has a time zone."""
+    """Returns the status as one JSON object. `queries` are entries of run_results.json. `now` has a time zone."""
     content = {
         "succeeded": status.is_well,
         "runs": [

@@ -45,12 +45,12 @@ class LazyStorages:
         self._model = model
 
     def of(self, path: str) -> tuple[Storage, str]:
-        """See `Storages`."""
+        """Returns the storage of `path`, and `path` in the form that this storage accepts."""
         settings = self._loaded.compiled.project.target.spark
         return storage_without_spark(path, settings, self._request.env) or self._of_session.of(path)
 
     def exists(self, uri: str) -> bool:
-        """See `Storages`."""
+        """Returns whether a file exists; `uri` is encoded as in Spark's logs (`%20` for a space)."""
         local = local_path(uri)
         return self._of_session.exists(uri) if local is None else local.exists()
 
