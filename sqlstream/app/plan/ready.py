@@ -305,6 +305,7 @@ def _check_stage(checks: CheckContext, models: Sequence[CompiledModel], signals:
             results.append(_await(future, signals) if future else _try_check(checks, model))
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # after a signal, checks may still be running
+    # several queries can have the same finding, such as one about a source that they share
     findings = list(dict.fromkeys(finding for result in results if isinstance(result, tuple) for finding in result))
     findings += refusal_findings([result for result in results if isinstance(result, StartRefusal)])
     if findings:
@@ -385,6 +386,7 @@ def plan_on_checkpoint(checks: CheckContext, model: CompiledModel) -> PlannedQue
         # another run has created a version between the two readings
         if state.version != locked:
             raise FindingsError([_started_meanwhile(model)])
+    # a quarantine that a full refresh keeps, or a version that the refresh which is retried has begun
     is_kept = model.unique_id in request.kept or has_begun_since(state.ledger, request.refreshed_since)
     full_refresh = request.full_refresh and not is_kept
     resumes = state.is_used and not full_refresh and unrestartable(loaded.compiled, model) is None

@@ -54,6 +54,7 @@ def plan_without_spark(
     elif isinstance(plan, QueryPlan) and plan.action not in (Action.RESUME, Action.WRITE):
         try:
             used = tuple(_used_outputs(loaded, model, identity, plan.version, state))
+            # a query without versions may be an earlier one with another checkpoint or another name
             may_have_moved = not state.version and bool(model.config.checkpoint or removed)
             is_unknown = not used and _has_unknown_output(loaded, model, plan.version, state, may_have_moved)
         except (OSError, DatabaseError) as error:

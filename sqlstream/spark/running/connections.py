@@ -132,6 +132,7 @@ def _answers(servers: Sequence[Server], seconds: float) -> Iterator[tuple[Server
             except FindingsError as error:
                 yield server, error.findings[0]
     finally:
+        # a server that does not answer must not keep the command waiting
         pool.shutdown(wait=False, cancel_futures=True)
 
 

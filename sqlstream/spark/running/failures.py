@@ -83,6 +83,7 @@ def failure_finding(run: QueryRun, error: Exception, secrets: Secrets) -> Findin
     model, batch = run.order.query.model, _failed_batch(run)
     what = f"the query of `{model.name}` failed{'' if batch is None else f' in batch {batch}'}"
     place = run.order.query.compiled.place_of_words(model, *fragment_of(error))
+    # each of these knows one kind of error, and says more about it than Spark's message
     record = read_corrupt_record(error)
     if record is not None:
         return corrupt_record_finding(record, what, Place(model.file.location), secrets, run.order.query.tables)

@@ -219,6 +219,7 @@ def _follow_query(query: TrackedQuery, event: RunEvent, now: datetime) -> Tracke
         )
     if isinstance(event, BatchProgress):
         figures = add_batch(query.figures, event)
+        # a batch with rows ends the silence
         return replace(query, figures=figures, silence=query.silence if figures.quiet.batches else None)
     if isinstance(event, QuerySilent):
         return replace(query, silence=event.silence)
