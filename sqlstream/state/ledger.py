@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from sqlstream.compiler.render.values import TemplateInputs
+from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.project.configuration.fields import format_name
 from sqlstream.project.declarations.seeds import SeedContent
 from sqlstream.project.formats.formats import format_of
@@ -57,6 +58,11 @@ class OutputColumn:
 
     name: str
     type: str
+
+    @property
+    def ddl(self) -> str:
+        """The column in Spark's DDL."""
+        return f"{quote_identifier(self.name)} {self.type}"
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ def table_problems(
     Spark writes any columns to the files of a table, and reads them with those that the table declares. Tables that are
     not files, such as Delta's, check the columns themselves.
     """
-    types = {column.name: f"{quote_identifier(column.name)} {column.type}" for column in new.columns or ()}
+    types = {column.name: column.ddl for column in new.columns or ()}
     # As if the table were what an earlier version of the query has written.
     found = column_changes(replace(new, sink_format=provider, columns=columns), replace(new, sink_format=provider))
     return tuple(

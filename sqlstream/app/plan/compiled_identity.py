@@ -11,7 +11,6 @@ from pathlib import Path
 
 from sqlstream.compiler.analysed import keeps_state
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.configuration.target import Target
 from sqlstream.project.connectors.table import CONNECTORS
@@ -22,7 +21,7 @@ from sqlstream.state.changes import describe_changes
 from sqlstream.state.checkpoints import CheckpointState, FilesOf, read_checkpoint, read_versions_file
 from sqlstream.state.identity import identity_of
 from sqlstream.state.layout import output_path, query_root
-from sqlstream.state.ledger import Ledger, OutputColumn, QueryIdentity
+from sqlstream.state.ledger import OutputColumn, QueryIdentity
 from sqlstream.state.readers import source_uses
 from sqlstream.state.settings import (
     ANSI,
@@ -166,18 +165,15 @@ def with_stored_tables(
 def _resolved(compiled: CompiledProject, table: SourceTable, files_of: FilesOf, storage: str) -> SourceTable:
     writer = compiled.writer_of(table)
     ledger = read_checkpoint(files_of, query_root(storage, writer.query_id, writer.config.checkpoint)).ledger
-    schema = table.spark_schema if ledger is None or ledger.identity.columns is None else _schema(ledger, table)
+    columns, schema = ledger.identity.columns if ledger is not None else None, table.spark_schema
+    if columns is not None:
+        schema = Schema(table.location, ddl=", ".join(column.ddl for column in columns))
     written = None
     if ledger is not None and writer.output is not None and ledger.identity.sink_path == writer.output.sink_path:
         written = ledger.output
     if table.path is None:
         return table.model_copy(update={"table": written or table.table, "spark_schema": schema})
     return table.model_copy(update={"path": written or output_path(storage, table.path), "spark_schema": schema})
-
-
-def _schema(ledger: Ledger, table: SourceTable) -> Schema:
-    columns = ledger.identity.columns or ()
-    return Schema(table.location, ddl=", ".join(f"{quote_identifier(each.name)} {each.type}" for each in columns))
 
 
 @dataclass(frozen=True)

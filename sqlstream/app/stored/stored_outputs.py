@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.session.target_storage import storage_base, versioned_output
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.formats.format import BATCH
@@ -57,7 +56,9 @@ class StoredOutputs:
 
     def _resolve(self, table: SourceTable) -> SourceTable:
         output = self.planned.get(table.name) or self._written(self.loaded.compiled.writer_of(table))
-        schema = table.spark_schema if output.columns is None else _schema(output.columns, table)
+        schema = table.spark_schema
+        if output.columns is not None:
+            schema = Schema(table.location, ddl=", ".join(column.ddl for column in output.columns))
         path, name = (output.path, None) if table.table is None else (None, output.path)
         stored = StoredOutput(table.name, exists=self._exists(table, output.path))
         return table.model_copy(update={"path": path, "table": name, "spark_schema": schema, "stored": stored})
@@ -107,8 +108,3 @@ def is_written(table: SourceTable) -> bool:
 def reads_static_outputs(compiled: CompiledProject, model: CompiledModel) -> bool:
     """Returns whether the query of `model` reads a stored output whose files Spark lists when the query starts."""
     return any(table.stored is not None and table.mode == BATCH for table in compiled.tables_of(model.unique_id))
-
-
-def _schema(columns: Iterable[OutputColumn], table: SourceTable) -> Schema:
-    pairs = (f"{quote_identifier(column.name)} {column.type}" for column in columns)
-    return Schema(table.location, ddl=", ".join(pairs))

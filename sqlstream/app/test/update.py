@@ -56,8 +56,8 @@ def _update_file(path: Path, name: str, failed: Sequence[CaseResult]) -> Iterato
     file = read_yaml_file(path)
     edits: list[Edit] = []
     for result in failed:
-        place = _path_of(file.text, name, result)
-        found = None if place is None else _edits(file.text, place, result)
+        key_path = _path_of(file.text, name, result)
+        found = None if key_path is None else _edits(file.text, key_path, result)
         if found:
             edits += found
         else:
@@ -93,13 +93,13 @@ def _path_of(text: str, path: str, result: CaseResult) -> YamlPath | None:
     return None
 
 
-def _edits(text: str, place: YamlPath, result: CaseResult) -> list[Edit] | None:
+def _edits(text: str, key_path: YamlPath, result: CaseResult) -> list[Edit] | None:
     """Returns the edits for all differences, or None if one of them cannot be written."""
     writer = _Editor(text, Spans(text))
     edits: list[Edit] = []
     for difference in result.differences:
         try:
-            found = writer.edits(place, difference)
+            found = writer.edits(key_path, difference)
         except UnwritableError:
             return None
         if found is None:
@@ -115,34 +115,34 @@ class _Editor:
     text: str
     spans: Spans
 
-    def edits(self, place: YamlPath, difference: RowDifference | ValueDifference) -> list[Edit] | None:
-        """Returns the edits of the expectation at `place` for a difference. Raises: UnwritableError."""
+    def edits(self, key_path: YamlPath, difference: RowDifference | ValueDifference) -> list[Edit] | None:
+        """Returns the edits of the expectation at `key_path` for a difference. Raises: UnwritableError."""
         if isinstance(difference, ValueDifference):
             key = FIGURES.get(difference.what)
-            span = None if key is None else self.spans.of((*place, key))
+            span = None if key is None else self.spans.of((*key_path, key))
             return None if span is None else [(*span, difference.actual)]
         keys: YamlPath = ("rows",) if difference.batch is None else ("batches", difference.batch - 1, "rows")
         if difference.of_table:
-            is_mapping = isinstance(follow(parse_yaml(self.text, ""), (*place, "table")), YamlMapping)
+            is_mapping = isinstance(follow(parse_yaml(self.text, ""), (*key_path, "table")), YamlMapping)
             keys = ("table", "rows") if is_mapping else ("table",)
-        place = (*place, *keys)
-        span = self.spans.of(place)
+        key_path = (*key_path, *keys)
+        span = self.spans.of(key_path)
         # two ways to run the rows differ from each other, not from what the test expects
         if difference.way is not None or span is None:
             return None
-        rows = follow(parse_yaml(self.text, ""), place)
+        rows = follow(parse_yaml(self.text, ""), key_path)
         if isinstance(rows, YamlSequence):
-            return self._changed_rows(place, rows, difference) or [self._whole_list(*span, difference)]
+            return self._changed_rows(key_path, rows, difference) or [self._whole_list(*span, difference)]
         is_empty = isinstance(rows, YamlScalar) and rows.value is None
         return [self._whole_list(*span, difference)] if is_empty else None
 
-    def _changed_rows(self, place: YamlPath, rows: YamlSequence, difference: RowDifference) -> list[Edit] | None:
+    def _changed_rows(self, key_path: YamlPath, rows: YamlSequence, difference: RowDifference) -> list[Edit] | None:
         """Returns the edits of the values that differ, and of the lines of rows to remove and to add.
 
         None if the whole list must be written: no row stays, a row is an alias, or a list in brackets gets other rows.
         """
         expected = [row for row in difference.rows if row.expected is not None]
-        spans = [self.spans.of((*place, at)) for at in range(len(expected))]
+        spans = [self.spans.of((*key_path, at)) for at in range(len(expected))]
         if len(expected) != len(rows.items) or not _are_in_order(spans):
             return None
         found = list(zip(expected, rows.items, (span for span in spans if span is not None), strict=True))
@@ -158,7 +158,7 @@ class _Editor:
             if row.kind is RowKind.MISSING and start is not None:
                 edits.append((start.start(), self._next_line(span[1]), ""))
             elif row.kind is RowKind.CHANGED:
-                edits += self._changed_values((*place, at), node, span, difference, row)
+                edits += self._changed_values((*key_path, at), node, span, difference, row)
         if added and starts[0] is not None:
             end = self._next_line(last)
             lines = "".join(f"{starts[0][1]}- {row}\n" for row in added)
@@ -166,14 +166,14 @@ class _Editor:
         return edits
 
     def _changed_values(
-        self, place: YamlPath, node: YamlNode, span: tuple[int, int], difference: RowDifference, row: ComparedRow
+        self, key_path: YamlPath, node: YamlNode, span: tuple[int, int], difference: RowDifference, row: ComparedRow
     ) -> list[Edit]:
         """Returns the edits of the values of a row that differ, or of the whole row if it does not contain one."""
         keys = {entry.key.casefold(): entry.key for entry in node.entries} if isinstance(node, YamlMapping) else {}
         edits: list[Edit] = []
         for at in sorted(row.changed):
             key = keys.get(difference.columns[at].casefold())
-            value = None if key is None else self.spans.of((*place, key))
+            value = None if key is None else self.spans.of((*key_path, key))
             if value is None or row.actual is None or not span[0] < value[0] <= value[1] <= span[1]:
                 return [(*span, _row_text(difference, row.actual or (), row.expected))]
             text = flow_text(written_value(row.actual[at], difference.types[at]))

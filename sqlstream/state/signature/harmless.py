@@ -327,7 +327,7 @@ ISOLATION = "kafka.isolation.level"
 
 SOURCE_KEYS = (
     Harmless(
-        "description tags meta mask freshness loaded_at_field config location places written",
+        "description tags meta mask freshness loaded_at_field config location locations written",
         "words about the table, tests and checks",
     ),
     Harmless("previous_name source name", "the name of the reader in the checkpoint decides, and is compared itself"),

@@ -14,7 +14,7 @@ from sqlstream.project.configuration.config import (
     check_patch,
     merge_configs,
 )
-from sqlstream.project.configuration.trigger import Trigger
+from sqlstream.project.configuration.trigger import TRIGGERS, Trigger, TriggerKind, parse_trigger
 from sqlstream.project.yaml import Located
 
 LOW = Location("project.yml", 3, 1)
@@ -103,6 +103,18 @@ def test_triggers(value: object, expected: Trigger) -> None:
     merged = merge_configs([patch(trigger=value)])
     assert merged.config is not None
     assert merged.config.trigger == expected
+
+
+@pytest.mark.parametrize("kind", TRIGGERS)
+def test_each_kind_of_trigger_is_written_as_its_row_says(kind: TriggerKind) -> None:
+    """A word has no interval, and what Spark refuses under a kind has a code and words for messages."""
+    facts = TRIGGERS[kind]
+    written = {"word": kind, "interval": "10 seconds", "mapping": {kind: "10 seconds"}}[facts.written]
+
+    trigger = parse_trigger(written)
+
+    assert trigger == Trigger(kind, None if facts.written == "word" else "10 seconds")
+    assert bool(facts.code) == bool(facts.words) == (not facts.has_micro_batches)
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def table_at(session: SparkSession, format_name: str, *, path: str) -> FormatTab
 
 
 def _ddl(columns: Sequence[OutputColumn]) -> str:
-    return ", ".join(f"{quote_identifier(column.name)} {column.type}" for column in columns)
+    return ", ".join(column.ddl for column in columns)
 
 
 def _literal(text: str) -> str:
