@@ -141,7 +141,7 @@ class ModelFunctions:
                     "each configuration needs a name",
                     "use config(key=value) or config({'key': value})",
                 )
-            given = {**argument, **given}
+            given = {**argument, **given}  # config({'a': 1}, a=2): the named one wins
         places = self._environment.key_locations(given)
         for key, value in given.items():
             self._environment.budget.spend(EFFECT_STEPS + self._environment.budget.weigh(value))

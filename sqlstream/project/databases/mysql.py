@@ -78,6 +78,7 @@ def _store(type_: DataType, is_key: bool) -> Stored | None:
 
 
 def _on_conflict(keys: list[str], others: list[str]) -> str:
+    # MySQL prefers an alias for the new row to VALUES(), but MariaDB has none; keys alone update nothing
     changes = ", ".join(f"{name} = VALUES({name})" for name in others or keys)
     return f" ON DUPLICATE KEY UPDATE {changes}"
 

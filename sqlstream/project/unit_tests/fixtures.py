@@ -257,11 +257,11 @@ _BETWEEN = re.compile(r"[ \t\r\n,]*")
 
 def _json_lines(rows: RowText) -> list[YamlMapping]:
     found = []
-    for line in re.finditer(r"[^\n]*\S[^\n]*", rows.text):
+    for line in re.finditer(r"[^\n]*\S[^\n]*", rows.text):  # without blank lines
         try:
             value = _DECODER.decode(line[0])
         except json.JSONDecodeError as error:
-            raise json.JSONDecodeError(error.msg, rows.text, line.start() + error.pos) from error
+            raise json.JSONDecodeError(error.msg, rows.text, line.start() + error.pos) from error  # in the whole text
         found.append(_json_row(value, rows.location_of(line.start())))
     return found
 
