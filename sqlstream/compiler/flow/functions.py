@@ -107,6 +107,7 @@ class Signature:
         pairs = zip_longest(patterns * len(types) if self.repeats else patterns, types)
         if not all(pattern is None or _bind(pattern, type_, bound) for pattern, type_ in pairs):
             return None
+        # functions on arrays find the element type by rules from before ANSI mode
         common = element_of_both if any(isinstance(pattern, Array) for pattern in patterns) else common_type
         return _fill(self.result, {name: common_type_of(found, common) for name, found in bound.items()})
 

@@ -58,6 +58,7 @@ class ScopedRelation:
         found: dict[str, list[Column]] = {}
         for column in self.columns or ():
             same = found.setdefault(column.name.lower(), [])
+            # `select a, a` has one attribute twice, so the name is not ambiguous
             if not any(map(column.may_be, same)):
                 same.append(column)
         return found
@@ -149,8 +150,10 @@ class Scope:
         if found is not None:
             return found
         names = tuple(part.lower() for part in parts)
+        # columns hide aliases of the select list, and both hide the outer query
         found = self._of_relations(names)
         if found is not None:
+            # only these: the select list still adds aliases
             self._found[parts] = found
             return found
         found = self._besides(names)
@@ -171,6 +174,7 @@ class Scope:
         return None
 
     def _of_relations(self, names: tuple[str, ...]) -> Resolution:
+        # `a.b` is the column b of the relation a if there is one, otherwise the field b of the column a
         for used in (2, 1) if len(names) > 1 else (1,):
             matches = [
                 (relation.name, column)

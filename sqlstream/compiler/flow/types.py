@@ -256,13 +256,14 @@ def can_be_cast(type_: DataType | None, target: DataType | None) -> bool:
     """Returns whether a CAST may be possible. It may be possible for unknown types."""
     one, other = family(type_), family(target)
     if not one or not other or "void" in (one, other) or one == other or other == "string" or one == "variant":
+        # a VARIANT can be cast to all types but intervals
         return one != "variant" or other not in ("interval", "year-month", "day-time")
     if one == "string":
         return other not in ("array", "map", "struct")
     if other == "variant":
         return one not in _NO_VARIANT
     if {one, other} == {NUMBER, DATETIME}:
-        return "timestamp" in (kind(type_), kind(target))
+        return "timestamp" in (kind(type_), kind(target))  # neither DATE nor TIMESTAMP_NTZ
     if {one, other} & {"year-month", "day-time"} and {kind(type_), kind(target)} & {"float", "double"}:
         return False
     return other in _CASTS.get(one, frozenset())
@@ -334,6 +335,7 @@ def _tightest(left: DataType, right: DataType) -> DataType | None:
     one, other = kind(left), kind(right)
     if one in RANKS and other in RANKS:
         widest = max(RANKS[one], RANKS[other])
+        # in ANSI mode, a whole number beside a FLOAT makes a DOUBLE, which keeps more of its digits
         return DOUBLE if BY_RANK[widest].name == "float" and one != other else BY_RANK[widest]
     if isinstance(left, Decimal) and other in DIGITS:
         return left if left.precision - left.scale >= DIGITS[other] else None
@@ -507,6 +509,7 @@ def _moved(moment: DataType, by: DataType) -> DataType | None:
         return DATE
     if other not in SPANS:
         return None
+    # hours move a date to a time of day, so the result is a timestamp
     return DATE if SPANS[other][0] == "year-month" or by == INTERVAL_DAY else TIMESTAMP
 
 

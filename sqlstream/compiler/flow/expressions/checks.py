@@ -113,6 +113,7 @@ def _sides(part: exp.Expr) -> Iterator[tuple[exp.Expr, list[exp.Expr]]]:
 def _casts(values: list[exp.Expr], type_: DataType | None) -> Iterator[tuple[exp.Expr, DataType]]:
     for value in values:
         literal = value.unnest()
+        # text without a place is not in the query: sqlglot reads 1.5BD as a cast of text
         is_text = isinstance(literal, exp.Literal) and literal.is_string and "start" in literal.meta
         if type_ is not None and is_text and cannot_be_cast(literal.name, type_):
             yield literal, type_
@@ -140,7 +141,7 @@ def _is_no_time(text: str, *, takes_time_of_day: bool) -> bool:
     special = _SPECIAL_TIME.fullmatch(text)
     if special is not None:
         return special["zone"] is not None and not may_be_zone(special["zone"])
-    if takes_time_of_day and _TIME_OF_DAY.fullmatch(text):
+    if takes_time_of_day and _TIME_OF_DAY.fullmatch(text):  # Spark adds today's date
         return False
     found = _DAY.fullmatch(text)
     if found is None:
@@ -218,7 +219,7 @@ def unread_argument_problems(text: Text) -> Iterator[SqlProblem]:
     for index in sorted(opening - 1 for opening in text.after):
         is_call = at(text.tokens, index).name.lower() not in _TYPES and at(text.tokens, index - 1).key in _BEFORE_CALLS
         following = [at(text.tokens, text.after[index + 1] + step).key for step in (0, 1)]
-        if is_call and following != ["AS", "("] and following[0] not in _SCRIPT:
+        if is_call and following != ["AS", "("] and following[0] not in _SCRIPT:  # name(columns) AS ( is a CTE
             yield from _call_problem(text, index)
 
 
@@ -259,7 +260,7 @@ def _level(text: Text, start: int, end: int) -> Iterator[int]:
     tokens, index = text.tokens, start
     while index < end:
         yield index
-        depth = 1 if tokens[index].key == "[" else 0
+        depth = 1 if tokens[index].key == "[" else 0  # `Text.after` knows only parentheses
         index = text.after.get(index, index + 1)
         while depth and index < end:
             depth += {"[": 1, "]": -1}.get(tokens[index].key, 0)
@@ -279,6 +280,7 @@ _IN_ORDER = {"where": "WHERE", "group": "GROUP BY", "having": "HAVING", "order":
 _FOREIGN = (exp.Placeholder, exp.AtTimeZone, exp.Select, exp.Array, exp.Extract)
 
 _BEFORE_OPERAND = frozenset({"WHERE", "AND", "OR", "WHEN", "THEN", "ELSE", "BETWEEN", "LIKE", "LIMIT"})
+"""Keywords that are no operand, so that a `:` after them begins a parameter."""
 
 
 def foreign_syntax(tree: exp.Expr, text: Text) -> Iterator[SqlProblem]:

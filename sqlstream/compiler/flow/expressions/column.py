@@ -87,6 +87,7 @@ class Expressions:
         used = self._used(inner, scope)
         window = self.text.function(inner) in TIME_WINDOWS
         value = self._timed(inner, scope) if window else self._within(inner, found, used, scope)
+        # only these can have a watermark themselves: other expressions lose it
         named_only = window or isinstance(inner, exp.Column | exp.Dot | exp.Bracket)
         unclear = isinstance(found, UnresolvedName | Ambiguous) or (named_only and not value.inner.is_known)
         stars, opened = self._origins_of_stars(inner, scope), self._open_origins(inner, scope)
@@ -139,6 +140,7 @@ class Expressions:
     def _check_functions(self, node: exp.Expr) -> None:
         for name, part in self.text.parts_of(node).functions:
             plain = isinstance(part, exp.Anonymous) and isinstance(part.this, str)
+            # after a dot, it is a function of a catalog
             if plain and name not in KNOWN and name not in self.functions and not isinstance(part.parent, exp.Dot):
                 self.problems.append(function_problem(part.this, self.text.where(part).offset, self.functions))
 
@@ -181,6 +183,7 @@ class Expressions:
         found = known.get(id(node))
         if found is not None:
             return found[0]
+        # first, because the types of the expressions around them depend on these
         for name, part in self.text.parts_of(node).functions if self.functions else ():
             if name in self.functions:
                 known[id(part)] = (self.functions[name], part)

@@ -171,7 +171,7 @@ def _transformed(typer: TypeResolver, node: exp.Expr) -> DataType | None:
     array = typer.of(node.this)
     if not isinstance(array, Array):
         return None
-    return array_of(typer.of_lambda(node.args.get("expression"), array.element, INT))
+    return array_of(typer.of_lambda(node.args.get("expression"), array.element, INT))  # INT: the index
 
 
 def _aggregated(typer: TypeResolver, node: exp.Expr) -> DataType | None:
@@ -318,7 +318,7 @@ def _time_field(name: str, source: DataType | None) -> DataType | None:
     if not is_interval and kind(source) not in {*DATETIMES, "string"}:
         return None
     if name in _SECONDS:
-        return Decimal(8, 6)
+        return Decimal(8, 6)  # with microseconds
     if name in _SMALL:
         return TINYINT if is_interval else INT
     return INT if name in _OTHERS else None
@@ -412,9 +412,9 @@ HANDLERS: Handlers = {
     **dict.fromkeys((exp.Substring, exp.Overlay, exp.Left), _part_of_text),
     exp.Extract: lambda typer, node: _time_field(node.this.name, typer.of(node.args.get("expression"))),
     **dict.fromkeys(("date_part", "datepart"), _date_part),
-    exp.TsOrDsAdd: lambda _typer, _node: DATE,
+    exp.TsOrDsAdd: lambda _typer, _node: DATE,  # date_add and date_sub
     exp.TimestampAdd: lambda typer, node: _moment(typer.of(node.this)),
-    exp.DateDiff: lambda _typer, node: INT if node.args.get("unit") is None else BIGINT,
+    exp.DateDiff: lambda _typer, node: INT if node.args.get("unit") is None else BIGINT,  # BIGINT: TIMESTAMPDIFF
     **dict.fromkeys((exp.AtTimeZone, exp.FromTimeZone), _in_zone),
     **dict.fromkeys(("window", "session_window"), _window),
     "window_time": _start_of_window,

@@ -160,7 +160,7 @@ def _whole(text: str, negative: bool) -> DataType | None:
     digits = text.lstrip("0")
     if len(digits) > MOST_DIGITS:
         return None
-    value = int(digits or "0") - negative
+    value = int(digits or "0") - negative  # -2147483648 is still an INT
     if value <= _LARGEST_INT:
         return INT
     return BIGINT if value <= _LARGEST_BIGINT else Decimal(len(digits), 0)
@@ -172,7 +172,7 @@ def decimal_literal(text: str) -> Decimal | None:
     if not (whole + fraction).isdecimal():
         return None
     digits = (whole + fraction).lstrip("0")
-    precision = max(len(digits), len(fraction), 1)
+    precision = max(len(digits), len(fraction), 1)  # 0.001 is a DECIMAL(3,3)
     return None if precision > MOST_DIGITS else Decimal(precision, len(fraction))
 
 

@@ -60,6 +60,7 @@ _RULES: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
 
 
 _BY_CLASS: dict[type[exp.Expr], tuple[str, ...]] = {}
+"""The rules of each node class that has occurred."""
 
 
 def _rules_for(kind: type[exp.Expr]) -> tuple[str, ...]:
@@ -113,6 +114,7 @@ class Mismatches:
         return isinstance(side, COMPARISONS) and not can_be_compared(self._type(side.this), self._type(side.expression))
 
     def _comparison(self, node: exp.Binary) -> Iterator[SqlProblem]:
+        # `subquery_problems` compares the types of subqueries
         if not isinstance(node.expression, exp.Any | exp.All | exp.Query):
             yield from self._pair(node, node.this, node.expression)
 
@@ -149,10 +151,12 @@ class Mismatches:
 
     def _logic(self, node: exp.Expr) -> Iterator[SqlProblem]:
         for side in node.iter_expressions():
+            # these operators cast text to boolean, unlike IF, CASE WHEN and WHERE
             yield from self._truth(side, _BOOLEANS | {"string"})
 
     def _if(self, node: exp.If) -> Iterator[SqlProblem]:
         case = node.parent
+        # sqlglot has an If in each branch; `case x when y` compares, `case when y` tests
         if isinstance(case, exp.Case) and case.this is not None:
             yield from self._pair(node.this, case.this, node.this)
         else:
@@ -247,7 +251,7 @@ class Mismatches:
             yield self._time_problem(node)
         elif name == "stack" and isinstance(node.this, exp.Literal) and node.this.name.isdecimal():
             rows = int(node.this.name)
-            width = -(-len(node.expressions) // rows) if rows else 0
+            width = -(-len(node.expressions) // rows) if rows else 0  # rounded up: the last row may be shorter
             for place in range(width):
                 yield from self._stacked(node.expressions[place::width])
         elif name in ("inline", "inline_outer"):

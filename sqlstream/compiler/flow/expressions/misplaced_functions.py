@@ -81,10 +81,11 @@ def _around(part: exp.Expr, text: Text) -> exp.Expr | None:
     """Returns the aggregate function without OVER whose argument contains `part`."""
     inner, found = part, part.parent
     while found is not None and not isinstance(found, exp.Query | exp.Window):
-        if isinstance(found, exp.Filter) and inner is not found.this:
+        if isinstance(found, exp.Filter) and inner is not found.this:  # in the condition of FILTER
             filtered = found.this.this if isinstance(found.this, exp.WithinGroup) else found.this
             return None if is_windowed(filtered) else filtered
         if text.function(found) in AGGREGATES:
+            # `sum(count(*)) over ()` is allowed: OVER runs after the aggregation
             return None if is_windowed(found) else found
         inner, found = found, found.parent
     return None

@@ -17,13 +17,18 @@ from sqlstream.compiler.flow.columns import NO_INNER, Column, Columns, EventTime
 UNKNOWN_INNER = InnerWatermarks(is_known=False)
 
 _LISTS_OF = frozenset({"array", "collect_list", "collect_set", "array_agg"})
+"""Functions whose result is an array of their arguments, or of the values of rows."""
+
 _WITHOUT = frozenset({"from_csv", "from_json", "from_xml", "parse_json", "to_csv", "to_json", "to_xml", "window"})
+"""Functions that make a new value, which contains no watermark."""
+
 _SAME_AS_FIRST = frozenset(
     """
     any_value array_compact array_distinct array_sort filter first first_value last last_value max max_by min min_by
     reverse shuffle slice sort_array
     """.split()  # noqa: SIM905 - a list of words
 )
+"""Functions whose result has what is inside their first argument."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,7 @@ def _inner(node: exp.Expr, context: Context) -> InnerWatermarks:
 def _bracket(node: exp.Bracket, context: Context) -> ValueWatermarks:
     inner = _inner(node.this, context)
     key = node.expressions[0] if node.expressions else None
-    if inner.fields and isinstance(key, exp.Literal) and key.is_string:
+    if inner.fields and isinstance(key, exp.Literal) and key.is_string:  # s['ts'] is s.ts
         return field_watermarks(inner, key.name)
     return ValueWatermarks(inner=element_watermarks(inner))
 

@@ -117,7 +117,7 @@ def _is_literal_name(part: exp.PropertyEQ, call: exp.Expr, sql: str) -> bool:
 
 def _field_name(given: exp.Expr, value: exp.Expr, place: int) -> str:
     """Returns the name in a `struct`: an alias, the last part of a reference, or the place (`CreateStruct.create`)."""
-    if isinstance(value, exp.Column | exp.Identifier) or given.meta:
+    if isinstance(value, exp.Column | exp.Identifier) or given.meta:  # sqlglot's own names have no place
         return given.name
     return reference_name(value) or f"col{place}"
 
@@ -129,7 +129,7 @@ def reference_name(value: exp.Expr) -> str | None:
         return str(value.args["expression"].name)
     if isinstance(value, exp.Column | exp.Identifier):
         return value.name
-    if not isinstance(value, exp.Bracket) or value.args.get("offset") is not None:
+    if not isinstance(value, exp.Bracket) or value.args.get("offset") is not None:  # element_at() has an offset
         return None
     key = value.expressions[0]
     return key.name if isinstance(key, exp.Literal) and key.is_string else None

@@ -81,7 +81,7 @@ class Builder:
     def build(self, views: Views) -> Node:
         """Returns the tree of the text, which can read `views`."""
         if self.parsed.tree is None:
-            self.problems.extend(unread_argument_problems(self.text))
+            self.problems.extend(unread_argument_problems(self.text))  # all that tokens alone can show
             return self._opaque(exp.Null(), tuple(views.values()))
         self.problems.extend(foreign_syntax(self.parsed.tree, self.text))
         return self.query(self.parsed.tree, Scope(), views)
@@ -94,6 +94,7 @@ class Builder:
         inner = dict(views)
         for cte in clause.expressions:
             defined = self._definition(cte, clause, Scope(outer=scope.outer), inner)
+            # each CTE can read those before it
             inner[cte.alias.lower()] = CteReference(where=defined.where, columns=defined.columns, children=(defined,))
         body = self._piped(query, self._body(query, scope, inner), inner)
         own = (inner[cte.alias.lower()].children[0] for cte in clause.expressions)
@@ -293,7 +294,7 @@ class Builder:
             if clause is not None:
                 self._check_order(clause, node, scope)
                 node = Sort(where=self.text.where(clause), columns=node.columns, children=(node,))
-        for name, is_offset in (("offset", True), ("limit", False)):
+        for name, is_offset in (("offset", True), ("limit", False)):  # LIMIT counts the rows after OFFSET
             clause = query.args.get(name)
             if clause is not None and clause.expression.name.upper() != "ALL":
                 self.problems.extend(limit_problems(name, clause.expression, self._expressions({})))
@@ -358,14 +359,14 @@ class Pipes:
     def _selected(self, found: From, stage: PipeStage, tree: exp.Select) -> From:
         if stage.keyword == "EXTEND":
             tree = tree.copy()
-            tree.set("expressions", [exp.Star(), *tree.expressions])
+            tree.set("expressions", [exp.Star(), *tree.expressions])  # EXTEND x is SELECT *, x
         if stage.keyword == "AGGREGATE":
             tree = self._aggregate(found, stage, tree)
         node, inner = self.select(tree, found)
         if stage.keyword not in ("SELECT", "EXTEND", "AGGREGATE"):
             return From(node, inner.scope)
         if stage.keyword == "EXTEND" and node.columns is not None:
-            kept = sum(len(item.columns or ()) - len(item.merged) for item in inner.scope.relations)
+            kept = sum(len(item.columns or ()) - len(item.merged) for item in inner.scope.relations)  # those of *
             return From(node, inner.scope.with_relations(ScopedRelation(None, node.columns[kept:])))
         return From(node, self._after(tree.expressions, node.columns, inner.scope))
 

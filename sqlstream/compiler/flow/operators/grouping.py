@@ -73,6 +73,7 @@ def grouping_of(select: exp.Select, scope: Scope, expressions: Expressions) -> G
     if unclear:
         inner = replace(inner, aliases={**inner.aliases, **unclear})
     before = len(expressions.problems)
+    # ALL repeats items of the select list, which are checked there
     for item, meant in () if clause.args.get("all") else zip(written, items, strict=True):
         check_expression(expressions, meant, inner, _clause(item, meant))
     wrong = UNKNOWN & {problem.code for problem in expressions.problems[before:]}
@@ -81,6 +82,7 @@ def grouping_of(select: exp.Select, scope: Scope, expressions: Expressions) -> G
     keys = tuple(_key(item, meant, inner, expressions, always) for item, meant in zip(written, items, strict=True))
     is_faulty = bool(wrong or unclear)
     if is_faulty:
+        # an unknown key may have a watermark, so no rule should miss one
         keys = tuple(replace(key, column=replace(key.column, may_carry=True), is_column=True) for key in keys)
     sets = next((name for kind, name in SETS.items() if clause.find(kind)), "")
     own = frozenset(column.name.lower() for column in added)
@@ -262,7 +264,7 @@ def _referenced(item: exp.Expr, select: exp.Select, scope: Scope, expressions: E
         at = int(item.this) - 1
         return select.expressions[at] if 0 <= at < len(select.expressions) else item
     parts = name_parts(item)
-    if len(parts) != 1 or not isinstance(scope.resolve(parts), UnresolvedName):
+    if len(parts) != 1 or not isinstance(scope.resolve(parts), UnresolvedName):  # FROM hides the select list's names
         return item
     chosen = [(other, _item_name(other, scope, expressions)) for other in select.expressions]
     exact = (other for other, named in chosen if named and named.name.lower() == parts[0].lower())

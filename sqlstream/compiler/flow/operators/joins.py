@@ -41,7 +41,7 @@ def join_kind(join: exp.Join, text: Text) -> str:
     """Returns the kind of a join: inner, left, right, full, left semi, left anti or cross."""
     side, kind = (join.side or "").lower(), (join.kind or "").lower()
     if kind in ("semi", "anti"):
-        return f"left {kind}"
+        return f"left {kind}"  # SEMI and ANTI alone mean LEFT too
     return "cross" if kind == "cross" and _says_cross(join.this, text) else KINDS.get(side, "inner")
 
 
@@ -50,11 +50,12 @@ def _says_cross(relation: exp.Expr, text: Text) -> bool:
     starts = [part.meta["start"] for part in relation.parts if "start" in part.meta] if _is_table(relation) else []
     alias = relation.args.get("alias")
     if isinstance(relation, exp.Subquery) and alias is not None and alias.this and "start" in alias.this.meta:
+        # a subquery has no place itself, so its `(` is found from the alias behind it
         end = text.token_at(alias.this.meta["start"]) or 0
         end -= 1 if text.tokens[end - 1].key == "AS" else 0
         starts = [text.tokens[opening].start for opening, after in text.after.items() if after == end]
     index = text.token_at(min(starts)) if starts else None
-    while index is not None and index > 2 and text.tokens[index - 1].key == "(":
+    while index is not None and index > 2 and text.tokens[index - 1].key == "(":  # CROSS JOIN (b)
         index -= 1
     return index is not None and [token.key for token in text.tokens[max(index - 2, 0) : index]] == ["CROSS", "JOIN"]
 
@@ -89,6 +90,7 @@ class Sides:
         found: set[str] = set()
         for name in node.find_all(exp.Column):
             in_sides = [isinstance(scope.resolve(name_parts(name)), ResolvedName) for scope in (self.left, self.right)]
+            # a name that both sides have, or neither, says nothing
             if in_sides not in ([True, False], [False, True]):
                 return None
             found.add("left" if in_sides[0] else "right")
@@ -108,6 +110,7 @@ def conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
         yield from conjuncts(condition.this)
         yield from conjuncts(condition.expression)
     elif isinstance(condition, exp.Between):
+        # copies: sqlglot makes a new node the parent of its operands, which must keep their own
         yield exp.GTE(this=condition.this.copy(), expression=condition.args["low"].copy())
         yield exp.LTE(this=condition.this.copy(), expression=condition.args["high"].copy())
     elif condition is not None:
@@ -177,6 +180,7 @@ def _operands(node: exp.Expr, kind: type[exp.Connector], *, negated: bool) -> It
         yield from _operands(node.this, kind, negated=negated)
     elif isinstance(node, exp.Not):
         yield from _operands(node.this, kind, negated=not negated)
+    # NOT makes an OR of an AND, and the other way round
     elif isinstance(node, exp.And | exp.Or) and isinstance(node, kind) != negated:
         yield from _operands(node.this, kind, negated=negated)
         yield from _operands(node.expression, kind, negated=negated)
@@ -233,6 +237,7 @@ def _is_key(part: exp.Expr, sides: Sides | None, *, negated: bool) -> bool | Non
     if isinstance(part, exp.EQ | exp.NEQ):
         for value, other in ((part.this, part.expression), (part.expression, part.this)):
             if isinstance(value, exp.Boolean):  # (l.id = r.id) = true
+                # `= false` and `<> true` negate the other operand
                 flips = (not value.this) != isinstance(part, exp.NEQ)
                 return _has_key(other, sides, negated=negated != flips)
     if isinstance(part, _UNEQUAL if negated else _EQUAL):
@@ -250,6 +255,7 @@ def _equates(one: exp.Expr, other: exp.Expr, sides: Sides | None) -> bool | None
         return True
     if one.find(*_SIMPLIFIED) or other.find(*_SIMPLIFIED):
         return None
+    # `l.id = 1` is a condition on one side, whatever else is unknown
     has_constant = one.find(exp.Column) is None or other.find(exp.Column) is None
     return None if None in in_sides and not has_constant else False
 
@@ -275,6 +281,7 @@ def bounded_sides(condition: exp.Expr | None, sides: Sides) -> frozenset[str] | 
             difference = _difference(part, sides)
             unclear = unclear or difference is None
             found |= {side for side in OTHER if difference is not None and _bounds(side, difference, sides)}
+    # a bound stays one, whatever the unclear parts are
     return None if unclear and len(found) < len(OTHER) else frozenset(found)
 
 
@@ -287,6 +294,7 @@ def _difference(part: exp.Binary, sides: Sides) -> Sum | None:
     if isinstance(part, exp.GT | exp.GTE):
         low, high = high, low
     known = [item for item in (low, high) if item is not None]
+    # before the next test: one side that certainly is no sum is enough
     if not all(item.is_sum for item in known):
         return NO_SUM
     if low is None or high is None:
@@ -298,6 +306,7 @@ def _bounds(side: str, difference: Sum, sides: Sides) -> bool:
     """Returns whether `difference < 0` is a lower bound for times of `side` by the other side's watermark."""
     own = [term for term in difference.terms if term.side == side]
     other = [term for term in difference.terms if term.side == OTHER[side]]
+    # own time > other time: with a positive sign, the other side's time would be the later one
     if not difference.is_sum or len(own) != 1 or own[0].sign > 0 or len(other) > 1:
         return False
     if other:
@@ -343,9 +352,10 @@ def _text_warning(written: str, left: DataType | None, right: DataType | None, o
 def using_problems(names: Sequence[str], left: Scope, right: Scope, where: Where) -> Iterator[SqlProblem]:
     """Yields the problems of the columns that USING or NATURAL compares."""
     for name in names:
+        # USING sees neither the aliases of the select list nor the outer query
         found = [Scope(scope.relations).resolve((name,)) for scope in (left, right)]
         missing = [item for item in found if isinstance(item, UnresolvedName)]
-        yield from (name_problem(item, (name,), where) for item in missing[:1])
+        yield from (name_problem(item, (name,), where) for item in missing[:1])  # one, also if both lack it
         one, other = (item.column.type if isinstance(item, ResolvedName) else None for item in found)
         if not can_be_compared(one, other):
             what = f"the join column {quoted(name)} has type {one} on one side and {other} on the other"
@@ -368,7 +378,7 @@ def subquery_problems(
         return
     value = around.this
     if not isinstance(around, exp.In) and value.find(exp.Query) is not None:
-        value = around.args["expression"]
+        value = around.args["expression"]  # the query is on the left
     if value.find(exp.Query) is not None:
         return
     one, other = expressions.type_of(value, scope), columns[0].type

@@ -50,7 +50,7 @@ class Pivots:
         columns = _pivot_columns(groups, made, values.expressions)
         if all(kind(column.type) in _IN_ONE_ROW for column in made):
             rows = self._by_value(rows, Aggregate(where=where, columns=groups, keys=keys, functions=functions), by)
-            functions = ()
+            functions = ()  # the lower aggregation computes them
         return Aggregate(where=where, columns=columns, children=(rows,), keys=keys, functions=functions, kind="pivot")
 
     def _by_value(self, rows: Node, groups: Aggregate, by: list[exp.Expr]) -> Aggregate:
@@ -105,7 +105,7 @@ def _pivot_columns(groups: Columns | None, made: list[Column], values: list[exp.
             value.alias if isinstance(value, exp.PivotAlias) else value.name if isinstance(value, exp.Literal) else ""
         )
         if not plain or (len(made) > 1 and not all(column.name for column in made)):
-            return None
+            return None  # Spark generates a name from the value or the aggregate
         for column in made:
             name = f"{plain}_{column.name}" if len(made) > 1 else plain
             columns.append(Column(name, column.type, origins=column.origins))

@@ -139,6 +139,7 @@ class FromReader:
         clause = self._clause(node, alias)
         if clause is not None:
             rows = self._watermark(rows, clause, name)
+        # `(a join b)` keeps the names of its relations, `(a join b) as t` does not
         parenthesised = found.scope.relations and not (alias and alias.this)
         is_whole = rows.columns is found.node.columns or clause is not None
         origin = found.node.where if is_whole else self.expressions.text.where(node)
@@ -160,7 +161,7 @@ class FromReader:
             known = None if node.args.get("db") else views.get(node.name.lower())
             if known is not None and node.args.get("version"):
                 self.expressions.problems.append(version_problem(where.offset))
-            return known or Scan(where=where, columns=None, node_id=None, stream=False)
+            return known or Scan(where=where, columns=None, node_id=None, stream=False)  # a table of a catalog
         if is_table and isinstance(node.this, exp.Anonymous) and node.this.name.lower() == "range":
             self.expressions.problems.extend(range_problems(node.this, self.expressions.text))
             columns = (Column("id", BIGINT),)
@@ -174,7 +175,7 @@ class FromReader:
             return rows
         where = self.expressions.text.where(node)
         if sample.args.get("size"):
-            return Limit(where=where, columns=rows.columns, children=(rows,), is_offset=False)
+            return Limit(where=where, columns=rows.columns, children=(rows,), is_offset=False)  # as Spark plans ROWS
         return TableSample(where=where, columns=rows.columns, children=(rows,))
 
     def _clause(self, node: exp.Expr, alias: exp.Expr | None) -> WatermarkClause | None:
@@ -192,7 +193,7 @@ class FromReader:
         model = self.expressions.text.model
         where = Where(model, clause.start)
         time = EventTime(clause.delay, where)
-        span = read_span(clause.delay.replace("'", " ").replace('"', " "))
+        span = read_span(clause.delay.replace("'", " ").replace('"', " "))  # INTERVAL '1' HOUR has quotes inside
         if span is not None and span.is_negative:
             self.expressions.problems.append(negative_delay(clause.delay, clause.start))
         parts = tuple(part.strip().strip("`") for part in clause.expression.split("."))
@@ -204,7 +205,7 @@ class FromReader:
         columns = rows.columns
         if columns is not None:
             columns = tuple(replace(c, event_time=time if c.name == marked else None) for c in columns)
-            if marked is None:
+            if marked is None:  # the clause computes a new column
                 columns = (*columns, Column(clause.name or parts[-1], TIMESTAMP, time))
         named = marked or clause.name or parts[-1]
         return EventTimeWatermark(where=where, columns=columns, children=(rows,), event_time=time, column=named)
@@ -241,6 +242,7 @@ class FromReader:
             clock=clock_in(condition),
             times=times,
         )
+        # Spark moves a WHERE over such a join into its condition
         is_pair = kind == "inner" and len(left.scope.relations) == len(right.scope.relations) == 1
         return From(node, scope, sides if is_pair else None)
 

@@ -66,6 +66,7 @@ class SelectList:
         return (self.expressions.column(item, scope),)
 
     def _generated(self, item: exp.Expr, generator: exp.Expr, scope: Scope) -> tuple[Column, ...] | None:
+        # first with Spark's names, whose number those after AS must match
         made = self.expressions.generated(generator, scope, ())
         count = None if made is None else len(made)
         if isinstance(item, exp.Alias | exp.Aliases):
@@ -123,9 +124,10 @@ class SelectList:
     def _qualified_star(self, item: exp.Column, scope: Scope) -> tuple[Column, ...] | None:
         """Returns the columns of `t.*` or `struct.*`; None if they are unknown."""
         parts = tuple(part.name for part in item.parts[:-1])
-        named = tuple(r for r in scope.relations if r.name is not None and (r.name.lower(),) == (parts[-1].lower(),))
+        named = tuple(relation for relation in scope.relations if relation.key == parts[-1].lower())
         if named and len(parts) == 1:
-            return self._star(item.this, tuple(replace(r, merged=frozenset()) for r in named))
+            # unlike `*`, `t.*` has the columns that USING merged into another relation
+            return self._star(item.this, tuple(replace(relation, merged=frozenset()) for relation in named))
         found = scope.resolve(parts)
         kind = type_of_field(found) if isinstance(found, ResolvedName) else None
         if not isinstance(found, ResolvedName) or not isinstance(kind, Struct):
@@ -184,7 +186,7 @@ def _window_call(window: exp.Window, text: Text) -> WindowCall:
 def united_columns(left: Columns | None, right: Columns | None) -> Columns | None:
     """Returns the columns of a set operation: names and watermarks of the first query, and common types."""
     if left is None or right is None or len(left) != len(right):
-        return left
+        return left  # `set_problems` reports another number of columns
     united = [_united(first, second) for first, second in zip(left, right, strict=True)]
     # `select a, a` has one attribute twice, which stays one unless Spark casts each of them to another type
     same: dict[int, Column] = {}

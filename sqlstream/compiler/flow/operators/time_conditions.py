@@ -49,6 +49,7 @@ def time_conditions(
     for part in _parts(condition):
         times = _times(part, scope, expressions.text)
         called = {name for name, _ in expressions.text.parts_of(part).functions}
+        # Spark does not move a random part below the watermark
         others = others or not (times or called & RANDOM)
         if times:
             (name, column), *_ = times
@@ -128,6 +129,7 @@ class _Limits:
         if isinstance(node, exp.Add):
             return all(self._increases(side) for side in (node.this, node.expression) if self._reads(side))
         if isinstance(node, exp.Sub):
+            # `a - ts` decreases when `ts` increases
             return not self._reads(node.expression) and self._increases(node.this)
         inner = [part for part in node.iter_expressions() if self._reads(part)]
         # sqlglot puts a TsOrDsToDate into `year(ts)`

@@ -103,6 +103,7 @@ class TimeWindows:
             return _read(inner.name)
         if isinstance(inner, exp.Literal) and inner.name.isdecimal():
             return Span(0, sign * int(inner.name))
+        # sqlglot reads 10L as a cast
         if isinstance(inner, exp.TryCast) and isinstance(inner.this, exp.Literal) and inner.this.name.isdecimal():
             return Span(0, sign * int(inner.this.name)) if inner.to.is_type("bigint") else _NOT_LITERAL
         is_other = isinstance(inner, _NO_LENGTHS) or name_parts(inner) or self.expressions.text.function(inner)
@@ -170,6 +171,7 @@ class TimeWindows:
         if self._name(one) != self._name(other):
             return True
         times = [name_parts(call.expressions[0]) if call.expressions else () for call in (one, other)]
+        # `ts` and `t.ts` may be the same column
         if all(times) and times[0][-1].lower() != times[1][-1].lower():
             return True
         spans = [self._spans(call) for call in (one, other)]
@@ -181,6 +183,7 @@ class TimeWindows:
         spans = [value.microseconds if isinstance(value, Span) else None for value in values]
         if self._name(call) == "session_window":
             return spans or [None]
+        # by default, a window slides by its length and starts at 0
         return [*spans, *spans[:1]][:2] + (spans[2:] or [0]) if spans else [None]
 
     def _written(self, node: exp.Expr) -> str:
@@ -218,6 +221,7 @@ class SelectChecks:
     def run(self, *, is_aggregated: bool) -> None:
         """Adds the problems to those of `expressions`."""
         found = list(position_problems(self.select, self.output, self.expressions.text))
+        # after a wrong position, it is uncertain what the query groups by
         if is_aggregated and not found:
             found += ungrouped(self.select, self.grouping, self.scope, self.output, self.expressions)
         found += self._time_windows()
