@@ -177,8 +177,9 @@ def apply_bound(connection: sqlite3.Connection, bound: Bound, now_ms: int) -> in
 
     Batches go by the start of a whole rollup, so that raw batches and rollups never show parts of the same span.
     """
+    span = HOURS_2 * 1000
     with transaction(connection):
-        start = max(fact(connection, "raw_since_ms"), _start_of(now_ms - bound.batch_days * DAY_MS))
+        start = max(fact(connection, "raw_since_ms"), (now_ms - bound.batch_days * DAY_MS) // span * span)
         kept = fact(connection, "batches")
         if kept > bound.batches:
             start = max(start, _start_for(connection, start, kept - int(bound.batches * KEPT_AFTER_CUT)))
@@ -189,10 +190,6 @@ def apply_bound(connection: sqlite3.Connection, bound: Bound, now_ms: int) -> in
             set_fact(connection, "raw_since_ms", start)
             _remove_older(connection, bound, now_ms)
     return removed
-
-
-def _start_of(at_ms: int) -> int:
-    return at_ms // 1000 // HOURS_2 * HOURS_2 * 1000
 
 
 def _start_for(connection: sqlite3.Connection, start: int, surplus: int) -> int:

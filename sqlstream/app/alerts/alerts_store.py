@@ -20,7 +20,7 @@ from typing import Any
 
 from sqlstream.app.alerts.evaluation import OpenAlert
 from sqlstream.app.alerts.payloads import AlertMessage
-from sqlstream.history.database import FileKind, open_file, open_in_memory
+from sqlstream.history.database import FileKind, open_file, open_in_memory, transaction
 from sqlstream.project.configuration.alerts import AlertKind
 from sqlstream.spark.storage.processes import machine_id, process_start
 from sqlstream.state.runs.events import AlertChanged
@@ -191,13 +191,8 @@ class AlertStore:
         with self._lock:
             if self._connection is None:
                 raise sqlite3.ProgrammingError("the file of the alerts is closed")
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
+            with transaction(self._connection):
                 yield self._connection
-            except BaseException:
-                self._connection.rollback()
-                raise
-            self._connection.commit()
 
 
 def _has_ended(owner: str, touched: float) -> bool:

@@ -102,30 +102,27 @@ class MetricsSink:
     def _work(self, write: Write) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._is_ending, self._delay())
+                delay = self._interval
+                if self._failures:
+                    doublings = min(self._failures - 1, 64)  # 2.0 ** 1024 overflows
+                    delay = min(self._first_delay * 2.0**doublings, LONGEST_DELAY_SECONDS)
+                self._changed.wait_for(lambda: self._is_ending, delay)
                 is_last = self._is_ending
-            is_written = self._write_all(write)
-            if is_last and (self._is_empty() or not is_written):
+            self._write_all(write)
+            if is_last:
                 return
 
-    def _delay(self) -> float:
-        if not self._failures:
-            return self._interval
-        # 2.0 ** 1024 overflows
-        return min(self._first_delay * 2.0 ** min(self._failures - 1, 64), LONGEST_DELAY_SECONDS)
-
-    def _write_all(self, write: Write) -> bool:
-        """Writes the batch that failed before, if any, and then all other rows; returns whether that worked."""
+    def _write_all(self, write: Write) -> None:
+        """Writes the batch that failed before, if any, and then all other rows, until one fails."""
         while (batch := self._next_batch()) is not None:
             try:
                 write(*batch)
             except Exception as error:  # the sink must not harm the run; it is tried again
                 self._note_failure(error)
-                return False
+                return
             with self._changed:
                 self._pending = None
                 self._failures = 0
-        return True
 
     def _next_batch(self) -> tuple[int, list[MetricsRow]] | None:
         with self._changed:
@@ -142,10 +139,6 @@ class MetricsSink:
             self._report(
                 f"metrics cannot be written to sink {self._sink} ({why}); the queries continue, and it is tried again"
             )
-
-    def _is_empty(self) -> bool:
-        with self._changed:
-            return self._pending is None and not self._rows
 
     def _report_lost(self) -> None:
         with self._changed:

@@ -30,15 +30,11 @@ def progress_texts(queries: Sequence[QueryProgress], now: datetime, width: int |
 
 
 def _query_text(query: QueryProgress, now: datetime, width: int) -> str:
-    lines = [_head(query)]
+    holder = next((version.holder for version in query.versions if not version.is_parallel), None)
+    lines = [f"{query.model}: in use by {holder}" if holder else f"{query.model}: not running"]
     for version in query.versions:
         lines += _version_lines(query, version, now, width)
     return "\n".join(lines)
-
-
-def _head(query: QueryProgress) -> str:
-    holder = next((version.holder for version in query.versions if not version.is_parallel), None)
-    return f"{query.model}: in use by {holder}" if holder else f"{query.model}: not running"
 
 
 def _version_lines(query: QueryProgress, version: VersionProgress, now: datetime, width: int) -> Iterator[str]:

@@ -138,7 +138,8 @@ def read_status(request: ProjectRequest, selection: Selection = EVERYTHING, *, c
     KeyboardInterrupt after a signal while Spark runs.
     """
     root = find_project_root(request.folder)
-    wanted = _known_models(root)
+    nodes = _read(root / ARTIFACTS_FOLDER / MANIFEST).get("nodes")
+    wanted = frozenset(nodes) if isinstance(nodes, dict) else None  # not the models that have been removed since
     runs = [each for each in known_runs(root) if request.target in (None, each.run.target)]
     try:
         loaded, models = _selected(request, selection)
@@ -152,7 +153,9 @@ def read_status(request: ProjectRequest, selection: Selection = EVERYTHING, *, c
     is_recorded = bool(status.queries) or (bool(runs) and selection == EVERYTHING)
     storage = local_storage(loaded)
     if check:
-        progress = _ask_spark(request, loaded, models)
+        from sqlstream.app.status.lags_with_spark import progress_with_spark  # loads pyspark
+
+        progress = progress_with_spark(loaded, models, request)
     elif storage is not None:
         progress = progress_without_spark(loaded, storage, models)
     elif is_recorded:
@@ -169,12 +172,6 @@ def _selected(project: ProjectRequest, selection: Selection) -> tuple[Loaded, tu
     loaded = load_for_reading(project)
     chosen, _ = select(loaded.compiled, selection)
     return loaded, with_added_queries(loaded.compiled, terminal_models(loaded.compiled, chosen), selection)
-
-
-def _ask_spark(request: ProjectRequest, loaded: Loaded, models: tuple[CompiledModel, ...]) -> tuple[QueryProgress, ...]:
-    from sqlstream.app.status.lags_with_spark import progress_with_spark  # loads pyspark
-
-    return progress_with_spark(loaded, models, request)
 
 
 def _nothing_to_read(has_runs: bool) -> str:
@@ -243,12 +240,6 @@ def run_status(run: PastRun) -> RunStatus:
         if run.process_start.startswith(machine_id()):
             return RunStatus.KILLED
     return RunStatus.ELSEWHERE
-
-
-def _known_models(root: Path) -> frozenset[str] | None:
-    """Returns the nodes of the project when it was last compiled, to leave out removed models. None if unknown."""
-    nodes = _read(root / ARTIFACTS_FOLDER / MANIFEST).get("nodes")
-    return frozenset(nodes) if isinstance(nodes, dict) else None
 
 
 def read_results(root: Path) -> Mapping[str, Any]:

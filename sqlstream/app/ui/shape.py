@@ -128,17 +128,15 @@ class _Builder:
         arrived: set[str] = set()
         reads = self._models.get(node, {}).get("reads", {})
         for parent in self._parents.get(node, ()):
-            is_stored = reads.get(self._name(parent)) == "stored"
-            tables = frozenset([parent]) if is_stored or parent not in self._models else None
-            if tables is None:
+            model = self._models.get(parent)
+            if model is None or reads.get(model["name"]) == "stored":
+                tables = frozenset([parent])
+            else:
                 tables = self._add_edges(parent, edges, known)
             edges[parent, node] = tables
             arrived |= tables
         known[node] = frozenset(arrived)
         return known[node]
-
-    def _name(self, node: str) -> str:
-        return str(self._models[node]["name"]) if node in self._models else ""
 
     def _quarantines(self, read: set[str]) -> Iterator[str]:
         """Yields the models that write the corrupt records of the sources among `read`."""
