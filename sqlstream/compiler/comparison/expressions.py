@@ -152,7 +152,7 @@ class ExpressionReader:
         self._in_call = True
         condition = self.read(node.expression.this)
         self._in_call = False
-        self.calls.pop()
+        self.calls.pop()  # the call without its FILTER
         return self._call(Term(FILTER, (call.parts[0], condition)))
 
     def _call(self, term: Term) -> Term:
@@ -187,7 +187,8 @@ class ExpressionReader:
             return []
         spans = self._spans(node)
         if name == "count" and len(nodes) == 1 and isinstance(nodes[0], exp.Star) and len(spans) == 1:
-            return [literal("1")]
+            return [literal("1")]  # as in Spark's plans
+        # sqlglot adds, drops and reorders arguments of some functions
         if len(nodes) != len(spans) or not all(map(self._is_at, nodes, spans)):
             raise _unknown(self._text, node)
         return [self.read(each) for each in nodes]

@@ -80,13 +80,14 @@ def case_change(old: str, new: str, names: Names) -> CaseChange | None:
 
 def _matters(tokens: Sequence[Token], index: int, qualifiers: Iterable[str], names: Names) -> bool:
     before = tokens[index - 1].key if index else ""
-    if before in (".", ":"):
+    if before in (".", ":"):  # a field, or a column after the name of its relation
         start = index
         while start >= 2 and tokens[start - 1].key == ".":
             start -= 2
         is_column = before == "." and start == index - 2 and tokens[start].name.lower() in qualifiers
         return names.are_shown or not is_column
     following = tokens[index + 1].key if index + 1 < len(tokens) else ""
+    # functions and keywords have the same meaning in any letter case
     return names.are_shown and following != "(" and tokens[index].key not in _KEYWORDS
 
 

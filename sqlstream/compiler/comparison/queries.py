@@ -182,7 +182,7 @@ class QueryReader:
 
     def _view(self, name: str, path: tuple[str, ...]) -> Node:
         """Returns the rows of a model, source or seed by the name of its view at the end of a path."""
-        names = (name.lower(), re.sub(r"__\d+$", "", name).lower())
+        names = (name.lower(), re.sub(r"__\d+$", "", name).lower())  # a further reference of a view has a number
         model = next((each for each in names if each in self._models), None)
         if model is None or len(path) > _LONGEST_PATH:
             return self._find_table((*path, name))
@@ -255,8 +255,10 @@ class QueryReader:
         names = _Names(part.scope, rows.columns)
         reader = ExpressionReader(part.text, names.resolve)
         names.keys = keys = _different(reader.read(_part(key).tree) for key in node.keys)
+        # keys cannot have aggregate functions, unlike the select list and HAVING
         reader = ExpressionReader(part.text, names.resolve, number)
         columns = tuple(_selected(part, names, reader))
+        # HAVING can use the names of the select list
         selected, names.selected = tuple(reader.calls), list(zip(node.columns or (), columns, strict=False))
         if not keys and not selected:
             raise NotComparableError("HAVING without groups")
