@@ -8,9 +8,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from sqlstream.compiler.cache.memory import Memory
+from sqlstream.compiler.cache import CachedModel
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.digest import declared, digest
 from sqlstream.compiler.emission import Emission, ModelRead, explain_emission, explain_reads
 from sqlstream.compiler.flow.columns import Column, Columns
 from sqlstream.compiler.flow.nodes import Analysis, Deduplicate, ModelSummary, Node, Opaque, Scan, View, kept_state
@@ -18,30 +17,20 @@ from sqlstream.compiler.flow.operators.inputs import seed_node, source_node, sto
 from sqlstream.compiler.flow.types import contains, read_type
 from sqlstream.compiler.graph import MODEL, STORED, kind_of, model_id, seed_id, source_id, stored_id
 from sqlstream.compiler.rewrite.deduplicate import key_columns, note_offset
+from sqlstream.compiler.spark_versions import knows_functions
 from sqlstream.compiler.sql.edits import SqlProblem, Where
 from sqlstream.compiler.sql.grammar import grammar_problems
 from sqlstream.compiler.sql.sql_text import quote_identifier
-from sqlstream.project.configuration.target import Target
 from sqlstream.project.values import Project
 from sqlstream.project.wording import did_you_mean
 
 
 def analyse_models(
-    project: Project, models: Mapping[str, CompiledModel], memory: Memory | None = None
+    project: Project, models: Mapping[str, CompiledModel], cached: Mapping[str, CachedModel] | None = None
 ) -> dict[str, Analysis]:
     """Returns the analysis of each model by unique id. `models` must be in the order of the graph."""
-    memory = memory or Memory()
-    forest = _Forest(project, models, memory)
-    return {
-        unique_id: Analysis(forest.found(unique_id), forest.keys[unique_id], partial(forest.tree, unique_id))
-        for unique_id in models
-    }
-
-
-def _knows_functions(target: Target) -> bool:
-    """Returns whether Spark has only built-in functions: packages, jars, extensions and catalogs can add others."""
-    adding = ("spark.jars", "spark.sql.extensions", "spark.sql.catalog", "spark.submit", "spark.driver.extraClassPath")
-    return not target.packages and not any(name.startswith(adding) for name in target.spark) and target.remote is None
+    forest = _Forest(project, models, cached or {})
+    return {unique_id: Analysis(forest.found(unique_id), partial(forest.tree, unique_id)) for unique_id in models}
 
 
 class _Forest:
@@ -49,10 +38,12 @@ class _Forest:
     that a new or changed model needs.
     """
 
-    def __init__(self, project: Project, models: Mapping[str, CompiledModel], memory: Memory) -> None:
+    def __init__(
+        self, project: Project, models: Mapping[str, CompiledModel], cached: Mapping[str, CachedModel]
+    ) -> None:
         self._models = models
-        self._memory = memory
-        self._knows_functions = _knows_functions(project.target)
+        self._cached = cached
+        self._knows_functions = knows_functions(project.target)
         self._functions = {function.name.lower(): function.returns for function in project.functions}
         read = {item.node_id for model in models.values() for item in model.reads}
         tables = {node: table for table in project.sources if (node := source_id(project.name, table)) in read}
@@ -64,15 +55,9 @@ class _Forest:
         self._views: dict[str, Node] = {}
         self._found: dict[str, ModelSummary] = {}
         self._order = {node: position for position, node in enumerate(models)}
-        self.keys = {node: digest(node, declared(leaf)) for node, leaf in (*tables.items(), *seeds.items())}
-        for unique_id, model in models.items():
-            # The keys of the inputs are in the key of a model, so a change reaches all models downstream.
-            inputs = [(item.view, self.keys.get(item.node_id)) for item in model.reads]
-            self.keys[unique_id] = digest(unique_id, model.sql, inputs, self._knows_functions, self._functions)
-            if model.config.is_stored:
-                node = stored_id(project.name, model.name)
-                self._leaves[node] = partial(self._stored_node, model, node)
-                self.keys[node] = digest(node, self.keys[unique_id], model.streams_when_stored)
+        for model in (model for model in models.values() if model.config.is_stored):
+            node = stored_id(project.name, model.name)
+            self._leaves[node] = partial(self._stored_node, model, node)
 
     def _stored_node(self, model: CompiledModel, node: str) -> Node:
         return stored_node(node, self.found(model.unique_id).columns, stream=model.streams_when_stored)
@@ -82,7 +67,7 @@ class _Forest:
         if unique_id not in self._found and self._models[unique_id].file.is_python:
             self._found[unique_id] = ModelSummary(None, (), is_read=True)  # without building its inputs
         elif unique_id not in self._found:
-            known = self._memory.recall("flow", self._models[unique_id].file.path, self.keys[unique_id])
+            known = self._cached[unique_id].results.summary if unique_id in self._cached else None
             if known is None:
                 self._build(unique_id)
             else:
@@ -115,11 +100,12 @@ class _Forest:
 
     def _build(self, unique_id: str) -> None:
         """Builds the tree and the summary of a model from its SQL, and caches the summary."""
-        model, key = self._models[unique_id], self.keys[unique_id]
+        model = self._models[unique_id]
         if model.file.is_python:
             self._build_python(model)
             return
-        read = {item.view.lower(): self.view(item.node_id) for item in model.reads if item.node_id in self.keys}
+        known = self._models.keys() | self._leaves.keys()
+        read = {item.view.lower(): self.view(item.node_id) for item in model.reads if item.node_id in known}
         # loads sqlglot only if there is something to parse
         from sqlstream.compiler.flow.operators.build import Builder
         from sqlstream.compiler.flow.operators.relations import TooManyJoinsError
@@ -140,7 +126,8 @@ class _Forest:
         is_read, is_doubtful = parsed.tree is not None, parsed.is_doubtful
         found = ModelSummary(tree.columns, tuple(problems), is_read, parsed.unread_at, is_doubtful)
         self._views[unique_id], self._found[unique_id] = _view(tree), found
-        self._memory.note("flow", model.file.path, key, found)
+        if unique_id in self._cached:
+            self._cached[unique_id].note(summary=found)
         text.release()
 
     def _build_python(self, model: CompiledModel) -> None:

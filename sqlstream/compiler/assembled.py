@@ -6,19 +6,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from sqlstream.compiler.cache.memory import Memory
-from sqlstream.compiler.cache.rendering import CachedRenderer
+from sqlstream.compiler.cache import CachedModel
 from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.compiler.configured import ConfiguredModel
-from sqlstream.compiler.digest import digest
-from sqlstream.compiler.graph import ViewReference, closure_of, model_id, resolve_reference, view_of
+from sqlstream.compiler.digest import declared, digest
+from sqlstream.compiler.graph import (
+    ViewReference,
+    closure_of,
+    model_id,
+    resolve_reference,
+    seed_id,
+    source_id,
+    view_of,
+)
 from sqlstream.compiler.linked import LinkedProject
 from sqlstream.compiler.outputs import resolve_outputs
 from sqlstream.compiler.python_models import views_of
-from sqlstream.compiler.render.values import RenderedModel, RenderOptions, inputs_of
+from sqlstream.compiler.render.values import RenderedModel, RenderOptions, TemplateReads, inputs_of
+from sqlstream.compiler.rendering import CachedRenderer, values_of
 from sqlstream.compiler.rewrite.bare_names import bare_name_problems
 from sqlstream.compiler.rewrite.deduplicate import with_note
 from sqlstream.compiler.rewrite.sql import plan_rewriting
+from sqlstream.compiler.spark_versions import TESTED, knows_functions, minor_version
 from sqlstream.compiler.sql.edits import EditedText, apply_edits
 from sqlstream.errors import Finding
 from sqlstream.location import Place
@@ -43,27 +52,35 @@ class Assembled:
         left_out = closure_of(self.linked.graph.children, self.broken)
         return {node: model for node, model in self.models.items() if node not in left_out}
 
+    @cached_property
+    def cached(self) -> Mapping[str, CachedModel]:
+        """What is known about each model, by unique id."""
+        return {node: self.linked.enabled[model.name].rendered for node, model in self.models.items()}
+
     def locate(self, unique_id: str, offset: int) -> Place:
         """Returns the place of the character at `offset` (0-based) of a model's compiled SQL. The cache keeps it."""
-        model = self.models[unique_id]
-        rendered = self.linked.enabled[model.name].rendered
-        return model.place_at(offset, lambda at: self.renderer.locate(rendered, at))
+        rendered = self.cached[unique_id]
+        return self.models[unique_id].place_at(offset, lambda at: self.renderer.locate(rendered, at))
 
 
-def assemble_models(
-    linked: LinkedProject, options: RenderOptions, renderer: CachedRenderer, memory: Memory
-) -> Assembled:
+def assemble_models(linked: LinkedProject, options: RenderOptions, renderer: CachedRenderer) -> Assembled:
     """Returns the compiled models of a linked project."""
+    keys = _Keys(linked, options)
+    sinks = {sink.name: sink for sink in linked.project.sinks}
     findings: list[Finding] = []
     models: dict[str, CompiledModel] = {}
     broken: dict[str, Sequence[Finding]] = {}
     for name, model in linked.enabled.items():
         unique_id = model_id(linked.project.name, name)
+        cached = model.rendered
+        cached.require(keys.of(unique_id, model, cached.results.sink_reads))
         if model.file.is_python:
             rewritten = _python_text(linked, model)
         else:
-            rewritten = _rewrite(linked, model, unique_id, renderer, memory)
-        outputs, problems = resolve_outputs(linked.project, options, model, memory)
+            rewritten = _rewrite(linked, model, unique_id, renderer)
+        outputs, reads, problems = resolve_outputs(sinks, options, model)
+        if reads is not None:
+            cached.note(outputs=outputs, sink_reads=reads, key=keys.of(unique_id, model, reads))
         problems = [*rewritten.findings, *problems]
         findings += problems
         if any(problem.is_error for problem in problems):
@@ -71,6 +88,44 @@ def assemble_models(
         models[unique_id] = _assemble(linked, options, model, rewritten, outputs)
     ordered = {node: models[node] for node in linked.graph.order if node in models}
     return Assembled(ordered, tuple(findings), broken, linked, renderer)
+
+
+class _Keys:
+    """Digests of what the results about each model depend on, besides its template."""
+
+    def __init__(self, linked: LinkedProject, options: RenderOptions) -> None:
+        self._options = options
+        project = linked.project
+        target = project.target
+        functions = {function.name.lower(): function.returns for function in project.functions}
+        common = (knows_functions(target), functions)
+        self._target = digest(declared(target), *minor_version(options.spark or TESTED[-1]))
+        self._sinks = {sink.name: digest(declared(sink)) for sink in project.sinks}
+        read = {node for nodes in linked.graph.parents.values() for node in nodes}
+        leaves = {
+            **{source_id(project.name, table): table for table in project.sources},
+            **{seed_id(project.name, seed.name): seed for seed in project.seeds},
+        }
+        self._sql = {node: digest(node, declared(leaf)) for node, leaf in leaves.items() if node in read}
+        models = {model_id(project.name, name): model for name, model in linked.enabled.items()}
+        for node in (node for node in linked.graph.order if node in models):
+            # the digests of the inputs are in that of a model, so a change reaches all models downstream
+            inputs = [
+                (parent, parent in linked.streaming, self._sql[parent])
+                for parent in linked.inputs_of(linked.graph.parents[node])
+            ]
+            model = models[node]
+            key = digest(node, model.rendered.model.sql, model.config.deduplicate, inputs, *common)
+            self._sql[node] = self._sql[linked.stored.get(node, node)] = key
+
+    def of(self, unique_id: str, model: ConfiguredModel, sink_reads: TemplateReads) -> str:
+        """Returns the digest for a model whose sinks have read `sink_reads`."""
+        config = model.config
+        written: tuple[object, ...] = ()
+        if config.query_sinks:
+            sinks = [(name, self._sinks.get(name)) for name in config.query_sinks]
+            written = (sinks, model.output_name, config.plain(), self._target, values_of(sink_reads, self._options))
+        return digest(model.rendered.results.template, self._sql[unique_id], *written)
 
 
 @dataclass(frozen=True)
@@ -92,18 +147,16 @@ def _python_text(linked: LinkedProject, model: ConfiguredModel) -> _Rewritten:
     return _Rewritten(apply_edits(rendered.sql, ()), reads, ())
 
 
-def _rewrite(
-    linked: LinkedProject, model: ConfiguredModel, unique_id: str, renderer: CachedRenderer, memory: Memory
-) -> _Rewritten:
+def _rewrite(linked: LinkedProject, model: ConfiguredModel, unique_id: str, renderer: CachedRenderer) -> _Rewritten:
     rendered = model.rendered.model
     parents = linked.inputs_of(linked.graph.parents[unique_id])
     views = {view_of(node): node for node in parents}
     repeated = frozenset(view for view, node in views.items() if node in linked.streaming)
-    key = digest(model.rendered.digest, parents, sorted(repeated))
-    macros = renderer.macro_texts if rendered.macros_used else ()
-    rewriting = memory.remember(
-        "rewrite", rendered.file.path, key, lambda: plan_rewriting(rendered, views, repeated, macros)
-    )
+    rewriting = model.rendered.results.rewriting
+    if rewriting is None:
+        macros = renderer.macro_texts if rendered.macros_used else ()
+        rewriting = plan_rewriting(rendered, views, repeated, macros)
+        model.rendered.note(rewriting=rewriting)
     names = bare_name_problems(rewriting.bare_names, rendered.file.name, linked.spellings)
     is_blank = not rendered.sql.strip()  # an offset in blank text would be located at the end of the template
     findings = [

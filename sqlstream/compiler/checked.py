@@ -7,10 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from sqlstream.compiler.assembled import Assembled
-from sqlstream.compiler.cache.memory import Memory
 from sqlstream.compiler.compiled import CompiledProject, Places, place_in
 from sqlstream.compiler.configured import quiet
-from sqlstream.compiler.digest import declared, digest
 from sqlstream.compiler.flow.nodes import Analysis
 from sqlstream.compiler.graph import seed_id
 from sqlstream.compiler.metrics import alerts_model, metrics_model, own_columns
@@ -20,7 +18,7 @@ from sqlstream.compiler.rules import check_columns, check_models, check_query
 from sqlstream.compiler.rules.alerts import unfit_alerts
 from sqlstream.compiler.rules.query import Query, QueryProblem
 from sqlstream.compiler.rules.streams import state
-from sqlstream.compiler.spark_versions import TESTED, SparkParser, minor_version, rules_apply, rules_off
+from sqlstream.compiler.spark_versions import SparkParser, rules_apply, rules_off
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.compiler.sql.tokens import tokenize
 from sqlstream.compiler.unread import unread_findings
@@ -31,7 +29,6 @@ def check_project(
     assembled: Assembled,
     analyses: Mapping[str, Analysis],
     options: RenderOptions,
-    memory: Memory,
     parser: SparkParser | None,
 ) -> tuple[CompiledProject, list[Finding]]:
     """Returns the compiled project, and the findings of its models, sinks and queries."""
@@ -40,7 +37,7 @@ def check_project(
     alerts, wrong_alerts = alerts_model(project, options)
     writers = [*assembled.models.values(), *filter(None, (metrics, alerts))]
     used = {output.sink for model in writers for output in model.outputs}
-    unused, problems = resolve_unused(project, options, used, memory)
+    unused, problems = resolve_unused(project, options, used)
     predictable = rules_apply(project.target)
     columns = {node: analysis.columns for node, analysis in analyses.items()} if predictable else {}
     stored = stored_tables(project.name, assembled.models, columns)
@@ -52,10 +49,10 @@ def check_project(
     off = rules_off(project.target)
     findings += [] if off is None else [off]
     if predictable:
-        findings += _check_queries(compiled, analyses, memory, assembled)
+        findings += _check_queries(compiled, analyses, assembled)
         findings += check_columns(written)
         findings += unfit_alerts(compiled, analyses)
-    unread, replaced = unread_findings(compiled, analyses, assembled.broken, parser, memory, assembled)
+    unread, replaced = unread_findings(compiled, analyses, parser, assembled)
     return compiled, [*(finding for finding in findings if finding not in replaced), *unread]
 
 
@@ -68,29 +65,27 @@ def _with_own_rows(compiled: CompiledProject) -> CompiledProject:
     return replace(compiled, models={**compiled.models, **models}, columns={**compiled.columns, **columns})
 
 
-def _check_queries(
-    compiled: CompiledProject, analyses: Mapping[str, Analysis], memory: Memory, places: Places
-) -> list[Finding]:
+def _check_queries(compiled: CompiledProject, analyses: Mapping[str, Analysis], assembled: Assembled) -> list[Finding]:
     """Returns the errors in the names of all models, and in the operators of each query; each location once.
 
     `analyses` are the analyses of the models to check, by unique id.
     """
     found = [
         problem.at(
-            places.locate(unique_id, problem.offset),
-            [_origin(compiled, places, unique_id, where) for where in problem.origins],
+            assembled.locate(unique_id, problem.offset),
+            [_origin(compiled, assembled, unique_id, where) for where in problem.origins],
         )
         for unique_id, analysis in analyses.items()
         for problem in analysis.problems
     ]
     of_queries: dict[Finding, list[str]] = {}
-    problems = tuple(_problems_of_queries(compiled, analyses, memory))
+    problems = tuple(_problems_of_queries(compiled, analyses, assembled))
     copies = Counter(problem.where for problem in problems if problem.code == state.REPEATED)
     for problem in problems:
         if problem.code == state.REPEATED and copies[problem.where] == 1:
             continue  # locating it would render the model again
-        lines = [_line_of_select(compiled, places, where) for where in problem.origins]
-        finding = problem.at(place_in(compiled, places, problem.where, problem.key), lines)
+        lines = [_line_of_select(compiled, assembled, where) for where in problem.origins]
+        finding = problem.at(place_in(compiled, assembled, problem.where, problem.key), lines)
         # The message names one query, and the rest is the same for all of them.
         of_queries.setdefault(replace(finding, message=""), []).append(finding.message)
     found += [_of_all(finding, messages) for finding, messages in of_queries.items()]
@@ -130,18 +125,13 @@ def _line_of_select(compiled: CompiledProject, places: Places, where: Where) -> 
 
 
 def _problems_of_queries(
-    compiled: CompiledProject, analyses: Mapping[str, Analysis], memory: Memory
+    compiled: CompiledProject, analyses: Mapping[str, Analysis], assembled: Assembled
 ) -> Iterator[QueryProblem]:
     """Yields the problems of all queries, from the cache if nothing has changed."""
-    version = minor_version(compiled.options.spark or TESTED[-1])
-    target_key = digest(declared(compiled.project.target), *version)
     faulty = frozenset(unique_id for unique_id, analysis in analyses.items() if analysis.problems)
     for unique_id, analysis in analyses.items():
-        model = compiled.models[unique_id]
+        model, cached = compiled.models[unique_id], assembled.cached[unique_id]
         if model.output is not None and model.streaming:
-            key = digest(analysis.key, target_key, model.config.plain(), declared(model.output))
-            problems = memory.recall("query", model.file.path, key)
-            if problems is None:
-                problems = check_query(Query(compiled, model, analysis.node), faulty)
-                memory.note("query", model.file.path, key, problems)
-            yield from problems
+            if cached.results.problems is None:
+                cached.note(problems=check_query(Query(compiled, model, analysis.node), faulty))
+            yield from cached.results.problems or ()

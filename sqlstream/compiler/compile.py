@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 from sqlstream.compiler.analysed import analyse_models
 from sqlstream.compiler.assembled import assemble_models
-from sqlstream.compiler.cache.memory import Memory
-from sqlstream.compiler.cache.rendering import CachedRenderer
+from sqlstream.compiler.cache import Memory
 from sqlstream.compiler.checked import check_project
 from sqlstream.compiler.compiled import CompileResult
 from sqlstream.compiler.configured import configure_models
 from sqlstream.compiler.linked import link_models
 from sqlstream.compiler.render.values import RenderOptions
+from sqlstream.compiler.rendering import CachedRenderer
 from sqlstream.compiler.rules import check_use
 from sqlstream.compiler.spark_versions import SparkParser, rules_apply
 from sqlstream.errors import Finding
@@ -33,8 +33,15 @@ def compile_project(
     The stages reuse and extend `memory`. `parser` checks SQL that sqlglot cannot parse. `lower` applies the severities
     that the project sets. It decides only whether there are errors: the result has the original findings.
     """
-    memory = memory or Memory()
-    renderer = CachedRenderer(project, options, memory)
+    renderer = CachedRenderer(project, options, memory or Memory())
+    result = _compile(project, options, renderer, parser, lower)
+    renderer.save()
+    return result
+
+
+def _compile(
+    project: Project, options: RenderOptions, renderer: CachedRenderer, parser: SparkParser | None, lower: Lower
+) -> CompileResult:
     configured, findings = configure_models(project, renderer)
     if _has_errors(findings):
         return CompileResult(None, tuple(findings))
@@ -42,10 +49,9 @@ def compile_project(
     findings += problems
     if linked is None:
         return CompileResult(None, tuple(findings))
-    assembled = assemble_models(linked, options, renderer, memory)
-    analyses = analyse_models(project, assembled.unbroken, memory)
-    compiled, problems = check_project(assembled, analyses, options, memory, parser)
-    renderer.remember_places()
+    assembled = assemble_models(linked, options, renderer)
+    analyses = analyse_models(project, assembled.unbroken, assembled.cached)
+    compiled, problems = check_project(assembled, analyses, options, parser)
     findings += problems
     # `lower` reads the comments in all files, so it is asked only about errors.
     if _has_errors(findings) and _has_errors(lower(findings)):

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from sqlstream.compiler.cache.memory import Memory
-from sqlstream.compiler.cache.rendering import CachedRenderer, KeyedModel
+from sqlstream.compiler.cache import CachedModel, Memory
 from sqlstream.compiler.render.values import RenderOptions
+from sqlstream.compiler.rendering import CachedRenderer
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.configuration.config import MergedConfig, ModelConfig, merge_configs
@@ -29,7 +29,7 @@ class ConfiguredModel:
     `output_name` is `model.name` in the sink: a renamed query keeps its checkpoint, and so the folder of its output.
     """
 
-    rendered: KeyedModel
+    rendered: CachedModel
     config: ModelConfig
     locations: Mapping[str, Location]
     output_name: str

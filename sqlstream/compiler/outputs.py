@@ -6,13 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from sqlstream.compiler.cache.memory import Memory
-from sqlstream.compiler.cache.rendering import values_of
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.configured import ConfiguredModel
-from sqlstream.compiler.digest import declared, digest
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.operators.inputs import as_read
 from sqlstream.compiler.graph import stored_id
@@ -35,68 +31,52 @@ _MAY_BE_SET_ELSEWHERE = frozenset({"missing-env-var", "missing-var"})
 
 
 def resolve_outputs(
-    project: Project, options: RenderOptions, model: ConfiguredModel, memory: Memory
-) -> tuple[tuple[Output, ...], list[Finding]]:
-    """Returns the outputs of the query of a model, none for a view, and the findings about them."""
-    resolved = [_resolve_output(project, options, model, memory, sink) for sink in model.config.query_sinks]
-    outputs = tuple(output for output, _ in resolved if output is not None)
-    return outputs, [finding for _, findings in resolved for finding in findings]
-
-
-def _resolve_output(
-    project: Project, options: RenderOptions, model: ConfiguredModel, memory: Memory, name: str
-) -> tuple[Output | None, list[Finding]]:
-    """Returns the output in the sink `name`, None if it has errors."""
-    file = model.file
-    sink = next((sink for sink in project.sinks if sink.name == name), None)
-    if sink is None:
-        message, why = f"`{name}` is not a declared sink", "a terminal model must name one of the sinks in sinks.yml"
-        fix = did_you_mean(name, [sink.name for sink in project.sinks])
-        return None, [Finding("unknown-sink", message, why, fix, model.locations.get("sink", file.location))]
-    key = digest(declared(sink), model.output_name, file.path, model.config.plain(), options.target.name)
-    kept = _recall(memory, f"output {name}", file.path, key, options)
-    if kept is not None:
-        # The key has no locations, so the cached one can be that of an earlier text.
-        return replace(kept, location=sink.location), []
-    try:
-        output, reads = fill_in(sink, options, model.output_name, file.path, model.config)
-    except FindingsError as error:
-        return None, list(error.findings)
-    memory.note(f"output {name}", file.path, key, (output, reads, values_of(reads, options)))
-    return output, []
+    sinks: Mapping[str, Sink], options: RenderOptions, model: ConfiguredModel
+) -> tuple[tuple[Output, ...], TemplateReads | None, list[Finding]]:
+    """Returns the outputs of the query of a model, none for a view, what the Jinja of their sinks has read if they are
+    new, and the findings about them. `sinks` are the declared ones by name.
+    """
+    if not model.config.query_sinks:
+        return (), None, []
+    known = model.rendered.results.outputs
+    if known is not None:  # the lines of a sink can have moved since
+        return tuple(replace(output, location=sinks[output.sink].location) for output in known), None, []
+    findings: list[Finding] = []
+    filled: list[tuple[Output, TemplateReads]] = []
+    for name in model.config.query_sinks:
+        if name not in sinks:
+            message, why = (
+                f"`{name}` is not a declared sink",
+                "a terminal model must name one of the sinks in sinks.yml",
+            )
+            place = model.locations.get("sink", model.file.location)
+            findings.append(Finding("unknown-sink", message, why, did_you_mean(name, list(sinks)), place))
+            continue
+        try:
+            filled.append(fill_in(sinks[name], options, model.output_name, model.file.path, model.config))
+        except FindingsError as error:
+            findings += error.findings
+    reads = None if findings else merge_reads(reads for _, reads in filled)
+    return tuple(output for output, _ in filled), reads, findings
 
 
 def resolve_unused(
-    project: Project, options: RenderOptions, used: Collection[str], memory: Memory
+    project: Project, options: RenderOptions, used: Collection[str]
 ) -> tuple[tuple[Output, ...], list[Finding]]:
     """Returns the outputs of the sinks whose names are not in `used`, and the errors in their Jinja.
 
     They are filled in for a placeholder model. Sinks that need a model's `meta`, or variables that are not set here,
     are left out.
     """
-    sinks = {sink.name: sink for sink in project.sinks if sink.name not in used}
-    key = digest(*map(declared, sinks.values()), options.target.name)
-    kept = _recall(memory, "output", "", key, options)
-    if kept is not None:
-        return tuple(replace(output, location=sinks[output.sink].location) for output in kept), []
     findings: list[Finding] = []
-    filled: list[tuple[Output, TemplateReads]] = []
-    for sink in sinks.values():
+    outputs: list[Output] = []
+    for sink in (sink for sink in project.sinks if sink.name not in used):
         try:
-            filled.append(fill_in(sink, options, *_ANY_MODEL, ModelConfig(tags=("tag",))))
+            outputs.append(fill_in(sink, options, *_ANY_MODEL, ModelConfig(tags=("tag",)))[0])
         except FindingsError as error:
             certain = [found for found in error.findings if found.code not in _MAY_BE_SET_ELSEWHERE]
             findings += [] if _needs_meta(sink) else certain
-    outputs, reads = tuple(output for output, _ in filled), merge_reads(tuple(reads for _, reads in filled))
-    if not findings:
-        memory.note("output", "", key, (outputs, reads, values_of(reads, options)))
-    return outputs, findings
-
-
-def _recall(memory: Memory, kind: str, name: str, key: str, options: RenderOptions) -> Any:
-    """Returns the cached output with that key, None if a variable that its sink reads has changed."""
-    kept = memory.recall(kind, name, key)
-    return kept[0] if kept is not None and values_of(kept[1], options) == kept[2] else None
+    return tuple(outputs), findings
 
 
 def _needs_meta(sink: Sink) -> bool:

@@ -88,6 +88,12 @@ def rules_off(target: Target) -> Finding | None:
     )
 
 
+def knows_functions(target: Target) -> bool:
+    """Returns whether Spark has only built-in functions: packages, jars, extensions and catalogs can add others."""
+    adding = ("spark.jars", "spark.sql.extensions", "spark.sql.catalog", "spark.submit", "spark.driver.extraClassPath")
+    return not target.packages and not any(name.startswith(adding) for name in target.spark) and target.remote is None
+
+
 def installed_spark() -> str:
     """Returns the version of the installed PySpark without loading it, or an empty text if there is none."""
     from importlib import metadata  # loads email and zipfile; this module only names the function in requests

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
-from sqlstream.compiler.cache.memory import Memory
-from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Places
+from sqlstream.compiler.assembled import Assembled
+from sqlstream.compiler.cache import CachedModel
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.digest import digest
 from sqlstream.compiler.flow.nodes import Analysis
 from sqlstream.compiler.spark_versions import (
@@ -32,20 +33,15 @@ SUSPECT = frozenset({"misplaced-watermark", "missing-ref"})
 
 
 def unread_findings(
-    compiled: CompiledProject,
-    analyses: Mapping[str, Analysis],
-    broken: Mapping[str, Sequence[Finding]],
-    parser: SparkParser | None,
-    memory: Memory,
-    places: Places,
+    compiled: CompiledProject, analyses: Mapping[str, Analysis], parser: SparkParser | None, assembled: Assembled
 ) -> tuple[list[Finding], list[Finding]]:
-    """Returns the findings about models that sqlglot cannot parse, and those of the `broken` models that they replace.
+    """Returns the findings about models that sqlglot cannot parse, and those of the broken models that they replace.
 
     SQL that Spark rejects is an error. SQL that it accepts is an info, because no rule can check it. Without Spark's
     parser, it is a warning. Doubtful SQL, which sqlglot parses, and broken models get only errors: a misspelled keyword
     can be the cause of their findings. One warning names the doubtful models that nobody could ask about.
     """
-    checks_names = rules_apply(compiled.project.target)
+    checks_names, broken = rules_apply(compiled.project.target), assembled.broken
     unread = [node for node, known in analyses.items() if not (known.is_read or (checks_names and known.problems))]
     doubtful = [
         node
@@ -54,15 +50,15 @@ def unread_findings(
     ]
     suspects = _unread_suspects(compiled, broken)
     models = [compiled.models[node] for node in (*unread, *doubtful, *suspects)]
-    answers, unavailable = _answers(models, parser, memory)
+    answers, unavailable = _answers(models, parser, assembled.cached)
     found: dict[str, list[Finding]] = {}
     for model in models:
         node, problems = model.unique_id, answers.get(model.unique_id)
         if problems:
-            found[node] = [problem.at(places.locate(node, problem.offset)) for problem in problems]
+            found[node] = [problem.at(assembled.locate(node, problem.offset)) for problem in problems]
         elif node in unread:
             offset = analyses[node].found.unread_at
-            place = Place(model.file.location) if offset is None else places.locate(node, offset)
+            place = Place(model.file.location) if offset is None else assembled.locate(node, offset)
             found[node] = [_not_followed(model, place, unavailable if problems is None else None)]
     unasked = [compiled.models[node] for node in doubtful if node not in answers]
     if unasked:
@@ -82,21 +78,22 @@ def _unread_suspects(compiled: CompiledProject, broken: Mapping[str, Sequence[Fi
 
 
 def _answers(
-    models: Sequence[CompiledModel], parser: SparkParser | None, memory: Memory
+    models: Sequence[CompiledModel], parser: SparkParser | None, cached: Mapping[str, CachedModel]
 ) -> tuple[dict[str, tuple[SqlProblem, ...]], str]:
     """Returns the problems that Spark's parser finds, by unique id, and why some models are missing."""
     if parser is None:
         return {}, "Spark's parser is not available"
-    keys = {model.unique_id: digest(model.name, model.sql, parser.identity) for model in models}
-    known = {model.unique_id: memory.recall("syntax", model.file.path, keys[model.unique_id]) for model in models}
-    answers: dict[str, tuple[SqlProblem, ...]] = {
-        node: problems for node, problems in known.items() if problems is not None
-    }
+    questions = {model.unique_id: digest(model.name, model.sql, parser.identity) for model in models}
+    answers: dict[str, tuple[SqlProblem, ...]] = {}
+    for node, question in questions.items():
+        known = cached[node].results
+        if known.refusals is not None and known.question == question:
+            answers[node] = known.refusals
     missing = [model for model in models if model.unique_id not in answers]
     try:
         for model, problems in _ask(missing, parser) if missing else ():
             answers[model.unique_id] = problems
-            memory.note("syntax", model.file.path, keys[model.unique_id], problems)
+            cached[model.unique_id].note(question=questions[model.unique_id], refusals=problems)
     except ParserUnavailableError as error:
         return answers, str(error)
     return answers, ""

@@ -17,7 +17,7 @@ from sqlstream.app.compile.lineage_text import lineage_json, lineage_text
 from sqlstream.app.compile.ls import list_nodes
 from sqlstream.app.request import ProjectRequest
 from sqlstream.codes import CODES
-from sqlstream.compiler.cache.rendering import OF_THE_MOMENT
+from sqlstream.compiler.rendering import OF_THE_MOMENT
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.location import Location
 from sqlstream.report.compiled import compiled_json, compiled_text

@@ -16,7 +16,7 @@ from contextlib import closing, suppress
 from importlib import metadata
 from pathlib import Path
 
-from sqlstream.compiler.cache.memory import Memory
+from sqlstream.compiler.cache import Memory
 from sqlstream.version import __version__
 
 CACHE_FILE = "cache.sqlite"
@@ -27,15 +27,15 @@ WAIT_SECONDS = 1.0
 LIBRARIES = ("jinja2", "sqlglot", "pydantic")
 """Libraries whose versions affect the result of compiling."""
 
-_SCHEMA = "CREATE TABLE entries (kind TEXT, name TEXT, key TEXT, seal BLOB, text TEXT, PRIMARY KEY (kind, name))"
+_SCHEMA = "CREATE TABLE entries (name TEXT PRIMARY KEY, seal BLOB, text TEXT)"
 _LARGEST_TEXT = 50_000_000
 """Characters of one entry, far more than any model needs."""
 
-_Row = tuple[str, str, str, bytes, str]
+_Row = tuple[str, bytes, str]
 
 
 class CompileCache:
-    """The cache file of one project. `entries` maps kind and name to key and text."""
+    """The cache file of one project. `entries` are texts by name."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / CACHE_FILE
@@ -45,8 +45,8 @@ class CompileCache:
 
     def save(self, memory: Memory, names: Collection[str]) -> None:
         """Writes the new entries of `memory`, and deletes all entries whose name is not in `names`."""
-        gone = {name for _, name in self.entries} - set(names)
-        changed = {at: entry for at, entry in memory.new.items() if self.entries.get(at) != entry}
+        gone = self.entries.keys() - set(names)
+        changed = {name: text for name, text in memory.new.items() if self.entries.get(name) != text}
         if not changed and not gone and not self._is_damaged:
             return
         with suppress(OSError, sqlite3.Error, UnicodeError):  # UnicodeError: file names that are not valid text
@@ -61,9 +61,9 @@ class CompileCache:
 
     # reading
 
-    def _read_entries(self) -> dict[tuple[str, str], tuple[str, str]]:
+    def _read_entries(self) -> dict[str, str]:
         rows = self._rows()
-        intact = {(kind, name): (key, text) for kind, name, key, _, text in filter(self._is_intact, rows)}
+        intact = {name: text for name, _, text in filter(self._is_intact, rows)}
         self._is_damaged = len(intact) < max(len(rows), 1)
         return intact
 
@@ -73,16 +73,16 @@ class CompileCache:
             if not self._is_own_file():
                 return []
             with closing(self._connect("ro")) as connection:
-                query = "SELECT kind, name, key, seal, text FROM entries"
+                query = "SELECT name, seal, text FROM entries"
                 return connection.execute(query).fetchall() if _is_ours(connection) else []
         except (OSError, sqlite3.Error, UnicodeError):
             return []
 
     def _is_intact(self, row: _Row) -> bool:
         """Whether the seal fits. A damaged row may contain values of other types."""
-        kind, name, key, seal, text = row
+        name, seal, text = row
         try:
-            return seal == self._seal(kind, name, key, text)
+            return seal == self._seal(name, text)
         except (TypeError, AttributeError):
             return False
 
@@ -118,17 +118,13 @@ class CompileCache:
         with closing(self._connect("ro")) as connection:
             return _is_ours(connection)
 
-    def _write(self, entries: Mapping[tuple[str, str], tuple[str, str]], gone: Collection[str]) -> None:
+    def _write(self, entries: Mapping[str, str], gone: Collection[str]) -> None:
         with closing(self._connect("rwc")) as connection:
             connection.execute("PRAGMA synchronous = OFF")  # entries that a power failure damages are written again
             connection.execute("BEGIN IMMEDIATE")
             connection.execute(_SCHEMA.replace("TABLE", "TABLE IF NOT EXISTS"))
-            rows = [
-                (kind, name, key, self._seal(kind, name, key, text), text)
-                for (kind, name), (key, text) in entries.items()
-                if name not in gone
-            ]
-            connection.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)", rows)
+            rows = [(name, self._seal(name, text), text) for name, text in entries.items() if name not in gone]
+            connection.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?)", rows)
             connection.executemany("DELETE FROM entries WHERE name = ?", [(name,) for name in gone])
             connection.execute("COMMIT")
 

@@ -15,12 +15,13 @@ from sqlstream.app.loading.logs import TEMPLATE_LOGGER, open_log
 from sqlstream.app.loading.spark_parser import InstalledParser
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.allowances import lower_findings
-from sqlstream.compiler.cache.memory import Memory
+from sqlstream.compiler.cache import Memory
 from sqlstream.compiler.compile import compile_project
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.configured import template_findings
 from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.compiler.render.yaml import make_yaml_renderer
+from sqlstream.compiler.rendering import MACROS
 from sqlstream.errors import Finding, FindingsError, Severity
 from sqlstream.project.files.files import ARTIFACTS_FOLDER, find_project_root
 from sqlstream.project.loading import LoadResult, load_project
@@ -133,7 +134,7 @@ def try_load(
     if cache and not inline:  # inline models run only once
         made = attempt.loaded.compiled.models.values() if attempt.loaded is not None else ()  # also of further sinks
         names = (*(model.path for model in project.models), *(model.file.path for model in made))
-        cache.save(memory, {"", *names})
+        cache.save(memory, {MACROS, *names})
     return attempt
 
 

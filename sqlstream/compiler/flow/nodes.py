@@ -324,13 +324,9 @@ def kept_state(node: Node) -> str | None:
 
 @dataclass(frozen=True)
 class Analysis:
-    """The analysis of one model. `key` is a digest of its SQL and of all that it reads, directly or indirectly.
-
-    `tree` builds the operators on the first call.
-    """
+    """The analysis of one model. `tree` builds the operators on the first call."""
 
     found: ModelSummary
-    key: str
     tree: Callable[[], Node] = field(repr=False)
 
     @property

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import re
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,8 +14,11 @@ import pytest
 from sqlstream.app.request import ProjectRequest
 from tests.support.compiling import FILES, outcome, write_files
 
-STEPS = 20
-"""Edits in one test run."""
+ROOT = Path(__file__).parents[4]
+EXAMPLES = ("models", "macros", "seeds", "project.yml", "sources.yml", "sinks.yml")
+
+STEPS, EXAMPLE_STEPS = 20, 15
+"""Edits in one test run of the small project, and of the worked examples."""
 
 GO_BACK = 0.7
 """The probability that an edit that does not compile is undone before the next one."""
@@ -221,6 +226,90 @@ EDITS: tuple[Callable[[World], None], ...] = (
     edit_surroundings,
     edit_project,
 )
+
+
+def files_of(world: World, *endings: str) -> list[Path]:
+    """Returns the files of the worked examples with one of `endings`."""
+    found = [path for path in world.root.rglob("*") if path.suffix in endings and path.is_file()]
+    return sorted(path for path in found if "target" not in path.relative_to(world.root).parts)
+
+
+def edit_words(world: World) -> None:
+    """Replaces a word of a file by another word of the project, as a renamed column, table, key or function is."""
+    path, other = (world.dice.choice(files_of(world, ".sql", ".yml")) for _ in range(2))
+    words = [list(re.finditer(r"[A-Za-z_]{3,}", each.read_text())) for each in (path, other)]
+    if all(words):
+        old, new = map(world.dice.choice, words)
+        path.write_text(path.read_text()[: old.start()] + new[0] + path.read_text()[old.end() :])
+
+
+def edit_numbers(world: World) -> None:
+    """Changes a number: of a delay, a window, a type, an option."""
+    path = world.dice.choice(files_of(world, ".sql", ".yml"))
+    numbers = list(re.finditer(r"\d+", path.read_text()))
+    if numbers:
+        found = world.dice.choice(numbers)
+        text = path.read_text()
+        path.write_text(f"{text[: found.start()]}{int(found[0]) + 1}{text[found.end() :]}")
+
+
+def drop_line(world: World) -> None:
+    """Removes a line of a file."""
+    path = world.dice.choice(files_of(world, ".sql", ".yml", ".csv"))
+    lines = path.read_text().splitlines(keepends=True)
+    del lines[world.dice.randrange(len(lines))]
+    path.write_text("".join(lines))
+
+
+def add_comment(world: World) -> None:
+    """Moves the lines of a file down."""
+    path = world.dice.choice(files_of(world, ".sql", ".yml"))
+    path.write_text(("-- moved\n" if path.suffix == ".sql" else "# moved\n") + path.read_text())
+
+
+def copy_model(world: World) -> None:
+    """Copies a model, which then reads what the first one reads, and writes where it writes."""
+    path = world.dice.choice(world.models())
+    shutil.copy(path, path.with_name(f"{path.stem}_{len(world.models())}.sql"))
+
+
+def change_command(world: World) -> None:
+    """Changes an option, the environment, or the installed Spark."""
+    secret = world.dice.choice([{}, {"SQLSTREAM_SECRET_DATABASE": "canary"}])
+    variables: dict[str, object] = world.dice.choice([{}, {"wordcount_port": 1}, {"devices_path": "elsewhere"}])
+    target, spark = world.dice.choice(["local", "postgres", "mariadb"]), world.dice.choice(["4.1.0", "4.3.0", "5.0.0"])
+    world.request = replace(world.request, target=target, variables=variables, env=secret, spark_version=lambda: spark)
+
+
+EXAMPLE_EDITS = (
+    *(edit_words, edit_words, edit_words, edit_numbers, edit_numbers, edit_numbers),
+    *(drop_line, add_comment, add_comment, copy_model, delete_model, change_command, change_command),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_the_cache_changes_nothing_about_the_examples(tmp_path: Path, seed: int) -> None:
+    """After each of many random edits of the worked examples, everything is the same as without a cache."""
+    for name in EXAMPLES:
+        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, tmp_path / name)
+    world = World(tmp_path, random.Random(seed), ProjectRequest(tmp_path, env={}, starts_java=False))
+    good = {path: path.read_bytes() for path in files_of(world, ".sql", ".yml", ".csv", ".py")}
+    done: list[str] = []
+    for _ in range(EXAMPLE_STEPS):
+        expected = outcome(world.request, partial=False)
+        assert outcome(world.request, partial=True) == expected, done
+        if "manifest" in expected:
+            good = {path: path.read_bytes() for path in files_of(world, ".sql", ".yml", ".csv", ".py")}
+        else:  # most edits must be of a project that compiles
+            for path in files_of(world, ".sql", ".yml", ".csv"):
+                path.unlink()
+            for path, content in good.items():
+                path.write_bytes(content)
+            assert outcome(world.request, partial=True) == outcome(world.request, partial=False), done
+        edit = world.dice.choice(EXAMPLE_EDITS)
+        done.append(edit.__name__)
+        edit(world)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -38,16 +38,15 @@ def request_(tmp_path: Path) -> ProjectRequest:
     return request
 
 
-def keys(request: ProjectRequest, kind: str) -> dict[str, str]:
-    """Returns the cache keys of one kind by model path."""
+def entries(request: ProjectRequest) -> dict[str, str]:
+    """Returns the entries of the cache by name: paths of models, and one for the macros."""
     with closing(sqlite3.connect(request.folder / "target" / CACHE_FILE)) as connection:
-        rows = connection.execute("SELECT kind, name, key || text FROM entries").fetchall()
-    return {name: content for found, name, content in rows if found == kind}
+        return dict(connection.execute("SELECT name, text FROM entries").fetchall())
 
 
 def changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
     """Returns the names of the models with new or changed entries."""
-    return {Path(name).stem for name, key in after.items() if before.get(name) != key}
+    return {Path(name).stem for name, text in after.items() if before.get(name) != text}
 
 
 def in_process(folder: Path) -> subprocess.Popen[str]:
@@ -64,40 +63,48 @@ def test_an_unchanged_project_is_not_rendered_or_parsed(request_: ProjectRequest
 
 
 def test_a_changed_model_and_its_readers_are_compiled_again(request_: ProjectRequest) -> None:
-    """After a change only the changed model is rendered; it and all its downstream models are parsed."""
-    rendered, flow = keys(request_, "render"), keys(request_, "flow")
+    """After a change the changed model and all its downstream models are compiled again, and nothing else."""
+    before = entries(request_)
     path = request_.folder / "models" / "m3.sql"
     path.write_text(path.read_text().replace("u.country", "u.country, 1 as one"))
     outcome(request_, partial=True)
-    assert changed(rendered, keys(request_, "render")) == {"m3"}
-    assert changed(flow, keys(request_, "flow")) == {"m3", "m4", "m5"}
+    assert changed(before, entries(request_)) == {"m3", "m4", "m5"}
 
 
-def test_a_changed_comment_causes_no_parsing(request_: ProjectRequest) -> None:
-    """A changed comment in a template causes one rendering and no parsing."""
-    rendered, flow = keys(request_, "render"), keys(request_, "flow")
+def test_a_changed_comment_stays_in_its_model(request_: ProjectRequest) -> None:
+    """A changed comment in a template is no change of the SQL that downstream models read."""
+    before = entries(request_)
     path = request_.folder / "models" / "m1.sql"
     path.write_text("{# said twice #}" + path.read_text())
     outcome(request_, partial=True)
-    assert changed(rendered, keys(request_, "render")) == {"m1"}
-    assert changed(flow, keys(request_, "flow")) == set()
+    assert changed(before, entries(request_)) == {"m1"}
 
 
-def test_words_about_a_source_and_its_lines_cause_no_parsing(request_: ProjectRequest) -> None:
-    """A description of a source, which also moves its lines, changes the key of no query."""
-    kinds = ("rewrite", "flow", "query")
-    before = [keys(request_, kind) for kind in kinds]
+def test_words_about_a_source_and_its_lines_change_nothing(request_: ProjectRequest) -> None:
+    """A description of a source, which also moves its lines, changes no entry."""
+    before = entries(request_)
     path = request_.folder / "sources.yml"
     path.write_text(path.read_text().replace("- name: clicks\n", "- name: clicks\n        description: said\n"))
     outcome(request_, partial=True)
-    assert [keys(request_, kind) for kind in kinds] == before
+    assert entries(request_) == before
 
 
 def test_deleted_models_leave_the_cache(request_: ProjectRequest) -> None:
-    """A deleted model has no cache entry of any kind."""
+    """A deleted model has no entry."""
     (request_.folder / "models" / "late" / "m5.sql").unlink()
     outcome(request_, partial=True)
-    assert all("models/late/m5.sql" not in keys(request_, kind) for kind in ("render", "rewrite", "flow"))
+    assert "models/late/m5.sql" not in entries(request_)
+
+
+def test_another_target_compiles_only_terminal_models_again(request_: ProjectRequest) -> None:
+    """What a target sets decides the findings of queries; the SQL of a view stays."""
+    before = entries(request_)
+    path = request_.folder / "project.yml"
+    path.write_text(
+        path.read_text().replace("storage: data", "storage: data, spark: {spark.sql.shuffle.partitions: 3}", 1)
+    )
+    outcome(request_, partial=True)
+    assert changed(before, entries(request_)) == {"m4", "m5"}
 
 
 def text_of(name: str, old: str, new: str) -> Callable[[ProjectRequest], ProjectRequest]:
@@ -146,10 +153,41 @@ EDITS: dict[str, Callable[[ProjectRequest], ProjectRequest]] = {
     "a macro that was not there": file("macros/n.sql", "{% macro extra() %}2{% endmacro %}"),
     "lines above a finding": text_of("models/late/m8.sql", "select", "\n\nselect"),
     "lines above a finding in a macro": text_of("macros/odd.sql", "{% macro", "\n{% macro"),
+    "a variable that only a sink reads": lambda request: replace(request, variables={"folder": "there"}),
+    "an environment variable that only a sink reads": lambda request: replace(request, env={"PREFIX": "x"}),
+    "an output mode that Spark refuses": text_of(
+        "models/late/m5.sql", "sink='files'", "sink='files', output_mode='complete'"
+    ),
+    "the folders of an output": text_of("models/own.yml", "sink: files", "sink: files, partition_by: [cents]"),
+    "whether a stored output grows": file(
+        "models/m.yml", "version: 2\nmodels:\n  - {name: kept, config: {output_mode: complete}}\n"
+    ),
+    "the type of a function in Python": text_of("python/own.py", '"int"', '"string"'),
+    "packages, which can add functions": text_of("project.yml", ", packages: ['a:b:1']", ""),
+    "a trigger": file("models/m.yml", "version: 2\nmodels:\n  - {name: m5, config: {trigger: real_time}}\n"),
+    "a later Spark": lambda request: replace(request, spark_version=lambda: "9.0.0"),
+    "the version of a source's column upstream": text_of(
+        "models/m1.sql", "user_id, price", "user_id, price * 2 as price"
+    ),
+    "a key of deduplication": file(
+        "models/m.yml", "version: 2\nmodels:\n  - {name: m3, config: {deduplicate: [user_id]}}\n"
+    ),
     "a state that macros keep": file("models/m0.sql", "select {{ counted() }} as n"),
 }
 
 MORE = {
+    "sinks.yml": FILES["sinks.yml"]
+    + """  - {name: read, format: json, path: "{{ var('folder', 'here') }}/{{ env_var('PREFIX', '') }}{{ model.name }}"}\n""",
+    "models/late/m9.sql": "{{ config(sink='read') }}select at, own(user_id) as one, of_a_package(at) as two from {{ ref('m1') }}\n",
+    "models/late/kept.sql": "{{ config(sink='read', materialized='stored') }}"
+    "select user_id, count(*) as n from {{ ref('m1') }} group by user_id, window(at, '1 hour')\n",
+    "models/late/after.sql": "{{ config(sink='read') }}select k.user_id, k.n, l.n as m from {{ ref('kept') }} k"
+    " join {{ ref('kept') }} l using (user_id)\n",
+    "models/late/m10.sql": "select at, cents from {{ ref('m2') }}\n",
+    "models/own.yml": "version: 2\nmodels:\n  - {name: m10, config: {sink: files}}\n",
+    "python/own.py": 'from pyspark.sql.functions import udf\n\n\n@udf("int")\ndef own(x):\n    return 1\n',
+    "project.yml": FILES["project.yml"].replace("storage: data}", "storage: data, packages: ['a:b:1']}", 1)
+    + "functions: [own:own]\n",
     "macros/odd.sql": "{% macro odd() %}/* + BROADCAST(a) */{% endmacro %}\n",
     "macros/state.sql": "{% set kept = namespace(n=0) %}"
     "{% macro counted() %}{% set kept.n = kept.n + 1 %}{{ kept.n }}{% endmacro %}\n",
@@ -202,21 +240,21 @@ def test_a_damaged_file_changes_nothing(
 ) -> None:
     """With a damaged cache file the result is the same as without a cache, and the cache is rebuilt."""
     path, dice = request_.folder / "target" / CACHE_FILE, random.Random(seed)
-    whole = keys(request_, "render")
+    whole = entries(request_)
     expected = outcome(request_, partial=False)
     for _ in range(3):
         damage(path, dice)
         assert outcome(request_, partial=True) == expected
         assert outcome(request_, partial=True) == expected
-        assert keys(request_, "render") == whole
+        assert entries(request_) == whole
 
 
 def of_another_program(path: Path) -> None:
     """Creates a database with an endless view."""
     path.unlink()
     with closing(sqlite3.connect(path)) as connection:
-        endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x, x, x, x, x FROM n"
-        connection.execute(f"CREATE VIEW entries(kind, name, key, seal, text) AS {endless}")
+        endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x, x, x FROM n"
+        connection.execute(f"CREATE VIEW entries(name, seal, text) AS {endless}")
 
 
 def linked(path: Path) -> None:
@@ -240,10 +278,10 @@ def linked(path: Path) -> None:
 def test_a_foreign_cache_file_is_replaced(request_: ProjectRequest, replace_file: Callable[[Path], object]) -> None:
     """A file of another program is not read, but replaced; a link is removed and its target stays."""
     path = request_.folder / "target" / CACHE_FILE
-    expected, whole = outcome(request_, partial=False), keys(request_, "render")
+    expected, whole = outcome(request_, partial=False), entries(request_)
     replace_file(path)
     assert outcome(request_, partial=True) == expected
-    assert keys(request_, "render") == whole
+    assert entries(request_) == whole
     assert not path.is_symlink()
     outside = path.parents[1] / "outside.txt"
     assert not outside.exists() or outside.read_text() == "mine"
@@ -278,11 +316,11 @@ def test_a_locked_cache_is_not_used(request_: ProjectRequest) -> None:
 
 def test_parallel_commands_share_the_cache(request_: ProjectRequest) -> None:
     """Several commands that start at once without a cache all succeed and leave an intact file."""
-    whole = keys(request_, "render")
+    whole = entries(request_)
     (request_.folder / "target" / CACHE_FILE).unlink()
     ended = [process.communicate()[1] for process in [in_process(request_.folder) for _ in range(4)]]
     assert ended == [""] * 4
-    assert keys(request_, "render") == whole
+    assert entries(request_) == whole
 
 
 def test_no_environment_value_is_cached(tmp_path: Path) -> None:

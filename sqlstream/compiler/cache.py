@@ -1,9 +1,9 @@
-"""Results of earlier compilations, and how they are stored: entries by kind and name, each with a key and a text.
+"""What the compiler remembers of each model for the next compilation, and how that is stored.
 
-The key is a digest of everything that the result depends on. The text is a list of rows in JSON, one for each value
-that has parts. Parts come before the values that contain them, and the last row is the value itself. A row is the kind
-of its value, then its parts: an integer is the index of a row, a list of one contains an actual integer, and everything
-else is the value itself. An object that occurs twice is one row, so decoding restores it as one object.
+A model has one entry, a text of rows in JSON, one for each value that has parts. Parts come before the values that
+contain them, and the last row is the value itself. A row is the kind of its value, then its parts: an integer is the
+index of a row, a list of one contains an actual integer, and everything else is the value itself. An object that occurs
+twice is one row, so decoding restores it as one object.
 
 Decoding creates only objects of the classes below. A manipulated file can contain wrong values, but cannot run code.
 """
@@ -11,11 +11,11 @@ Decoding creates only objects of the classes below. A manipulated file can conta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import chain
 from operator import attrgetter
 from types import ModuleType, NoneType
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from pydantic_core import from_json, to_json
 
@@ -23,7 +23,7 @@ from sqlstream.compiler.compiled import Output
 from sqlstream.compiler.flow import columns
 from sqlstream.compiler.flow.nodes import ModelSummary
 from sqlstream.compiler.graph import ViewReference
-from sqlstream.compiler.render.values import MacroIndex, Reference, TemplateReads
+from sqlstream.compiler.render.values import MacroIndex, Reference, RenderedModel, TemplateReads
 from sqlstream.compiler.rewrite.sql import Rewriting
 from sqlstream.compiler.rules.query import QueryProblem
 from sqlstream.compiler.sql.edits import Edit, SqlProblem, Where
@@ -34,46 +34,79 @@ from sqlstream.project.types import types
 from sqlstream.project.values import RecordFormat
 from sqlstream.project.yaml import Located
 
-T = TypeVar("T")
+NOTHING_READ = TemplateReads()
 
-Entries = dict[tuple[str, str], tuple[str, str]]
-"""The key and text of each entry, by kind and name."""
+
+@dataclass(frozen=True)
+class ModelResults:
+    """What is known about one model; a part that is not known yet is None.
+
+    `rendering` has the fields of `RenderedModel` after its file, and `places` locations in its SQL. Both depend only on
+    what `template` is a digest of: the template, and everything that it has read. The other parts depend on that, and
+    on everything else that `key` is a digest of: the inputs, with all that is upstream, and for a terminal model its
+    configuration, its sinks, what their templates have read (`sink_reads`), and the target. The answer of Spark's
+    parser (`refusals`) depends only on what it was asked (`question`), because asking starts Java.
+    """
+
+    template: str = ""
+    rendering: tuple[Any, ...] | None = None
+    places: Mapping[int, Place] = field(default_factory=dict)
+    key: str = ""
+    sink_reads: TemplateReads = NOTHING_READ
+    rewriting: Rewriting | None = None
+    outputs: tuple[Output, ...] | None = None
+    summary: ModelSummary | None = None
+    problems: tuple[QueryProblem, ...] | None = None
+    question: str = ""
+    refusals: tuple[SqlProblem, ...] | None = None
+
+
+@dataclass
+class CachedModel:
+    """A rendered model with what is known about it, now or from an earlier compilation. The stages of the compiler
+    take from `results` what is there, and note the rest.
+    """
+
+    model: RenderedModel
+    results: ModelResults
+    is_changed: bool = False
+
+    def note(self, **parts: Any) -> None:
+        """Adds parts to the results."""
+        self.results = replace(self.results, **parts)
+        self.is_changed = True
+
+    def require(self, key: str) -> None:
+        """Forgets the parts that depend on the key, unless that is `key`."""
+        if self.results.key != key:
+            known = self.results
+            self.results = ModelResults(
+                known.template, known.rendering, known.places, key, question=known.question, refusals=known.refusals
+            )
+            self.is_changed = True
 
 
 class Memory:
-    """The entries of earlier compilations (`saved`) and of this one (`new`).
+    """The entries of earlier compilations (`saved`) and the changed ones of this one (`new`): texts by name."""
 
-    Callers look an entry up with the key that it must have, so they never get a stale one.
-    """
-
-    def __init__(self, saved: Mapping[tuple[str, str], tuple[str, str]] | None = None) -> None:
+    def __init__(self, saved: Mapping[str, str] | None = None) -> None:
         self._saved = saved or {}
-        self.new: Entries = {}
+        self.new: dict[str, str] = {}
 
-    def recall(self, kind: str, name: str, key: str) -> Any:
-        """Returns the value with that key, or None."""
-        entry = self.new.get((kind, name)) or self._saved.get((kind, name))
-        if entry is None or entry[0] != key:
-            return None
+    def recall(self, name: str) -> Any:
+        """Returns the value of an entry, None if there is none. The caller checks that it is not stale."""
+        text = self.new.get(name) or self._saved.get(name)
         try:
-            return decode(entry[1])
+            return None if text is None else decode(text)
         except CodecError:
             return None
 
-    def note(self, kind: str, name: str, key: str, value: object) -> None:
+    def note(self, name: str, value: object) -> None:
         """Stores `value`, unless its type cannot be encoded."""
         try:
-            self.new[kind, name] = (key, encode(value))
+            self.new[name] = encode(value)
         except CodecError:
-            self.new.pop((kind, name), None)
-
-    def remember(self, kind: str, name: str, key: str, make: Callable[[], T]) -> T:
-        """Returns the value with that key. If there is none, calls `make` and stores its result."""
-        found = self.recall(kind, name, key)
-        if found is None:
-            found = make()
-            self.note(kind, name, key, found)
-        return cast("T", found)
+            self.new.pop(name, None)
 
 
 class CodecError(ValueError):
@@ -103,7 +136,7 @@ _CACHED = (
         RecordFormat,
         ViewReference,
     ),
-    *(ModelSummary, SqlProblem, Where, Rewriting, QueryProblem),
+    *(ModelResults, ModelSummary, SqlProblem, Where, Rewriting, QueryProblem),
 )
 _CLASSES: Mapping[str, type] = {kind.__name__: kind for kind in _CACHED}
 _FIELDS = {name: tuple(field.name for field in fields(kind)) for name, kind in _CLASSES.items()}

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sqlstream.compiler.cache.memory import CodecError, decode, encode
+from sqlstream.compiler.cache import CodecError, decode, encode
 from sqlstream.compiler.digest import digest
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.errors import Finding, Severity

@@ -7,11 +7,10 @@ The cache stores a digest of each, never the value.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sqlstream.compiler.cache.memory import Memory
+from sqlstream.compiler.cache import CachedModel, Memory, ModelResults
 from sqlstream.compiler.digest import digest
 from sqlstream.compiler.graph import closure_of
 from sqlstream.compiler.python_models import read_python_model
@@ -26,16 +25,8 @@ if TYPE_CHECKING:
 OF_THE_MOMENT = frozenset({"run_started_at", "invocation_id"})
 """Names whose value differs in each compilation."""
 
-Meanings = tuple[tuple[str, str, str], ...]
-"""The kind and name of everything that a template read, and a digest of its value."""
-
-
-@dataclass(frozen=True)
-class KeyedModel:
-    """A rendered model, and a digest that changes if its text or the locations of its text can have changed."""
-
-    model: RenderedModel
-    digest: str
+MACROS = ""
+"""The name of the entry about all macro files."""
 
 
 class CachedRenderer:
@@ -46,8 +37,7 @@ class CachedRenderer:
         self._options = options
         self._memory = memory
         self._files = {file.path: file for file in project.macros}
-        self._places: dict[str, dict[int, Place]] = {}
-        self._unsaved: dict[str, str] = {}
+        self._rendered: list[CachedModel] = []
 
     @cached_property
     def _renderer(self) -> ModelRenderer:
@@ -61,49 +51,57 @@ class CachedRenderer:
         """The errors in the macro files."""
         return () if self._remembered_index is not None else self._renderer.macro_findings
 
-    def render(self, file: ModelFile) -> KeyedModel:
+    def render(self, file: ModelFile) -> CachedModel:
         """Returns the rendered model. Raises: FindingsError with the first failure."""
-        key = digest(self._project.name, file.name, file.path, file.text)
-        if file.is_python:  # parsing it costs less than the cache
-            return KeyedModel(read_python_model(file, self._options.variables), digest(key))
-        found = self._recall(file, key)
-        if found is not None:
-            self._log(found.model.logged)
-            return found
-        model = self._renderer.render(file)
-        meanings = self._model_meanings(model)
-        if meanings is not None:
-            parts = (model.sql, model.references, dict(model.config), model.findings, model.macros_used)
-            self._memory.note("render", file.path, key, (*parts, model.reads, model.logged, meanings))
-        # text that is not in the cache can come from any macro, whose lines may have moved
-        return KeyedModel(model, digest(key, self._macros_key if meanings is None else meanings, model.sql))
+        found = self._python_model(file) if file.is_python else self._known(file) or self._new(file)
+        self._rendered.append(found)
+        return found
 
-    def locate(self, rendered: KeyedModel, offset: int) -> Place:
+    def _python_model(self, file: ModelFile) -> CachedModel:
+        model, known = read_python_model(file, self._options.variables), self._recall(file)
+        key = self._file_key(file)  # reading it costs less than the cache
+        return CachedModel(model, known if known.template == key else ModelResults(key))
+
+    def _known(self, file: ModelFile) -> CachedModel | None:
+        """Returns the model from the cache if everything that its template reads is the same."""
+        known = self._recall(file)
+        if known.rendering is None:
+            return None
+        model = RenderedModel(file, *known.rendering)
+        if self._template_key(model) != known.template:
+            return None
+        self._log(model.logged)
+        return CachedModel(model, known)
+
+    def _new(self, file: ModelFile) -> CachedModel:
+        model, known = self._renderer.render(file), self._recall(file)
+        key = self._template_key(model)
+        parts = (model.sql, model.references, dict(model.config), model.findings, model.macros_used)
+        rendering = None if key is None else (*parts, model.reads, model.logged)
+        # text that is rendered each time can come from any macro, whose lines may have moved
+        template = key or digest(self._file_key(file), self._macros_key, model.sql)
+        if known.template == template:  # rendered each time, with the same result as the last time
+            return CachedModel(model, known)
+        answered = ModelResults(template, rendering, question=known.question, refusals=known.refusals)
+        return CachedModel(model, answered, is_changed=True)
+
+    def _recall(self, file: ModelFile) -> ModelResults:
+        return self._memory.recall(file.path) or ModelResults()
+
+    def save(self) -> None:
+        """Stores what is new about the models since they were rendered."""
+        for each in self._rendered:
+            if each.is_changed:
+                self._memory.note(each.model.file.path, each.results)
+
+    def locate(self, rendered: CachedModel, offset: int) -> Place:
         """Returns where the character at `offset` of a model's rendered SQL was written."""
-        path = rendered.model.file.path
-        if path not in self._places:
-            self._places[path] = dict(self._memory.recall("places", path, rendered.digest) or {})
-        places = self._places[path]
-        if offset not in places:
-            places[offset] = self._renderer.source_map(rendered.model).locate(offset)
-            self._unsaved[path] = rendered.digest
-        return places[offset]
-
-    def remember_places(self) -> None:
-        """Notes the places that `locate` has found since the last call."""
-        for path, key in self._unsaved.items():
-            self._memory.note("places", path, key, dict(self._places[path]))
-        self._unsaved.clear()
-
-    def _recall(self, file: ModelFile, key: str) -> KeyedModel | None:
-        kept = self._memory.recall("render", file.path, key)
-        if kept is None:
-            return None
-        *parts, meanings = kept
-        model = RenderedModel(file, *parts)
-        if self._model_meanings(model) != meanings:
-            return None
-        return KeyedModel(model, digest(key, meanings, model.sql))
+        places = rendered.results.places
+        if offset in places:
+            return places[offset]
+        place = self._renderer.source_map(rendered.model).locate(offset)
+        rendered.note(places={**places, offset: place})
+        return place
 
     def _log(self, messages: tuple[tuple[str, bool], ...]) -> None:
         for message, info in messages:
@@ -119,17 +117,16 @@ class CachedRenderer:
         if self._remembered_index is not None:
             return self._remembered_index
         index = self._renderer.macro_index
-        meanings = None if self._renderer.macro_findings else self._index_meanings(index)
-        if meanings is not None:
-            self._memory.note("macros", "", self._macros_key, (index, meanings))
+        key = None if self._renderer.macro_findings else self._index_key(index)
+        if key is not None:
+            self._memory.note(MACROS, (key, index))
         return index
 
     @cached_property
     def _remembered_index(self) -> MacroIndex | None:
-        found = self._memory.recall("macros", "", self._macros_key)
-        if found is None or found[1] != self._index_meanings(found[0]):
+        key, index = self._memory.recall(MACROS) or (None, MacroIndex({}, {}))
+        if key is None or key != self._index_key(index):
             return None
-        index: MacroIndex = found[0]
         self._log(index.logged)
         return index
 
@@ -146,22 +143,32 @@ class CachedRenderer:
         files = self._index.files
         return [files[name] for name in reads.names if name in files]
 
-    def _index_meanings(self, index: MacroIndex) -> Meanings | None:
-        """Returns the meanings of the reads of all macro files while they were loaded."""
-        return self._meanings(merge_reads(index.reads.values()), None)
+    def _index_key(self, index: MacroIndex) -> str | None:
+        """Returns a digest of the macro files and all that they read while they are loaded; None if that can differ in
+        each compilation.
+        """
+        meanings = self._meanings(merge_reads(index.reads.values()), None)
+        return None if meanings is None else digest(self._macros_key, meanings)
 
-    def _model_meanings(self, model: RenderedModel) -> Meanings | None:
-        """Returns the present meanings of a model's reads; None if they can differ in each compilation."""
+    def _template_key(self, model: RenderedModel) -> str | None:
+        """Returns a digest of a model's template and all that it and its macros read, as it is now; None if that can
+        differ in each compilation.
+        """
         files = closure_of(self._macro_reads, self._macro_files(model.reads))
         if not self._index.stateful.isdisjoint(files):
             return None
-        return self._meanings(merge_reads([model.reads, *(self._index.reads[path] for path in files)]), model.file)
+        reads = merge_reads([model.reads, *(self._index.reads[path] for path in files)])
+        meanings = self._meanings(reads, model.file)
+        return None if meanings is None else digest(self._file_key(model.file), meanings)
 
-    def _meanings(self, reads: TemplateReads, file: ModelFile | None) -> Meanings | None:
+    def _file_key(self, file: ModelFile) -> str:
+        return digest(self._project.name, file.name, file.path, file.text)
+
+    def _meanings(self, reads: TemplateReads, file: ModelFile | None) -> tuple[object, ...] | None:
+        """Returns the kind and name of everything in `reads`, with a digest of its present value."""
         if not OF_THE_MOMENT.isdisjoint(reads.names):
             return None
-        names = tuple(("name", name, self._meaning(name, file)) for name in reads.names)
-        return (*names, *values_of(reads, self._options))
+        return (*(("name", name, self._meaning(name, file)) for name in reads.names), values_of(reads, self._options))
 
     def _meaning(self, name: str, file: ModelFile | None) -> str:
         """Returns a digest of the value of `name` in the model `file`, or in a macro file while it is loaded."""
@@ -177,7 +184,7 @@ class CachedRenderer:
         return "" if macro is None else digest(macro.path, macro.text)
 
 
-def values_of(reads: TemplateReads, options: RenderOptions) -> Meanings:
+def values_of(reads: TemplateReads, options: RenderOptions) -> tuple[object, ...]:
     """Returns digests of the present values of the variables in `reads`; for a secret only whether it is set."""
     return (
         *(("var", name, _value(options.variables, name)) for name in reads.variables),
