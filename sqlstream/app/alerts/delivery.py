@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from datetime import datetime
-from queue import Empty, SimpleQueue
+from queue import Empty, Queue
 from typing import Protocol
 from uuid import uuid4
 
@@ -225,7 +225,7 @@ class Outbox:
     ) -> None:
         self._store, self._deliveries, self._texts = store, tuple(deliveries), texts
         self._take_over_seconds = take_over_seconds
-        self._changes: SimpleQueue[Change | None] = SimpleQueue()
+        self._changes: Queue[Change | None] = Queue()  # SimpleQueue.get can hang after a signal
         self._left = 0
         self._handled = threading.Condition()
         self._thread = threading.Thread(target=copy_context().run, args=(self._work,), name="alerts", daemon=True)

@@ -100,8 +100,7 @@ def forgotten_watermarks(query: Query) -> Problems:
     target = query.compiled.project.target
     settings = {name: str(value).lower() for name, value in target.spark.items()}
     is_kept = target.remote is None and settings.get(INTERNALS) != "false"
-    if query.compiled.options.spark is not None:
-        is_kept = is_kept and not is_later(query.compiled.options.spark)
+    is_kept = is_kept and not is_later(query.compiled.options.spark)
     # With `max`, an input without new events does not hold the others back.
     if is_kept or not query.terminal.config.trigger.facts.ends or settings.get(POLICY) == "max":
         return
