@@ -21,7 +21,7 @@ from sqlstream.app.request import EVERYTHING, ProjectRequest
 from sqlstream.app.session.session import spark_session
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.spark.jvm.session import SparkRuntime
-from sqlstream.spark.running.check import check_with_spark
+from sqlstream.spark.queries.model_check import check_with_spark
 from sqlstream.spark.secrets import Secrets
 
 LIMIT_SECONDS = 0.25

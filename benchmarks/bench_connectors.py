@@ -25,7 +25,7 @@ from confluent_kafka import Producer
 from benchmarks.runs.measured import batches_of_run, batches_of_script
 from sqlstream.location import Location
 from sqlstream.project.configuration.target import Target
-from sqlstream.project.connectors.table import CONNECTORS, jars_of
+from sqlstream.project.connectors.connectors import CONNECTORS, jars_of
 from sqlstream.spark.jvm.class_archive import cache_folder, use_options
 from sqlstream.spark.jvm.jars import Repository, fetch_jar
 from sqlstream.spark.jvm.launch import JARS

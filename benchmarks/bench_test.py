@@ -25,7 +25,7 @@ from sqlstream.location import Location
 from sqlstream.project.configuration.target import Target
 from sqlstream.spark.jvm.class_archive import use_options
 from sqlstream.spark.jvm.session import JVM_OPTIONS, SHORT_LIVED_JVM, spark_settings
-from sqlstream.testing.settings import target_of_tests
+from sqlstream.testing.session_settings import target_of_tests
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("stateful", "stateless", "first", "stock")

@@ -19,7 +19,7 @@ from sqlstream.compiler.connectors import needed_connectors
 from sqlstream.compiler.spark_versions import TESTED, is_later
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files.paths import is_absolute, join
-from sqlstream.project.secrets import OptionValue
+from sqlstream.project.secret_text import OptionValue
 from sqlstream.spark.jvm.java import NO_UTF8, NO_UTF8_FIX, JavaRuntime, find_java, java_locale
 from sqlstream.spark.secrets import Secrets, secret_names
 from sqlstream.version import __version__
@@ -135,7 +135,7 @@ def _user() -> str:
 def _spark(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Check]:
     """Yields the checks of the jars, of Spark, which does not start without them, and of the project's servers."""
     from sqlstream.app.session.session import spark_session  # loads pyspark
-    from sqlstream.spark.running.connections import ask_servers, servers_of
+    from sqlstream.spark.queries.connections import ask_servers, servers_of
 
     packages = ", ".join(loaded.compiled.project.target.packages)
     jars = ", ".join([*needed_connectors(loaded.compiled), *loaded.compiled.project.target.packages])

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Protocol
 from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.request import ProjectRequest
 from sqlstream.errors import UsageError
+from sqlstream.project.connectors.connectors import Jar
 from sqlstream.project.connectors.lock import LOCK_FILE, ConnectorsLock, lock_text
-from sqlstream.project.connectors.table import Jar
 
 if TYPE_CHECKING:  # loads pyspark
-    from sqlstream.app.session.jars import JarStore, ResolvedJars
+    from sqlstream.app.session.project_jars import JarStore, ResolvedJars
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def fetch_connectors(request: ProjectRequest, progress: DownloadProgress, *, upg
     Keeps the jars that the lock names; with `upgrade` it takes those that this version of sqlstream names, and
     resolves packages again. Raises: FindingsError, UsageError.
     """
-    from sqlstream.app.session.jars import jar_store, project_lock, resolve_jars, spark_minor  # loads pyspark
+    from sqlstream.app.session.project_jars import jar_store, project_lock, resolve_jars, spark_minor  # loads pyspark
     from sqlstream.spark.secrets import Secrets
 
     loaded = load_for_reading(request)

@@ -18,8 +18,8 @@ import pytest
 
 if TYPE_CHECKING:
     from sqlstream.app.test.unit_tests import TestedProject
-    from sqlstream.project.unit_tests.values import BrokenTest, UnitTest
-    from sqlstream.state.runs.unit_tests import CaseResult
+    from sqlstream.project.unit_tests.unit_test import BrokenTest, UnitTest
+    from sqlstream.state.runs.case_outcomes import CaseResult
     from sqlstream.testing.harness import Harness
 
 YAML_SUFFIXES = (".yml", ".yaml")
@@ -146,7 +146,7 @@ class CaseItem(pytest.Item):
 
     def runtest(self) -> None:
         """Runs the test. Raises: CaseNotPassedError."""
-        from sqlstream.state.runs.unit_tests import Outcome
+        from sqlstream.state.runs.case_outcomes import Outcome
 
         parent = self.parent
         root = parent.root if isinstance(parent, YamlFile) else Path()

@@ -11,7 +11,7 @@ from sqlstream.cli.output import echo_warnings
 from sqlstream.cli.terminal import terminal_width
 from sqlstream.report.unit_tests_json import results_json
 from sqlstream.report.unit_tests_text import done_line, failure_text, result_line
-from sqlstream.state.runs.unit_tests import CaseResult
+from sqlstream.state.runs.case_outcomes import CaseResult
 
 
 def result_printer(output: str) -> Callable[[CaseResult, int], None]:

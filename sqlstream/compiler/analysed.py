@@ -13,8 +13,8 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.emission import Emission, ModelRead, explain_emission, explain_reads
 from sqlstream.compiler.flow.columns import Column, Columns
 from sqlstream.compiler.flow.nodes import Analysis, Deduplicate, ModelSummary, Node, Opaque, Scan, View, kept_state
-from sqlstream.compiler.flow.operators.inputs import seed_node, source_node, stored_node
-from sqlstream.compiler.flow.types import contains, read_type
+from sqlstream.compiler.flow.operators.leaves import seed_node, source_node, stored_node
+from sqlstream.compiler.flow.type_rules import contains, read_type
 from sqlstream.compiler.graph import MODEL, STORED, kind_of, model_id, seed_id, source_id, stored_id
 from sqlstream.compiler.rewrite.deduplicate import key_columns, note_offset
 from sqlstream.compiler.spark_versions import knows_functions
@@ -107,10 +107,10 @@ class _Forest:
         known = self._models.keys() | self._leaves.keys()
         read = {item.view.lower(): self.view(item.node_id) for item in model.reads if item.node_id in known}
         # loads sqlglot only if there is something to parse
-        from sqlstream.compiler.flow.operators.build import Builder
-        from sqlstream.compiler.flow.operators.relations import TooManyJoinsError
+        from sqlstream.compiler.flow.operators.builder import Builder
+        from sqlstream.compiler.flow.operators.from_clause import TooManyJoinsError
         from sqlstream.compiler.flow.text import Text
-        from sqlstream.compiler.sql.parse import ParsedSql, parse_text
+        from sqlstream.compiler.sql.sqlglot_tree import ParsedSql, parse_text
 
         text = Text(model.unique_id, model.sql)
         functions = {name: read_type(ddl) for name, ddl in self._functions.items()}
@@ -204,10 +204,10 @@ def _origins(compiled: CompiledProject, model: CompiledModel) -> Mapping[str, Or
 
 
 def _columns_over_inputs(compiled: CompiledProject, model: CompiledModel) -> tuple[Column, ...] | None:
-    from sqlstream.compiler.flow.operators.build import Builder
-    from sqlstream.compiler.flow.operators.relations import TooManyJoinsError
+    from sqlstream.compiler.flow.operators.builder import Builder
+    from sqlstream.compiler.flow.operators.from_clause import TooManyJoinsError
     from sqlstream.compiler.flow.text import Text
-    from sqlstream.compiler.sql.parse import parse_text
+    from sqlstream.compiler.sql.sqlglot_tree import parse_text
 
     functions = {function.name.lower(): read_type(function.returns) for function in compiled.project.functions}
     text = Text(model.unique_id, model.sql)

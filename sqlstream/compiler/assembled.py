@@ -22,7 +22,7 @@ from sqlstream.compiler.graph import (
 from sqlstream.compiler.linked import LinkedProject
 from sqlstream.compiler.outputs import resolve_outputs
 from sqlstream.compiler.python_models import views_of
-from sqlstream.compiler.render.values import RenderedModel, RenderOptions, TemplateReads, inputs_of
+from sqlstream.compiler.render.rendered import RenderedModel, RenderOptions, TemplateReads, inputs_of
 from sqlstream.compiler.rendering import CachedRenderer, values_of
 from sqlstream.compiler.rewrite.bare_names import bare_name_problems
 from sqlstream.compiler.rewrite.deduplicate import with_note

@@ -23,14 +23,14 @@ from sqlstream.compiler.compiled import Output
 from sqlstream.compiler.flow import columns
 from sqlstream.compiler.flow.nodes import ModelSummary
 from sqlstream.compiler.graph import ViewReference
-from sqlstream.compiler.render.values import MacroIndex, Reference, RenderedModel, TemplateReads
+from sqlstream.compiler.render.rendered import MacroIndex, Reference, RenderedModel, TemplateReads
 from sqlstream.compiler.rewrite.sql import Rewriting
 from sqlstream.compiler.rules.query import QueryProblem
 from sqlstream.compiler.sql.edits import Edit, SqlProblem, Where
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location, Place
-from sqlstream.project.secrets import SecretName, SecretText
-from sqlstream.project.types import types
+from sqlstream.project.secret_text import SecretName, SecretText
+from sqlstream.project.types import data_types as types
 from sqlstream.project.values import RecordFormat
 from sqlstream.project.yaml import Located
 

@@ -13,7 +13,7 @@ from sqlstream.compiler.flow.nodes import Analysis
 from sqlstream.compiler.graph import seed_id
 from sqlstream.compiler.metrics import alerts_model, metrics_model, own_columns
 from sqlstream.compiler.outputs import resolve_unused, stored_tables
-from sqlstream.compiler.render.values import RenderOptions
+from sqlstream.compiler.render.rendered import RenderOptions
 from sqlstream.compiler.rules import check_columns, check_models, check_query
 from sqlstream.compiler.rules.alerts import unfit_alerts
 from sqlstream.compiler.rules.query import Query, QueryProblem

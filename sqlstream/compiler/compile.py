@@ -11,7 +11,7 @@ from sqlstream.compiler.checked import check_project
 from sqlstream.compiler.compiled import CompileResult
 from sqlstream.compiler.configured import configure_models
 from sqlstream.compiler.linked import link_models
-from sqlstream.compiler.render.values import RenderOptions
+from sqlstream.compiler.render.rendered import RenderOptions
 from sqlstream.compiler.rendering import CachedRenderer
 from sqlstream.compiler.rules import check_use
 from sqlstream.compiler.spark_versions import SparkParser, rules_apply

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Protocol
 
 from sqlstream.compiler.digest import digest
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.flow.operators.inputs import seed_node, source_node
+from sqlstream.compiler.flow.operators.leaves import seed_node, source_node
 from sqlstream.compiler.graph import Graph, ViewReference, closure_of, exposure_id, model_id, seed_id, source_id
-from sqlstream.compiler.render.values import RenderedModel, RenderOptions, TemplateInputs
+from sqlstream.compiler.render.rendered import RenderedModel, RenderOptions, TemplateInputs
 from sqlstream.compiler.rewrite.deduplicate import note_offset
 from sqlstream.compiler.sql.edits import EditedText, Where
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place, location_at
 from sqlstream.project.configuration.config import ModelConfig
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.secrets import OptionValue
-from sqlstream.project.types.types import Field, Unknown
+from sqlstream.project.secret_text import OptionValue
+from sqlstream.project.types.data_types import Field, Unknown
 from sqlstream.project.values import NO_RECORD, Exposure, ModelFile, Project, RecordFormat, SourceTable
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from sqlstream.compiler.cache import CachedModel, Memory
-from sqlstream.compiler.render.values import RenderOptions
+from sqlstream.compiler.render.rendered import RenderOptions
 from sqlstream.compiler.rendering import CachedRenderer
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location

@@ -10,9 +10,9 @@ from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.graph import closure_of
 from sqlstream.location import Location
 from sqlstream.project.configuration.target import Target
-from sqlstream.project.connectors.table import CONNECTORS, JDBC_DRIVERS, Connector, ConnectorRelease
+from sqlstream.project.connectors.connectors import CONNECTORS, JDBC_DRIVERS, Connector, ConnectorRelease
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.secrets import OptionValue
+from sqlstream.project.secret_text import OptionValue
 
 
 @dataclass(frozen=True)

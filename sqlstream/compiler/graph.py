@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 
-from sqlstream.compiler.render.values import Reference, RenderedModel
+from sqlstream.compiler.render.rendered import Reference, RenderedModel
 from sqlstream.compiler.sql.sql_text import view_name
 from sqlstream.errors import Finding
 from sqlstream.project.values import ExposureInput, Project, SourceTable

@@ -8,13 +8,13 @@ from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.graph import model_id
 from sqlstream.compiler.outputs import fill_in
-from sqlstream.compiler.render.values import RenderedModel, RenderOptions
+from sqlstream.compiler.render.rendered import RenderedModel, RenderOptions
 from sqlstream.compiler.sql.edits import EditedText
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.figures import FIGURES
 from sqlstream.location import Location
 from sqlstream.project.configuration.config import ModelConfig
-from sqlstream.project.types.parser import parse_type
+from sqlstream.project.types.ddl import parse_type
 from sqlstream.project.values import ModelFile, Project, Sink
 from sqlstream.project.wording import did_you_mean
 

@@ -10,16 +10,16 @@ from dataclasses import replace
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.configured import ConfiguredModel
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.flow.operators.inputs import as_read
+from sqlstream.compiler.flow.operators.leaves import as_read
 from sqlstream.compiler.graph import stored_id
-from sqlstream.compiler.render.values import RenderOptions, TemplateReads, merge_reads
+from sqlstream.compiler.render.rendered import RenderOptions, TemplateReads, merge_reads
 from sqlstream.compiler.render.yaml import SinkRenderer
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.configuration.config import ModelConfig
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.secrets import OptionValue, SecretText
+from sqlstream.project.secret_text import OptionValue, SecretText
 from sqlstream.project.values import Project, Sink, SourceTable, StoredOutput
 from sqlstream.project.wording import did_you_mean
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from sqlstream.compiler.render.values import Reference, RenderedModel, TemplateReads
+from sqlstream.compiler.render.rendered import Reference, RenderedModel, TemplateReads
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.values import ModelFile

@@ -14,7 +14,7 @@ from sqlstream.compiler.cache import CachedModel, Memory, ModelResults
 from sqlstream.compiler.digest import digest
 from sqlstream.compiler.graph import closure_of
 from sqlstream.compiler.python_models import read_python_model
-from sqlstream.compiler.render.values import MacroIndex, RenderedModel, RenderOptions, TemplateReads, merge_reads
+from sqlstream.compiler.render.rendered import MacroIndex, RenderedModel, RenderOptions, TemplateReads, merge_reads
 from sqlstream.errors import Finding
 from sqlstream.location import Place
 from sqlstream.project.values import ModelFile, Project

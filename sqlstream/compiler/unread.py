@@ -72,7 +72,7 @@ def _unread_suspects(compiled: CompiledProject, broken: Mapping[str, Sequence[Fi
     suspects = {node for node, findings in broken.items() if any(finding.code in SUSPECT for finding in findings)}
     if not suspects:
         return []
-    from sqlstream.compiler.sql.parse import parse_sql  # it loads sqlglot
+    from sqlstream.compiler.sql.sqlglot_tree import parse_sql  # it loads sqlglot
 
     return [node for node, model in compiled.models.items() if node in suspects and parse_sql(model.sql).tree is None]
 

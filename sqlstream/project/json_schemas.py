@@ -16,8 +16,8 @@ from sqlstream.project.configuration.documents import (
 )
 from sqlstream.project.configuration.fields import Document
 from sqlstream.project.configuration.validate import allowed_keys
-from sqlstream.project.unit_tests.documents import UnitTestsDocument
-from sqlstream.project.unit_tests.values import BetweenBatches
+from sqlstream.project.unit_tests.unit_test import BetweenBatches
+from sqlstream.project.unit_tests.unit_test_documents import UnitTestsDocument
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
 """The dialect that YAML language servers of editors support best."""

@@ -11,7 +11,13 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.configuration.config import ModelConfig, SeedConfig
 from sqlstream.project.configuration.docs_blocks import load_docs_blocks
-from sqlstream.project.configuration.folders import FolderConfig, Folders, Section, read_folder_config, unused_folders
+from sqlstream.project.configuration.folder_config import (
+    FolderConfig,
+    Folders,
+    Section,
+    read_folder_config,
+    unused_folders,
+)
 from sqlstream.project.configuration.overrides import wrong_keys, wrong_overrides
 from sqlstream.project.configuration.properties import collect_properties, unused_properties
 from sqlstream.project.configuration.resources import (

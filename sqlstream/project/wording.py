@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from sqlstream.location import printable
-from sqlstream.project.secrets import SecretText
+from sqlstream.project.secret_text import SecretText
 
 LONGEST_NAME = 80
 """The most characters of a name or value in a message. A longer one would hide the message."""

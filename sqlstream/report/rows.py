@@ -10,7 +10,7 @@ from io import StringIO
 
 from sqlstream.numbers import count_text, plural
 from sqlstream.report.table import fit_table
-from sqlstream.state.preview import ShownRows
+from sqlstream.state.shown_rows import ShownRows
 
 NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 """The types whose columns are aligned to the right."""

@@ -19,6 +19,7 @@ from sqlstream.report.findings import finding_text
 from sqlstream.report.rows import cell_text
 from sqlstream.report.table import PADDING, node_line, table_text
 from sqlstream.report.unit_tests_text import failure_text, result_line
+from sqlstream.state.runs.case_outcomes import CaseResult, Outcome
 from sqlstream.state.runs.events import (
     AlertChanged,
     Notice,
@@ -36,7 +37,6 @@ from sqlstream.state.runs.events import (
     WarningEmitted,
 )
 from sqlstream.state.runs.progress import BatchProgress, moment
-from sqlstream.state.runs.unit_tests import CaseResult, Outcome
 
 OUTCOMES = {
     Status.SUCCESS: ("OK", "SUCCESS"),

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 from sqlstream.errors import Finding
 from sqlstream.report.rows import json_text
 from sqlstream.report.unit_tests_text import failure_text
-from sqlstream.state.runs.unit_tests import ANY, CaseResult, Outcome, Row, RowDifference, RowKind, ValueDifference
+from sqlstream.state.runs.case_outcomes import ANY, CaseResult, Outcome, Row, RowDifference, RowKind, ValueDifference
 
 XML_KINDS = {Outcome.FAILED: "failure", Outcome.BROKEN: "error", Outcome.SKIPPED: "skipped"}
 

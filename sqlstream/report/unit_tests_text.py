@@ -13,7 +13,7 @@ from sqlstream.numbers import plural, seconds_text
 from sqlstream.report.findings import finding_text
 from sqlstream.report.rows import json_text, shown_text
 from sqlstream.report.table import LINE_WIDTH, fit_table
-from sqlstream.state.runs.unit_tests import (
+from sqlstream.state.runs.case_outcomes import (
     ANY,
     CaseResult,
     ComparedRow,

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.secrets import SECRET_PREFIX, OptionValue, SecretName, SecretText
+from sqlstream.project.secret_text import SECRET_PREFIX, OptionValue, SecretName, SecretText
 
 MASK = "*****"
 MIN_MASKED_LENGTH = 4

@@ -22,8 +22,8 @@ from sqlstream.numbers import plural
 from sqlstream.project.wording import quoted
 from sqlstream.state.layout import version_root
 from sqlstream.state.output_files import StoredFile
-from sqlstream.state.progress.positions import DatedFilesOf, read_position
-from sqlstream.state.progress.source_files import FileChoice, file_choice, local_path, unread_files
+from sqlstream.state.sources.positions import DatedFilesOf, read_position
+from sqlstream.state.sources.source_files import FileChoice, file_choice, local_path, unread_files
 
 LOG_NAME = "backfills.json"
 RECORD_VERSION = 1

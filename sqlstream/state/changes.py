@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlstream.compiler.comparison.letter_case import CaseChange, Names, case_change, names_in
-from sqlstream.compiler.render.values import TemplateInputs
+from sqlstream.compiler.render.rendered import TemplateInputs
 from sqlstream.compiler.sql.sql_text import PYTHON
 from sqlstream.project.formats.formats import format_of
 from sqlstream.state.contents import same_seed, seed_difference
 from sqlstream.state.ledger import FUNCTION, SINK, SOURCE, QueryIdentity, SourceUse
 from sqlstream.state.readers import respelled
-from sqlstream.state.settings import CASE_SENSITIVE, changed_settings, reads_python
 from sqlstream.state.signature.signature import shown_source
+from sqlstream.state.spark_settings import CASE_SENSITIVE, changed_settings, reads_python
 from sqlstream.state.sql_difference import sql_difference
 
 

@@ -15,14 +15,14 @@ from sqlstream.compiler.sql.tokens import SqlTokenError, Token, TokenKind
 from sqlstream.project.declarations.seeds import SeedContent, seed_content
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import FORMATS
-from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
-from sqlstream.project.types.types import Field, Struct
+from sqlstream.project.types.data_types import Field, Struct
+from sqlstream.project.types.ddl import TypeSyntaxError, parse_schema
 from sqlstream.project.values import SourceTable
 from sqlstream.state.ledger import QueryIdentity, SourceUse
 from sqlstream.state.readers import PYTHON, SERVERS
-from sqlstream.state.settings import is_credential, without_credentials
 from sqlstream.state.signature.harmless import ISOLATION, is_harmless_option, was_harmless_option
 from sqlstream.state.signature.signature import shown_source
+from sqlstream.state.spark_settings import is_credential, without_credentials
 
 SHOWN_ROWS = 6
 """The most changed rows of a seed to show."""

@@ -18,7 +18,7 @@ from sqlstream.project.formats.file_options import layout_options
 from sqlstream.project.formats.formats import format_of
 from sqlstream.state.contents import contents_of, read_seed_columns, schemas_of, seeds_of, static_paths
 from sqlstream.state.ledger import FUNCTION, SINK, SOURCE, OutputColumn, QueryIdentity, SinkUse, SourceUse
-from sqlstream.state.settings import FindValue, declared_settings, substituted, without_credentials
+from sqlstream.state.spark_settings import FindValue, declared_settings, substituted, without_credentials
 
 
 def identity_of(

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from sqlstream.state.changes import Change
 from sqlstream.state.contents import reads_by_position, same_seed, seed_difference
 from sqlstream.state.ledger import Ledger, QueryIdentity
-from sqlstream.state.settings import TIME_ZONE, changed_settings, changes_state, reads_times_as_text
 from sqlstream.state.signature.compare import KEPT_ROWS, StateDifference, state_differences
 from sqlstream.state.signature.operators import STATIC
 from sqlstream.state.signature.signature import FORMAT, StateSignature, shown_source
+from sqlstream.state.spark_settings import TIME_ZONE, changed_settings, changes_state, reads_times_as_text
 
 FindSignature = Callable[[int], StateSignature | None]
 """Returns the signature of the changed query in a format, None if it is stateless or Spark does not show its plan."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
-from sqlstream.compiler.render.values import TemplateInputs
+from sqlstream.compiler.render.rendered import TemplateInputs
 from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.project.configuration.fields import format_name
 from sqlstream.project.declarations.seeds import SeedContent

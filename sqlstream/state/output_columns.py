@@ -14,8 +14,8 @@ from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.compiler.sql.tokens import SqlTokenError, tokenize
 from sqlstream.project.formats.file_options import LAYOUT
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.types.parser import known_type
-from sqlstream.project.types.types import Array, DataType, Decimal, Map, Primitive, Struct, Unknown
+from sqlstream.project.types.data_types import Array, DataType, Decimal, Map, Primitive, Struct, Unknown
+from sqlstream.project.types.ddl import known_type
 from sqlstream.state.ledger import OutputColumn, QueryIdentity
 from sqlstream.state.sql_difference import sql_difference
 

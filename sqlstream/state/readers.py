@@ -17,8 +17,8 @@ from sqlstream.project.files.paths import alternatives_of, folder_of_pattern, is
 from sqlstream.project.formats.formats import FORMATS, format_of
 from sqlstream.project.values import SourceTable
 from sqlstream.state.ledger import SOURCE, Ledger, QueryIdentity, SourceUse
-from sqlstream.state.settings import SOURCE_EVOLUTION, is_credential, without_credentials
 from sqlstream.state.signature.signature import shown_source
+from sqlstream.state.spark_settings import SOURCE_EVOLUTION, is_credential, without_credentials
 
 PYTHON, KAFKA = "python", "kafka"
 

@@ -10,12 +10,11 @@ from sqlstream.errors import Finding
 from sqlstream.location import Place
 from sqlstream.numbers import plural
 from sqlstream.project.formats.formats import FORMATS
-from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
-from sqlstream.project.types.types import Struct
+from sqlstream.project.types.data_types import Struct
+from sqlstream.project.types.ddl import TypeSyntaxError, parse_schema
 from sqlstream.project.wording import quoted_list
 from sqlstream.state.ledger import Ledger, QueryIdentity, SourceUse
 from sqlstream.state.output_files import StoredFile
-from sqlstream.state.progress.source_files import FileChoice, file_choice, file_name, local_path, unread_files
 from sqlstream.state.readers import (
     FAILS_ON_LOSS,
     KAFKA,
@@ -35,6 +34,7 @@ from sqlstream.state.readers import (
     topics_of,
 )
 from sqlstream.state.refusals import refresh_text
+from sqlstream.state.sources.source_files import FileChoice, file_choice, file_name, local_path, unread_files
 
 
 @dataclass(frozen=True)

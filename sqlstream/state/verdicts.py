@@ -14,7 +14,7 @@ from sqlstream.state.ledger import QueryIdentity
 from sqlstream.state.output_columns import stores_columns
 from sqlstream.state.plan import Action, QueryPlan
 from sqlstream.state.refusals import StartRefusal, difference_text, refusal_findings
-from sqlstream.state.settings import changed_columns
+from sqlstream.state.spark_settings import changed_columns
 
 
 class Verdict(StrEnum):

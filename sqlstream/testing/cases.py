@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.graph import SEED, kind_of, model_id, seed_id, view_of
-from sqlstream.compiler.refusals import is_about
+from sqlstream.compiler.spark_findings import is_about
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.types.types import Field, Struct, Unknown
+from sqlstream.project.types.data_types import Field, Struct, Unknown
 from sqlstream.project.unit_tests.fixtures import FIELDS, Rows, message_rows
-from sqlstream.project.unit_tests.values import Batch, BetweenBatches, Given, UnitTest
+from sqlstream.project.unit_tests.unit_test import Batch, BetweenBatches, Given, UnitTest
 from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 from sqlstream.project.yaml import Located
-from sqlstream.testing.values import ValueReader
+from sqlstream.testing.fixture_values import ValueReader
 
 METADATA = Field("_metadata", Struct((Field("file_path", Unknown("string")),)))
 

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 
 from sqlstream.compiler.emission import IDLE_BATCHES
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.unit_tests.values import BetweenBatches
+from sqlstream.project.unit_tests.unit_test import BetweenBatches
 from sqlstream.spark.reading.memory_streams import RowMaker, select_rows
 from sqlstream.spark.reading.static_stream import (
     closed_groups,
@@ -27,7 +27,7 @@ from sqlstream.spark.reading.static_stream import (
     key_columns,
     matched_rows,
 )
-from sqlstream.state.runs.unit_tests import CaseResult, Observed, Outcome, Row, RowDifference, RowKind
+from sqlstream.state.runs.case_outcomes import CaseResult, Observed, Outcome, Row, RowDifference, RowKind
 from sqlstream.testing.judge import RowComparison, result_of, types_of
 from sqlstream.testing.prepared import PreparedCase
 from sqlstream.testing.stream import IndexedBatch

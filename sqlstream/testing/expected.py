@@ -14,10 +14,10 @@ from sqlstream.project.yaml import Located
 from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.memory_streams import RowMaker, strict_casts
-from sqlstream.state.runs.unit_tests import ANY, Observed, Row
+from sqlstream.state.runs.case_outcomes import ANY, Observed, Row
 from sqlstream.testing.cases import Case
 from sqlstream.testing.judge import ExpectedResult
-from sqlstream.testing.rows import TypedRows, columns_of
+from sqlstream.testing.typed_rows import TypedRows, columns_of
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.unit_tests.fixtures import FIELDS, Rows, message_rows
-from sqlstream.project.unit_tests.values import BetweenBatches
+from sqlstream.project.unit_tests.unit_test import BetweenBatches
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.spark.jvm.plans import WATERMARK, read_columns
@@ -23,7 +23,7 @@ from sqlstream.spark.reading.message_formats.parsers import struct_of
 from sqlstream.spark.reading.python_code import import_name
 from sqlstream.spark.reading.sources import declared_schema
 from sqlstream.testing.cases import Case, CaseInput, GivenBatch
-from sqlstream.testing.rows import TypedRows, columns_of, nullable
+from sqlstream.testing.typed_rows import TypedRows, columns_of, nullable
 
 METADATA_TYPE = (
     "struct<file_path: string, file_name: string, file_size: bigint, file_block_start: bigint, "

@@ -10,7 +10,7 @@ from sqlstream.compiler.analysed import emission_of_query
 from sqlstream.compiler.sql.tokens import TokenKind, Tokens, tokenize
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
-from sqlstream.project.unit_tests.values import BetweenBatches
+from sqlstream.project.unit_tests.unit_test import BetweenBatches
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import Located
 from sqlstream.spark.jvm.errors import bug_finding, error_finding
@@ -21,15 +21,15 @@ from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.python_code import register_functions
 from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.secrets import Secrets
+from sqlstream.state.runs.case_outcomes import NOTHING, CaseResult, Observed, Outcome
 from sqlstream.state.runs.silence import why_ended_silent
-from sqlstream.state.runs.unit_tests import NOTHING, CaseResult, Observed, Outcome
 from sqlstream.testing.cases import Case
 from sqlstream.testing.equivalence import Equivalence
 from sqlstream.testing.expected import ExpectedRowsReader, moment
 from sqlstream.testing.frames import CaseFrames
 from sqlstream.testing.judge import ExpectedResult, judge, judge_refusal, result_of
 from sqlstream.testing.prepared import PreparedCase, conditions_of
-from sqlstream.testing.settings import IN_MEMORY, state_settings
+from sqlstream.testing.session_settings import IN_MEMORY, state_settings
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from decimal import Decimal
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.types.parser import known_type
-from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct
-from sqlstream.state.runs.unit_tests import (
+from sqlstream.project.types.data_types import Array, DataType, Map, Primitive, Struct
+from sqlstream.project.types.ddl import known_type
+from sqlstream.state.runs.case_outcomes import (
     ANY,
     CaseResult,
     ComparedRow,

@@ -14,20 +14,20 @@ from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.unit_tests.values import BetweenBatches
+from sqlstream.project.unit_tests.unit_test import BetweenBatches
 from sqlstream.project.yaml import Located
 from sqlstream.spark.jvm.errors import error_finding, fragment_of
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, causes_of
 from sqlstream.spark.jvm.plans import is_stateful
+from sqlstream.spark.queries.prepare import columns_of, query_signature
 from sqlstream.spark.reading.corrupt_errors import corrupt_record_finding, read_corrupt_record
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.memory_streams import Clock, RowMaker, SystemClock
+from sqlstream.spark.reading.plain_rows import all_rows
 from sqlstream.spark.reading.python_code import import_name, is_data_source, is_foreach
-from sqlstream.spark.reading.rows import all_rows
-from sqlstream.spark.running.prepare import columns_of, query_signature
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.micro_batches import RefusedRowsError, SinkTarget, count_keys, last_rows
-from sqlstream.spark.writing.table_formats.writers import DELETES
+from sqlstream.spark.writing.table_formats.table_writers import DELETES
 from sqlstream.spark.writing.writers import batch_writer
 from sqlstream.state.checkpoints import CheckpointState
 from sqlstream.state.identity import identity_of
@@ -35,7 +35,7 @@ from sqlstream.state.ledger import Ledger, QueryIdentity
 from sqlstream.state.plan import Action, StartOptions, plan_model
 from sqlstream.state.readers import source_uses
 from sqlstream.state.refusals import StartRefusal, refusal_findings
-from sqlstream.state.runs.unit_tests import Observed, Row, Value
+from sqlstream.state.runs.case_outcomes import Observed, Row, Value
 from sqlstream.testing.cases import Case, GivenBatch, table_output
 from sqlstream.testing.expected import moment
 from sqlstream.testing.frames import CaseFrames

@@ -14,10 +14,11 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from sqlstream.project.unit_tests.values import BetweenBatches
+from sqlstream.project.unit_tests.unit_test import BetweenBatches
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, failure_of
 from sqlstream.spark.jvm.internals import can_change_queries
 from sqlstream.spark.jvm.plans import grouped_by_time
+from sqlstream.spark.queries.watermarks import raise_watermarks, watermarks_of
 from sqlstream.spark.reading.memory_streams import (
     Clock,
     JavaRows,
@@ -30,9 +31,8 @@ from sqlstream.spark.reading.memory_streams import (
     stop_idle_query,
     watermark_of,
 )
-from sqlstream.spark.running.watermarks import raise_watermarks, watermarks_of
+from sqlstream.state.runs.case_outcomes import Observed, Row
 from sqlstream.state.runs.progress import Figures, add_batch, read_progress
-from sqlstream.state.runs.unit_tests import Observed, Row
 from sqlstream.testing.frames import CaseFrames
 
 MEMORY_DISK = Path("/dev/shm")  # noqa: S108 - tempfile creates a private folder in it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlstream.errors import Finding
 from sqlstream.spark.jvm.session import SparkRuntime
-from sqlstream.spark.running.check import check_with_spark
+from sqlstream.spark.queries.model_check import check_with_spark
 from sqlstream.spark.secrets import Secrets
 from tests.corpus.corpus_cases import Case
 from tests.corpus.corpus_compile import Attempt

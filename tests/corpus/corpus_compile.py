@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlstream.compiler.compile import compile_project
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.render.values import RenderOptions
+from sqlstream.compiler.render.rendered import RenderOptions
 from sqlstream.compiler.render.yaml import make_yaml_renderer
 from sqlstream.errors import Finding, Severity
 from sqlstream.project.loading import load_project

@@ -15,13 +15,13 @@ from sqlstream.errors import FindingsError
 from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.session import SparkRuntime, child_session
+from sqlstream.spark.queries.start import with_trigger
 from sqlstream.spark.reading.inputs import NodeReader, ViewBuilder
 from sqlstream.spark.reading.sources import Readers
-from sqlstream.spark.running.start import with_trigger
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.readers import source_uses
 from sqlstream.state.runs.progress import ROWS_OUT
-from sqlstream.state.settings import SOURCE_EVOLUTION
+from sqlstream.state.spark_settings import SOURCE_EVOLUTION
 from tests.corpus.corpus_cases import Case
 from tests.corpus.corpus_verdicts import Verdict
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from sqlstream.app.compile.compile import CompileOutput, compile_models
 from sqlstream.app.compile.emission_text import emission_json, emission_text, refused_text
 from sqlstream.app.compile.explain_model import explain_model
-from sqlstream.app.compile.lineage import trace
-from sqlstream.app.compile.lineage_text import lineage_json, lineage_text
+from sqlstream.app.compile.lineage import lineage_json, lineage_text, trace
 from sqlstream.app.compile.ls import list_nodes
 from sqlstream.app.request import ProjectRequest
 from sqlstream.codes import CODES

@@ -6,7 +6,7 @@ import os
 import tarfile
 from pathlib import Path
 
-from sqlstream.project.connectors.table import Jar
+from sqlstream.project.connectors.connectors import Jar
 from sqlstream.spark.jvm.class_archive import cache_folder
 from sqlstream.spark.jvm.jars import Repository, fetch_jar
 from sqlstream.spark.jvm.java import java_path

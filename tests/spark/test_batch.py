@@ -14,7 +14,7 @@ import pytest
 from sqlstream import FindingsError, ProjectRequest
 from sqlstream.app.loading.load import load
 from sqlstream.app.versions.switch import promote, roll_back
-from sqlstream.spark.running.batch_write import replace_output
+from sqlstream.spark.queries.batch_write import replace_output
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.spark.writing.outputs import check_output

@@ -14,7 +14,7 @@ from sqlstream.app.test.unit_tests import open_tests, ordered_tests, run_tests
 from sqlstream.app.test.update import update_expectations
 from sqlstream.app.test.watch import is_affected
 from sqlstream.errors import Severity
-from sqlstream.state.runs.unit_tests import Outcome
+from sqlstream.state.runs.case_outcomes import Outcome
 
 PROJECT = Path(__file__).parent / "fixtures" / "tested"
 

@@ -15,7 +15,7 @@ from sqlstream.app.loading.load import load
 from sqlstream.app.request import Selection
 from sqlstream.app.session.session import spark_session
 from sqlstream.errors import Finding
-from sqlstream.spark.running.check import check_with_spark
+from sqlstream.spark.queries.model_check import check_with_spark
 from sqlstream.spark.secrets import Secrets
 from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder, wait_for
 

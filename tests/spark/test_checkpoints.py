@@ -15,7 +15,7 @@ from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest
 from sqlstream.errors import FindingsError
 from sqlstream.state.runs.events import Notice, QueryStarted, RunEvent, Status, TableShown
-from sqlstream.state.settings import SOURCE_EVOLUTION
+from sqlstream.state.spark_settings import SOURCE_EVOLUTION
 from sqlstream.state.verdicts import Verdict
 from tests.spark.conftest import ProjectFolder, order_rows
 

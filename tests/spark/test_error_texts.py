@@ -13,8 +13,8 @@ from pyspark.sql.functions import concat, expr, lit
 from sqlstream.location import Location
 from sqlstream.spark.jvm.errors import OTHER_RUN_MESSAGES, SparkError, host_fix, package_fix, read_error
 from sqlstream.spark.jvm.gateway import Cause, causes_of, check_streaming, failure_of
+from sqlstream.spark.queries.failures import fails_again
 from sqlstream.spark.reading.corrupt_errors import CORRUPT_MESSAGE, read_corrupt_record
-from sqlstream.spark.running.failures import fails_again
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.state_files import state_finding
 

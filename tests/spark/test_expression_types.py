@@ -12,11 +12,11 @@ from pyspark.sql.types import StructType
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
-from sqlstream.compiler.flow.expressions.types import generator_columns, type_of
-from sqlstream.compiler.flow.types import common_type, field_type
-from sqlstream.compiler.sql.parse import parse_sql
-from sqlstream.project.types.parser import parse_schema
-from sqlstream.project.types.types import DataType, Struct
+from sqlstream.compiler.flow.expressions.expression_types import generator_columns, type_of
+from sqlstream.compiler.flow.type_rules import common_type, field_type
+from sqlstream.compiler.sql.sqlglot_tree import parse_sql
+from sqlstream.project.types.data_types import DataType, Struct
+from sqlstream.project.types.ddl import parse_schema
 
 EXPRESSIONS = Path(__file__).parent / "fixtures" / "expressions"
 TABLE = parse_schema("""

@@ -7,7 +7,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from sqlstream.compiler.flow.functions import FUNCTIONS, TABLE_FUNCTIONS
-from sqlstream.compiler.flow.types import family
+from sqlstream.compiler.flow.type_rules import family
 from tests.support.every_type import COLUMNS, analyser, create_view
 
 OF_THE_GRAMMAR = {"convert", "identifier", "timediff", "timestampadd", "timestampdiff", "try_cast"}

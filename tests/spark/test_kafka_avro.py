@@ -14,7 +14,7 @@ from sqlstream.app.show.show import ShowRequest, show_rows
 from sqlstream.app.source.source_schema import source_schema
 from sqlstream.errors import FindingsError
 from sqlstream.project.messages.avro import avro_type
-from sqlstream.project.types.types import Struct
+from sqlstream.project.types.data_types import Struct
 from tests.services.avro_bytes import avro_double, avro_long, avro_string, framed
 from tests.services.kafka_topics import Message, Topic
 from tests.services.schema_registry import SchemaRegistry, start_registry

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlstream.compiler.rules.sinks.columns import unfit_partition, unwritten_reason
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.formats.kept_values import CHANGED, FileFacts, changed_partition, changed_value
-from sqlstream.project.types.parser import parse_type
+from sqlstream.project.types.ddl import parse_type
 from tests.support.odd_values import VALUES, exact, rows_of
 
 TYPED = VALUES | {"variant": [*VALUES["variant"], "cast(date'2024-01-01' as variant)"]}

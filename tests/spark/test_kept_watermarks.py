@@ -11,9 +11,9 @@ import pytest
 from sqlstream import ProjectRequest
 from sqlstream.app.request import Selection, UnitTestRequest
 from sqlstream.app.test.unit_tests import run_tests
-from sqlstream.spark.running import watermarks
+from sqlstream.spark.queries import watermarks
+from sqlstream.state.runs.case_outcomes import Outcome
 from sqlstream.state.runs.events import Notice
-from sqlstream.state.runs.unit_tests import Outcome
 from tests.spark.conftest import PROJECT, ProjectFolder
 
 pytestmark = pytest.mark.slow

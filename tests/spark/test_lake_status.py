@@ -10,8 +10,8 @@ import pytest
 from sqlstream import ProjectRequest
 from sqlstream.app.request import Selection
 from sqlstream.app.status.status import read_status
-from sqlstream.state.progress.lag import Lag, VersionLag
 from sqlstream.state.runs.events import AlertChanged, RunEvent
+from sqlstream.state.sources.lag import Lag, VersionLag
 from tests.spark.conftest import ProjectFolder
 from tests.support.lake_tables import RAW_TABLE, SINKS
 

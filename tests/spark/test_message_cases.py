@@ -9,7 +9,7 @@ import pytest
 from sqlstream.app.request import ProjectRequest, Selection, UnitTestRequest
 from sqlstream.app.test.unit_tests import run_tests
 from sqlstream.report.unit_tests_text import failure_text
-from sqlstream.state.runs.unit_tests import CaseResult, Outcome
+from sqlstream.state.runs.case_outcomes import CaseResult, Outcome
 from sqlstream.testing import prepared
 
 PROJECT = Path(__file__).parent / "fixtures" / "tested_messages"

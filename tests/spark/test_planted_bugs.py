@@ -13,7 +13,7 @@ import pytest
 
 from sqlstream.app.request import ProjectRequest, Selection, UnitTestRequest
 from sqlstream.app.test.unit_tests import run_tests
-from sqlstream.state.runs.unit_tests import Outcome
+from sqlstream.state.runs.case_outcomes import Outcome
 
 ROOT = Path(__file__).parents[2]
 PARTS = ("project.yml", "sources.yml", "sinks.yml", "models", "macros", "seeds", "tests/models")

@@ -162,7 +162,7 @@ import os, signal, sys
 from pathlib import Path
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.versions import switch
-from sqlstream.spark.publication.tables import TablePublication
+from sqlstream.spark.publication.database_views import TablePublication
 
 TablePublication.switch_to = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 getattr(switch, sys.argv[2])(ProjectRequest(Path(sys.argv[1]), env=os.environ), "sums")

@@ -17,7 +17,7 @@ from sqlstream.project.files.csv_text import CsvText
 from sqlstream.project.values import Seed
 from sqlstream.project.yaml import Located
 from sqlstream.spark.reading.inputs import NodeReader, ViewBuilder
-from sqlstream.spark.reading.seeds import open_seed
+from sqlstream.spark.reading.seed_frames import open_seed
 from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.secrets import Secrets
 from tests.spark.conftest import ProjectFolder

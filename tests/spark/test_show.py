@@ -14,7 +14,7 @@ from sqlstream import FindingsError, ProjectRequest, UsageError
 from sqlstream.app.request import Selection
 from sqlstream.app.show.show import ShowRequest, show_rows
 from sqlstream.cli.main import main
-from sqlstream.state.preview import ShownRows
+from sqlstream.state.shown_rows import ShownRows
 from tests.spark.conftest import ProjectFolder
 
 READS = "from {{ source('shop', 'orders') }}"

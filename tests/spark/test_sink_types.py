@@ -9,8 +9,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from sqlstream.compiler.rules.sinks.columns import unfit_partition, unwritten_reason
-from sqlstream.project.types.parser import parse_schema
-from sqlstream.project.types.types import DataType, Struct
+from sqlstream.project.types.data_types import DataType, Struct
+from sqlstream.project.types.ddl import parse_schema
 
 FORMATS = ("parquet", "orc", "json", "csv", "xml", "text")
 SCHEMA = parse_schema("""

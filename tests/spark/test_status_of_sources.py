@@ -14,9 +14,9 @@ import pytest
 from sqlstream import FindingsError, ProjectRequest
 from sqlstream.app.request import Selection
 from sqlstream.app.status.status import read_status
-from sqlstream.state.progress.lag import FileLag, QueryProgress, RecordLag, VersionProgress
 from sqlstream.state.runs.events import RunEvent
 from sqlstream.state.runs.progress import BatchProgress
+from sqlstream.state.sources.lag import FileLag, QueryProgress, RecordLag, VersionProgress
 from tests.services.kafka_topics import Message, Topic
 from tests.spark.conftest import PROJECT, ProjectFolder, order_rows
 from tests.tools.make_checkpoints import FOLDER, ROOT, with_root, write_project, write_rows

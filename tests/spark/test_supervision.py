@@ -15,7 +15,7 @@ from pyspark import SparkContext
 from sqlstream import ProjectRequest, RunRequest, run_models
 from sqlstream.app.run import runner
 from sqlstream.errors import Finding
-from sqlstream.spark.running.failures import failure_finding
+from sqlstream.spark.queries.failures import failure_finding
 from sqlstream.state.runs.events import Notice, QueryRestarting, QueryResult, QueryStarted, RunEvent, Status
 from sqlstream.state.runs.limits import RunLimits
 from sqlstream.state.runs.progress import BatchProgress

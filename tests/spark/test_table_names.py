@@ -16,7 +16,7 @@ from sqlstream.app.request import ProjectRequest
 from sqlstream.app.session.session import spark_session
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
-from sqlstream.spark.publication.tables import is_published, publish
+from sqlstream.spark.publication.database_views import is_published, publish
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.databases import views
 from sqlstream.spark.writing.databases.jdbc_database import JdbcDatabase

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sqlstream.errors import FindingsError
-from sqlstream.spark.writing.tables import table_options
+from sqlstream.spark.writing.catalog_tables import table_options
 from tests.spark.conftest import ProjectFolder, order_rows, shop_project
 
 

@@ -7,7 +7,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from sqlstream.compiler.flow.expressions.checks import cannot_be_cast
-from sqlstream.project.types.parser import parse_type
+from sqlstream.project.types.ddl import parse_type
 
 TEXTS = (
     *(

@@ -8,8 +8,8 @@ from itertools import product
 import pytest
 from pyspark.sql import SparkSession
 
-from sqlstream.compiler.flow.types import can_be_cast, can_be_compared, have_common_type
-from sqlstream.project.types.types import DataType
+from sqlstream.compiler.flow.type_rules import can_be_cast, can_be_compared, have_common_type
+from sqlstream.project.types.data_types import DataType
 from tests.support.every_type import COLUMNS, analyser, create_view
 
 

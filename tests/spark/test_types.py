@@ -10,8 +10,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from sqlstream.project.types.parser import parse_schema
-from sqlstream.project.types.types import read_json_schema
+from sqlstream.project.types.data_types import read_json_schema
+from sqlstream.project.types.ddl import parse_schema
 
 SCHEMAS = Path(__file__).parents[1] / "unit" / "project" / "schemas"
 GOOD = (SCHEMAS / "good.txt").read_text().splitlines()

@@ -15,7 +15,7 @@ from sqlstream.app.request import ProjectRequest, Selection, UnitTestRequest
 from sqlstream.app.test.unit_tests import UnitTestOutcome, run_tests
 from sqlstream.cli.main import main
 from sqlstream.report.unit_tests_text import failure_text
-from sqlstream.state.runs.unit_tests import CaseResult, Outcome
+from sqlstream.state.runs.case_outcomes import CaseResult, Outcome
 
 PROJECT = Path(__file__).parent / "fixtures" / "tested"
 ROOT = Path(__file__).parents[2]

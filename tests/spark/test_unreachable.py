@@ -12,9 +12,9 @@ from sqlstream import FindingsError, ProjectRequest, RunRequest, run_models
 from sqlstream.app.run import runner
 from sqlstream.location import Location
 from sqlstream.spark.jvm.errors import hadoop_version
+from sqlstream.spark.queries.query_run import QueryRun
+from sqlstream.spark.queries.start import StartOrder
 from sqlstream.spark.reading.endpoints import Endpoint, UnreachableError, check_brokers
-from sqlstream.spark.running.query_run import QueryRun
-from sqlstream.spark.running.start import StartOrder
 from sqlstream.state.runs.events import QueryRestarting, QueryResult, RunEvent, Status, TableShown
 from sqlstream.state.runs.limits import RunLimits
 from tests.spark.conftest import ProjectFolder

@@ -17,7 +17,7 @@ from sqlstream.spark.jvm.internals import call_internal, can_change_queries, is_
 from sqlstream.spark.reading import memory_streams
 from sqlstream.state.runs.events import Status
 from sqlstream.state.runs.progress import BatchProgress
-from sqlstream.testing.settings import check_supported
+from sqlstream.testing.session_settings import check_supported
 from tests.spark.conftest import LONGEST_WAIT_SECONDS, WITHOUT_INTERNALS, ProjectFolder, wait_for
 
 Rows = Callable[[Path], list[dict[str, Any]]]

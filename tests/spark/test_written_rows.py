@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from sqlstream.app.test.written import RowMasker
+from sqlstream.app.test.case_file import RowMasker
 from sqlstream.compiler.render.yaml import make_yaml_renderer
 from sqlstream.errors import Finding
 from sqlstream.location import Location
@@ -14,10 +14,10 @@ from sqlstream.project.unit_tests.fixtures import Rows
 from sqlstream.project.yaml import YamlMapping, YamlSequence, parse_yaml
 from sqlstream.project.yaml.writing import flow_text
 from sqlstream.spark.reading.memory_streams import RowMaker
-from sqlstream.spark.reading.rows import columns_of, first_rows
+from sqlstream.spark.reading.plain_rows import columns_of, first_rows
 from sqlstream.spark.secrets import Secrets
-from sqlstream.testing.rows import TypedRows
-from sqlstream.testing.values import UnwritableError
+from sqlstream.testing.fixture_values import UnwritableError
+from sqlstream.testing.typed_rows import TypedRows
 from tests.support.odd_values import VALUES, exact, rows_of
 
 RENDER = make_yaml_renderer({})({}, "dev")

@@ -8,8 +8,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from sqlstream.project.types.parser import parse_schema
-from sqlstream.project.types.types import DataType, Struct
+from sqlstream.project.types.data_types import DataType, Struct
+from sqlstream.project.types.ddl import parse_schema
 
 SCHEMA = parse_schema("""
     i1 tinyint, i4 int, i8 bigint, f4 float, f8 double, d decimal(10,2), b boolean, s string, bin binary, n void,

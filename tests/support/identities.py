@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlstream.state.ledger import Ledger, QueryIdentity, SourceUse
-from sqlstream.state.settings import SOURCE_EVOLUTION
+from sqlstream.state.spark_settings import SOURCE_EVOLUTION
 
 ORDERS = SourceUse("shop__orders", "shop.orders", None)
 ZONE = "spark.sql.session.timeZone"

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
-from sqlstream.project.connectors.table import CONNECTORS, EXTENSIONS, SESSION_CATALOG
+from sqlstream.project.connectors.connectors import CONNECTORS, EXTENSIONS, SESSION_CATALOG
 from tests.spark.conftest import ProjectFolder, bare_session
 
 FORMATS = ("delta", "iceberg")

@@ -12,7 +12,7 @@ from sqlstream.location import Location
 from sqlstream.project.configuration.docs_blocks import DocsBlock
 from sqlstream.project.configuration.templates import RenderYaml
 from sqlstream.project.loading import LoadResult, load_project
-from sqlstream.project.secrets import SecretName, SecretText
+from sqlstream.project.secret_text import SecretName, SecretText
 from sqlstream.project.values import Project
 
 _EXPRESSION = re.compile(r"\{\{ (\w+)\('?([^')]*)'?\) \}\}")

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from sqlstream.compiler.render.model import ModelRenderer
-from sqlstream.compiler.render.values import RenderedModel, RenderOptions
+from sqlstream.compiler.render.rendered import RenderedModel, RenderOptions
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.configuration.config import ConfigPatch

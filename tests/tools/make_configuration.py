@@ -39,7 +39,7 @@ from sqlstream.project.configuration.documents import (
 from sqlstream.project.configuration.fields import Document
 from sqlstream.project.configuration.freshness import Freshness, SourceConfigDocument, Threshold
 from sqlstream.project.json_schemas import json_schemas
-from sqlstream.project.unit_tests.documents import (
+from sqlstream.project.unit_tests.unit_test_documents import (
     BatchDocument,
     ExpectDocument,
     ExpectedBatchDocument,

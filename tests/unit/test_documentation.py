@@ -11,9 +11,9 @@ import pytest
 from pydantic import BaseModel
 
 from sqlstream.compiler.render.model_functions import model_names, names_of_model
+from sqlstream.compiler.render.rendered import RenderOptions
 from sqlstream.compiler.render.sandbox.bounds import RenderLimits
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
-from sqlstream.compiler.render.values import RenderOptions
 from sqlstream.compiler.selection.methods import METHODS
 from sqlstream.location import Location
 from sqlstream.project.configuration import documents
@@ -21,7 +21,7 @@ from sqlstream.project.configuration.fields import Document
 from sqlstream.project.configuration.target import Target
 from sqlstream.project.values import ModelFile
 from sqlstream.spark.jvm.session import spark_settings
-from sqlstream.state.settings import FROZEN_SETTINGS, SOURCE_EVOLUTION
+from sqlstream.state.spark_settings import FROZEN_SETTINGS, SOURCE_EVOLUTION
 from tests.tools import make_configuration, make_guarantees, make_metrics, make_rules
 
 REPOSITORY = Path(__file__).parents[2]

@@ -9,8 +9,8 @@ from datetime import datetime
 from sqlstream.app.alerts.measures import Measures, Reading
 from sqlstream.app.alerts.payloads import changed_limit_text, raised_text, resolved_text
 from sqlstream.project.configuration.alerts import AlertKind, AlertRule
-from sqlstream.state.progress.lag import MeasuredLag
 from sqlstream.state.runs.events import AlertChanged, RunEvent
+from sqlstream.state.sources.lag import MeasuredLag
 from sqlstream.times import utc_text
 
 Key = tuple[str, AlertKind]

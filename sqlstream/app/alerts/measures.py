@@ -9,9 +9,9 @@ from datetime import datetime
 
 from sqlstream.errors import Finding
 from sqlstream.project.configuration.alerts import AlertKind, AlertRule
-from sqlstream.state.progress.lag import MeasuredLag, add_lags
 from sqlstream.state.runs.events import QueryRestarting, QueryResult, QueryResumed, QueryStarted, RunEvent, Status
 from sqlstream.state.runs.progress import BatchProgress, epoch_seconds
+from sqlstream.state.sources.lag import MeasuredLag, add_lags
 
 RECOVERED_SECONDS = 60.0
 """How long a query that failed in an earlier run must run, without a batch, until it counts as recovered."""

@@ -27,9 +27,9 @@ from sqlstream.project.configuration.alerts import AlertKind, AlertRule, Channel
 from sqlstream.project.configuration.target import Target
 from sqlstream.project.declarations.on_corrupt import quarantine_name
 from sqlstream.spark.secrets import Secrets
-from sqlstream.state.progress.lag import MeasuredLag
 from sqlstream.state.runs.events import AlertChanged, QueriesSelected
 from sqlstream.state.runs.tracked_run import LiveStatus
+from sqlstream.state.sources.lag import MeasuredLag
 
 IN_USE = "query-in-use"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlstream.app.records.arguments import project_arguments
+from sqlstream.app.last_command import project_arguments
 from sqlstream.app.request import ProjectRequest
 from sqlstream.numbers import plural
 from sqlstream.state.backfills import SourceHistory, TimeRange, count_records

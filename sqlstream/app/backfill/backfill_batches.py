@@ -35,10 +35,10 @@ from sqlstream.project.wording import quoted
 from sqlstream.spark.jvm.errors import error_finding
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.session import SparkRuntime
+from sqlstream.spark.queries.start import StartOrder, start_query
 from sqlstream.spark.reading.corrupt_errors import corrupt_record_finding, read_corrupt_record
 from sqlstream.spark.reading.endpoints import UnreachableError, check_brokers
 from sqlstream.spark.reading.kafka_ends import first_and_end_offsets, offsets_at
-from sqlstream.spark.running.start import StartOrder, start_query
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.checkpoints import archive_entry
 from sqlstream.spark.storage.local import LocalStorage
@@ -72,9 +72,9 @@ from sqlstream.state.batch_logs import (
     source_offsets,
 )
 from sqlstream.state.layout import archive_moment, archive_path, checkpoint_path
-from sqlstream.state.progress.positions import SourcePosition, read_position
-from sqlstream.state.progress.source_files import file_choice
 from sqlstream.state.runs.progress import ROWS_OUT
+from sqlstream.state.sources.positions import SourcePosition, read_position
+from sqlstream.state.sources.source_files import file_choice
 
 POLL_SECONDS = 0.2
 """How often to check for a stop request."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from sqlstream.app.backfill.backfill import Backfilled, BackfilledBatch, BackfillRequest, backfill_arguments
 from sqlstream.app.backfill.backfill_batches import HistoryFinder, HistoryWriter
+from sqlstream.app.last_command import ShortCommand
 from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.loading.selected_queries import is_quarantine
 from sqlstream.app.plan.ready import CheckContext, CheckedQuery, check_all
-from sqlstream.app.records.last_command import ShortCommand
 from sqlstream.app.replay.parts import static_names
 from sqlstream.app.request import RunRequest
 from sqlstream.app.session.session import spark_session

@@ -10,7 +10,7 @@ from sqlstream.app.loading.load import try_load
 from sqlstream.app.loading.selected_findings import adding_project_errors, selected_errors, unselected_errors_line
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.app.session.signals import StopRequestedError, stop_signals
-from sqlstream.compiler.refusals import unexplained
+from sqlstream.compiler.spark_findings import unexplained
 from sqlstream.errors import Finding, FindingsError
 
 

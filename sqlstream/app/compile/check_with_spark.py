@@ -9,11 +9,11 @@ from sqlstream.app.session.session import spark_session
 from sqlstream.app.session.signals import StopSignals
 from sqlstream.app.stored.local_sources import header_findings
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.compiler.refusals import SparkRefusal
+from sqlstream.compiler.spark_findings import SparkRefusal
 from sqlstream.errors import Finding
 from sqlstream.numbers import plural
-from sqlstream.spark.running.check import check_with_spark
-from sqlstream.spark.running.connections import ask_servers, servers_of
+from sqlstream.spark.queries.connections import ask_servers, servers_of
+from sqlstream.spark.queries.model_check import check_with_spark
 from sqlstream.spark.secrets import Secrets
 
 

@@ -9,7 +9,7 @@ from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.analysed import emission_of_query, reads_of_query
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, place_in
 from sqlstream.compiler.emission import Emission, ModelRead
-from sqlstream.compiler.refusals import is_about
+from sqlstream.compiler.spark_findings import is_about
 from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.errors import Finding, UsageError

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlstream.app.loading.load import Loaded, load_for_reading
@@ -9,9 +11,12 @@ from sqlstream.app.loading.selected_findings import findings_of_selection
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.flow.operators.inputs import source_node
+from sqlstream.compiler.flow.operators.leaves import source_node
+from sqlstream.compiler.graph import kind_of
+from sqlstream.compiler.manifest.manifest import output_columns
 from sqlstream.errors import Finding, UsageError
 from sqlstream.project.wording import did_you_mean, quoted_list
+from sqlstream.report.table import table_text
 
 
 @dataclass(frozen=True)
@@ -62,3 +67,28 @@ def _reason(compiled: CompiledProject, node: str) -> str:
         shown = quoted_list([f"{table.source}.{table.name}" for table in undeclared])
         return f"declare the schema of the source {shown}, which `{model.name}` reads"
     return f"sqlstream cannot analyze the SQL of `{model.name}`, although Spark may accept it"
+
+
+HEADER = ("column", "type", "watermark", "made from")
+
+
+def lineage_text(columns: Sequence[Column]) -> str:
+    """Returns a table with a row for each column; `-` means none or unknown."""
+    return table_text(HEADER, [_row(column) for column in columns])
+
+
+def lineage_json(model: str, columns: Sequence[Column]) -> str:
+    """Returns the columns of `model` with their origins as one JSON object."""
+    return json.dumps({"model": model, "columns": output_columns(tuple(columns))}, indent=2)
+
+
+def _row(column: Column) -> tuple[str, ...]:
+    origins = ", ".join(f"{_shown(node)}.{name}" for node, name in sorted(column.origins))
+    time = column.event_time.delay if column.event_time else "-"
+    return column.name, "-" if column.type is None else str(column.type), time, origins or "-"
+
+
+def _shown(node: str) -> str:
+    """Returns a source as `source.table`, a model or a seed by its name."""
+    parts = node.split(".")
+    return ".".join(parts[2:]) if kind_of(node) == "source" else parts[-1]

@@ -14,7 +14,7 @@ from sqlstream.compiler.emission import explain_emission, explain_reads
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.nodes import Analysis
 from sqlstream.compiler.graph import sink_id
-from sqlstream.compiler.refusals import is_about
+from sqlstream.compiler.spark_findings import is_about
 from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.location import Location

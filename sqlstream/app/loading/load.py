@@ -19,7 +19,7 @@ from sqlstream.compiler.cache import Memory
 from sqlstream.compiler.compile import compile_project
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.configured import template_findings
-from sqlstream.compiler.render.values import RenderOptions
+from sqlstream.compiler.render.rendered import RenderOptions
 from sqlstream.compiler.render.yaml import make_yaml_renderer
 from sqlstream.compiler.rendering import MACROS
 from sqlstream.errors import Finding, FindingsError, Severity

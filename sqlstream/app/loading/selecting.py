@@ -129,7 +129,7 @@ def selection_graph(
     if fresher is not None:
         nodes = {unique_id: replace(node, is_fresher=unique_id in fresher) for unique_id, node in nodes.items()}
     if state is not None and (fresher is None or (state / MANIFEST).exists()):
-        from sqlstream.compiler.manifest.changes import find_states  # loads Jinja, which compares templates
+        from sqlstream.compiler.manifest.state_method import find_states  # loads Jinja, which compares templates
 
         manifest = build_manifest(compiled, generated_at="", invocation_id="")
         states = find_states(read_state(state), manifest)

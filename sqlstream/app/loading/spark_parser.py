@@ -56,7 +56,7 @@ class InstalledParser:
         message = f"Checking {plural(count, 'model')} with Spark's parser"
         logger.info(message)
         self.notify(message)
-        from sqlstream.spark.jvm.parser import spark_parser  # loads pyspark
+        from sqlstream.spark.jvm.sql_parser import spark_parser  # loads pyspark
 
         with spark_parser(java, self.env, self._settings) as parse:
             yield parse

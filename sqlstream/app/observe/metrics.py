@@ -12,10 +12,10 @@ from sqlstream.app.observe import metrics_catalog as names
 from sqlstream.app.observe.metrics_catalog import Metric
 from sqlstream.app.observe.observers import Observed, Snapshot
 from sqlstream.figures import Figure
-from sqlstream.state.progress.lag import MeasuredLag, add_lags
 from sqlstream.state.runs.events import RunStarting, Status
 from sqlstream.state.runs.progress import moment
 from sqlstream.state.runs.tracked_run import LiveStatus, TrackedQuery, TrackedRun
+from sqlstream.state.sources.lag import MeasuredLag, add_lags
 
 STATUSES = (*map(str, LiveStatus), *map(str, Status))
 """All statuses of a query."""

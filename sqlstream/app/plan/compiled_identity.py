@@ -13,9 +13,9 @@ from sqlstream.compiler.analysed import keeps_state
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.configuration.target import Target
-from sqlstream.project.connectors.table import CONNECTORS
-from sqlstream.project.types.parser import TypeSyntaxError, parse_type
-from sqlstream.project.types.types import Field, Primitive, type_name
+from sqlstream.project.connectors.connectors import CONNECTORS
+from sqlstream.project.types.data_types import Field, Primitive, type_name
+from sqlstream.project.types.ddl import TypeSyntaxError, parse_type
 from sqlstream.project.values import SourceTable
 from sqlstream.state.changes import describe_changes
 from sqlstream.state.checkpoints import CheckpointState, FilesOf, read_checkpoint, read_versions_file
@@ -23,7 +23,8 @@ from sqlstream.state.identity import identity_of
 from sqlstream.state.layout import output_path, query_root
 from sqlstream.state.ledger import OutputColumn, QueryIdentity
 from sqlstream.state.readers import source_uses
-from sqlstream.state.settings import (
+from sqlstream.state.sinks import has_other_output
+from sqlstream.state.spark_settings import (
     ANSI,
     FROZEN_SETTINGS,
     OWN_DEFAULTS,
@@ -32,7 +33,6 @@ from sqlstream.state.settings import (
     TIME_ZONE,
     declared_settings,
 )
-from sqlstream.state.sinks import has_other_output
 
 _DEFAULTS = {**RESULT_DEFAULTS, TIME_ZONE: "UTC"}
 """The settings of a session for which the target sets nothing. Others keep the values of the ledger."""

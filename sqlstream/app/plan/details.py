@@ -17,11 +17,11 @@ from sqlstream.state.checkpoints import CheckpointState, FilesOf
 from sqlstream.state.ledger import Ledger, QueryIdentity
 from sqlstream.state.output_columns import column_changes, layout_changes
 from sqlstream.state.plan import QueryPlan
-from sqlstream.state.progress.source_files import FileChoice
 from sqlstream.state.readers import source_uses
 from sqlstream.state.refusals import StartRefusal, refusal_findings
 from sqlstream.state.repartitions import PARTITIONS, has_rocksdb, target_partitions
-from sqlstream.state.settings import FROZEN_SETTINGS
+from sqlstream.state.sources.source_files import FileChoice
+from sqlstream.state.spark_settings import FROZEN_SETTINGS
 from sqlstream.state.verdicts import QueryVerdict, Verdict, verdict_of
 
 _KEEPS_STATE = (Verdict.UNCHANGED, Verdict.RESUME, Verdict.UNDECIDED)

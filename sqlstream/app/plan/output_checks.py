@@ -8,14 +8,14 @@ from sqlstream.compiler.compiled import Output
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
 from sqlstream.project.formats.formats import format_of
-from sqlstream.spark.running.prepare import PreparedQuery
+from sqlstream.spark.queries.prepare import PreparedQuery
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.checkpoints import StorageOf
 from sqlstream.spark.storage.storage import storage_problems, use_fast_checkpoint_files
+from sqlstream.spark.writing.catalog_tables import table_columns, table_folder, table_provider
 from sqlstream.spark.writing.micro_batches import SinkTarget
 from sqlstream.spark.writing.table_formats.table import FormatTable, queries_in
-from sqlstream.spark.writing.table_formats.writers import table_of
-from sqlstream.spark.writing.tables import table_columns, table_folder, table_provider
+from sqlstream.spark.writing.table_formats.table_writers import table_of
 from sqlstream.spark.writing.writers import database_writer
 from sqlstream.state.checkpoints import is_used_folder
 from sqlstream.state.ledger import QueryIdentity

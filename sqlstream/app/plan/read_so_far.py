@@ -15,10 +15,10 @@ from sqlstream.project.formats.formats import format_of
 from sqlstream.state.checkpoints import CheckpointState
 from sqlstream.state.ledger import FileSummary, QueryIdentity
 from sqlstream.state.output_files import StoredFile
-from sqlstream.state.progress.positions import DatedFilesOf, read_position
-from sqlstream.state.progress.source_files import FileChoice, file_choice
 from sqlstream.state.readers import folder_of, path_of, respelled
 from sqlstream.state.reading import ReadSoFar, has_other_reads, moved_readers
+from sqlstream.state.sources.positions import DatedFilesOf, read_position
+from sqlstream.state.sources.source_files import FileChoice, file_choice
 
 
 def read_so_far(

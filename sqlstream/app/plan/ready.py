@@ -22,9 +22,9 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.outputs import stages, stored_inputs
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.spark.jvm.session import SparkRuntime
-from sqlstream.spark.running.failures import cannot_connect, database_finding
-from sqlstream.spark.running.prepare import PreparedQuery, prepare_query
-from sqlstream.spark.running.start import StartOrder
+from sqlstream.spark.queries.failures import cannot_connect, database_finding
+from sqlstream.spark.queries.prepare import PreparedQuery, prepare_query
+from sqlstream.spark.queries.start import StartOrder
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.checkpoints import checkpoint_damage
 from sqlstream.spark.storage.query_locks import NoLocks, QueryLocks, query_in_use

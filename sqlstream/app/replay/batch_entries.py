@@ -14,7 +14,7 @@ from sqlstream.location import Location
 from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.state.batch_logs import BatchLog, form_of, source_offsets
 from sqlstream.state.ledger import SourceUse
-from sqlstream.state.progress.positions import assigned
+from sqlstream.state.sources.positions import assigned
 
 BATCH, SOURCE, CHANGED, TEST = "replay-batch", "replay-source", "replay-changed", "replay-test"
 

@@ -17,14 +17,14 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from sqlstream.app.replay.batch_entries import BatchEntries, BatchSource, state_versions
 from sqlstream.spark.jvm.fresh_files import read_fresh_files
 from sqlstream.spark.jvm.gateway import java_exceptions
-from sqlstream.spark.reading.rows import columns_of, first_rows
+from sqlstream.spark.reading.plain_rows import columns_of, first_rows
 from sqlstream.spark.storage.hadoop import hadoop_copy
 from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.spark.storage.storage import storage_for
 from sqlstream.spark.writing.micro_batches import cached
 from sqlstream.state.batch_logs import COMMITS_LINES, OFFSETS_LINES, entry_names, is_complete
-from sqlstream.state.preview import ShownColumn
 from sqlstream.state.repartitions import METADATA_FILE, STATE_FILE
+from sqlstream.state.shown_rows import ShownColumn
 
 _WHOLE = ("zip", "snapshot")
 """The kinds of files that have the whole state, not only its changes."""

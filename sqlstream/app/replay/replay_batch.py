@@ -33,13 +33,13 @@ from sqlstream.app.session.session import spark_for
 from sqlstream.app.session.signals import StopSignals
 from sqlstream.app.session.target_storage import storage_base, storage_location
 from sqlstream.app.stored.stored_query import StoredQuery, open_query
+from sqlstream.app.test.case_file import GivenRows, NewCase, RowMasker, free_name, masked_columns, run_case, write_case
 from sqlstream.app.test.unit_tests import open_tests
 from sqlstream.app.test.update import update_expectations
-from sqlstream.app.test.written import GivenRows, NewCase, RowMasker, free_name, masked_columns, run_case, write_case
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.location import Place
-from sqlstream.project.unit_tests.values import BrokenTest, UnitTest
+from sqlstream.project.unit_tests.unit_test import BrokenTest, UnitTest
 from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.spark.jvm.errors import error_finding
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
@@ -51,8 +51,8 @@ from sqlstream.state.backfills import backfills_path, readable_backfills
 from sqlstream.state.batch_logs import DELTA, FILES, KAFKA, from_compact, watermark_of
 from sqlstream.state.checkpoints import CheckpointState, read_log
 from sqlstream.state.ledger import Ledger, SourceUse
-from sqlstream.state.preview import ShownRows
-from sqlstream.state.runs.unit_tests import Outcome
+from sqlstream.state.runs.case_outcomes import Outcome
+from sqlstream.state.shown_rows import ShownRows
 from sqlstream.times import utc_text
 
 SHOWN_ROWS = 20

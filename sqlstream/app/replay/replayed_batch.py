@@ -8,7 +8,7 @@ from sqlstream.errors import Finding
 from sqlstream.numbers import plural
 from sqlstream.report.findings import findings_json
 from sqlstream.report.rows import json_text, row_objects, rows_text
-from sqlstream.state.preview import ShownRows
+from sqlstream.state.shown_rows import ShownRows
 
 
 @dataclass(frozen=True)

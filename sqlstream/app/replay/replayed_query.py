@@ -20,17 +20,17 @@ from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted_list
 from sqlstream.spark.jvm.plans import is_stateful, processors
 from sqlstream.spark.jvm.session import PROVIDER, ROCKSDB, SparkRuntime, child_session
+from sqlstream.spark.queries.prepare import frozen_settings
 from sqlstream.spark.reading.inputs import NodeReader
+from sqlstream.spark.reading.plain_rows import columns_of, first_rows
 from sqlstream.spark.reading.python_code import register_functions
-from sqlstream.spark.reading.rows import columns_of, first_rows
 from sqlstream.spark.reading.sources import Readers
-from sqlstream.spark.running.prepare import frozen_settings
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.identity import identity_of
 from sqlstream.state.ledger import FUNCTION, SINK, Ledger, QueryIdentity
-from sqlstream.state.preview import ShownRows
 from sqlstream.state.readers import respelled, source_uses
-from sqlstream.state.settings import SOURCE_EVOLUTION
+from sqlstream.state.shown_rows import ShownRows
+from sqlstream.state.spark_settings import SOURCE_EVOLUTION
 
 
 class PastQuery:

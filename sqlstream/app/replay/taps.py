@@ -21,9 +21,9 @@ from sqlstream.compiler.spark_versions import minor_version
 from sqlstream.spark.jvm.gateway import node_class, optimized, plan_nodes, seq_items
 from sqlstream.spark.jvm.plans import STATEFUL_NODES
 from sqlstream.spark.reading.inputs import ViewBuilder
-from sqlstream.spark.reading.rows import JSON_OPTIONS, columns_of, read_row, readable_schema
+from sqlstream.spark.reading.plain_rows import JSON_OPTIONS, columns_of, read_row, readable_schema
 from sqlstream.spark.reading.sources import quoted
-from sqlstream.state.preview import ShownColumn
+from sqlstream.state.shown_rows import ShownColumn
 
 OPERATORS = STATEFUL_NODES | {"Join"}
 """Operators whose state a tap must not change."""

@@ -20,6 +20,7 @@ from sqlstream.app.test.case_results import record_results
 from sqlstream.app.test.unit_tests import TestedProject, run_chosen, unit_tests_of
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding
+from sqlstream.state.runs.case_outcomes import CaseResult, Outcome
 from sqlstream.state.runs.events import (
     Notice,
     QueriesSelected,
@@ -32,7 +33,6 @@ from sqlstream.state.runs.events import (
     UnitTestStarted,
     WarningEmitted,
 )
-from sqlstream.state.runs.unit_tests import CaseResult, Outcome
 from sqlstream.testing.cases import Case
 
 

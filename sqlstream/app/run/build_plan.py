@@ -16,10 +16,10 @@ from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.graph import UNIT_TEST, model_id
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.numbers import plural
-from sqlstream.project.unit_tests.values import BrokenTest, UnitTest
+from sqlstream.project.unit_tests.unit_test import BrokenTest, UnitTest
 from sqlstream.project.wording import quoted
+from sqlstream.state.runs.case_outcomes import CaseResult
 from sqlstream.state.runs.events import QueryNotRun, SelectedTest
-from sqlstream.state.runs.unit_tests import CaseResult
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from sqlstream.spark.storage.processes import is_this_process
 from sqlstream.state.batch_logs import DELTA, FILES
 from sqlstream.state.checkpoints import read_versions
 from sqlstream.state.layout import query_root
-from sqlstream.state.progress.lag import MeasuredLag, Pace, VersionProgress, source_lags
+from sqlstream.state.sources.lag import MeasuredLag, Pace, VersionProgress, source_lags
 
 INTERVAL_SECONDS = 5.0
 """How often checkpoints and folders are read."""

@@ -31,18 +31,18 @@ from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.jvm.java import NO_UTF8, NO_UTF8_FIX, java_locale
 from sqlstream.spark.jvm.plans import PLAN
 from sqlstream.spark.jvm.session import FINITE_RUN_JVM, LONG_RUN_JVM, SHORT_LIVED_JVM, SparkRuntime
-from sqlstream.spark.reading.rows import all_rows, columns_of, first_rows
+from sqlstream.spark.queries.prepare import PreparedQuery
+from sqlstream.spark.queries.start import query_name
+from sqlstream.spark.reading.plain_rows import all_rows, columns_of, first_rows
 from sqlstream.spark.reading.sources import quoted
 from sqlstream.spark.reading.static_stream import key_columns
-from sqlstream.spark.running.prepare import PreparedQuery
-from sqlstream.spark.running.start import query_name
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.query_locks import QueryLocks
 from sqlstream.spark.storage.storage import storage_problems
 from sqlstream.state.layout import archives_path
 from sqlstream.state.plan import Action
-from sqlstream.state.preview import ShownRows
 from sqlstream.state.runs.events import Notice, QueryResult, RunEvent, RunStarting, TableShown
+from sqlstream.state.shown_rows import ShownRows
 from sqlstream.state.verdicts import resume_reason
 from sqlstream.version import __version__
 

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
+from sqlstream.app.last_command import run_arguments
 from sqlstream.app.loading.load import Invocation, LoadAttempt, try_load
 from sqlstream.app.observe.record import RunRecorder
-from sqlstream.app.records.arguments import run_arguments
 from sqlstream.app.request import RunRequest
 from sqlstream.app.session.signals import StopSignals, stop_signals
 from sqlstream.app.systems import require_spark_system
 from sqlstream.app.ui.of_run import HistoryKeeper, PageOfRun
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.project.files.files import find_project_root
+from sqlstream.state.runs.case_outcomes import CaseResult, Outcome
 from sqlstream.state.runs.events import AlertChanged, QueryNotRun, QueryResult, RunEvent, Status
-from sqlstream.state.runs.unit_tests import CaseResult, Outcome
 
 BAD = (Outcome.FAILED, Outcome.BROKEN)
 """The outcomes of unit tests that fail a command."""

@@ -8,9 +8,8 @@ from datetime import datetime
 from pathlib import Path
 
 from sqlstream.app.backfill.backfill import BackfillRequest, read_backfill
+from sqlstream.app.last_command import HIDDEN, LastCommand, command_line, read_last, read_run_request, read_selection
 from sqlstream.app.loading.artifacts import RUN_RESULTS
-from sqlstream.app.records.arguments import HIDDEN, command_line, read_run_request, read_selection
-from sqlstream.app.records.last_command import LastCommand, read_last
 from sqlstream.app.request import ProjectRequest, RunRequest, UnitTestRequest
 from sqlstream.app.run.build import build_models
 from sqlstream.app.run.recorded import RunOutcome

@@ -24,15 +24,15 @@ from sqlstream.location import Place
 from sqlstream.spark.jvm.errors import bug_finding
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, failure_of, is_jvm_gone
 from sqlstream.spark.jvm.internals import add_listener, current_watermark, unfinished_batch
+from sqlstream.spark.queries.batch_write import BatchWrite
+from sqlstream.spark.queries.failures import ahead_finding, fails_again, failure_finding, is_connection_lost
+from sqlstream.spark.queries.occupied_cores import OccupiedCores
+from sqlstream.spark.queries.prepare import PreparedQuery
+from sqlstream.spark.queries.query_run import Polling, QueryRun
+from sqlstream.spark.queries.start import StartOrder, start_query
+from sqlstream.spark.queries.stopper import Stopper
+from sqlstream.spark.queries.watermarks import kept_watermarks
 from sqlstream.spark.reading.endpoints import UnreachableError, check_brokers
-from sqlstream.spark.running.batch_write import BatchWrite
-from sqlstream.spark.running.failures import ahead_finding, fails_again, failure_finding, is_connection_lost
-from sqlstream.spark.running.occupied_cores import OccupiedCores
-from sqlstream.spark.running.prepare import PreparedQuery
-from sqlstream.spark.running.query_run import Polling, QueryRun
-from sqlstream.spark.running.start import StartOrder, start_query
-from sqlstream.spark.running.stopper import Stopper
-from sqlstream.spark.running.watermarks import kept_watermarks
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.locks import LockLostError
 from sqlstream.spark.storage.query_locks import query_lock_lost

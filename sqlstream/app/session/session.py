@@ -12,7 +12,7 @@ from dataclasses import replace
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.loading.logs import PROJECT_LOG
 from sqlstream.app.request import ProjectRequest, silent
-from sqlstream.app.session.jars import session_connectors
+from sqlstream.app.session.project_jars import session_connectors
 from sqlstream.app.session.signals import StopRequestedError, StopSignals, stop_signals
 from sqlstream.app.session.target_storage import storage_base
 from sqlstream.compiler.compiled import CompiledModel

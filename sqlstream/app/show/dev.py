@@ -17,7 +17,7 @@ from sqlstream.numbers import plural, seconds_text
 from sqlstream.project.files.files import find_project_root
 from sqlstream.report.findings import findings_text
 from sqlstream.report.rows import rows_text
-from sqlstream.state.preview import ShownRows
+from sqlstream.state.shown_rows import ShownRows
 
 if TYPE_CHECKING:  # loads pyspark
     from sqlstream.app.show.show_session import Previews

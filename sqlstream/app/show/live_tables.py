@@ -23,8 +23,8 @@ from sqlstream.errors import UsageError
 from sqlstream.history.reads import PastRun
 from sqlstream.project.files.files import ARTIFACTS_FOLDER
 from sqlstream.report.rows import json_text
-from sqlstream.state.preview import ShownColumn, ShownRows
 from sqlstream.state.runs.tracked_run import LiveStatus
+from sqlstream.state.shown_rows import ShownColumn, ShownRows
 
 LIVE_FOLDER = "live"
 POLL_SECONDS = 0.2

@@ -13,11 +13,11 @@ from sqlstream.app.request import EVERYTHING, SHOWN_ROWS, ProjectRequest, Select
 from sqlstream.app.session.signals import StopSignals, interruptible
 from sqlstream.app.show.live_tables import live_rows
 from sqlstream.compiler.graph import model_id
-from sqlstream.compiler.refusals import is_about
+from sqlstream.compiler.spark_findings import is_about
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.project.files.files import find_project_root
 from sqlstream.project.values import ModelFile
-from sqlstream.state.preview import ShownRows
+from sqlstream.state.shown_rows import ShownRows
 
 INLINE = "inline"
 """The path of an inline query in locations: `inline:1:8`."""

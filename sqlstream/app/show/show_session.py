@@ -21,7 +21,7 @@ from sqlstream.spark.reading.preview import Preview, SourceSamples
 from sqlstream.spark.reading.python_code import register_functions
 from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.secrets import Secrets
-from sqlstream.state.preview import ShownRows
+from sqlstream.state.shown_rows import ShownRows
 
 
 class Previews:

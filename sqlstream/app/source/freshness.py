@@ -28,7 +28,7 @@ from sqlstream.project.unknown_freshness import no_time, only_streams, unknown
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.state.output_files import StoredFile
-from sqlstream.state.progress.source_files import FileChoice, file_choice, last_rows_added
+from sqlstream.state.sources.source_files import FileChoice, file_choice, last_rows_added
 
 if TYPE_CHECKING:  # loads pyspark
     from sqlstream.app.source.freshness_with_spark import SparkClock

@@ -25,7 +25,7 @@ from sqlstream.project.messages.avro import (
     pinned_text,
     pinned_versions,
 )
-from sqlstream.project.types.types import DataType, Struct
+from sqlstream.project.types.data_types import DataType, Struct
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import did_you_mean
 from sqlstream.project.yaml.writing import flow_text

@@ -17,7 +17,8 @@ from sqlstream.state.backfills import BackfillLog, TimeRange, backfills_path, re
 from sqlstream.state.batch_logs import DELTA, FILES, KAFKA
 from sqlstream.state.checkpoints import read_versions, read_versions_file
 from sqlstream.state.layout import lease_path, lock_path, query_root, version_root
-from sqlstream.state.progress.lag import (
+from sqlstream.state.runs.lease_rules import lease_holder
+from sqlstream.state.sources.lag import (
     Lag,
     PartitionOffsets,
     QueryProgress,
@@ -27,9 +28,8 @@ from sqlstream.state.progress.lag import (
     file_lag,
     newest_version,
 )
-from sqlstream.state.progress.positions import DatedFilesOf, SourcePosition, read_position
-from sqlstream.state.progress.source_files import file_choice, local_path, unread_files
-from sqlstream.state.runs.lease import lease_holder
+from sqlstream.state.sources.positions import DatedFilesOf, SourcePosition, read_position
+from sqlstream.state.sources.source_files import file_choice, local_path, unread_files
 
 KafkaLag = Callable[[CompiledModel, SourceTable, PartitionOffsets], Lag]
 """Returns the lag of a Kafka source that a model reads, from the offsets of its query. Raises: LagUnknownError."""

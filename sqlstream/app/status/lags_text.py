@@ -12,8 +12,8 @@ from sqlstream.numbers import bytes_text, count_text, epoch_text, long_seconds_t
 from sqlstream.report.run_text import time_text
 from sqlstream.report.table import fit_table
 from sqlstream.state.batch_logs import DELTA, FILES, KAFKA
-from sqlstream.state.progress.lag import FileLag, Lag, QueryProgress, SourceProgress, VersionLag, VersionProgress
-from sqlstream.state.progress.positions import SourcePosition
+from sqlstream.state.sources.lag import FileLag, Lag, QueryProgress, SourceProgress, VersionLag, VersionProgress
+from sqlstream.state.sources.positions import SourcePosition
 
 WIDTH = 100
 """The maximal width of a table, in characters."""

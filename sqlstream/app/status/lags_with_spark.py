@@ -22,7 +22,7 @@ from sqlstream.spark.reading.kafka_ends import first_and_end_offsets
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.storage import storage_for, storage_problems
 from sqlstream.state.layout import query_root
-from sqlstream.state.progress.lag import Lag, PartitionOffsets, QueryProgress, record_lag
+from sqlstream.state.sources.lag import Lag, PartitionOffsets, QueryProgress, record_lag
 
 
 def progress_with_spark(

@@ -27,9 +27,9 @@ from sqlstream.history.reads import PastRun, past_runs
 from sqlstream.history.store import read_history
 from sqlstream.project.files.files import ARTIFACTS_FOLDER, find_project_root
 from sqlstream.spark.storage.processes import machine_id, process_start
-from sqlstream.state.progress.lag import QueryProgress
 from sqlstream.state.runs.events import NO_OP, Status
 from sqlstream.state.runs.tracked_run import LiveStatus
+from sqlstream.state.sources.lag import QueryProgress
 
 QUERY_KINDS = ("stream", "batch", None)
 """The kinds of entries about queries. Early versions wrote no kind."""

@@ -25,7 +25,7 @@ from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.state.batch_logs import SINK_LOG, from_compact
 from sqlstream.state.checkpoints import read_log
 from sqlstream.state.output_files import StoredFile, sort_files
-from sqlstream.state.progress.source_files import FileChoice, chosen_files, file_choice, is_hidden
+from sqlstream.state.sources.source_files import FileChoice, chosen_files, file_choice, is_hidden
 
 SMALL_RUN_BYTES = 32_000_000
 """The bytes up to which a JVM with only its fast compiler (C1) finishes a run sooner: on two cores, 18 MB of JSON took

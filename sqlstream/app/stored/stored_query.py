@@ -26,7 +26,7 @@ from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.checkpoints import read_commits, read_sink_log
 from sqlstream.spark.storage.local import local_path, storage_without_spark
 from sqlstream.spark.storage.storage import SessionStorages, Storage, storage_problems
-from sqlstream.spark.writing.tables import table_folder
+from sqlstream.spark.writing.catalog_tables import table_folder
 from sqlstream.state.checkpoints import CheckpointState, read_checkpoint, read_version, read_versions
 from sqlstream.state.layout import checkpoint_path, output_table, query_root, version_root
 from sqlstream.state.output_files import OutputFiles, batch_output, log_problem, sort_files

@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sqlstream.app.last_command import ShortCommand, arguments_of_tests
 from sqlstream.app.loading.atomic_writes import write_file
 from sqlstream.app.loading.load import Loaded
-from sqlstream.app.records.arguments import arguments_of_tests
-from sqlstream.app.records.last_command import ShortCommand
 from sqlstream.app.request import UnitTestRequest
 from sqlstream.errors import Finding, UsageError
 from sqlstream.report.unit_tests_text import failure_text
+from sqlstream.state.runs.case_outcomes import CaseResult, Outcome
 from sqlstream.state.runs.events import SelectedTest
 from sqlstream.state.runs.tracked_run import TrackedTest
-from sqlstream.state.runs.unit_tests import CaseResult, Outcome
 from sqlstream.times import utc_now
 from sqlstream.version import __version__
 

@@ -13,10 +13,10 @@ from sqlstream.app.session.session import spark_session
 from sqlstream.app.session.signals import StopSignals, interruptible
 from sqlstream.spark.jvm.session import slow_classes
 from sqlstream.spark.secrets import Secrets
-from sqlstream.state.runs.unit_tests import CaseResult, Outcome
+from sqlstream.state.runs.case_outcomes import CaseResult, Outcome
 from sqlstream.testing.cases import Case
 from sqlstream.testing.harness import Harness
-from sqlstream.testing.settings import check_supported, session_settings, state_provider, target_of_tests
+from sqlstream.testing.session_settings import check_supported, session_settings, state_provider, target_of_tests
 
 CASES_AT_ONCE = 2
 """A batch of a few rows leaves a core idle most of the time. More cases in parallel are not faster."""

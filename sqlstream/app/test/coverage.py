@@ -8,8 +8,8 @@ from sqlstream.app.loading.selecting import select
 from sqlstream.app.request import UnitTestRequest
 from sqlstream.app.test.unit_tests import TestedProject, open_tests
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.project.unit_tests.values import UnitTest
-from sqlstream.state.runs.unit_tests import Coverage, ModelCoverage
+from sqlstream.project.unit_tests.unit_test import UnitTest
+from sqlstream.state.runs.case_outcomes import Coverage, ModelCoverage
 
 
 def find_coverage(request: UnitTestRequest) -> Coverage:

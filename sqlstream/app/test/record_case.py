@@ -9,18 +9,18 @@ from dataclasses import replace
 from sqlstream.app.request import Selection, UnitTestRequest
 from sqlstream.app.session.signals import interruptible
 from sqlstream.app.show.show_session import Previews
+from sqlstream.app.test.case_file import GivenRows, NewCase, RowMasker, free_name, masked_columns, run_case, write_case
 from sqlstream.app.test.unit_tests import TestedProject, UnitTestOutcome, open_tests
 from sqlstream.app.test.update import update_expectations, updated_line
-from sqlstream.app.test.written import GivenRows, NewCase, RowMasker, free_name, masked_columns, run_case, write_case
 from sqlstream.compiler.allowances import lowered_by_rules
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.graph import model_id
 from sqlstream.errors import Finding, FindingsError, Severity
-from sqlstream.project.unit_tests.values import BrokenTest, UnitTest
+from sqlstream.project.unit_tests.unit_test import BrokenTest, UnitTest
 from sqlstream.project.wording import did_you_mean
 from sqlstream.spark.secrets import Secrets
-from sqlstream.state.preview import ShownRows
-from sqlstream.state.runs.unit_tests import NOTHING, CaseResult, Outcome
+from sqlstream.state.runs.case_outcomes import NOTHING, CaseResult, Outcome
+from sqlstream.state.shown_rows import ShownRows
 
 RECORDED = "recorded"
 """The name of the first recorded case. The next ones are recorded_2 and so on."""

@@ -19,19 +19,19 @@ from sqlstream.app.loading.selecting import SelectableTest, select
 from sqlstream.app.request import ProjectRequest, Selection, UnitTestRequest
 from sqlstream.app.test.case_results import record_results
 from sqlstream.compiler.graph import UNIT_TEST, model_id
-from sqlstream.compiler.refusals import is_about
 from sqlstream.compiler.render.yaml import make_yaml_renderer
 from sqlstream.compiler.selection.select import SelectableNode
+from sqlstream.compiler.spark_findings import is_about
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.files.files import ProjectFiles, find_project_root
 from sqlstream.project.unit_tests.declared import TESTS_FOLDER, load_unit_tests
-from sqlstream.project.unit_tests.documents import OverridesDocument, UpgradeDocument
-from sqlstream.project.unit_tests.values import BrokenTest, UnitTest, UnitTests
+from sqlstream.project.unit_tests.unit_test import BrokenTest, UnitTest, UnitTests
+from sqlstream.project.unit_tests.unit_test_documents import OverridesDocument, UpgradeDocument
 from sqlstream.project.values import ModelFile
 from sqlstream.project.wording import quoted
+from sqlstream.state.runs.case_outcomes import CaseResult, Outcome
 from sqlstream.state.runs.events import SelectedTest
-from sqlstream.state.runs.unit_tests import CaseResult, Outcome
 from sqlstream.testing.cases import Case, build_case
 
 RunCases = Callable[[Sequence[Case], Callable[[CaseResult], None]], None]

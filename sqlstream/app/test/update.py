@@ -15,7 +15,7 @@ from sqlstream.project.files.files import find_project_root
 from sqlstream.project.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence, follow, parse_yaml
 from sqlstream.project.yaml.nodes import Spans
 from sqlstream.project.yaml.writing import Edit, flow_text, read_yaml_file
-from sqlstream.state.runs.unit_tests import (
+from sqlstream.state.runs.case_outcomes import (
     ANY,
     CaseResult,
     ComparedRow,
@@ -25,7 +25,7 @@ from sqlstream.state.runs.unit_tests import (
     RowKind,
     ValueDifference,
 )
-from sqlstream.testing.values import UnwritableError, written_value
+from sqlstream.testing.fixture_values import UnwritableError, written_value
 
 FIGURES = {"late rows dropped": "late_rows_dropped", "watermark": "watermark", "state rows": "state_rows"}
 """The keys of `expect` with a single value, by their name in a difference."""

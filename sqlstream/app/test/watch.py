@@ -17,8 +17,8 @@ from sqlstream.project.files.files import find_project_root
 from sqlstream.project.files.python_files import PYTHON
 from sqlstream.project.unit_tests.declared import TESTS_FOLDER
 from sqlstream.project.unit_tests.fixtures import FIXTURES
-from sqlstream.project.unit_tests.values import BrokenTest, UnitTest
-from sqlstream.state.runs.unit_tests import CaseResult
+from sqlstream.project.unit_tests.unit_test import BrokenTest, UnitTest
+from sqlstream.state.runs.case_outcomes import CaseResult
 from sqlstream.testing.cases import Case
 from sqlstream.testing.harness import Harness
 

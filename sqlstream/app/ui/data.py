@@ -31,9 +31,9 @@ from sqlstream.history.reads import Page, batch_rows, events_of, first_batch_ms
 from sqlstream.history.series import NAMES, SeriesRequest, read_series
 from sqlstream.history.store import History
 from sqlstream.report.findings import finding_text, sort_findings
-from sqlstream.state.progress.lag import LagByUnit, Pace, add_lags, source_lags
 from sqlstream.state.runs.events import Status
 from sqlstream.state.runs.tracked_run import LiveStatus
+from sqlstream.state.sources.lag import LagByUnit, Pace, add_lags, source_lags
 from sqlstream.version import __version__
 from sqlstream.web.server.protocol import Json, Span, UnknownQueryError
 

@@ -26,10 +26,10 @@ from sqlstream.app.versions.stored_versions import stored_versions
 from sqlstream.compiler.analysed import emission_of_query, reads_of_query
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.graph import kind_of
-from sqlstream.compiler.refusals import is_about
+from sqlstream.compiler.spark_findings import is_about
 from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.errors import FindingsError, UsageError
-from sqlstream.project.unit_tests.values import BrokenTest, UnitTest
+from sqlstream.project.unit_tests.unit_test import BrokenTest, UnitTest
 from sqlstream.report.findings import findings_json
 from sqlstream.state.layout import query_root
 

@@ -22,9 +22,9 @@ from sqlstream.compiler.outputs import stored_inputs
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import format_of
+from sqlstream.spark.publication.database_views import TablePublication
 from sqlstream.spark.publication.folders import FolderPublication
 from sqlstream.spark.publication.publication import CannotPublishError, NotWrittenError, Publication
-from sqlstream.spark.publication.tables import TablePublication
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.checkpoints import StorageOf
 from sqlstream.spark.storage.local import LocalStorage
@@ -36,7 +36,7 @@ from sqlstream.state.checkpoints import CheckpointState, read_version, read_vers
 from sqlstream.state.layout import query_root, version_root, versions_path
 from sqlstream.state.ledger import Ledger, QueryIdentity
 from sqlstream.state.query_versions import Versions
-from sqlstream.state.runs.lease import holder_text
+from sqlstream.state.runs.lease_rules import holder_text
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from sqlstream.spark.publication.publication import Publication
 from sqlstream.spark.storage.query_locks import versions_lock
 from sqlstream.state.checkpoints import read_versions_file
 from sqlstream.state.plan import Action
-from sqlstream.state.progress.lag import Pace, amount_of
 from sqlstream.state.query_versions import Versions
 from sqlstream.state.runs.events import Notice, QueryResult, RunEvent, Status
 from sqlstream.state.runs.progress import BatchProgress
+from sqlstream.state.sources.lag import Pace, amount_of
 
 LAG_SECONDS = 1.0
 """How often to look whether a version has caught up; less often if the look takes long."""

@@ -23,9 +23,9 @@ from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.query_locks import versions_lock
 from sqlstream.state.checkpoints import CheckpointState, read_version, read_versions_file
 from sqlstream.state.layout import completion_path, ledger_path
-from sqlstream.state.progress.lag import VersionProgress, amount_of
 from sqlstream.state.query_versions import Versions, is_complete
 from sqlstream.state.refusals import parallel_command
+from sqlstream.state.sources.lag import VersionProgress, amount_of
 
 
 def promote(request: ProjectRequest, name: str) -> Switched:

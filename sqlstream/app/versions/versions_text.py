@@ -11,7 +11,7 @@ from sqlstream.report.run_text import time_text
 from sqlstream.report.table import table_text
 from sqlstream.state.query_versions import Versions
 from sqlstream.state.refusals import parallel_command
-from sqlstream.state.runs.lease import holder_text
+from sqlstream.state.runs.lease_rules import holder_text
 
 _SWITCHES = ("at", "command", "current version", "before")
 _HISTORY_HEADER = ("since", "what run did", "changes", "sqlstream", "Spark")

@@ -15,8 +15,7 @@ from sqlstream.cli.output import echo_warnings, output_option, refusals_printed
 @output_option("A table, or one JSON object.")
 def lineage(project: ProjectRequest, debug: bool, name: str, output: str) -> None:
     """Show the columns of a model: their types, watermarks, and the columns that they come from. Needs no Java."""
-    from sqlstream.app.compile.lineage import trace
-    from sqlstream.app.compile.lineage_text import lineage_json, lineage_text
+    from sqlstream.app.compile.lineage import lineage_json, lineage_text, trace
 
     with refusals_printed(output, debug):
         found = trace(project, name)

@@ -18,7 +18,7 @@ from sqlstream.report.findings import findings_text
 
 if TYPE_CHECKING:
     from sqlstream.app.test.unit_tests import UnitTestOutcome
-    from sqlstream.state.runs.unit_tests import Coverage
+    from sqlstream.state.runs.case_outcomes import Coverage
 
 RECORDED_ROWS = 20
 """Default number of rows to record of each input."""

@@ -37,13 +37,13 @@ from sqlstream.compiler.flow.nodes import (
     View,
     With,
 )
-from sqlstream.compiler.flow.operators.build import Builder
-from sqlstream.compiler.flow.operators.relations import TooManyJoinsError
+from sqlstream.compiler.flow.operators.builder import Builder
+from sqlstream.compiler.flow.operators.from_clause import TooManyJoinsError
 from sqlstream.compiler.flow.text import SqlPart, Text
 from sqlstream.compiler.graph import MODEL
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.compiler.sql.intervals import IntervalError, length_text, parse_interval, parse_span
-from sqlstream.compiler.sql.parse import parse_text
+from sqlstream.compiler.sql.sqlglot_tree import parse_text
 from sqlstream.compiler.sql.tokens import SqlTokenError
 from sqlstream.errors import Severity
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.compiler.sql.sql_text import quote_identifier
-from sqlstream.project.types.types import DataType
+from sqlstream.project.types.data_types import DataType
 
 
 @dataclass(frozen=True)

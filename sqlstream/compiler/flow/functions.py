@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import zip_longest
 
-from sqlstream.compiler.flow.types import (
+from sqlstream.compiler.flow.type_rules import (
     array_of,
     common_type,
     common_type_of,
@@ -21,8 +21,8 @@ from sqlstream.compiler.flow.types import (
     text_of,
 )
 from sqlstream.numbers import plural
-from sqlstream.project.types.parser import parse_type
-from sqlstream.project.types.types import Array, DataType, Field, Map, Struct, Unknown
+from sqlstream.project.types.data_types import Array, DataType, Field, Map, Struct, Unknown
+from sqlstream.project.types.ddl import parse_type
 
 # The notation for the signatures of Spark's functions.
 #

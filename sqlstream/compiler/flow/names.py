@@ -12,7 +12,7 @@ from sqlstream.compiler.flow.functions import FUNCTIONS
 from sqlstream.compiler.graph import MODEL, SOURCE, STORED, kind_of
 from sqlstream.compiler.sql.edits import ORIGIN, SqlProblem, Where
 from sqlstream.compiler.sql.intervals import NEGATIVE, NO_DELAY
-from sqlstream.project.types.types import Array, Struct
+from sqlstream.project.types.data_types import Array, Struct
 from sqlstream.project.wording import did_you_mean, nearest, quoted, quoted_list
 
 _USERS_AND_CLOCKS = ("user", "current_user", "session_user", "current_date", "current_timestamp", "current_time")

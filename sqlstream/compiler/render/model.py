@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from jinja2.runtime import Macro, new_context
 
 from sqlstream.compiler.render.model_functions import model_names, names_of_model
+from sqlstream.compiler.render.rendered import MacroIndex, RenderedModel, RenderOptions
 from sqlstream.compiler.render.running import load_macros, override_macros, render_file
 from sqlstream.compiler.render.sandbox.allowed import TemplateFunction
-from sqlstream.compiler.render.sandbox.environment import RenderState, TemplateEnvironment
-from sqlstream.compiler.render.sandbox.source import TemplateSource
+from sqlstream.compiler.render.sandbox.environment import RenderState, TemplateEnvironment, TemplateSource
 from sqlstream.compiler.render.source_map import SourceMapper
-from sqlstream.compiler.render.values import MacroIndex, RenderedModel, RenderOptions
 from sqlstream.errors import Finding
 from sqlstream.location import SourceMap
 from sqlstream.project.values import MacroFile, ModelFile

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlstream.compiler.render.functions import common_functions, refuse_secret, text_argument
+from sqlstream.compiler.render.jinja_functions import common_functions, refuse_secret, text_argument
+from sqlstream.compiler.render.rendered import Reference, RenderOptions
 from sqlstream.compiler.render.sandbox.allowed import Relation, TemplateFunction, plain_value
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
-from sqlstream.compiler.render.sandbox.problems import MacroReturn, TemplateProblem
-from sqlstream.compiler.render.values import Reference, RenderOptions
+from sqlstream.compiler.render.sandbox.render_errors import MacroReturn, TemplateProblem
 from sqlstream.compiler.sql.sql_text import view_name
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location

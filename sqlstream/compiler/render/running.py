@@ -10,12 +10,11 @@ from typing import Any
 from jinja2 import nodes
 from jinja2.runtime import Macro
 
-from sqlstream.compiler.render.failures import template_finding
 from sqlstream.compiler.render.model_functions import names_of_model
+from sqlstream.compiler.render.rendered import MacroIndex
 from sqlstream.compiler.render.sandbox.allowed import TemplateFunction
-from sqlstream.compiler.render.sandbox.environment import RenderState, TemplateEnvironment
-from sqlstream.compiler.render.sandbox.source import TemplateSource
-from sqlstream.compiler.render.values import MacroIndex
+from sqlstream.compiler.render.sandbox.environment import RenderState, TemplateEnvironment, TemplateSource
+from sqlstream.compiler.render.template_errors import template_finding
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.values import MacroFile, ModelFile

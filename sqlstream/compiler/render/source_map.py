@@ -14,11 +14,16 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import nodes
 
 from sqlstream.compiler.render.model_functions import model_names
+from sqlstream.compiler.render.rendered import RenderedModel, RenderOptions
 from sqlstream.compiler.render.running import load_macros, render_file
 from sqlstream.compiler.render.sandbox.bounds import RenderLimits
-from sqlstream.compiler.render.sandbox.environment import BoundedGenerator, RenderState, TemplateEnvironment, start_of
-from sqlstream.compiler.render.sandbox.source import TemplateSource
-from sqlstream.compiler.render.values import RenderedModel, RenderOptions
+from sqlstream.compiler.render.sandbox.environment import (
+    BoundedGenerator,
+    RenderState,
+    TemplateEnvironment,
+    TemplateSource,
+    start_of,
+)
 from sqlstream.errors import FindingsError
 from sqlstream.location import Location, Place, Segment, SourceMap
 from sqlstream.project.values import MacroFile

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sqlstream.compiler.render.values import RenderOptions, TemplateReads
+from sqlstream.compiler.render.rendered import RenderOptions, TemplateReads
 from sqlstream.location import Location
 from sqlstream.project.configuration.docs_blocks import DocsBlock
 from sqlstream.project.configuration.templates import MakeRenderYaml, RenderYaml

@@ -13,19 +13,18 @@ from typing import Any
 from jinja2 import nodes
 from jinja2.environment import Template
 
-from sqlstream.compiler.render.failures import reading_finding, running_finding
-from sqlstream.compiler.render.functions import UNSET, common_functions, docs_function, refuse_secret
+from sqlstream.compiler.render.jinja_functions import UNSET, common_functions, docs_function, refuse_secret
 from sqlstream.compiler.render.model_functions import TargetName
+from sqlstream.compiler.render.rendered import TemplateReads, merge_reads
 from sqlstream.compiler.render.sandbox.allowed import plain_value
-from sqlstream.compiler.render.sandbox.environment import RenderState, TemplateEnvironment
-from sqlstream.compiler.render.sandbox.problems import TemplateProblem
-from sqlstream.compiler.render.sandbox.source import TemplateSource
+from sqlstream.compiler.render.sandbox.environment import RenderState, TemplateEnvironment, TemplateSource
+from sqlstream.compiler.render.sandbox.render_errors import TemplateProblem
 from sqlstream.compiler.render.source_map import BEGIN, MARK, number_of, numbered
-from sqlstream.compiler.render.values import TemplateReads, merge_reads
+from sqlstream.compiler.render.template_errors import reading_finding, running_finding
 from sqlstream.errors import FindingsError
 from sqlstream.location import Location
 from sqlstream.project.configuration.docs_blocks import DocsBlock
-from sqlstream.project.secrets import SecretName, SecretText
+from sqlstream.project.secret_text import SecretName, SecretText
 
 JOINING = frozenset({"join", "format", "string"})
 """Operations that only join texts."""

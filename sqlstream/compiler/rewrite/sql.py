@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlstream.compiler.graph import ViewReference
-from sqlstream.compiler.render.values import RenderedModel
+from sqlstream.compiler.render.rendered import RenderedModel
 from sqlstream.compiler.rewrite.bare_names import bare_names
 from sqlstream.compiler.rewrite.watermarks import place_watermarks
 from sqlstream.compiler.sql.clauses import at

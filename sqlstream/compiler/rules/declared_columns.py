@@ -7,12 +7,12 @@ from functools import cache
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.flow.operators.inputs import as_read
+from sqlstream.compiler.flow.operators.leaves import as_read
 from sqlstream.compiler.rules.rule import Problem, Problems, rule
 from sqlstream.errors import Severity
 from sqlstream.location import Location
-from sqlstream.project.types.parser import TypeSyntaxError, parse_type
-from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct, Unknown
+from sqlstream.project.types.data_types import Array, DataType, Map, Primitive, Struct, Unknown
+from sqlstream.project.types.ddl import TypeSyntaxError, parse_type
 from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 
 

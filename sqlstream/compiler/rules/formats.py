@@ -14,7 +14,7 @@ from sqlstream.compiler.spark_versions import TESTED, minor_version_text
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.configuration.target import Target
-from sqlstream.project.connectors.table import SESSION_CATALOG
+from sqlstream.project.connectors.connectors import SESSION_CATALOG
 from sqlstream.project.declarations.on_corrupt import declared_sources
 from sqlstream.project.files.python_files import find_name
 from sqlstream.project.formats.format import STREAM

@@ -15,7 +15,7 @@ from sqlstream.project.formats.format import BATCH, STREAM, Format
 from sqlstream.project.formats.formats import MESSAGES, format_of
 from sqlstream.project.formats.option_types import CHARSET, MODE, PATTERN, OptionType
 from sqlstream.project.messages.message_format import PROTOBUF
-from sqlstream.project.secrets import OptionValue
+from sqlstream.project.secret_text import OptionValue
 from sqlstream.project.wording import alternatives, nearest, quoted, quoted_list
 
 

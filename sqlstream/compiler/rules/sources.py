@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
-from sqlstream.compiler.flow.operators.inputs import source_node
-from sqlstream.compiler.flow.types import TIMESTAMP
+from sqlstream.compiler.flow.operators.leaves import source_node
+from sqlstream.compiler.flow.type_rules import TIMESTAMP
 from sqlstream.compiler.rules.options import has_path_option
 from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, source_rule
 from sqlstream.compiler.rules.streams.watermarks import may_be_event_time
@@ -14,8 +14,8 @@ from sqlstream.project.configuration.trigger import AVAILABLE_NOW
 from sqlstream.project.formats.format import BATCH, BATCHES, STREAM, STREAMS
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.messages.avro import pinned_path
-from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
-from sqlstream.project.types.types import Struct, read_json_schema
+from sqlstream.project.types.data_types import Struct, read_json_schema
+from sqlstream.project.types.ddl import TypeSyntaxError, parse_schema
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 

@@ -10,7 +10,7 @@ from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.errors import Finding, Severity
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.formats.kept_values import FileFacts, changed_partition, changed_value
-from sqlstream.project.types.types import DataType
+from sqlstream.project.types.data_types import DataType
 from sqlstream.project.wording import quoted_list
 
 

@@ -19,7 +19,7 @@ from sqlstream.project.configuration.fields import (
     parse_option,
 )
 from sqlstream.project.configuration.trigger import interval_seconds, invalid, parse_interval
-from sqlstream.project.secrets import OptionValue
+from sqlstream.project.secret_text import OptionValue
 from sqlstream.project.wording import did_you_mean, given, quoted
 
 MARGIN = 0.9

@@ -11,8 +11,8 @@ from sqlstream.location import Location, location_at
 from sqlstream.project.configuration.documents import DeclaredColumn, TableDocument
 from sqlstream.project.configuration.validate import Path, SeenNames, is_template
 from sqlstream.project.files.files import ProjectFiles
-from sqlstream.project.types.parser import TypeSyntaxError, parse_schema, parse_type
-from sqlstream.project.types.types import Field, Struct, read_json_schema
+from sqlstream.project.types.data_types import Field, Struct, read_json_schema
+from sqlstream.project.types.ddl import TypeSyntaxError, parse_schema, parse_type
 from sqlstream.project.wording import alternatives, quoted
 from sqlstream.project.yaml import YamlMapping, locate, locate_in_scalar
 

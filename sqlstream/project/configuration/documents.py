@@ -30,7 +30,7 @@ from sqlstream.project.configuration.freshness import (
     SourceConfigDocument,
 )
 from sqlstream.project.configuration.trigger import interval_seconds, invalid
-from sqlstream.project.secrets import OptionValue
+from sqlstream.project.secret_text import OptionValue
 from sqlstream.project.wording import given
 
 _TAGS = "Tags for selection; tags from all places are combined."

@@ -24,7 +24,7 @@ from sqlstream.project.configuration.trigger import (
     parse_retries,
     parse_trigger,
 )
-from sqlstream.project.secrets import OptionValue, SecretText
+from sqlstream.project.secret_text import OptionValue, SecretText
 from sqlstream.project.wording import given
 
 _NAME = re.compile(r"\w[\w-]*")

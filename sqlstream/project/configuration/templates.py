@@ -10,7 +10,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.configuration.docs_blocks import DocsBlock
 from sqlstream.project.configuration.validate import is_template
-from sqlstream.project.secrets import SecretText
+from sqlstream.project.secret_text import SecretText
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence, from_plain
 

@@ -17,7 +17,7 @@ from sqlstream.project.configuration.fields import Document
 from sqlstream.project.dbt_words import MISPLACED, replacement_for_key, replacement_for_value
 from sqlstream.project.formats.formats import FORMATS
 from sqlstream.project.formats.option_types import BOOLEAN
-from sqlstream.project.types.parser import TypeSyntaxError, parse_type
+from sqlstream.project.types.ddl import TypeSyntaxError, parse_type
 from sqlstream.project.wording import alternatives, did_you_mean, given, quoted, quoted_list
 from sqlstream.project.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence, entries_at, follow, locate, plain
 from sqlstream.project.yaml.nodes import BOOLEAN_WORDS, JINJA_MARKS

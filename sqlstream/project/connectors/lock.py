@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
-from sqlstream.project.connectors.table import Jar
+from sqlstream.project.connectors.connectors import Jar
 from sqlstream.project.yaml import parse_yaml, plain
 
 LOCK_FILE = "connectors.lock"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from sqlstream.project.types.types import DataType, Decimal, type_name
+from sqlstream.project.types.data_types import DataType, Decimal, type_name
 
 BATCHES = "_sqlstream_batches"
 """The table with the last batch of each query that a database has applied."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from sqlstream.project.connectors.table import JDBC_DRIVERS
+from sqlstream.project.connectors.connectors import JDBC_DRIVERS
 from sqlstream.project.databases.dialect import Dialect
 from sqlstream.project.databases.mysql import MARIADB, MYSQL
 from sqlstream.project.databases.postgresql import POSTGRESQL
 from sqlstream.project.databases.sqlite import SQLITE
-from sqlstream.project.secrets import OptionValue
+from sqlstream.project.secret_text import OptionValue
 
 _OF_SERVERS = {dialect.name: dialect for dialect in (POSTGRESQL, MARIADB, MYSQL)}
 

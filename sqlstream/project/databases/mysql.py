@@ -13,7 +13,7 @@ from sqlstream.project.databases.dialect import (
     digits_of,
     type_family,
 )
-from sqlstream.project.types.types import DataType, Decimal
+from sqlstream.project.types.data_types import DataType, Decimal
 
 LONGEST_KEY = 255
 """Characters of a text in a key: an index has at most 3,072 bytes, and a character up to four."""

@@ -12,7 +12,7 @@ from sqlstream.project.databases.dialect import (
     on_conflict,
     type_family,
 )
-from sqlstream.project.types.types import DataType, Decimal
+from sqlstream.project.types.data_types import DataType, Decimal
 
 _TEXTS = frozenset({"text", "varchar", "bpchar", "citext", "name"})
 _WHOLE = ("int2", "smallserial", "int4", "serial", "int8", "bigserial", "numeric")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlstream.project.databases.dialect import AS_JSON, UNSTORED, Dialect, Stored, on_conflict, type_family
-from sqlstream.project.types.types import DataType, Decimal
+from sqlstream.project.types.data_types import DataType, Decimal
 
 EXACT_DIGITS = 15
 """SQLite compares and sorts numbers as 64-bit floats, which keep 15 decimal digits. Longer decimals are text."""

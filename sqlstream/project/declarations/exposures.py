@@ -12,7 +12,13 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.configuration.config import ConfigPatch
 from sqlstream.project.configuration.documents import ExposureConfig, ExposureProperties
-from sqlstream.project.configuration.folders import FolderConfig, Folders, Section, read_folder_config, unused_folders
+from sqlstream.project.configuration.folder_config import (
+    FolderConfig,
+    Folders,
+    Section,
+    read_folder_config,
+    unused_folders,
+)
 from sqlstream.project.configuration.properties import config_of
 from sqlstream.project.configuration.resources import Resources
 from sqlstream.project.configuration.settings import Settings

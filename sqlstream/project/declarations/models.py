@@ -12,7 +12,7 @@ from sqlstream.location import Location
 from sqlstream.numbers import plural
 from sqlstream.project.configuration.config import ConfigPatch
 from sqlstream.project.configuration.fields import is_name
-from sqlstream.project.configuration.folders import FolderConfig, Folders
+from sqlstream.project.configuration.folder_config import FolderConfig, Folders
 from sqlstream.project.configuration.properties import NO_PROPERTIES, Properties
 from sqlstream.project.configuration.resources import written_config
 from sqlstream.project.configuration.validate import SeenNames

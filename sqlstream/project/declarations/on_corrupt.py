@@ -9,11 +9,11 @@ from sqlstream.location import Location
 from sqlstream.project.configuration.columns import Schema, fields_of
 from sqlstream.project.configuration.config import ConfigPatch
 from sqlstream.project.configuration.documents import DeclaredColumn
-from sqlstream.project.configuration.folders import FolderConfig
+from sqlstream.project.configuration.folder_config import FolderConfig
 from sqlstream.project.configuration.properties import NO_PROPERTIES, Properties
 from sqlstream.project.configuration.resources import written_config
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.types.types import Primitive
+from sqlstream.project.types.data_types import Primitive
 from sqlstream.project.values import ModelFile, SourceTable
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import Located

@@ -16,7 +16,7 @@ from sqlstream.numbers import plural
 from sqlstream.project.configuration.columns import type_problem
 from sqlstream.project.configuration.config import SeedConfig, check_patch, combine_patches
 from sqlstream.project.configuration.documents import DeclaredColumn
-from sqlstream.project.configuration.folders import FolderConfig
+from sqlstream.project.configuration.folder_config import FolderConfig
 from sqlstream.project.configuration.properties import NO_PROPERTIES, Properties
 from sqlstream.project.configuration.resources import written_config
 from sqlstream.project.declarations.models import file_name, folders_of

@@ -11,7 +11,7 @@ from sqlstream.project.configuration.documents import SourceDocument, TableDocum
 from sqlstream.project.configuration.freshness import inherit_freshness
 from sqlstream.project.configuration.resources import DESCRIBING, Resources, locations_of, written_keys
 from sqlstream.project.configuration.validate import Path, SeenNames
-from sqlstream.project.declarations.messages import TableNode, build_table_schema, message_problems, pinned_ids
+from sqlstream.project.declarations.message_schemas import TableNode, build_table_schema, message_problems, pinned_ids
 from sqlstream.project.declarations.on_corrupt import corrupt_table, on_corrupt_problems, time_problems
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.formats.formats import format_of

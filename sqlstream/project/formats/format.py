@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from sqlstream.project.formats.option_types import OptionType
-from sqlstream.project.secrets import OptionValue
+from sqlstream.project.secret_text import OptionValue
 
 STREAM, BATCH = "stream", "batch"
 STREAMS, BATCHES = frozenset({STREAM}), frozenset({BATCH})

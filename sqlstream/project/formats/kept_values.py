@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlstream.project.formats.format import TIME_PARSER
 from sqlstream.project.formats.formats import FORMATS, format_of
 from sqlstream.project.formats.option_types import is_fixed_zone
-from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct, type_name
+from sqlstream.project.types.data_types import Array, DataType, Map, Primitive, Struct, type_name
 
 SESSION_ZONE, PARQUET_TIMES = "spark.sql.session.timeZone", "spark.sql.parquet.outputTimestampType"
 VALUE_SETTINGS = (SESSION_ZONE, PARQUET_TIMES, TIME_PARSER)

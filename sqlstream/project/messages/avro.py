@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from sqlstream.project.types.types import Array, DataType, Decimal, Field, Map, Primitive, Struct
+from sqlstream.project.types.data_types import Array, DataType, Decimal, Field, Map, Primitive, Struct
 
 PRIMITIVES = {
     "null": "void",

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from sqlstream.project.configuration.documents import SchemaRegistry
 from sqlstream.project.messages.avro import AvroSchemas
-from sqlstream.project.secrets import OptionValue
-from sqlstream.project.types.types import Array, DataType, Field, Primitive, Struct
+from sqlstream.project.secret_text import OptionValue
+from sqlstream.project.types.data_types import Array, DataType, Field, Primitive, Struct
 
 JSON, AVRO, PROTOBUF, DEBEZIUM, TEXT, RAW = "json", "avro", "protobuf", "debezium", "text", "raw"
 

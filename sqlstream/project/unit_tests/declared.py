@@ -12,15 +12,23 @@ from sqlstream.project.configuration.resources import YAML_SUFFIXES, WrittenTest
 from sqlstream.project.configuration.templates import UNIT_TEST_RULES, RenderYaml, render_mapping
 from sqlstream.project.configuration.validate import validate_node
 from sqlstream.project.files.files import ProjectFiles
-from sqlstream.project.unit_tests.documents import (
+from sqlstream.project.unit_tests.fixtures import FixtureReader, Rows
+from sqlstream.project.unit_tests.unit_test import (
+    Batch,
+    BetweenBatches,
+    BrokenTest,
+    Expected,
+    Given,
+    UnitTest,
+    UnitTests,
+)
+from sqlstream.project.unit_tests.unit_test_documents import (
     BatchDocument,
     ExpectDocument,
     GivenDocument,
     UnitTestDocument,
     UnitTestsDocument,
 )
-from sqlstream.project.unit_tests.fixtures import FixtureReader, Rows
-from sqlstream.project.unit_tests.values import Batch, BetweenBatches, BrokenTest, Expected, Given, UnitTest, UnitTests
 from sqlstream.project.wording import did_you_mean, given, quoted
 from sqlstream.project.yaml import (
     Located,

@@ -20,8 +20,8 @@ from sqlstream.numbers import plural
 from sqlstream.project.configuration.validate import validate_node
 from sqlstream.project.files.csv_text import CsvText, Row
 from sqlstream.project.files.files import ProjectFiles
-from sqlstream.project.types.types import Array, Field, Primitive, Struct
-from sqlstream.project.unit_tests.documents import ExpectedBatchDocument
+from sqlstream.project.types.data_types import Array, Field, Primitive, Struct
+from sqlstream.project.unit_tests.unit_test_documents import ExpectedBatchDocument
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import alternatives, did_you_mean, given, quoted
 from sqlstream.project.yaml import (

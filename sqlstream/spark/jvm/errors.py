@@ -13,7 +13,7 @@ import pyspark
 from sqlstream.compiler.spark_versions import minor_version_text
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
-from sqlstream.project.connectors.table import CONNECTORS
+from sqlstream.project.connectors.connectors import CONNECTORS
 from sqlstream.project.wording import did_you_mean
 from sqlstream.spark.jvm.gateway import Cause, causes_of, is_jvm_gone
 from sqlstream.spark.secrets import Secrets

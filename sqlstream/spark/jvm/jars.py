@@ -24,7 +24,7 @@ from xml.sax.saxutils import quoteattr
 
 import pyspark
 
-from sqlstream.project.connectors.table import Jar
+from sqlstream.project.connectors.connectors import Jar
 from sqlstream.spark.jvm.java import java_path
 
 MAVEN_CENTRAL = "https://repo1.maven.org/maven2"

@@ -22,7 +22,7 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 from pyspark.serializers import UTF8Deserializer, read_int
 
-from sqlstream.project.secrets import SECRET_PREFIX
+from sqlstream.project.secret_text import SECRET_PREFIX
 from sqlstream.spark.jvm.java import java_locale
 
 STDERR = 2

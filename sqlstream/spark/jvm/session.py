@@ -22,13 +22,13 @@ from pyspark.sql import SparkSession
 from sqlstream.compiler.spark_versions import minor_version
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.target import Target
-from sqlstream.project.connectors.table import EXTENSIONS
+from sqlstream.project.connectors.connectors import EXTENSIONS
 from sqlstream.spark.jvm.cluster import PARTITIONS, ClusterDefault
 from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone
 from sqlstream.spark.jvm.launch import JARS, end_jvm_without, forget_jvm, launch_jvm
 from sqlstream.spark.secrets import Secrets
-from sqlstream.state.settings import OWN_DEFAULTS
+from sqlstream.state.spark_settings import OWN_DEFAULTS
 
 TIME_ZONE = "spark.sql.session.timeZone"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"

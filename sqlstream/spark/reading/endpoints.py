@@ -20,7 +20,7 @@ from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.location import Location
 from sqlstream.project.files.paths import join
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.secrets import OptionValue
+from sqlstream.project.secret_text import OptionValue
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, iceberg_table_id
 from sqlstream.spark.reading.kafka_ends import topic_ids

@@ -26,7 +26,7 @@ from sqlstream.spark.jvm.gateway import SPARK_ERRORS, command_in
 from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.jvm.plans import WATERMARK, AggregateCall, streaming_python_aggregates
 from sqlstream.spark.reading.python_code import pickle_by_value
-from sqlstream.spark.reading.seeds import open_seed
+from sqlstream.spark.reading.seed_frames import open_seed
 from sqlstream.spark.reading.sources import Readers, SchemaError, quoted
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.ledger import SourceUse

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from sqlstream.spark.jvm.gateway import current_watermark, java_class, java_output_mode, jvm_of, mark_terminated
 from sqlstream.spark.jvm.session import names_sources
-from sqlstream.spark.reading.rows import JSON_OPTIONS, read_row, readable_schema, with_exact_times
+from sqlstream.spark.reading.plain_rows import JSON_OPTIONS, read_row, readable_schema, with_exact_times
 
 _SQL = "org.apache.spark.sql"
 

@@ -39,7 +39,7 @@ from sqlstream.project.messages.message_format import (
     MessageFormat,
     has_headers,
 )
-from sqlstream.project.types.types import Struct
+from sqlstream.project.types.data_types import Struct
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.reading.corrupt import Timestamps, is_good
 from sqlstream.spark.reading.corrupt_errors import CORRUPT_MESSAGE

@@ -25,7 +25,7 @@ from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.kafka_ends import newest_record_ms
 from sqlstream.spark.reading.preview import as_batch, open_batch
 from sqlstream.spark.storage.storage import storage_for
-from sqlstream.state.progress.source_files import last_rows_added
+from sqlstream.state.sources.source_files import last_rows_added
 
 TIMES = (TimestampType, TimestampNTZType, DateType, StringType)
 """The types that become a time. A number could count seconds, milliseconds or days."""

@@ -24,10 +24,10 @@ from sqlstream.spark.jvm.errors import error_finding, read_error
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.corrupt_errors import corrupt_record_finding, read_corrupt_record, tables_with_records
 from sqlstream.spark.reading.inputs import NodeReader
+from sqlstream.spark.reading.plain_rows import columns_of, first_rows
 from sqlstream.spark.reading.python_code import import_name
-from sqlstream.spark.reading.rows import columns_of, first_rows
 from sqlstream.spark.reading.sources import quoted
-from sqlstream.state.preview import ShownRows
+from sqlstream.state.shown_rows import ShownRows
 
 NO_BATCH_READER = "is not a valid Spark SQL Data Source"
 """Spark's message about a source without a batch reader, such as `rate` or `socket` (_LEGACY_ERROR_TEMP_1135)."""

@@ -14,8 +14,8 @@ from urllib.parse import quote
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, count
 
-from sqlstream.spark.reading.rows import columns_of, first_rows
-from sqlstream.state.preview import ShownRows
+from sqlstream.spark.reading.plain_rows import columns_of, first_rows
+from sqlstream.state.shown_rows import ShownRows
 from sqlstream.state.stored_state import PartitionSize, StateStore
 
 

@@ -1,6 +1,6 @@
 """Locks a query on storage without file locks: with a lease, which the run renews until it ends.
 
-See `sqlstream.state.runs.lease` for the files, and for when another run takes over.
+See `sqlstream.state.runs.lease_rules` for the files, and for when another run takes over.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sqlstream.spark.storage.hadoop import hadoop_file_system
 from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.spark.storage.locks import LockedError, LockLostError
 from sqlstream.spark.storage.processes import machine_id, process_start, this_process
-from sqlstream.state.runs.lease import (
+from sqlstream.state.runs.lease_rules import (
     PERIODS_TO_EXPIRE,
     PERIODS_TO_LIVE,
     Availability,

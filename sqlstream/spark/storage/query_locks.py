@@ -23,7 +23,7 @@ from sqlstream.spark.storage.locks import (
 )
 from sqlstream.spark.storage.storage import Storage
 from sqlstream.state.layout import lease_path, lock_path, versions_root
-from sqlstream.state.runs.lease import PERIOD_SECONDS
+from sqlstream.state.runs.lease_rules import PERIOD_SECONDS
 
 LEASE_PERIOD = "spark.sqlstream.lease.period"
 """A setting for tests: the seconds between two heartbeats of a lease."""

@@ -16,7 +16,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, Place
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.formats.kept_values import VALUE_SETTINGS
-from sqlstream.project.types.types import DataType, Struct, read_json_schema
+from sqlstream.project.types.data_types import DataType, Struct, read_json_schema
 from sqlstream.spark.jvm.errors import error_finding
 from sqlstream.spark.jvm.gateway import (
     SPARK_ERRORS,

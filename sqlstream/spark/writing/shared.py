@@ -16,7 +16,7 @@ from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.storage.storage import storage_for
 from sqlstream.spark.writing.kafka import written_rows
 from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, cached, discard
-from sqlstream.spark.writing.table_formats.writers import CommittingWriter, table_of
+from sqlstream.spark.writing.table_formats.table_writers import CommittingWriter, table_of
 from sqlstream.spark.writing.writers import batch_writer
 from sqlstream.state.batch_logs import SINK_LOG, last_entry
 

@@ -11,7 +11,7 @@ from sqlstream.compiler.compiled import Output
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.databases.jdbc_options import dialect_of
 from sqlstream.project.formats.formats import FORMATS, format_of
-from sqlstream.project.secrets import OptionValue
+from sqlstream.project.secret_text import OptionValue
 from sqlstream.spark.reading.python_code import import_name, is_data_source, is_foreach
 from sqlstream.spark.secrets import MASK, Secrets
 from sqlstream.spark.storage.local import FILE_URI
@@ -27,7 +27,7 @@ from sqlstream.spark.writing.micro_batches import (
     WriterFactory,
 )
 from sqlstream.spark.writing.snapshots import snapshot_writer
-from sqlstream.spark.writing.table_formats.writers import table_writer
+from sqlstream.spark.writing.table_formats.table_writers import table_writer
 
 # `?password=x` of PostgreSQL's driver, `//user:x@host` of MySQL's
 _PASSWORD_IN_URL = re.compile(r"(?i)(?:password=([^&;]+)|//[^/@:]+:([^/@]+)@)")

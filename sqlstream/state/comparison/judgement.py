@@ -10,22 +10,22 @@ from sqlstream.compiler.comparison.terms import NotComparableError
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.nodes import Node, Scan
-from sqlstream.compiler.flow.operators.inputs import watermarked
+from sqlstream.compiler.flow.operators.leaves import watermarked
 from sqlstream.compiler.graph import SOURCE, seed_id, source_id
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.compiler.sql.sql_text import PYTHON
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
-from sqlstream.project.types.types import Field, Struct
+from sqlstream.project.types.data_types import Field, Struct
+from sqlstream.project.types.ddl import TypeSyntaxError, parse_schema
 from sqlstream.state.changes import Change
 from sqlstream.state.comparison.filters import is_exact, select_other_rows
 from sqlstream.state.comparison.forms import QueryForm, form_of
 from sqlstream.state.contents import reads_by_position, same_seed
 from sqlstream.state.judgement import Judgement, other_differences
 from sqlstream.state.ledger import Ledger, QueryIdentity
-from sqlstream.state.settings import TIME_ZONE, changed_settings
 from sqlstream.state.signature.compare import state_differences
 from sqlstream.state.signature.signature import StateSignature, shown_source
+from sqlstream.state.spark_settings import TIME_ZONE, changed_settings
 
 InputColumns = Mapping[str, tuple[Field, ...]]
 """The columns of inputs, by the full name of a source table or the name of a seed."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlstream.errors import Finding
+from sqlstream.state.runs.case_outcomes import CaseResult
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.runs.silence import Silence
-from sqlstream.state.runs.unit_tests import CaseResult
 
 NO_OP = "no-op"
 """The status of a query that a build does not run because it never ends, as dbt calls nodes with nothing to do."""

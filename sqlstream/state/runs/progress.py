@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlstream.figures import ADDED, DURATION_BUCKETS
 from sqlstream.state.ledger import SourceUse
-from sqlstream.state.progress.lag import add_lags, source_lag
+from sqlstream.state.sources.lag import add_lags, source_lag
 
 ROWS_OUT = "sqlstream_rows_out"
 """The name of the observation on each terminal model. File sinks do not count the rows that they write."""

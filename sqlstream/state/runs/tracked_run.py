@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from sqlstream.errors import Finding
 from sqlstream.figures import COUNTED
+from sqlstream.state.runs.case_outcomes import CaseResult, Outcome
 from sqlstream.state.runs.events import (
     AlertChanged,
     QueriesSelected,
@@ -30,7 +31,6 @@ from sqlstream.state.runs.events import (
 )
 from sqlstream.state.runs.progress import BatchProgress, Figures, add_batch
 from sqlstream.state.runs.silence import Silence, no_input, nothing_new
-from sqlstream.state.runs.unit_tests import CaseResult, Outcome
 from sqlstream.times import utc_text
 
 

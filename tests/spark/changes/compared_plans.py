@@ -12,7 +12,7 @@ from sqlstream.app.loading.load import Loaded
 from sqlstream.app.session.session import spark_session
 from sqlstream.errors import FindingsError
 from sqlstream.spark.jvm.session import SparkRuntime
-from sqlstream.spark.running.prepare import prepare_query
+from sqlstream.spark.queries.prepare import prepare_query
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.ledger import Ledger
 from sqlstream.state.signature.signature import FORMAT

@@ -11,15 +11,15 @@ from sqlstream.app.plan.details import describe
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.analysed import keeps_state
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.project.types.types import type_name
+from sqlstream.project.types.data_types import type_name
 from sqlstream.state.checkpoints import CheckpointState
 from sqlstream.state.identity import identity_of
 from sqlstream.state.judgement import FindSignature
 from sqlstream.state.ledger import Ledger, OutputColumn, QueryIdentity
 from sqlstream.state.plan import StartOptions, plan_model
 from sqlstream.state.readers import source_uses
-from sqlstream.state.settings import RESULT_DEFAULTS, SOURCE_EVOLUTION, TIME_ZONE
 from sqlstream.state.signature.signature import StateSignature
+from sqlstream.state.spark_settings import RESULT_DEFAULTS, SOURCE_EVOLUTION, TIME_ZONE
 from sqlstream.state.verdicts import QueryVerdict
 from tests.spark.changes.edits import Edit
 from tests.spark.changes.matrix import SETTINGS, settings_text

@@ -11,11 +11,11 @@ import pytest
 from sqlstream.app.deps import FetchedJars, NoProgress, fetch_connectors
 from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.session.jars import session_connectors, spark_minor
+from sqlstream.app.session.project_jars import session_connectors, spark_minor
 from sqlstream.app.stored.stored_query import open_query
 from sqlstream.errors import FindingsError
+from sqlstream.project.connectors.connectors import Jar
 from sqlstream.project.connectors.lock import LOCK_FILE, ConnectorsLock, lock_text, read_lock
-from sqlstream.project.connectors.table import Jar
 from sqlstream.spark.jvm.session import NO_CONNECTORS, spark_settings
 from sqlstream.spark.secrets import Secrets
 

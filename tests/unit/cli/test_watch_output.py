@@ -11,7 +11,7 @@ from sqlstream.app.test import watch
 from sqlstream.app.test.watch import Rerun
 from sqlstream.cli.main import main
 from sqlstream.location import Location
-from sqlstream.state.runs.unit_tests import CaseResult, Outcome
+from sqlstream.state.runs.case_outcomes import CaseResult, Outcome
 
 
 def _rounds(_: UnitTestRequest, notify: Callable[[CaseResult, int], None], show: Callable[[Rerun], None]) -> None:

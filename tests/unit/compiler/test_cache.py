@@ -11,8 +11,8 @@ from sqlstream.compiler.digest import digest
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
-from sqlstream.project.secrets import SecretName, SecretText
-from sqlstream.project.types.types import Array, Decimal, Field, Struct
+from sqlstream.project.secret_text import SecretName, SecretText
+from sqlstream.project.types.data_types import Array, Decimal, Field, Struct
 from sqlstream.project.yaml import Located
 
 COLUMNS = (Column("a", Struct((Field("b", Array(Decimal(10, 2))),)), origins=frozenset({("source.p.s.t", "a")})),)

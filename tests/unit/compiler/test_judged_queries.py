@@ -11,14 +11,14 @@ import pytest
 
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.nodes import Scan
-from sqlstream.compiler.flow.operators.build import Builder
+from sqlstream.compiler.flow.operators.builder import Builder
 from sqlstream.compiler.flow.text import Text
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.compiler.sql.grammar import grammar_problems
-from sqlstream.compiler.sql.parse import parse_sql
 from sqlstream.compiler.sql.sql_text import read_sql
-from sqlstream.project.types.parser import parse_schema
-from sqlstream.project.types.types import Struct
+from sqlstream.compiler.sql.sqlglot_tree import parse_sql
+from sqlstream.project.types.data_types import Struct
+from sqlstream.project.types.ddl import parse_schema
 from tests.corpus.judged_queries import STREAM, TABLE, THEMES, judged
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
-from sqlstream.compiler.sql.parse import FIRST_SAMPLE, parse_sql
+from sqlstream.compiler.sql.sqlglot_tree import FIRST_SAMPLE, parse_sql
 
 CLAUSE = "WATERMARK ts DELAY OF INTERVAL 10 MINUTES"
 

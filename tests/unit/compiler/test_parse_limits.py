@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from sqlstream.compiler.sql.parse import parse_sql
 from sqlstream.compiler.sql.spark_reading import DEEPEST_NESTING, MOST_READS, is_bounded
 from sqlstream.compiler.sql.sql_text import read_sql
+from sqlstream.compiler.sql.sqlglot_tree import parse_sql
 
 NESTS = {
     "parentheses": ("(", "1", ")"),
@@ -134,6 +134,6 @@ def test_mismatched_brackets_count_as_open() -> None:
 )
 def test_no_nesting_crashes_the_process(opening: str) -> None:
     """A text of a hundred thousand levels does not crash the process, because sqlglot never parses it."""
-    script = f"from sqlstream.compiler.sql.parse import parse_sql; parse_sql('select * from ' + {opening!r} * 100_000)"
+    script = f"from sqlstream.compiler.sql.sqlglot_tree import parse_sql; parse_sql('select * from ' + {opening!r} * 100_000)"
     path = {"PYTHONPATH": ":".join(path for path in sys.path if path)}
     assert subprocess.run([sys.executable, "-c", script], env=path, timeout=120, check=False).returncode == 0

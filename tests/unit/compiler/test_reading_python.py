@@ -9,8 +9,8 @@ import pytest
 
 from sqlstream import FindingsError, ProjectRequest
 from sqlstream.app.loading.load import Loaded, load
-from sqlstream.compiler.manifest.changes import find_states
 from sqlstream.compiler.manifest.manifest import build_manifest
+from sqlstream.compiler.manifest.state_method import find_states
 from sqlstream.compiler.sql.sql_text import python_fingerprint
 
 FILES = {

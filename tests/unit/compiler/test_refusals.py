@@ -9,7 +9,7 @@ import pytest
 from sqlstream import ProjectRequest
 from sqlstream.app.loading.load import try_load
 from sqlstream.compiler.compiled import CompiledProject
-from sqlstream.compiler.refusals import SparkRefusal, unexplained
+from sqlstream.compiler.spark_findings import SparkRefusal, unexplained
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlstream.compiler.render.model import ModelRenderer
-from sqlstream.compiler.render.values import RenderedModel, RenderOptions
+from sqlstream.compiler.render.rendered import RenderedModel, RenderOptions
 from sqlstream.compiler.rewrite.sql import plan_rewriting
 from sqlstream.compiler.sql.edits import Edit, EditedText, apply_edits
 from sqlstream.compiler.sql.tokens import SqlTokenError, Token, TokenKind, tokenize

@@ -7,7 +7,7 @@ import logging
 import pytest
 import sqlglot
 
-from sqlstream.compiler.sql.parse import parse_sql
+from sqlstream.compiler.sql.sqlglot_tree import parse_sql
 
 UNSUPPORTED = "show something nobody knows"
 """SQL for which sqlglot logs that it falls back to a command."""

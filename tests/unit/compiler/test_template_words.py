@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlstream.compiler.manifest.changes import KEYWORDS, read_macros, read_template
+from sqlstream.compiler.manifest.state_method import KEYWORDS, read_macros, read_template
 
 PARTS = (
     "select", "/*+ WATERMARK(at, '10  minutes') */", "a", ".", "`b  c`", ",", "'it''s  -- no comment'", "as", "name",

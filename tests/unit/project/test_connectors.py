@@ -6,8 +6,16 @@ import pytest
 
 from sqlstream.compiler.spark_versions import TESTED
 from sqlstream.errors import FindingsError
+from sqlstream.project.connectors.connectors import (
+    CONNECTORS,
+    JDBC_DRIVERS,
+    SUMS,
+    Connector,
+    ConnectorRelease,
+    Jar,
+    jars_of,
+)
 from sqlstream.project.connectors.lock import ConnectorsLock, lock_text, read_lock
-from sqlstream.project.connectors.table import CONNECTORS, JDBC_DRIVERS, SUMS, Connector, ConnectorRelease, Jar, jars_of
 from sqlstream.project.formats.formats import FORMATS
 
 JAR = Jar("org.example:thing_2.13:1.2", "a" * 64)

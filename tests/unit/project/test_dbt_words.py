@@ -21,7 +21,7 @@ from sqlstream.project.configuration.freshness import SourceConfigDocument
 from sqlstream.project.configuration.validate import allowed_keys
 from sqlstream.project.dbt_words import KEYS_BY_PLACE, replacement_for_value
 from sqlstream.project.files.files import find_project_root
-from sqlstream.project.unit_tests.documents import UnitTestsDocument
+from sqlstream.project.unit_tests.unit_test_documents import UnitTestsDocument
 from tests.support.loading_cases import found, load, load_good
 
 DOCUMENTS = (

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from sqlstream.project.configuration.documents import ProjectDocument, ResourceDocument, SelectorsDocument
 from sqlstream.project.json_schemas import json_schemas
-from sqlstream.project.unit_tests.documents import UnitTestsDocument
+from sqlstream.project.unit_tests.unit_test_documents import UnitTestsDocument
 
 
 def _documents(model: type[BaseModel], seen: set[type[BaseModel]]) -> set[type[BaseModel]]:

@@ -12,7 +12,7 @@ from sqlstream.project.configuration.config import merge_configs
 from sqlstream.project.configuration.documents import DeclaredColumn
 from sqlstream.project.configuration.target import Target
 from sqlstream.project.configuration.trigger import Trigger
-from sqlstream.project.secrets import SecretName, SecretText
+from sqlstream.project.secret_text import SecretName, SecretText
 from sqlstream.project.yaml import Located
 from tests.support.loading_cases import load, load_good
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlstream.project.types.parser import TypeSyntaxError, parse_schema, parse_type
-from sqlstream.project.types.types import Array, Decimal, Field, Map, Primitive, Struct, Unknown, read_json_schema
+from sqlstream.project.types.data_types import Array, Decimal, Field, Map, Primitive, Struct, Unknown, read_json_schema
+from sqlstream.project.types.ddl import TypeSyntaxError, parse_schema, parse_type
 
 SCHEMAS = Path(__file__).parent / "schemas"
 GOOD = (SCHEMAS / "good.txt").read_text().splitlines()

@@ -6,7 +6,7 @@ import json
 from decimal import Decimal
 
 from sqlstream.report.rows import json_text, rows_csv, rows_json, rows_text
-from sqlstream.state.preview import ShownColumn, ShownRows
+from sqlstream.state.shown_rows import ShownColumn, ShownRows
 
 
 def shown(*rows: tuple[object, ...], columns: str = "id bigint, text string", limit: int = 5) -> ShownRows:

@@ -12,7 +12,7 @@ from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.report.unit_tests_json import results_json, results_xml
 from sqlstream.report.unit_tests_text import done_line, failure_text, result_line
-from sqlstream.state.runs.unit_tests import (
+from sqlstream.state.runs.case_outcomes import (
     ANY,
     CaseResult,
     ComparedRow,

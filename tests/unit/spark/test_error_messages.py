@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sqlstream.spark.jvm.errors import read_error
-from sqlstream.spark.running.failures import cannot_connect, fails_again, is_connection_lost
+from sqlstream.spark.queries.failures import cannot_connect, fails_again, is_connection_lost
 from sqlstream.spark.writing.databases.database import DatabaseError
 
 

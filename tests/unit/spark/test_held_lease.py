@@ -20,7 +20,7 @@ from sqlstream.spark.storage.lease import Lease, LocalLeaseFiles, lease, this_ho
 from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.spark.storage.locks import HeldLock, LockedError, LockLostError
 from sqlstream.spark.storage.query_locks import folder_lock
-from sqlstream.state.runs.lease import PERIODS_TO_LIVE, Holder, holder_name, newest_token, released_name, token_of
+from sqlstream.state.runs.lease_rules import PERIODS_TO_LIVE, Holder, holder_name, newest_token, released_name, token_of
 
 SHORT, LIVELY, LONG = 0.05, 1.0, 3600.0
 """Periods of heartbeats, in seconds: one that passes soon, one for runs that must not expire on a busy machine, and one

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.project.connectors.table import Jar
+from sqlstream.project.connectors.connectors import Jar
 from sqlstream.spark.jvm.jars import NotFetchedError, Repository, fetch_jar
 
 CONTENT = b"classes" * 40_000

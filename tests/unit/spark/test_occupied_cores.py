@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.spark.running.occupied_cores import warning_text
+from sqlstream.spark.queries.occupied_cores import warning_text
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlstream.spark.running.state_signature import MOST_CHARACTERS, _json_size
+from sqlstream.spark.queries.state_signature import MOST_CHARACTERS, _json_size
 
 
 def nested(depth: int) -> str:

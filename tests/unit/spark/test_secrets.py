@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from sqlstream.location import Location
-from sqlstream.project.secrets import OptionValue, SecretName, SecretText
+from sqlstream.project.secret_text import OptionValue, SecretName, SecretText
 from sqlstream.spark.secrets import MASK, Secrets, secret_names
 from sqlstream.spark.writing.micro_batches import MicroBatch
 

@@ -15,7 +15,7 @@ from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.databases.sqlite import SQLITE
-from sqlstream.spark.publication.tables import is_published, publish
+from sqlstream.spark.publication.database_views import is_published, publish
 from sqlstream.spark.writing.databases.sqlite_file import SqliteFile, sqlite_file
 from sqlstream.spark.writing.databases.views import MysqlViews, PostgresqlViews, check_writable
 

@@ -10,9 +10,9 @@ from sqlstream.state.changes import Change, describe_changes
 from sqlstream.state.judgement import Judgement, judge_changes
 from sqlstream.state.ledger import Ledger, QueryIdentity, read_ledger
 from sqlstream.state.refusals import difference_text
-from sqlstream.state.settings import ANSI
 from sqlstream.state.signature.compare import StateDifference
 from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature
+from sqlstream.state.spark_settings import ANSI
 from tests.support.identities import ORDERS as ORDERS_USE
 from tests.support.identities import STATEFUL, ledger_of
 

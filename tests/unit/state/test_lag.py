@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from sqlstream.state.output_files import StoredFile
-from sqlstream.state.progress.lag import FileLag, delta_lag, file_lag, newest_version, record_lag
-from sqlstream.state.progress.source_files import FileChoice, chosen_files, file_choice, local_path, unread_files
+from sqlstream.state.sources.lag import FileLag, delta_lag, file_lag, newest_version, record_lag
+from sqlstream.state.sources.source_files import FileChoice, chosen_files, file_choice, local_path, unread_files
 
 DAY = 86_400_000
 """Milliseconds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.state.runs.lease import (
+from sqlstream.state.runs.lease_rules import (
     PERIOD_SECONDS,
     PERIODS_TO_EXPIRE,
     Availability,

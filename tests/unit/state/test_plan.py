@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sqlstream.compiler.render.values import TemplateInputs
+from sqlstream.compiler.render.rendered import TemplateInputs
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
 from sqlstream.state.changes import describe_changes
@@ -15,8 +15,8 @@ from sqlstream.state.checkpoints import CheckpointState
 from sqlstream.state.ledger import InputIds, OutputColumn, QueryIdentity, SourceUse
 from sqlstream.state.plan import Action, QueryPlan, StartOptions, plan_query
 from sqlstream.state.refusals import StartRefusal, refusal_findings
-from sqlstream.state.settings import SOURCE_EVOLUTION
 from sqlstream.state.sinks import UNSTORED
+from sqlstream.state.spark_settings import SOURCE_EVOLUTION
 from tests.support.identities import ORDERS, STATEFUL, ZONE, ledger_of
 
 MODEL = Location("models/per_hour.sql")

@@ -11,7 +11,7 @@ import pytest
 from sqlstream.state.batch_logs import BatchLog, from_compact, read_until, watermark_of
 from sqlstream.state.layout import checkpoint_path, ledger_path
 from sqlstream.state.ledger import SourceUse
-from sqlstream.state.progress.positions import assigned, read_position
+from sqlstream.state.sources.positions import assigned, read_position
 from tests.support.identities import STATEFUL, ledger_of
 
 ORDERS = SourceUse("shop__orders", "shop.orders", None, "/in/orders")

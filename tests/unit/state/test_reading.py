@@ -19,7 +19,7 @@ from sqlstream.state.plan import Action, QueryPlan, StartOptions, plan_query
 from sqlstream.state.readers import continuing, respelled
 from sqlstream.state.reading import ReadSoFar
 from sqlstream.state.refusals import StartRefusal
-from sqlstream.state.settings import SOURCE_EVOLUTION
+from sqlstream.state.spark_settings import SOURCE_EVOLUTION
 from tests.support.identities import ORDERS, STATEFUL, ledger_of
 
 FILES = replace(ORDERS, path="/data/in", format="json", declared="sources.yml:4")

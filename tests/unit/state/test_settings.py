@@ -11,14 +11,16 @@ import pytest
 from sqlstream.app.loading.load import load
 from sqlstream.app.plan.compiled_identity import identity_without_spark
 from sqlstream.app.request import ProjectRequest
-from sqlstream.project.secrets import SecretName, SecretText
+from sqlstream.project.secret_text import SecretName, SecretText
 from sqlstream.project.values import SourceTable
 from sqlstream.state.changes import describe_changes
 from sqlstream.state.checkpoints import CheckpointState
 from sqlstream.state.judgement import Judgement, judge_changes
 from sqlstream.state.ledger import QueryIdentity
 from sqlstream.state.plan import Action, QueryPlan
-from sqlstream.state.settings import (
+from sqlstream.state.signature.harmless import GROUPS, SOURCE_KEYS, is_harmless, is_harmless_option
+from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature
+from sqlstream.state.spark_settings import (
     ANSI,
     CASE_SENSITIVE,
     ONLY_SPARK,
@@ -30,8 +32,6 @@ from sqlstream.state.settings import (
     reads_times_as_text,
     substituted,
 )
-from sqlstream.state.signature.harmless import GROUPS, SOURCE_KEYS, is_harmless, is_harmless_option
-from sqlstream.state.signature.signature import InputRows, StateOperator, StateSignature
 from sqlstream.state.verdicts import Verdict, verdict_of
 from tests.support.identities import STATEFUL, ledger_of
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlstream.state.progress.lag import source_lag
+from sqlstream.state.sources.lag import source_lag
 
 
 def test_records_of_kafka_are_counted_by_partition() -> None:

@@ -13,7 +13,7 @@ from sqlstream.app.test.coverage import find_coverage
 from sqlstream.app.test.unit_tests import open_tests, ordered_tests, prepare_case, run_chosen, select_tests
 from sqlstream.compiler.graph import UNIT_TEST
 from sqlstream.errors import FindingsError
-from sqlstream.state.runs.unit_tests import CaseResult, Outcome
+from sqlstream.state.runs.case_outcomes import CaseResult, Outcome
 from sqlstream.testing.cases import Case
 
 if TYPE_CHECKING:

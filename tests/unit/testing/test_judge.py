@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from sqlstream.state.runs.unit_tests import ANY, Row
+from sqlstream.state.runs.case_outcomes import ANY, Row
 from sqlstream.testing.judge import RowComparison, types_of
 
 TYPES = types_of((("device", "string"), ("average", "double"), ("tags", "array<struct<a:double>>"), ("n", "bigint")))

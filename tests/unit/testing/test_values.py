@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.project.types.parser import parse_type
-from sqlstream.project.types.types import Field
+from sqlstream.project.types.data_types import Field
+from sqlstream.project.types.ddl import parse_type
 from sqlstream.project.yaml import YamlMapping, parse_yaml
-from sqlstream.testing.values import Json, ValueReader
+from sqlstream.testing.fixture_values import Json, ValueReader
 
 
 def read(text: str, data_type: str) -> tuple[Json, list[str]]:

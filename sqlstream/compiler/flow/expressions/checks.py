@@ -17,13 +17,13 @@ from sqlstream.compiler.flow.expressions.misplaced_functions import Clause, misp
 from sqlstream.compiler.flow.functions import FUNCTIONS
 from sqlstream.compiler.flow.names import Scope
 from sqlstream.compiler.flow.text import NOWHERE, Text
-from sqlstream.compiler.flow.types import BIGINT, DATETIME, DIGITS, DOUBLE, NUMBER, family, kind
+from sqlstream.compiler.flow.type_rules import BIGINT, DATETIME, DIGITS, DOUBLE, NUMBER, family, kind
 from sqlstream.compiler.sql.clauses import at
 from sqlstream.compiler.sql.edits import SqlProblem
 from sqlstream.compiler.sql.tokens import Token, TokenKind, Tokens
 from sqlstream.numbers import plural
 from sqlstream.project.formats.option_types import may_be_zone
-from sqlstream.project.types.types import DataType
+from sqlstream.project.types.data_types import DataType
 from sqlstream.project.wording import alternatives, did_you_mean, quoted
 
 CONDITIONS = {Clause.WHERE: "the condition of WHERE", Clause.ON: "the condition of the join"}

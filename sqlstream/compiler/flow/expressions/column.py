@@ -9,6 +9,7 @@ from functools import partial
 from sqlglot import exp
 
 from sqlstream.compiler.flow.columns import NO_INNER, Column, LostWatermark
+from sqlstream.compiler.flow.expressions.expression_types import generator_columns, type_of
 from sqlstream.compiler.flow.expressions.literals import Known
 from sqlstream.compiler.flow.expressions.nested_watermarks import (
     NO_WATERMARKS,
@@ -20,7 +21,6 @@ from sqlstream.compiler.flow.expressions.nested_watermarks import (
     generator_watermarks,
     marked,
 )
-from sqlstream.compiler.flow.expressions.types import generator_columns, type_of
 from sqlstream.compiler.flow.functions import FUNCTIONS, TABLE_FUNCTIONS
 from sqlstream.compiler.flow.names import (
     Ambiguous,
@@ -33,9 +33,9 @@ from sqlstream.compiler.flow.names import (
 )
 from sqlstream.compiler.flow.nodes import Call, Node
 from sqlstream.compiler.flow.text import Text, is_windowed, name_parts
-from sqlstream.compiler.flow.types import field_type, struct_of
+from sqlstream.compiler.flow.type_rules import field_type, struct_of
 from sqlstream.compiler.sql.edits import SqlProblem
-from sqlstream.project.types.types import DataType
+from sqlstream.project.types.data_types import DataType
 
 WINDOWS = frozenset({"window", "session_window"})
 """Functions whose result an aggregation adds as a column with the function's name."""

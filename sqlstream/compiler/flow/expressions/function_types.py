@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sqlstream.compiler.flow.expressions.literals import Handler, Handlers, TypeResolver, argument
-from sqlstream.compiler.flow.types import (
+from sqlstream.compiler.flow.type_rules import (
     BIGINT,
     BINARY,
     DATE,
@@ -37,8 +37,8 @@ from sqlstream.compiler.flow.types import (
     struct_of,
     text_of,
 )
-from sqlstream.project.types.parser import TypeSyntaxError, parse_schema
-from sqlstream.project.types.types import Array, DataType, Decimal, Map, Primitive, Struct
+from sqlstream.project.types.data_types import Array, DataType, Decimal, Map, Primitive, Struct
+from sqlstream.project.types.ddl import TypeSyntaxError, parse_schema
 
 _SUM_DIGITS = 10
 """The digits that the sum of decimals adds (`Sum.resultType`)."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from sqlstream.compiler.flow.functions import FUNCTIONS
-from sqlstream.compiler.flow.types import (
+from sqlstream.compiler.flow.type_rules import (
     BIGINT,
     BINARY,
     BOOLEAN,
@@ -26,7 +26,7 @@ from sqlstream.compiler.flow.types import (
     map_of,
     struct_of,
 )
-from sqlstream.project.types.types import DataType, Decimal, Primitive, Unknown
+from sqlstream.project.types.data_types import DataType, Decimal, Primitive, Unknown
 
 ColumnType = Callable[[exp.Expr], DataType | None]
 Known = dict[int, tuple[DataType | None, exp.Expr]]

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from sqlstream.compiler.flow.expressions.column import Expressions
 from sqlstream.compiler.flow.names import Scope
-from sqlstream.compiler.flow.types import (
+from sqlstream.compiler.flow.type_rules import (
     DATETIME,
     DIGITS,
     can_be_cast,
@@ -24,7 +24,7 @@ from sqlstream.compiler.flow.types import (
     kind,
 )
 from sqlstream.compiler.sql.edits import SqlProblem
-from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct
+from sqlstream.project.types.data_types import Array, DataType, Map, Primitive, Struct
 from sqlstream.project.wording import quoted
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)

@@ -26,7 +26,7 @@ from sqlstream.compiler.flow.names import (
 )
 from sqlstream.compiler.flow.nodes import Key
 from sqlstream.compiler.flow.text import Text, is_windowed, name_parts
-from sqlstream.compiler.flow.types import contains
+from sqlstream.compiler.flow.type_rules import contains
 from sqlstream.compiler.sql.edits import SqlProblem
 from sqlstream.numbers import plural
 

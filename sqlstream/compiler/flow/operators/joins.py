@@ -17,10 +17,10 @@ from sqlstream.compiler.flow.functions import RANDOM
 from sqlstream.compiler.flow.names import ResolvedName, Scope, UnresolvedName, name_problem
 from sqlstream.compiler.flow.nodes import Hints
 from sqlstream.compiler.flow.text import Text, name_parts
-from sqlstream.compiler.flow.types import DATETIME, DATETIMES, DIGITS, NUMBER, SPANS, can_be_compared, family, kind
+from sqlstream.compiler.flow.type_rules import DATETIME, DATETIMES, DIGITS, NUMBER, SPANS, can_be_compared, family, kind
 from sqlstream.compiler.sql.edits import SqlProblem, Where
 from sqlstream.errors import Severity
-from sqlstream.project.types.types import DataType, Primitive
+from sqlstream.project.types.data_types import DataType, Primitive
 from sqlstream.project.wording import quoted
 
 _CLOCKS: dict[type[exp.Expr], str] = {

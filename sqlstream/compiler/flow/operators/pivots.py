@@ -12,7 +12,7 @@ from sqlstream.compiler.flow.expressions.column import Expressions
 from sqlstream.compiler.flow.functions import AGGREGATES
 from sqlstream.compiler.flow.names import ResolvedName, Scope
 from sqlstream.compiler.flow.nodes import Aggregate, Expansion, Key, Node, Opaque
-from sqlstream.compiler.flow.types import RANKS, STRING, common_type_of, kind
+from sqlstream.compiler.flow.type_rules import RANKS, STRING, common_type_of, kind
 
 _IN_ONE_ROW = frozenset({*RANKS, "boolean", "decimal"})
 """The types of aggregates that Spark computes for each value of the pivot column and then combines in one row

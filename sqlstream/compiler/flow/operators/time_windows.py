@@ -19,12 +19,12 @@ from sqlstream.compiler.flow.functions import AGGREGATES
 from sqlstream.compiler.flow.names import Scope
 from sqlstream.compiler.flow.operators.grouping import Grouping, position_problems, ungrouped
 from sqlstream.compiler.flow.text import Text, computed_items, name_parts
-from sqlstream.compiler.flow.types import DATETIMES, INT, kind
+from sqlstream.compiler.flow.type_rules import DATETIMES, INT, kind
 from sqlstream.compiler.sql.clauses import at
 from sqlstream.compiler.sql.edits import SqlProblem
 from sqlstream.compiler.sql.intervals import IntervalError, Span, parse_span
 from sqlstream.errors import Severity
-from sqlstream.project.types.types import DataType, Struct
+from sqlstream.project.types.data_types import DataType, Struct
 from sqlstream.project.wording import quoted
 
 CODE = "time-window"

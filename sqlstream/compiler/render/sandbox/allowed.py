@@ -23,7 +23,7 @@ from jinja2.tests import TESTS
 from jinja2.utils import pass_environment
 
 from sqlstream.compiler.render.sandbox.bounds import Budget, apply_operator, replaced_size, time_format_size
-from sqlstream.compiler.render.sandbox.problems import TemplateProblem, unsafe_use
+from sqlstream.compiler.render.sandbox.render_errors import TemplateProblem, unsafe_use
 from sqlstream.compiler.sql.sql_text import quote_identifier
 
 # values

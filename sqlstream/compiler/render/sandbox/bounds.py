@@ -20,7 +20,7 @@ from jinja2.environment import Environment
 from jinja2.sandbox import SandboxedFormatter
 from jinja2.utils import Cycler, Namespace
 
-from sqlstream.compiler.render.sandbox.problems import TemplateProblem
+from sqlstream.compiler.render.sandbox.render_errors import TemplateProblem
 
 CHARACTERS_PER_STEP = 32
 """Characters of text that cost one step: processing a million characters at every step would take a minute."""

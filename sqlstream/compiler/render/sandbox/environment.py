@@ -7,6 +7,8 @@ calls, outputs, operators and comparisons.
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any, NoReturn
@@ -14,16 +16,16 @@ from typing import Any, NoReturn
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame, MacroRef
 from jinja2.environment import Template
-from jinja2.lexer import TokenStream
+from jinja2.exceptions import TemplateSyntaxError
+from jinja2.lexer import Lexer, TokenStream
 from jinja2.runtime import Context, LoopContext, Macro, Undefined, new_context
 from jinja2.sandbox import SandboxedEnvironment
 from jinja2.utils import Cycler, Joiner
 
+from sqlstream.compiler.render.rendered import MacroIndex, Reference, TemplateReads
 from sqlstream.compiler.render.sandbox.allowed import TemplateFunction, bounded_filters, bounded_tests, call_method
 from sqlstream.compiler.render.sandbox.bounds import OPERATIONS, Budget, RenderLimits, apply_operator, brace_format
-from sqlstream.compiler.render.sandbox.problems import LocatedUndefined, MacroReturn, TemplateProblem, unsafe_use
-from sqlstream.compiler.render.sandbox.source import TemplateSource, offset_tokens
-from sqlstream.compiler.render.values import MacroIndex, Reference, TemplateReads
+from sqlstream.compiler.render.sandbox.render_errors import LocatedUndefined, MacroReturn, TemplateProblem, unsafe_use
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.values import ModelFile
@@ -533,3 +535,42 @@ class _Names(dict[str, Any]):
     def __contains__(self, name: object) -> bool:
         self._environment.state.names_read.add(str(name))
         return super().__contains__(name)
+
+
+LINE_END = re.compile(r"\r\n|\r")
+
+
+class TemplateSource:
+    """The text of one file as Jinja reads it. Line ends are single newlines, which changes no line and no column."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path = path
+        self.text = LINE_END.sub("\n", text)
+        self._line_starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
+
+    def location(self, offset: int) -> Location:
+        """Returns the location of the character at `offset` (0-based)."""
+        line = bisect_right(self._line_starts, offset)
+        return Location(self.path, line, offset - self._line_starts[line - 1] + 1)
+
+    def find_word(self, word: str, offset: int) -> int:
+        """Returns the offset of `word` as a whole word at or after `offset`, or `offset` if it is not found."""
+        found = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)").search(self.text, offset)
+        return found.start() if found else offset
+
+
+def offset_tokens(lexer: Lexer, text: str, name: str | None) -> Iterator[tuple[int, str, str]]:
+    """Yields the raw tokens of a text, each with its 1-based offset where Jinja has the line number.
+
+    So every node, error and traceback of Jinja has its exact location. Only the whitespace that `{%-` and `-%}` strip
+    lies between two tokens. Raises: TemplateSyntaxError.
+    """
+    end = 0
+    try:
+        for _, kind, value in lexer.tokeniter(text, name):
+            start = text.find(value, end)
+            end = start + len(value)
+            yield start + 1, kind, value
+    except TemplateSyntaxError as error:
+        error.lineno = end + 1
+        raise

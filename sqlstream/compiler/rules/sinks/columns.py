@@ -13,7 +13,7 @@ from sqlstream.compiler.rules.rule import Problem, Problems, output_rule
 from sqlstream.errors import Finding
 from sqlstream.numbers import plural
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.types.types import Array, DataType, Map, Primitive, Struct, type_name
+from sqlstream.project.types.data_types import Array, DataType, Map, Primitive, Struct, type_name
 
 _NO_FOLDER_NAMES = frozenset({"void", "variant", "interval", "array", "map", "struct", "geometry", "geography"})
 

@@ -14,7 +14,7 @@ from sqlstream.compiler.kafka_records import RAW, RecordShape, has_topic_option,
 from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, rule
 from sqlstream.errors import Severity
 from sqlstream.location import Location
-from sqlstream.project.types.types import Array, DataType, Field, Map, Primitive, Struct, Unknown
+from sqlstream.project.types.data_types import Array, DataType, Field, Map, Primitive, Struct, Unknown
 from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 
 STRING, BINARY, INT = Primitive("string"), Primitive("binary"), Primitive("int")

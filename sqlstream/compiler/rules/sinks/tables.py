@@ -10,7 +10,7 @@ from sqlstream.errors import Severity
 from sqlstream.project.databases.jdbc_options import dialect_of
 from sqlstream.project.files.paths import is_absolute, plain_path
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.types.types import type_name
+from sqlstream.project.types.data_types import type_name
 from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 
 

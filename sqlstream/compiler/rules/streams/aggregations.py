@@ -17,7 +17,7 @@ from sqlstream.compiler.rules.query import (
 from sqlstream.compiler.rules.streams.missing_watermarks import explain_groups, upstream_hint, window_upstream
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.errors import Severity
-from sqlstream.project.types.types import Array, DataType, Primitive, Struct
+from sqlstream.project.types.data_types import Array, DataType, Primitive, Struct
 
 _DISTINCT = re.compile(r".*?\(\s*DISTINCT\b\s*", re.IGNORECASE)
 """The part of a call with DISTINCT before its arguments."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sqlstream.compiler.flow.columns import Column, LostWatermark
 from sqlstream.compiler.flow.nodes import Aggregate, CteReference, Filter, Join, Node, Projection, Scan, View
-from sqlstream.compiler.flow.types import TIMESTAMP
+from sqlstream.compiler.flow.type_rules import TIMESTAMP
 from sqlstream.compiler.graph import STORED, kind_of
 from sqlstream.compiler.rules.query import Query
 from sqlstream.compiler.sql.edits import ORIGIN, Where

@@ -14,7 +14,7 @@ from sqlstream.compiler.flow.nodes import (
     WindowCall,
     WindowFunctions,
 )
-from sqlstream.compiler.flow.types import DATETIMES, TIMESTAMP, kind
+from sqlstream.compiler.flow.type_rules import DATETIMES, TIMESTAMP, kind
 from sqlstream.compiler.rules.query import (
     Problems,
     Query,

@@ -11,7 +11,7 @@ from sqlstream.compiler.rules.streams.joins import SIDES, a_join, event_time
 from sqlstream.compiler.rules.streams.missing_watermarks import DELAY, has_watermark, hint, sides_fix, time_key, time_of
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.errors import Finding, Severity
-from sqlstream.project.types.types import Primitive
+from sqlstream.project.types.data_types import Primitive
 from sqlstream.project.wording import quoted_list
 
 ALLOW = "-- sqlstream: allow unbounded-state because ..."

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.nodes import Aggregate, EventTimeWatermark, Filter, Join, Node, Scan
-from sqlstream.compiler.flow.types import TIMESTAMP
+from sqlstream.compiler.flow.type_rules import TIMESTAMP
 from sqlstream.compiler.rules.query import (
     Problems,
     Query,
@@ -18,7 +18,7 @@ from sqlstream.compiler.rules.query import (
 )
 from sqlstream.compiler.spark_versions import is_later
 from sqlstream.errors import Severity
-from sqlstream.project.types.types import Unknown
+from sqlstream.project.types.data_types import Unknown
 
 INTERNALS = "spark.sqlstream.internals"
 """The setting of a target that keeps sqlstream from Spark's internals."""

@@ -35,7 +35,7 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from sqlstream.project.declarations.on_corrupt import CORRUPT_OPTION
 from sqlstream.project.messages.avro import AvroSchemas, avro_type
-from sqlstream.project.types.types import Field, Struct, columns_ddl
+from sqlstream.project.types.data_types import Field, Struct, columns_ddl
 from sqlstream.spark.reading.corrupt import with_corrupt
 from sqlstream.state.signature.source_checks import CORRUPT
 

@@ -21,8 +21,8 @@ from sqlstream.project.databases.statements import (
     wrong_keys,
 )
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.types.parser import parse_type
-from sqlstream.project.types.types import type_name
+from sqlstream.project.types.data_types import type_name
+from sqlstream.project.types.ddl import parse_type
 from sqlstream.project.wording import quoted_list
 from sqlstream.spark.reading.type_text import type_text
 from sqlstream.spark.writing.databases.database import (

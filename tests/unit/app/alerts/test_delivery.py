@@ -24,7 +24,7 @@ from sqlstream.app.alerts.delivery import Delivery, DeliveryError, Outbox, Outbo
 from sqlstream.app.alerts.payloads import RunNames
 from sqlstream.app.alerts.webhook import CommandSender, WebhookSender, _retry_after
 from sqlstream.project.configuration.alerts import Channel
-from sqlstream.project.secrets import OptionValue, SecretName, SecretText
+from sqlstream.project.secret_text import OptionValue, SecretName, SecretText
 from sqlstream.spark.secrets import Secrets
 from tests.services.alert_receiver import LONGEST_WAIT_SECONDS, Receiver, receiving
 from tests.support.stored_alerts import NOW, alert, message, put

@@ -14,7 +14,6 @@ from sqlstream.app.alerts.measures import PARTS, RecentCount
 from sqlstream.errors import Finding
 from sqlstream.numbers import span_text
 from sqlstream.project.configuration.alerts import AlertKind, AlertRule
-from sqlstream.state.progress.lag import MeasuredLag
 from sqlstream.state.runs.events import (
     AlertChanged,
     QueryRestarting,
@@ -25,6 +24,7 @@ from sqlstream.state.runs.events import (
     Status,
 )
 from sqlstream.state.runs.progress import BatchProgress, SourceProgress, StateProgress
+from sqlstream.state.sources.lag import MeasuredLag
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 STARTED = QueryStarted("orders", 1, 1, "lake", "10 seconds")

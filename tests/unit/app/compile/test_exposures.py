@@ -12,8 +12,8 @@ from sqlstream.app.compile.ls import list_nodes
 from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.request import ProjectRequest, Selection
 from sqlstream.cli.main import cli
-from sqlstream.compiler.manifest.changes import find_states
 from sqlstream.compiler.manifest.manifest import build_manifest
+from sqlstream.compiler.manifest.state_method import find_states
 from sqlstream.errors import FindingsError
 
 FILES = {

@@ -14,8 +14,8 @@ from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.run.lag_observer import LagReader, has_unreported_lag
 from sqlstream.spark.storage.locks import file_lock
 from sqlstream.spark.storage.processes import is_this_process, this_process
-from sqlstream.state.progress.lag import FileLag, Pace, SourceProgress, VersionProgress, add_lags, source_lags
-from sqlstream.state.progress.positions import SourcePosition, VersionPosition
+from sqlstream.state.sources.lag import FileLag, Pace, SourceProgress, VersionProgress, add_lags, source_lags
+from sqlstream.state.sources.positions import SourcePosition, VersionPosition
 from tests.tools.make_checkpoints import FOLDER, ROOT, with_root, write_project, write_rows
 
 LONGEST_WAIT_SECONDS = 60.0

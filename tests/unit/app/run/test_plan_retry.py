@@ -13,7 +13,7 @@ import pytest
 
 from sqlstream import ProjectRequest, RunRequest
 from sqlstream.app.backfill.backfill import BackfillRequest, backfill_arguments
-from sqlstream.app.records.arguments import arguments_of_tests, command_line, run_arguments
+from sqlstream.app.last_command import arguments_of_tests, command_line, run_arguments
 from sqlstream.app.request import CAUGHT_UP, RunOptions, Selection, UnitTestRequest
 from sqlstream.app.run.retry import RetryRequest, plan_retry
 from sqlstream.errors import UsageError

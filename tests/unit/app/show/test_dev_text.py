@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlstream.app.show.dev import refreshed_text
 from sqlstream.errors import Finding
-from sqlstream.state.preview import ShownColumn, ShownRows
+from sqlstream.state.shown_rows import ShownColumn, ShownRows
 
 AT = datetime(2024, 1, 1, 12, 0, 5)
 

@@ -12,7 +12,7 @@ import pytest
 from sqlstream.app.source.freshness_result import NEVER, FreshnessStatus, Measured, judge
 from sqlstream.project.configuration.freshness import Freshness, Threshold
 from sqlstream.spark.storage.local import LocalStorage
-from sqlstream.state.progress.source_files import last_rows_added
+from sqlstream.state.sources.source_files import last_rows_added
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 HOUR, DAY = Threshold(count=1, period="hour"), Threshold(count=1, period="day")

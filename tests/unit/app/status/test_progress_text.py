@@ -12,7 +12,7 @@ from sqlstream.app.status.status import ProjectStatus
 from sqlstream.app.status.status_text import status_text
 from sqlstream.numbers import epoch_text, long_seconds_text, since_text
 from sqlstream.state.ledger import SourceUse
-from sqlstream.state.progress.lag import (
+from sqlstream.state.sources.lag import (
     FileLag,
     Lag,
     QueryProgress,
@@ -21,7 +21,7 @@ from sqlstream.state.progress.lag import (
     VersionLag,
     VersionProgress,
 )
-from sqlstream.state.progress.positions import SourcePosition, VersionPosition
+from sqlstream.state.sources.positions import SourcePosition, VersionPosition
 
 NOW = datetime(2024, 1, 1, 12, 5, 30, tzinfo=UTC)
 ORDERS = SourceUse("shop__orders", "shop.orders", None)

@@ -18,8 +18,8 @@ from sqlstream.app.stored.local_sources import files_at
 from sqlstream.cli.main import main
 from sqlstream.spark.storage.locks import file_lock
 from sqlstream.state.backfills import Backfill, BackfillLog, HistoryFile, SourceHistory
-from sqlstream.state.progress.lag import FileLag, QueryProgress
-from sqlstream.state.progress.source_files import FileChoice
+from sqlstream.state.sources.lag import FileLag, QueryProgress
+from sqlstream.state.sources.source_files import FileChoice
 from tests.tools.make_checkpoints import FOLDER, ROOT, with_root, write_project, write_rows
 
 CORPORA = sorted(path.name for path in FOLDER.iterdir())

@@ -8,8 +8,8 @@ import pytest
 
 from sqlstream.app.test.update import update_expectations
 from sqlstream.location import Location
-from sqlstream.project.types.types import Primitive
-from sqlstream.state.runs.unit_tests import ANY, CaseResult, ComparedRow, Outcome, Row, RowDifference, RowKind
+from sqlstream.project.types.data_types import Primitive
+from sqlstream.state.runs.case_outcomes import ANY, CaseResult, ComparedRow, Outcome, Row, RowDifference, RowKind
 
 PATH = "tests/models/t.yml"
 TYPES = (Primitive("string"), Primitive("int"))

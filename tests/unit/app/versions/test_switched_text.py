@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlstream.app.versions.stored_versions import QueryHistory, Switched, VersionHistory
 from sqlstream.app.versions.versions_text import history_text, no_promotion_text, no_rollback_text, switched_text
 from sqlstream.state.query_versions import Switch, Versions
-from sqlstream.state.runs.lease import holder_text
+from sqlstream.state.runs.lease_rules import holder_text
 
 PROMOTED = Switch("2026-11-25T04:00:49+00:00", "promote", 2, 1)
 BACK = Switch("2026-11-25T05:00:00+00:00", "rollback", 1, 2)

@@ -6,7 +6,7 @@ import pytest
 
 from sqlstream.compiler.flow.expressions.literals import WITHOUT_PLACE
 from sqlstream.compiler.flow.functions import FUNCTIONS, Signature, read_signatures
-from sqlstream.project.types.parser import parse_type
+from sqlstream.project.types.ddl import parse_type
 
 
 def signature(entry: str) -> Signature:

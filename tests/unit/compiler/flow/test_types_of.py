@@ -6,9 +6,9 @@ import pytest
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
-from sqlstream.compiler.flow.expressions.types import type_of
-from sqlstream.project.types.parser import parse_type
-from sqlstream.project.types.types import DataType
+from sqlstream.compiler.flow.expressions.expression_types import type_of
+from sqlstream.project.types.data_types import DataType
+from sqlstream.project.types.ddl import parse_type
 
 COLUMNS = {"amount": "decimal(10,2)", "name": "string", "at": "timestamp", "odd": "geometry(4326)"}
 

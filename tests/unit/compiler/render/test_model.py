@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.compiler.render.values import Reference
+from sqlstream.compiler.render.rendered import Reference
 from sqlstream.errors import Severity
 from sqlstream.location import Location
 from sqlstream.project.yaml import Located

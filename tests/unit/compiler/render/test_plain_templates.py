@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sqlstream.compiler.render import model as rendering_of_models
 from sqlstream.compiler.render.model import MOST_CALLS, read_plain
-from sqlstream.compiler.render.sandbox.source import TemplateSource
+from sqlstream.compiler.render.sandbox.environment import TemplateSource
 from sqlstream.errors import FindingsError
 from tests.support.rendering import model, renderer
 

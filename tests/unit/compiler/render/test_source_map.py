@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlstream.compiler.render.sandbox.source import TemplateSource
+from sqlstream.compiler.render.sandbox.environment import TemplateSource
 from sqlstream.compiler.render.source_map import SourceMapper
 from sqlstream.location import Place, SourceMap
 from sqlstream.project.values import MacroFile

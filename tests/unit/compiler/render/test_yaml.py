@@ -7,7 +7,7 @@ import pytest
 from sqlstream.compiler.render.yaml import SinkRenderer, make_yaml_renderer
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
-from sqlstream.project.secrets import SecretName, SecretText
+from sqlstream.project.secret_text import SecretName, SecretText
 from sqlstream.project.yaml import Located
 from tests.support.rendering import ENV, VARIABLES, options
 

@@ -8,8 +8,8 @@ import pytest
 
 from sqlstream.app.loading.load import load
 from sqlstream.app.request import ProjectRequest
+from sqlstream.spark.publication.database_views import TablePublication
 from sqlstream.spark.publication.folders import FolderPublication
-from sqlstream.spark.publication.tables import TablePublication
 from sqlstream.spark.writing.databases.database import Database
 
 FILES = {

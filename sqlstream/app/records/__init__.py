@@ -1,1 +1,0 @@
-"""The last command of a project: its arguments, and what of it failed."""

@@ -1,0 +1,165 @@
+"""Starts a prepared query: its writer, its checkpoint, its trigger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from inspect import signature
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from sqlstream.compiler.sql.sql_text import quote_identifier
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.configuration.trigger import Trigger
+from sqlstream.spark.jvm.fresh_files import read_fresh_files
+from sqlstream.spark.jvm.gateway import java_exceptions, set_active_session, set_pool
+from sqlstream.spark.jvm.internals import call_internal
+from sqlstream.spark.queries.prepare import PreparedQuery
+from sqlstream.spark.reading.python_code import import_name, is_data_source
+from sqlstream.spark.reading.sources import TABLE
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.storage.locks import HeldLock
+from sqlstream.spark.writing.catalog_tables import table_options, table_provider
+from sqlstream.spark.writing.kafka import written_rows
+from sqlstream.spark.writing.micro_batches import BatchWriter, SinkTarget
+from sqlstream.spark.writing.outputs import with_kept_partitions
+from sqlstream.spark.writing.shared import SharedWriter
+from sqlstream.spark.writing.table_formats.table import FormatTable
+from sqlstream.spark.writing.table_formats.table_writers import prepare_table, table_of
+from sqlstream.spark.writing.writers import batch_writer
+
+
+@dataclass(frozen=True)
+class StartOrder:
+    """A prepared query with its lock and its paths.
+
+    `checkpoint` and `output` are absolute paths or URIs. `checkpoint` is None for a batch model. `output` is a table
+    name for the format `table`, and None for sinks without a location. With `is_fresh`, every start uses a new
+    checkpoint, because Spark cannot resume the query. `after` are the models of the same run whose stored outputs it
+    reads: it starts after they have ended, or, if they do not end, as soon as the outputs exist. `also` are the outputs
+    in the further sinks of a query with `fan_out: shared`, in the order of the model's sinks. `is_unchecked`: the
+    outputs must be checked before its first start, as before a restart.
+    """
+
+    query: PreparedQuery
+    lock: HeldLock
+    trigger: Trigger
+    checkpoint: str | None
+    output: str | None
+    is_fresh: bool = False
+    after: tuple[str, ...] = ()
+    also: tuple[str | None, ...] = ()
+    is_unchecked: bool = False
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether the query is a batch model, which is written once."""
+        return self.checkpoint is None
+
+
+def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
+    """Starts the query and returns it. Raises: FindingsError, Spark's errors."""
+    query = order.query
+    # the FAIR scheduler gives each pool its share of the cores
+    set_pool(query.frame.sparkSession, query.model.config.pool or query.model.name)
+    read_fresh_files(query.frame.sparkSession)
+    frame = with_kept_partitions(query.model, query.output, query.frame)
+    target = SinkTarget(query.model, query.output, order.output, frame, secrets)
+    batches = _shared_writer(order, target) if order.also else batch_writer(target)
+    table = table_of(target) if batches is None else None
+    writer = (
+        _frame_to_write(target, batches, table)
+        .writeStream.outputMode(query.model.config.output_mode)
+        .options(**target.options)
+        .queryName(query_name(query))
+        .option("checkpointLocation", order.checkpoint)
+    )
+    _check_trigger(writer, order)
+    writer = with_trigger(writer, order.trigger)
+    if batches is not None:
+        return _start_batches(writer, batches, target, order.lock)
+    if table is not None:
+        return table.stream(writer)
+    if query.output.partition_by:
+        writer = writer.partitionBy(*query.output.partition_by)
+    if query.output.python is not None:
+        return _start_python(writer, query)
+    if query.output.format == TABLE and order.output:
+        session = query.frame.sparkSession
+        provider, kept = table_provider(session, order.output), table_options(session, order.output, target.options)
+        return (writer.format(provider) if provider else writer).options(**kept).toTable(order.output)
+    writer = writer.format(query.output.format)
+    return writer.start(order.output) if order.output else writer.start()
+
+
+def _frame_to_write(target: SinkTarget, batches: BatchWriter | None, table: FormatTable | None) -> DataFrame:
+    if batches is not None:
+        return target.frame
+    return written_rows(target.model, target.output, target.frame) if table is None else prepare_table(target, table)
+
+
+def _shared_writer(order: StartOrder, first: SinkTarget) -> BatchWriter:
+    further = zip(first.model.also, order.also, strict=True)
+    return SharedWriter([first, *(replace(first, output=output, path=path) for output, path in further)])
+
+
+def _start_batches(
+    writer: DataStreamWriter, batches: BatchWriter, target: SinkTarget, lock: HeldLock
+) -> StreamingQuery:
+    """Starts a query whose micro-batches sqlstream writes. Raises: FindingsError, Spark's errors."""
+
+    def write(rows: DataFrame, number: int) -> None:
+        lock.confirm()
+        (query,) = target.frame.sparkSession.streams.active  # each query has its own session
+        with java_exceptions():
+            batches.write(rows, target.batch(number, query.id))
+
+    batches.open()
+    return writer.foreachBatch(write).start()
+
+
+def _start_python(writer: DataStreamWriter, query: PreparedQuery) -> StreamingQuery:
+    """Starts a query that Spark writes with a class in python/. Raises: FindingsError, Spark's errors."""
+    obj = import_name(query.output.python or "", query.output.location)
+    if is_data_source(obj):
+        session = query.frame.sparkSession
+        session.dataSource.register(obj)
+        call_internal(
+            session, "active session", lambda: set_active_session(session), lambda: _activate_publicly(session)
+        )
+        return writer.format(obj.name()).start()
+    return writer.foreach(obj()).start()
+
+
+def _activate_publicly(session: SparkSession) -> None:
+    """Makes `session` active, as a side effect of creating a DataFrame from Python rows."""
+    session.createDataFrame([], "id int")
+
+
+def query_name(query: PreparedQuery) -> str:
+    """Returns Spark's name of the query, quoted for a memory sink, which uses it as a table name in SQL."""
+    name = query.model.name
+    return quote_identifier(name) if query.output.format == "memory" else name
+
+
+def _check_trigger(writer: DataStreamWriter, order: StartOrder) -> None:
+    """Raises: FindingsError for a trigger that this Spark does not have: a real-time one before Spark 4.1."""
+    model = order.query.model
+    facts = order.trigger.facts
+    if facts.argument and facts.argument not in signature(writer.trigger).parameters:
+        finding = Finding(
+            facts.code,
+            f"`{model.name}` has a {facts.words} trigger, which the installed Spark does not have",
+            f"this is Spark {order.query.frame.sparkSession.version}",
+            "install a later PySpark, or use a trigger of batches, such as trigger='1 second'",
+            model.location_of("trigger"),
+        )
+        raise FindingsError([finding])
+
+
+def with_trigger(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
+    """Returns the writer with its trigger. Spark's default starts a batch as soon as the last one has ended."""
+    given: dict[str, Any] = {trigger.facts.argument: trigger.interval or True}
+    return writer.trigger(**given) if trigger.facts.argument else writer
