@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.cli.variables import read_variables
+from sqlstream.cli.options import read_variables
 from sqlstream.errors import UsageError
 
 
