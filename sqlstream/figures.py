@@ -17,14 +17,14 @@ class Figure:
     a metrics sink and in the history; with `of_query`, it is an attribute of `TrackedQuery` after the batch. `type` is
     Spark's SQL type, `text` a sentence for the documentation.
 
-    `adds_up` says what several batches give: their `sum`, their `mean`, the mean of those that have a value (`rate`),
+    `aggregate` says what several batches give: their `sum`, their `mean`, the mean of those that have a value (`rate`),
     their `max`, or only the `last` one. `metric` is the name of the figure in Prometheus, without `sqlstream_`: a
     counter if it is a sum, otherwise the value of the last batch.
     """
 
     name: str
     type: str
-    adds_up: Literal["sum", "mean", "rate", "max", "last"]
+    aggregate: Literal["sum", "mean", "rate", "max", "last"]
     text: str
     metric: str | None = None
     of_query: bool = False
@@ -86,8 +86,8 @@ FIGURES = (
 )
 """All figures, in the order of the columns of a metrics sink."""
 
-COUNTED = tuple(figure.name for figure in FIGURES if figure.adds_up == "sum" and not figure.of_query)
+COUNTED = tuple(figure.name for figure in FIGURES if figure.aggregate == "sum" and not figure.of_query)
 """The figures that a run counts: their sums are in run_results.json."""
 
-ADDED = (*COUNTED, *(figure.name for figure in FIGURES if figure.adds_up == "mean"))
+ADDED = (*COUNTED, *(figure.name for figure in FIGURES if figure.aggregate == "mean"))
 """The figures that a query adds up, batch by batch."""

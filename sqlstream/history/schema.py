@@ -28,14 +28,14 @@ BATCH_COLUMNS = ("query", "at_ms", "run", "batch_id", *(figure.column for figure
 
 SUMS = {
     "batches": "count(*)",
-    **{figure.column: f"sum({figure.column})" for figure in KEPT if figure.adds_up in ("sum", "mean", "rate")},
-    **{f"{figure.column}_known": f"count({figure.column})" for figure in KEPT if figure.adds_up == "rate"},
+    **{figure.column: f"sum({figure.column})" for figure in KEPT if figure.aggregate in ("sum", "mean", "rate")},
+    **{f"{figure.column}_known": f"count({figure.column})" for figure in KEPT if figure.aggregate == "rate"},
 }
 """The columns of a rollup that add up, and how they come from batches. Unknown values count as nothing."""
 
 MAXIMA = {
     "duration_max_ms": "max(duration_ms)",
-    **{figure.column: f"max({figure.column})" for figure in KEPT if figure.adds_up == "max"},
+    **{figure.column: f"max({figure.column})" for figure in KEPT if figure.aggregate == "max"},
 }
 """The columns of a rollup that have the maximum over its batches."""
 

@@ -22,7 +22,7 @@ _HOW = {
 }
 
 ROLLED = {
-    **{figure.column: _HOW[figure.adds_up].format(figure.column) for figure in KEPT if figure.adds_up in _HOW},
+    **{figure.column: _HOW[figure.aggregate].format(figure.column) for figure in KEPT if figure.aggregate in _HOW},
     "duration_max_ms": "max(duration_max_ms)",
     "restarts": "coalesce(sum(restarts), 0)",
 }

@@ -53,7 +53,7 @@ _FILE = FileKind(
     tables=_TABLES,
     first_table="outbox",
     is_derived=False,
-    lost="the alerts that it has are not sent",
+    lost="undelivered alerts in it are not sent",
 )
 
 

@@ -117,7 +117,7 @@ def _values(query: TrackedQuery) -> Mapping[Metric, float | None]:
 
 def _value(query: TrackedQuery, figure: Figure) -> float | None:
     """Returns the sum of a figure, or its value after the last batch."""
-    if figure.adds_up == "sum" and not figure.of_query:
+    if figure.aggregate == "sum" and not figure.of_query:
         return query.figures.sums[figure.name]
     value = getattr(query if figure.of_query else query.figures.last, figure.name, None)
     return _seconds(value) if figure.type == "timestamp" else value

@@ -87,7 +87,7 @@ LAG_VERSIONS = _source(
 
 def _of_figure(figure: Figure) -> Metric:
     text = figure.text.removesuffix(".") + ", in Unix time." if figure.type == "timestamp" else figure.text
-    return _query(figure.metric or figure.name, "counter" if figure.adds_up == "sum" else "gauge", text)
+    return _query(figure.metric or figure.name, "counter" if figure.aggregate == "sum" else "gauge", text)
 
 
 OF_FIGURES = {figure: _of_figure(figure) for figure in FIGURES if figure.metric is not None}

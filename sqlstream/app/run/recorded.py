@@ -12,7 +12,7 @@ from sqlstream.app.observe.record import RunRecorder
 from sqlstream.app.request import RunRequest
 from sqlstream.app.session.signals import StopSignals, stop_signals
 from sqlstream.app.systems import require_spark_system
-from sqlstream.app.ui.of_run import HistoryKeeper, PageOfRun
+from sqlstream.app.ui.run_page import HistoryKeeper, PageOfRun
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.project.files.files import find_project_root
 from sqlstream.state.runs.case_outcomes import CaseResult, Outcome

@@ -59,7 +59,7 @@ INTERVAL_SECONDS = 20.0
 
 class ProjectData:
     """Implements `UiData` for the project of `request`. `start` begins to read the journal in the background. `history`
-    is one that another part of this process closes, None for a history of its own.
+    is one that another part of this process closes, None if this object opens one.
 
     Raises: UsageError if there is no project in the folder.
     """
@@ -89,7 +89,7 @@ class ProjectData:
         self._thread.start()
 
     def close(self) -> None:
-        """Ends the background thread, and closes a history of its own."""
+        """Ends the background thread, and closes the history that it has opened."""
         self._ended.set()
         if self._thread.ident is not None:
             self._thread.join(5.0)

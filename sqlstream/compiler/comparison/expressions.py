@@ -59,7 +59,8 @@ _SPECIAL = frozenset(
 """Words that give an argument another meaning."""
 
 _WITHOUT_BRACKETS = frozenset(("current_date", "current_timestamp", "localtimestamp"))
-_WITHOUT_PLACE: dict[type[exp.Expr], str] = {exp.ArgMax: "max_by", exp.ArgMin: "min_by"}
+_OF_TWO = (exp.ArgMax, exp.ArgMin)
+"""Functions of two arguments, of which sqlglot keeps no place."""
 
 
 class ExpressionReader:
@@ -162,7 +163,7 @@ class ExpressionReader:
         return self.calls[-1]
 
     def _function(self, node: exp.Expr) -> Term:
-        name = _WITHOUT_PLACE.get(type(node)) or (self._text.function(node) if isinstance(node, exp.Func) else "")
+        name = self._text.function(node) if isinstance(node, exp.Func) else ""
         if (name not in FUNCTIONS and name not in WINDOWS) or name in _WITHOUT_TERM:
             raise _unknown(self._text, node)
         is_call = name in AGGREGATES
@@ -180,7 +181,7 @@ class ExpressionReader:
 
     def _arguments(self, name: str, node: exp.Expr) -> list[Term]:
         nodes = list(_children(node))
-        if type(node) in _WITHOUT_PLACE:
+        if isinstance(node, _OF_TWO):
             _check_args(node, "this", "expression")
             return [self.read(each) for each in nodes]
         if not nodes and name in _WITHOUT_BRACKETS:

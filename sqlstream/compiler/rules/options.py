@@ -77,7 +77,7 @@ def given_options(compiled: CompiledProject) -> Iterator[GivenOptions]:
     seen: set[str] = set()
     for model, output in (*terminal_models(compiled), *((None, output) for output in compiled.unused_outputs)):
         own = {f"options.{name}": model.location_of("options") for name in model.config.options} if model else {}
-        # Without options of its own, a model adds nothing to those of its sink, so the sink is checked once.
+        # A model without options adds nothing to those of its sink, so the sink is checked once.
         if own or output.sink not in seen:
             merged = {**places.get(output.sink, {}), **own}
             what, facts = f"sink `{output.sink}`", format_of(output.format)

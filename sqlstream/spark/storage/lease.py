@@ -96,7 +96,7 @@ def _claim(files: LeaseFiles, holder: Holder, token: int) -> bool:
 
     A run that was stopped for long can create a token that has been removed, and then finds a higher one.
     """
-    # read again: on some storage the last of two creators stays, and both are told that they have created the file
+    # read again: on some storage the last of two creators stays, and both creations succeed
     if not files.create(holder_name(token), holder.text) or files.read(holder_name(token)) != holder.text:
         return False
     names = files.names()

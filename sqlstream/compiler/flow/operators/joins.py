@@ -255,7 +255,7 @@ def _equates(one: exp.Expr, other: exp.Expr, sides: Sides | None) -> bool | None
         return True
     if one.find(*_SIMPLIFIED) or other.find(*_SIMPLIFIED):
         return None
-    # `l.id = 1` is a condition on one side, whatever else is unknown
+    # `l.id = 1` is a condition on one side, even if other names are unknown
     has_constant = one.find(exp.Column) is None or other.find(exp.Column) is None
     return None if None in in_sides and not has_constant else False
 
@@ -281,7 +281,7 @@ def bounded_sides(condition: exp.Expr | None, sides: Sides) -> frozenset[str] | 
             difference = _difference(part, sides)
             unclear = unclear or difference is None
             found |= {side for side in OTHER if difference is not None and _bounds(side, difference, sides)}
-    # a bound stays one, whatever the unclear parts are
+    # unclear parts cannot undo a bound
     return None if unclear and len(found) < len(OTHER) else frozenset(found)
 
 

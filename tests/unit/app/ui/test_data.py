@@ -20,7 +20,7 @@ from benchmarks.make_history import History, LiveRun, make_history, name_of
 from sqlstream import ProjectRequest
 from sqlstream.app.test.case_results import TEST_RESULTS
 from sqlstream.app.ui.data import ProjectData
-from sqlstream.app.ui.of_run import HistoryKeeper
+from sqlstream.app.ui.run_page import HistoryKeeper
 from sqlstream.app.ui.sample import sample_of
 from sqlstream.cli.main import main
 from sqlstream.times import utc_text
