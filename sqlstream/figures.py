@@ -45,13 +45,13 @@ FIGURES = (
     Figure("other_ms", "bigint", "mean", "Everything else, such as asking the sources for new data."),
     Figure("rows_in", "bigint", "sum", "Rows that the sources read.", "rows_in"),
     Figure("rows_out", "bigint", "sum", "Rows that the query emitted.", "rows_out"),
-    Figure("late_rows", "bigint", "sum", "Rows that were dropped behind the watermark.", "late_rows"),
+    Figure("late_rows", "bigint", "sum", "Rows dropped because they were behind the watermark.", "late_rows"),
     Figure("dropped_records", "bigint", "sum", "Corrupt records that `on_corrupt: drop` dropped.", "dropped_records"),
     Figure(
         "input_rows_per_second",
         "double",
         "rate",
-        "Rows per second that arrived before the batch.",
+        "Rows per second that arrived since the previous batch.",
         "input_rows_per_second",
     ),
     Figure(
@@ -77,7 +77,7 @@ FIGURES = (
         "restarts",
         "bigint",
         "sum",
-        "Restarts of the query in this run, before the batch.",
+        "Restarts of the query in this run.",
         "restarts",
         of_query=True,
         in_history=False,  # it has the restarts themselves
