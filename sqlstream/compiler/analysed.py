@@ -1,266 +1,43 @@
-"""The fourth stage: the operators and the columns of each model, each analyzed once, parents first; and one query
-analyzed again, to explain it.
+"""The fourth stage: the columns and the operators of each model. The operators are built when they are needed: an
+unchanged project is compiled without them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING
 
 from sqlstream.compiler.cache import CachedModel
-from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.emission import Emission, ModelRead, explain_emission, explain_reads
-from sqlstream.compiler.flow.columns import Column, Columns
-from sqlstream.compiler.flow.nodes import Analysis, Deduplicate, ModelSummary, Node, Opaque, Scan, View, kept_state
-from sqlstream.compiler.flow.operators.leaves import seed_node, source_node, stored_node
-from sqlstream.compiler.flow.type_rules import contains, read_type
-from sqlstream.compiler.graph import MODEL, STORED, kind_of, model_id, seed_id, source_id, stored_id
-from sqlstream.compiler.rewrite.deduplicate import key_columns, note_offset
-from sqlstream.compiler.spark_versions import knows_functions
-from sqlstream.compiler.sql.edits import SqlProblem, Where
-from sqlstream.compiler.sql.grammar import grammar_problems
-from sqlstream.compiler.sql.sql_text import quote_identifier
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.compiler.flow.analysis import Analysis, ModelSummary
 from sqlstream.project.values import Project
-from sqlstream.project.wording import did_you_mean
+
+if TYPE_CHECKING:
+    from sqlstream.compiler.trees import Forest
 
 
 def analyse_models(
     project: Project, models: Mapping[str, CompiledModel], cached: Mapping[str, CachedModel] | None = None
 ) -> dict[str, Analysis]:
     """Returns the analysis of each model by unique id. `models` must be in the order of the graph."""
-    forest = _Forest(project, models, cached or {})
-    return {unique_id: Analysis(forest.found(unique_id), partial(forest.tree, unique_id)) for unique_id in models}
-
-
-class _Forest:
-    """The trees and the summaries of the models of a project. The cache has the summaries, so it builds only the trees
-    that a new or changed model needs.
-    """
-
-    def __init__(
-        self, project: Project, models: Mapping[str, CompiledModel], cached: Mapping[str, CachedModel]
-    ) -> None:
-        self._models = models
-        self._cached = cached
-        self._knows_functions = knows_functions(project.target)
-        self._functions = {function.name.lower(): function.returns for function in project.functions}
-        read = {item.node_id for model in models.values() for item in model.reads}
-        tables = {node: table for table in project.sources if (node := source_id(project.name, table)) in read}
-        seeds = {node: seed for seed in project.seeds if (node := seed_id(project.name, seed.name)) in read}
-        self._leaves: dict[str, Callable[[], Node]] = {
-            **{node: partial(source_node, project.name, table) for node, table in tables.items()},
-            **{node: partial(seed_node, project.name, seed) for node, seed in seeds.items()},
-        }
-        self._views: dict[str, Node] = {}
-        self._found: dict[str, ModelSummary] = {}
-        self._order = {node: position for position, node in enumerate(models)}
-        for model in (model for model in models.values() if model.config.is_stored):
-            node = stored_id(project.name, model.name)
-            self._leaves[node] = partial(self._stored_node, model, node)
-
-    def _stored_node(self, model: CompiledModel, node: str) -> Node:
-        return stored_node(node, self.found(model.unique_id).columns, stream=model.streams_when_stored)
-
-    def found(self, unique_id: str) -> ModelSummary:
-        """Returns the summary of a model."""
-        if unique_id not in self._found and self._models[unique_id].file.is_python:
-            self._found[unique_id] = ModelSummary(None, (), is_read=True)  # without building its inputs
-        elif unique_id not in self._found:
-            known = self._cached[unique_id].results.summary if unique_id in self._cached else None
-            if known is None:
-                self._build(unique_id)
-            else:
-                self._found[unique_id] = known
-        return self._found[unique_id]
-
-    def tree(self, unique_id: str) -> Node:
-        """Returns the operators of a model."""
-        (tree,) = self.view(unique_id).children
-        return tree
-
-    def view(self, node_id: str) -> Node:
-        """Returns the rows of a source, a seed or a model, as the same object for each reference."""
-        if node_id in self._leaves and node_id not in self._views:
-            self._views[node_id] = self._leaves[node_id]()
-        for unique_id in self._missing(node_id):
-            self._build(unique_id)
-        return self._views[node_id]
-
-    def _missing(self, node_id: str) -> list[str]:
-        """Returns the models without a view that `node_id` needs, including itself, parents first."""
-        needed: dict[str, None] = {}
-        waiting = [node_id]
-        while waiting:
-            node = waiting.pop()
-            if node in self._models and node not in self._views and node not in needed:
-                needed[node] = None
-                waiting += [read.node_id for read in self._models[node].reads]
-        return sorted(needed, key=self._order.__getitem__)
-
-    def _build(self, unique_id: str) -> None:
-        """Builds the tree and the summary of a model from its SQL, and caches the summary."""
-        model = self._models[unique_id]
+    known = cached or {}
+    summaries: dict[str, ModelSummary] = {}
+    for unique_id, model in models.items():
+        summary = known[unique_id].results.summary if unique_id in known else None
         if model.file.is_python:
-            self._build_python(model)
-            return
-        known = self._models.keys() | self._leaves.keys()
-        read = {item.view.lower(): self.view(item.node_id) for item in model.reads if item.node_id in known}
-        # loads sqlglot only if there is something to parse
-        from sqlstream.compiler.flow.operators.builder import Builder
-        from sqlstream.compiler.flow.operators.from_clause import TooManyJoinsError
-        from sqlstream.compiler.flow.text import Text
-        from sqlstream.compiler.sql.sqlglot_tree import ParsedSql, parse_text
+            summary = ModelSummary(None, (), is_read=True)  # only Spark knows its columns
+        if summary is not None:
+            summaries[unique_id] = summary
 
-        text = Text(model.unique_id, model.sql)
-        functions = {name: read_type(ddl) for name, ddl in self._functions.items()}
-        builder = Builder(text, parse_text(text.read), self._knows_functions, functions)
-        try:
-            tree = builder.build(read)
-        except (RecursionError, TooManyJoinsError):  # hundreds of combined queries are no error
-            builder = replace(builder, parsed=ParsedSql(None), problems=[])
-            tree = builder.build(read)
-        tree, wrong = _deduplicated(model, tree)
-        problems = dict.fromkeys([*grammar_problems(text.read, set(read)), *builder.problems, *wrong])
-        parsed = builder.parsed
-        is_read, is_doubtful = parsed.tree is not None, parsed.is_doubtful
-        found = ModelSummary(tree.columns, tuple(problems), is_read, parsed.unread_at, is_doubtful)
-        self._views[unique_id], self._found[unique_id] = _view(tree), found
-        if unique_id in self._cached:
-            self._cached[unique_id].note(summary=found)
-        text.release()
+    @cache
+    def forest() -> Forest:
+        from sqlstream.compiler.trees import Forest  # loads sqlglot
 
-    def _build_python(self, model: CompiledModel) -> None:
-        """Builds the tree of a Python model: unknown rows that depend on all its inputs."""
-        inputs = tuple(self.view(node) for node in dict.fromkeys(read.node_id for read in model.reads))
-        rows = Opaque(where=Where(model.unique_id, 0), columns=None, children=inputs)
-        tree, _ = _deduplicated(model, rows)  # finds no problem in unknown columns
-        self._views[model.unique_id] = _view(tree)
+        return Forest(project, models, summaries, known)
 
+    def analysis(unique_id: str) -> Analysis:
+        found = summaries.get(unique_id) or forest().found(unique_id)
+        return Analysis(found, lambda: forest().tree(unique_id))
 
-def _view(tree: Node) -> Node:
-    return View(where=tree.where, columns=tree.columns, children=(tree,))
-
-
-def _deduplicated(model: CompiledModel, tree: Node) -> tuple[Node, tuple[SqlProblem, ...]]:
-    """Returns `tree` with the operator of `deduplicate` on top, and the problems of its columns.
-
-    Their place is the note in the compiled SQL that leads to the configuration.
-    """
-    if not model.config.deduplicate:
-        return tree, ()
-    here = Where(model.unique_id, note_offset(model.sql))
-    keys = key_columns(model.config.deduplicate)
-    node = Deduplicate(where=here, columns=tree.columns, children=(tree,), keys=keys, within=_within(tree.columns))
-    return node, tuple(_key_problems(model, node))
-
-
-def _within(columns: Columns | None) -> bool | None:
-    if columns is None or (not any(item.event_time for item in columns) and any(item.may_carry for item in columns)):
-        return None
-    return any(item.event_time is not None for item in columns)
-
-
-def _key_problems(model: CompiledModel, node: Deduplicate) -> Iterator[SqlProblem]:
-    columns, offset = node.columns or (), node.where.offset
-    types = {column.name.lower(): column.type for column in columns}
-    compares_maps = node.streaming and node.within is not False  # as bytes, in the state store
-    for key in node.keys if columns else ():
-        if key.lower() not in types:
-            what = f"`{model.name}` is deduplicated by `{key}`, which is not one of its columns"
-            why = f"the columns of the model are {', '.join(f'`{column.name}`' for column in columns)}"
-            fix = did_you_mean(key, [column.name for column in columns])
-            yield SqlProblem(offset, "unknown-column", what, why, fix)
-        elif not compares_maps and contains(types[key.lower()], "map"):
-            what = f"`{model.name}` cannot be deduplicated by `{key}`, which is or contains a map"
-            why = "map entries have no order, so Spark cannot compare maps"
-            fix = f"select a text column, for example to_json({quote_identifier(key)}), and deduplicate by it"
-            yield SqlProblem(offset, "type-mismatch", what, why, fix)
-
-
-Origins = frozenset[tuple[str, str]]
-
-
-def direct_origins(compiled: CompiledProject, chosen: Collection[str]) -> Mapping[str, Mapping[str, Origins]]:
-    """Returns, by unique id and column, the (node id, column) of the inputs from which the models `chosen` compute it.
-
-    Columns of an analysis have their origins in sources; these are one step back, which documentation shows. A stored
-    output counts as its model. Models whose columns are unknown have none.
-    """
-    return {
-        unique_id: _origins(compiled, model)
-        for unique_id, model in compiled.models.items()
-        if unique_id in chosen and compiled.columns.get(unique_id) is not None
-    }
-
-
-def _origins(compiled: CompiledProject, model: CompiledModel) -> Mapping[str, Origins]:
-    known = compiled.columns[model.unique_id] or ()
-    if not any(kind_of(read.node_id) in (MODEL, STORED) for read in model.reads):
-        return {column.name: column.origins for column in known}  # its inputs are the sources themselves
-    found = None if model.file.is_python else _columns_over_inputs(compiled, model)
-    names = {column.name for column in known}
-    return {column.name: column.origins for column in found or () if column.name in names}
-
-
-def _columns_over_inputs(compiled: CompiledProject, model: CompiledModel) -> tuple[Column, ...] | None:
-    from sqlstream.compiler.flow.operators.builder import Builder
-    from sqlstream.compiler.flow.operators.from_clause import TooManyJoinsError
-    from sqlstream.compiler.flow.text import Text
-    from sqlstream.compiler.sql.sqlglot_tree import parse_text
-
-    functions = {function.name.lower(): read_type(function.returns) for function in compiled.project.functions}
-    text = Text(model.unique_id, model.sql)
-    try:
-        tree = Builder(text, parse_text(text.read), knows_functions=False, functions=functions).build(
-            {read.view.lower(): _input(compiled, read.node_id) for read in model.reads}
-        )
-    except (RecursionError, TooManyJoinsError):  # hundreds of combined queries
-        return None
-    finally:
-        text.release()
-    return tree.columns
-
-
-def _input(compiled: CompiledProject, node_id: str) -> Node:
-    """Returns the rows of an input as a leaf, whose columns have themselves as origin."""
-    node = model_id(compiled.project.name, node_id.split(".")[-1]) if kind_of(node_id) == STORED else node_id
-    fields = compiled.known_columns(node_id)
-    marks = {column.name: column for column in compiled.columns.get(node) or ()}
-    columns = None
-    if fields is not None:
-        empty = Column("")
-        columns = tuple(
-            replace(
-                marks.get(field.name, empty), name=field.name, type=field.type, origins=frozenset({(node, field.name)})
-            )
-            for field in fields
-        )
-    return Scan(where=Where(node, 0), columns=columns, node_id=node, stream=True)
-
-
-# One query analyzed again, to explain it.
-
-
-def emission_of_query(compiled: CompiledProject, model: CompiledModel) -> Emission:
-    """Returns when the query of the terminal model `model` emits its rows."""
-    return explain_emission(model, _tree(compiled, model), compiled.project.target.spark)
-
-
-def reads_of_query(compiled: CompiledProject, model: CompiledModel) -> tuple[ModelRead, ...]:
-    """Returns how the query of the terminal model `model` gets the rows of each model that it reads."""
-    return explain_reads(compiled, model, _tree(compiled, model))
-
-
-def keeps_state(compiled: CompiledProject, model: CompiledModel) -> bool:
-    """Returns whether the query of `model` keeps state. Of code in Python it says yes."""
-    upstream = compiled.upstream(model.unique_id) | {model.unique_id}
-    if any(compiled.models[node].file.is_python for node in upstream if node in compiled.models):
-        return True
-    return any(kept_state(operator) for operator in _tree(compiled, model).walk())
-
-
-def _tree(compiled: CompiledProject, model: CompiledModel) -> Node:
-    upstream = compiled.graph.ancestors(model.unique_id) | {model.unique_id}
-    models = {node: item for node, item in compiled.models.items() if node in upstream}
-    return analyse_models(compiled.project, models)[model.unique_id].node
+    return {unique_id: analysis(unique_id) for unique_id in models}

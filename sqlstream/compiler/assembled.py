@@ -11,7 +11,6 @@ from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.compiler.configured import ConfiguredModel
 from sqlstream.compiler.digest import declared, digest
 from sqlstream.compiler.graph import (
-    ViewReference,
     closure_of,
     model_id,
     resolve_reference,
@@ -26,9 +25,8 @@ from sqlstream.compiler.render.rendered import RenderedModel, RenderOptions, Tem
 from sqlstream.compiler.rendering import CachedRenderer, values_of
 from sqlstream.compiler.rewrite.bare_names import bare_name_problems
 from sqlstream.compiler.rewrite.deduplicate import with_note
-from sqlstream.compiler.rewrite.sql import plan_rewriting
 from sqlstream.compiler.spark_versions import TESTED, knows_functions, minor_version
-from sqlstream.compiler.sql.edits import EditedText, apply_edits
+from sqlstream.compiler.sql.edits import EditedText, ViewReference, apply_edits
 from sqlstream.errors import Finding
 from sqlstream.location import Place
 
@@ -154,6 +152,8 @@ def _rewrite(linked: LinkedProject, model: ConfiguredModel, unique_id: str, rend
     repeated = frozenset(view for view, node in views.items() if node in linked.streaming)
     rewriting = model.rendered.results.rewriting
     if rewriting is None:
+        from sqlstream.compiler.rewrite.sql import plan_rewriting  # with the grammar, which the cache does without
+
         macros = renderer.macro_texts if rendered.macros_used else ()
         rewriting = plan_rewriting(rendered, views, repeated, macros)
         model.rendered.note(rewriting=rewriting)

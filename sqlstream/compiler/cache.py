@@ -21,12 +21,10 @@ from pydantic_core import from_json, to_json
 
 from sqlstream.compiler.compiled import Output
 from sqlstream.compiler.flow import columns
-from sqlstream.compiler.flow.nodes import ModelSummary
-from sqlstream.compiler.graph import ViewReference
+from sqlstream.compiler.flow.analysis import ModelSummary
 from sqlstream.compiler.render.rendered import MacroIndex, Reference, RenderedModel, TemplateReads
-from sqlstream.compiler.rewrite.sql import Rewriting
-from sqlstream.compiler.rules.query import QueryProblem
-from sqlstream.compiler.sql.edits import Edit, SqlProblem, Where
+from sqlstream.compiler.rules.rule import QueryProblem
+from sqlstream.compiler.sql.edits import Edit, Rewriting, SqlProblem, ViewReference, Where
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location, Place
 from sqlstream.project.secret_text import SecretName, SecretText

@@ -9,20 +9,20 @@ from dataclasses import replace
 from sqlstream.compiler.assembled import Assembled
 from sqlstream.compiler.compiled import CompiledProject, Places, place_in
 from sqlstream.compiler.configured import quiet
-from sqlstream.compiler.flow.nodes import Analysis
+from sqlstream.compiler.flow.analysis import Analysis
 from sqlstream.compiler.graph import seed_id
 from sqlstream.compiler.metrics import alerts_model, metrics_model, own_columns
 from sqlstream.compiler.outputs import resolve_unused, stored_tables
 from sqlstream.compiler.render.rendered import RenderOptions
-from sqlstream.compiler.rules import check_columns, check_models, check_query
+from sqlstream.compiler.rules import check_columns, check_models
 from sqlstream.compiler.rules.alerts import unfit_alerts
-from sqlstream.compiler.rules.query import Query, QueryProblem
-from sqlstream.compiler.rules.streams import state
+from sqlstream.compiler.rules.rule import REPEATED, QueryProblem
 from sqlstream.compiler.spark_versions import SparkParser, rules_apply, rules_off
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.compiler.sql.tokens import tokenize
 from sqlstream.compiler.unread import unread_findings
 from sqlstream.errors import Finding
+from sqlstream.project.wording import quoted_list
 
 
 def check_project(
@@ -80,9 +80,9 @@ def _check_queries(compiled: CompiledProject, analyses: Mapping[str, Analysis], 
     ]
     of_queries: dict[Finding, list[str]] = {}
     problems = tuple(_problems_of_queries(compiled, analyses, assembled))
-    copies = Counter(problem.where for problem in problems if problem.code == state.REPEATED)
+    copies = Counter(problem.where for problem in problems if problem.code == REPEATED)
     for problem in problems:
-        if problem.code == state.REPEATED and copies[problem.where] == 1:
+        if problem.code == REPEATED and copies[problem.where] == 1:
             continue  # locating it would render the model again
         lines = [_line_of_select(compiled, assembled, where) for where in problem.origins]
         finding = problem.at(place_in(compiled, assembled, problem.where, problem.key), lines)
@@ -94,8 +94,10 @@ def _check_queries(compiled: CompiledProject, analyses: Mapping[str, Analysis], 
 
 def _of_all(finding: Finding, messages: list[str]) -> Finding:
     """Returns one finding for all queries that have it at the same location, in a model that they share."""
-    if finding.code == state.REPEATED:
-        return state.repeated_finding(finding, messages)
+    if finding.code == REPEATED:
+        queries = list(dict.fromkeys(messages))
+        message = f"{len(queries)} queries keep the state of this operator: {quoted_list(queries)}"
+        return replace(finding, message=message)
     others = len(set(messages)) - 1
     more = "one more query" if others == 1 else f"{others} more queries"
     also = f"; {more} {'has' if others == 1 else 'have'} the same problem" if others else ""
@@ -133,5 +135,8 @@ def _problems_of_queries(
         model, cached = compiled.models[unique_id], assembled.cached[unique_id]
         if model.output is not None and model.streaming:
             if cached.results.problems is None:
+                from sqlstream.compiler.rules.query import Query  # with the operators, which the cache does without
+                from sqlstream.compiler.rules.streams import check_query
+
                 cached.note(problems=check_query(Query(compiled, model, analysis.node), faulty))
             yield from cached.results.problems or ()

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from sqlstream.compiler.digest import digest
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.flow.operators.leaves import seed_node, source_node
-from sqlstream.compiler.graph import Graph, ViewReference, closure_of, exposure_id, model_id, seed_id, source_id
+from sqlstream.compiler.flow.declared import seed_columns, source_columns
+from sqlstream.compiler.graph import Graph, closure_of, exposure_id, model_id, seed_id, source_id
 from sqlstream.compiler.render.rendered import RenderedModel, RenderOptions, TemplateInputs
 from sqlstream.compiler.rewrite.deduplicate import note_offset
-from sqlstream.compiler.sql.edits import EditedText, Where
+from sqlstream.compiler.sql.edits import EditedText, ViewReference, Where
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place, location_at
 from sqlstream.project.configuration.config import ModelConfig
@@ -215,6 +215,12 @@ class CompiledProject:
         """Returns the model whose stored output is `table`."""
         return self.models[model_id(self.project.name, table.name)]
 
+    def models_read(self, model: CompiledModel) -> dict[str, bool]:
+        """Returns the names of the models that the SQL of `model` reads, and whether each is a stored output."""
+        nodes = [read.node_id for read in model.reads]
+        read = [(node, self.stored.get(node) or self.models.get(node)) for node in nodes]
+        return {found.name: node in self.stored for node, found in read if found is not None}
+
     def upstream(self, unique_id: str) -> frozenset[str]:
         """Returns all nodes of which the query of `unique_id` computes or reads the rows. What is upstream of a stored
         output belongs to another query.
@@ -268,10 +274,10 @@ class CompiledProject:
         elif node_id in self.stored:
             columns = self.columns.get(model_id(self.project.name, self.stored[node_id].name))
         elif node_id in self.sources:
-            columns = source_node(self.project.name, self.sources[node_id]).columns
+            columns = source_columns(node_id, self.sources[node_id])
         else:
             seed = next(seed for seed in self.project.seeds if seed_id(self.project.name, seed.name) == node_id)
-            columns = seed_node(self.project.name, seed).columns
+            columns = seed_columns(node_id, seed)
         if columns is None:
             return None
         return tuple(Field(column.name, column.type or Unknown("unknown")) for column in columns)

@@ -284,13 +284,6 @@ class ModelRead:
     state: tuple[str, ...] = ()
 
 
-def reads_of(compiled: CompiledProject, model: CompiledModel) -> dict[str, bool]:
-    """Returns the models that the SQL of `model` reads, and whether it reads each as a stored output."""
-    nodes = [read.node_id for read in model.reads]
-    read = [(node, compiled.stored.get(node) or compiled.models.get(node)) for node in nodes]
-    return {found.name: node in compiled.stored for node, found in read if found is not None}
-
-
 def explain_reads(compiled: CompiledProject, model: CompiledModel, tree: Node) -> tuple[ModelRead, ...]:
     """Returns every model that the query of `model` reads, directly or through others. `tree` are its operators."""
     upstream = compiled.upstream(model.unique_id)

@@ -217,11 +217,3 @@ def view_of(node_id: str) -> str:
     """Returns the unquoted name of the temp view of a node."""
     kind, _, *parts = node_id.split(".")
     return view_name(parts) if kind == SOURCE else parts[-1]
-
-
-@dataclass(frozen=True)
-class ViewReference:
-    """A temp view that a model's SQL reads (`view`, unquoted), and the node that it shows."""
-
-    view: str
-    node_id: str

@@ -10,7 +10,7 @@ from dataclasses import replace
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.configured import ConfiguredModel
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.flow.operators.leaves import as_read
+from sqlstream.compiler.flow.declared import as_read
 from sqlstream.compiler.graph import stored_id
 from sqlstream.compiler.render.rendered import RenderOptions, TemplateReads, merge_reads
 from sqlstream.compiler.render.yaml import SinkRenderer

@@ -9,7 +9,7 @@ from sqlstream.compiler.assembled import Assembled
 from sqlstream.compiler.cache import CachedModel
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.digest import digest
-from sqlstream.compiler.flow.nodes import Analysis
+from sqlstream.compiler.flow.analysis import Analysis
 from sqlstream.compiler.spark_versions import (
     ParserUnavailableError,
     ParseWithSpark,
@@ -19,7 +19,6 @@ from sqlstream.compiler.spark_versions import (
 )
 from sqlstream.compiler.sql.clauses import at
 from sqlstream.compiler.sql.edits import SqlProblem
-from sqlstream.compiler.sql.grammar import find_typos, misspelt
 from sqlstream.compiler.sql.sql_text import SqlText, read_sql
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Place
@@ -115,6 +114,8 @@ def _problems(model: CompiledModel, parse: ParseWithSpark) -> tuple[SqlProblem, 
     if refusal is None:
         return ()
     if refusal.condition == SYNTAX_ERROR:
+        from sqlstream.compiler.sql.grammar import find_typos, misspelt  # only for SQL with an error
+
         text = read_sql(model.sql)
         typos = find_typos(text, refusal, parse)
         found = tuple(misspelt(text.tokens[typo.index], typo.keyword) for typo in typos)

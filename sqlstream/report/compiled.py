@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.emission import reads_of
 from sqlstream.errors import Finding
 from sqlstream.numbers import plural
 from sqlstream.project.declarations.on_corrupt import declared_sources
@@ -44,7 +43,7 @@ def compiled_text(compiled: CompiledProject, models: Sequence[CompiledModel], sp
         lines.append(f"Spark {spark} accepts {plural(len(models), 'model')}")
     if len(models) == 1:
         lines.append(f"Compiled {models[0].name} to target/{models[0].compiled_path}:")
-        stored = [name for name, is_stored in reads_of(compiled, models[0]).items() if is_stored]
+        stored = [name for name, is_stored in compiled.models_read(models[0]).items() if is_stored]
         lines += [f"It reads the stored output of {', '.join(stored)}"] if stored else []
         lines += ["", excerpt(models[0].sql.strip("\n"), LONGEST_SQL)]
     else:
@@ -65,7 +64,7 @@ def compiled_json(
                 "unique_id": model.unique_id,
                 "compiled_path": f"target/{model.compiled_path}",
                 "compiled_sql": model.sql,
-                "reads": {name: "stored" if stored else "view" for name, stored in reads_of(compiled, model).items()},
+                "reads": {name: "stored" if stored else "view" for name, stored in compiled.models_read(model).items()},
             }
             for model in models
         ],

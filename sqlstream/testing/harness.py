@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from sqlstream.compiler.analysed import emission_of_query
 from sqlstream.compiler.sql.tokens import TokenKind, Tokens, tokenize
+from sqlstream.compiler.trees import emission_of_query
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
 from sqlstream.project.unit_tests.unit_test import BetweenBatches

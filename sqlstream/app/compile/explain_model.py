@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from sqlstream.app.loading.load import try_load
 from sqlstream.app.request import ProjectRequest
-from sqlstream.compiler.analysed import emission_of_query, reads_of_query
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, place_in
 from sqlstream.compiler.emission import Emission, ModelRead
 from sqlstream.compiler.spark_findings import is_about
 from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.compiler.sql.edits import Where
+from sqlstream.compiler.trees import emission_of_query, reads_of_query
 from sqlstream.errors import Finding, UsageError
 from sqlstream.location import Location
 from sqlstream.project.wording import did_you_mean

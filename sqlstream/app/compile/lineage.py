@@ -11,7 +11,7 @@ from sqlstream.app.loading.selected_findings import findings_of_selection
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.flow.operators.leaves import source_node
+from sqlstream.compiler.flow.declared import source_columns
 from sqlstream.compiler.graph import kind_of
 from sqlstream.compiler.manifest.manifest import output_columns
 from sqlstream.errors import Finding, UsageError
@@ -58,9 +58,9 @@ def _reason(compiled: CompiledProject, node: str) -> str:
     unknown = {name for name, columns in compiled.columns.items() if columns is None}
     while upstream := [read.node_id for read in compiled.models[node].reads if read.node_id in unknown]:
         node = upstream[0]
-    model, name = compiled.models[node], compiled.project.name
-    read = [compiled.sources[item.node_id] for item in model.reads if item.node_id in compiled.sources]
-    undeclared = [table for table in read if source_node(name, table).columns is None]
+    model = compiled.models[node]
+    read = [(item.node_id, compiled.sources[item.node_id]) for item in model.reads if item.node_id in compiled.sources]
+    undeclared = [table for node, table in read if source_columns(node, table) is None]
     if model.file.is_python:
         return f"`{model.name}` is a Python model, and only Spark knows its columns"
     if undeclared:

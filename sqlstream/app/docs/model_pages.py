@@ -8,15 +8,16 @@ from typing import Any
 
 from sqlstream.app.compile.emission_text import emission_text
 from sqlstream.app.loading.load import LoadAttempt
-from sqlstream.compiler.analysed import analyse_models, direct_origins
+from sqlstream.compiler.analysed import analyse_models
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, place_in
 from sqlstream.compiler.emission import explain_emission, explain_reads
+from sqlstream.compiler.flow.analysis import Analysis
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.flow.nodes import Analysis
 from sqlstream.compiler.graph import sink_id
 from sqlstream.compiler.spark_findings import is_about
 from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.compiler.sql.edits import Where
+from sqlstream.compiler.trees import direct_origins
 from sqlstream.location import Location
 from sqlstream.project.configuration.documents import DeclaredColumn
 from sqlstream.project.formats.guarantees import guarantee_of

@@ -137,7 +137,8 @@ def _is_ours(connection: sqlite3.Connection) -> bool:
 
 def _versions() -> str:
     """Returns all versions that affect the result, including sqlstream's source files, which developers change."""
-    installed = [f"{name} {metadata.version(name)}" for name in LIBRARIES]
+    # the whole text, because parsing it for the version takes longer than all the rest here
+    installed = [metadata.distribution(name).read_text("METADATA") or "" for name in LIBRARIES]
     sources = [
         f"{name} {(status := os.stat(os.path.join(folder, name))).st_size} {status.st_mtime_ns}"  # noqa: PTH116, PTH118
         for folder, _, names in os.walk(Path(__file__).parents[2])  # several times as fast as pathlib

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from sqlstream.compiler.analysed import keeps_state
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.trees import keeps_state
 from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.configuration.target import Target
 from sqlstream.project.connectors.connectors import CONNECTORS

@@ -23,11 +23,11 @@ from sqlstream.app.test.unit_tests import unit_tests_of
 from sqlstream.app.ui.project_view import SeenProject
 from sqlstream.app.ui.shape import QueryShape
 from sqlstream.app.versions.stored_versions import stored_versions
-from sqlstream.compiler.analysed import emission_of_query, reads_of_query
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.graph import kind_of
 from sqlstream.compiler.spark_findings import is_about
 from sqlstream.compiler.spark_versions import rules_apply
+from sqlstream.compiler.trees import emission_of_query, reads_of_query
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.project.unit_tests.unit_test import BrokenTest, UnitTest
 from sqlstream.report.findings import findings_json

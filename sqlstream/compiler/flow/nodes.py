@@ -6,12 +6,12 @@ that only Spark can know is None, never a guess.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sqlstream.compiler.flow.columns import Column, EventTime
-from sqlstream.compiler.sql.edits import SqlProblem, Where
+from sqlstream.compiler.sql.edits import Where
 
 if TYPE_CHECKING:
     from sqlstream.compiler.flow.text import SqlPart  # loads sqlglot, unlike a compilation from the cache
@@ -296,21 +296,6 @@ def _passes_all(node: Node) -> bool:
     return isinstance(node, kinds) or (isinstance(node, Projection) and node.passes)
 
 
-@dataclass(frozen=True)
-class ModelSummary:
-    """The columns of a model, the problems in its SQL, and whether sqlglot could parse it (`is_read`).
-
-    If not, `unread_at` is the offset at which sqlglot stopped; None if it is unknown. If `is_doubtful`, sqlglot could
-    parse it, but Spark may not.
-    """
-
-    columns: tuple[Column, ...] | None
-    problems: tuple[SqlProblem, ...]
-    is_read: bool
-    unread_at: int | None = None
-    is_doubtful: bool = False
-
-
 def kept_state(node: Node) -> str | None:
     """Returns what keeps state at an operator of a stream, None without state."""
     if isinstance(node, Aggregate) and node.streaming:
@@ -320,31 +305,3 @@ def kept_state(node: Node) -> str | None:
     if isinstance(node, Join) and all(child.streaming for child in node.children):
         return "join of streams"
     return None
-
-
-@dataclass(frozen=True)
-class Analysis:
-    """The analysis of one model. `tree` builds the operators on the first call."""
-
-    found: ModelSummary
-    tree: Callable[[], Node] = field(repr=False)
-
-    @property
-    def columns(self) -> tuple[Column, ...] | None:
-        """The columns of the model; None if they are unknown."""
-        return self.found.columns
-
-    @property
-    def problems(self) -> tuple[SqlProblem, ...]:
-        """The problems in the model's own SQL."""
-        return self.found.problems
-
-    @property
-    def is_read(self) -> bool:
-        """Whether sqlglot could parse the model."""
-        return self.found.is_read
-
-    @property
-    def node(self) -> Node:
-        """The operators of the model, down to its sources."""
-        return self.tree()

@@ -79,6 +79,11 @@ def collated(name: str) -> DataType | None:
     return STRING if name == "UTF8_BINARY" else Primitive("string", (), name)
 
 
+def may_be_event_time(type_: DataType | None) -> bool:
+    """Returns whether a column of this type can have a watermark; true for unknown types."""
+    return type_ is None or isinstance(type_, Unknown) or type_ == TIMESTAMP
+
+
 def is_plain(type_: DataType | None) -> bool:
     """Returns whether a type is known and has no collation, which text functions would pass on to their result."""
     return is_plain(type_.element) if isinstance(type_, Array) else kind(type_) != ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
-from sqlstream.compiler.emission import reads_of
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.graph import doc_id, seed_id, sink_id, source_id
 from sqlstream.project.configuration.docs_blocks import DocsBlock
@@ -70,7 +69,7 @@ def _model(compiled: CompiledProject, model: CompiledModel) -> dict[str, Any]:
         "output": None if model.output is None else _output(model.output),
         "further_outputs": [_output(output) for output in model.also],
         "depends_on": list(compiled.graph.parents[model.unique_id]),
-        "reads": {name: "stored" if stored else "view" for name, stored in reads_of(compiled, model).items()},
+        "reads": {name: "stored" if stored else "view" for name, stored in compiled.models_read(model).items()},
         "compiled_path": model.compiled_path,
         "compiled_sql": model.sql,
     }

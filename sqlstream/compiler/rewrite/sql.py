@@ -8,30 +8,17 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlstream.compiler.graph import ViewReference
 from sqlstream.compiler.render.rendered import RenderedModel
 from sqlstream.compiler.rewrite.bare_names import bare_names
 from sqlstream.compiler.rewrite.watermarks import place_watermarks
 from sqlstream.compiler.sql.clauses import at
-from sqlstream.compiler.sql.edits import Edit, SqlProblem, spaced
+from sqlstream.compiler.sql.edits import Edit, Rewriting, SqlProblem, ViewReference, spaced
 from sqlstream.compiler.sql.grammar import grammar_problems
 from sqlstream.compiler.sql.hints import ignored_hints
 from sqlstream.compiler.sql.relations import SqlRelation
 from sqlstream.compiler.sql.sql_text import SqlText, quote_identifier, read_sql
 from sqlstream.compiler.sql.statement import statement_problem, swallowed_sql
 from sqlstream.compiler.sql.tokens import SqlTokenError
-
-
-@dataclass(frozen=True)
-class Rewriting:
-    """The edits of one text, the views that the edited text reads in order of first appearance, the errors in it, and
-    the relations that are not its views: the offset and name of each.
-    """
-
-    edits: tuple[Edit, ...]
-    reads: tuple[ViewReference, ...]
-    problems: tuple[SqlProblem, ...] = ()
-    bare_names: tuple[tuple[int, str], ...] = ()
 
 
 def plan_rewriting(

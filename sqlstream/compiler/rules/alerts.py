@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import takewhile
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.flow.nodes import Analysis, EventTimeWatermark, Opaque, kept_state
+from sqlstream.compiler.flow.analysis import Analysis
 from sqlstream.compiler.rules.rule import Problem, Problems, rule
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
@@ -140,6 +140,12 @@ _ON_WATERMARKS = (AlertKind.WATERMARK_BEHIND, AlertKind.WATERMARK_AHEAD)
 def _why_stateless(kind: AlertKind, analysis: Analysis) -> Iterator[tuple[str, str]]:
     if kind not in (*_ON_WATERMARKS, AlertKind.LATE_ROWS_OVER, AlertKind.STATE_ROWS_OVER):
         return
+    from sqlstream.compiler.flow.nodes import (  # only for rules on a query's operators
+        EventTimeWatermark,
+        Opaque,
+        kept_state,
+    )
+
     nodes = list(analysis.node.walk())
     if any(isinstance(node, Opaque) for node in nodes):
         return

@@ -7,7 +7,7 @@ from functools import cache
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.flow.operators.leaves import as_read
+from sqlstream.compiler.flow.declared import as_read
 from sqlstream.compiler.rules.rule import Problem, Problems, rule
 from sqlstream.errors import Severity
 from sqlstream.location import Location

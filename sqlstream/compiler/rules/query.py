@@ -1,4 +1,4 @@
-"""Streaming queries as rules see them, and what rules report about them."""
+"""Streaming queries as rules see them, and the decorators of these rules."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from typing import TypeGuard, TypeVar
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.nodes import Aggregate, Deduplicate, Filter, Hints, Join, Node, With
-from sqlstream.compiler.rules.rule import Rule
+from sqlstream.compiler.rules.rule import QueryProblem, Rule
 from sqlstream.compiler.spark_versions import TESTED, minor_version
-from sqlstream.compiler.sql.edits import ORIGIN, Where
 from sqlstream.compiler.sql.tokens import Tokens, tokenize
-from sqlstream.errors import Finding, Severity
-from sqlstream.location import Place
+from sqlstream.errors import Severity
 
 N = TypeVar("N", bound=Node)
 
@@ -101,31 +99,6 @@ def _reach(starts: list[Node], children_of: Callable[[Node], Iterable[Node]]) ->
             seen.add(id(node))
             yield node
             waiting += children_of(node)
-
-
-@dataclass(frozen=True)
-class QueryProblem:
-    """A finding without its location: `where` is the wrong part of a model's SQL, or a source, and `key` then the
-    key of the source that it is about. `origins` are the places that replace each `ORIGIN` in `fix`.
-
-    The rule adds the `code`. A problem may be less severe than its rule.
-    """
-
-    where: Where
-    message: str
-    why: str
-    fix: str
-    severity: Severity = Severity.ERROR
-    key: str = "watermark"
-    origins: tuple[Where, ...] = ()
-    code: str = ""
-
-    def at(self, place: Place, origins: Iterable[str] = ()) -> Finding:
-        """Returns the finding at `place`, which is the place of `where`; `origins` describe its origins."""
-        fix = self.fix
-        for origin in origins:
-            fix = fix.replace(ORIGIN, origin, 1)
-        return Finding(self.code, self.message, self.why, fix, place.location, self.severity, place.calls)
 
 
 Problems = Iterable[QueryProblem]

@@ -10,8 +10,9 @@ from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.sql.edits import ORIGIN, Where
 from sqlstream.errors import Finding, Severity
-from sqlstream.location import Location
+from sqlstream.location import Location, Place
 from sqlstream.project.declarations.on_corrupt import declared_sources
 from sqlstream.project.values import SourceTable
 
@@ -45,6 +46,35 @@ class Problem:
     why: str
     fix: str
     location: Location | None
+
+
+REPEATED = "repeated-state"
+"""The code of findings about queries that keep the same state."""
+
+
+@dataclass(frozen=True)
+class QueryProblem:
+    """A finding about a query, without its location: `where` is the wrong part of a model's SQL, or a source, and
+    `key` then the key of the source that it is about. `origins` are the places that replace each `ORIGIN` in `fix`.
+
+    The rule adds the `code`. A problem may be less severe than its rule.
+    """
+
+    where: Where
+    message: str
+    why: str
+    fix: str
+    severity: Severity = Severity.ERROR
+    key: str = "watermark"
+    origins: tuple[Where, ...] = ()
+    code: str = ""
+
+    def at(self, place: Place, origins: Iterable[str] = ()) -> Finding:
+        """Returns the finding at `place`, which is the place of `where`; `origins` describe its origins."""
+        fix = self.fix
+        for origin in origins:
+            fix = fix.replace(ORIGIN, origin, 1)
+        return Finding(self.code, self.message, self.why, fix, place.location, self.severity, place.calls)
 
 
 Problems = Iterable[Problem | Finding]

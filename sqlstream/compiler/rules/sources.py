@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
-from sqlstream.compiler.flow.operators.leaves import source_node
-from sqlstream.compiler.flow.type_rules import TIMESTAMP
+from sqlstream.compiler.flow.declared import source_columns
+from sqlstream.compiler.flow.type_rules import TIMESTAMP, may_be_event_time
+from sqlstream.compiler.graph import source_id
 from sqlstream.compiler.rules.options import has_path_option
 from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, source_rule
-from sqlstream.compiler.rules.streams.watermarks import may_be_event_time
 from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.configuration.trigger import AVAILABLE_NOW
@@ -137,7 +137,7 @@ def columns_of_watermarks(compiled: CompiledProject, table: SourceTable) -> Prob
     """The watermark of a source must be on one of its columns."""
     if table.watermark is None or table.mode != STREAM:
         return
-    columns = source_node(compiled.project.name, table).columns
+    columns = source_columns(source_id(compiled.project.name, table), table)
     if columns is None:
         return
     name, names = table.watermark.column, [column.name for column in columns]
@@ -156,11 +156,11 @@ def types_of_watermarks(compiled: CompiledProject, table: SourceTable) -> Proble
     """The watermark of a source must be on a timestamp column."""
     if table.watermark is None or table.mode != STREAM or not rules_apply(compiled.project.target):
         return
-    columns = source_node(compiled.project.name, table).columns or ()
+    columns = source_columns(source_id(compiled.project.name, table), table) or ()
     others = [other.name for other in columns if other.type == TIMESTAMP]
     instead = f"declare it on {quoted(others[0])}, which is a timestamp; or " if others else ""
     for column in columns:
-        if column.name.lower() == table.watermark.column.lower() and not may_be_event_time(column):
+        if column.name.lower() == table.watermark.column.lower() and not may_be_event_time(column.type):
             yield Problem(
                 f"{quoted(column.name)} cannot have a watermark: its type is {column.type}",
                 "Spark supports watermarks only on timestamps",
@@ -173,7 +173,7 @@ def types_of_watermarks(compiled: CompiledProject, table: SourceTable) -> Proble
 @source_rule("unknown-column")
 def masked_columns(compiled: CompiledProject, table: SourceTable) -> Problems:
     """A masked column must exist."""
-    columns = source_node(compiled.project.name, table).columns if table.mask else None
+    columns = source_columns(source_id(compiled.project.name, table), table) if table.mask else None
     names = [column.name for column in columns or ()]
     for name in table.mask if columns is not None else ():
         if name.lower() not in map(str.lower, names):

@@ -1,4 +1,6 @@
-"""Edits of a text, the map from offsets in the edited text to the original, and problems located by offset."""
+"""Edits of a text, the map from offsets in the edited text to the original, and what reading a text gives: problems
+located by offset, the views that it reads.
+"""
 
 from __future__ import annotations
 
@@ -103,3 +105,23 @@ class SqlProblem:
         for origin in origins:
             why = why.replace(ORIGIN, origin, 1)
         return Finding(self.code, self.message, why, self.fix, place.location, self.severity, place.calls)
+
+
+@dataclass(frozen=True)
+class ViewReference:
+    """A temp view that a model's SQL reads (`view`, unquoted), and the node that it shows."""
+
+    view: str
+    node_id: str
+
+
+@dataclass(frozen=True)
+class Rewriting:
+    """The edits of one text, the views that the edited text reads in order of first appearance, the errors in it, and
+    the relations that are not its views: the offset and name of each.
+    """
+
+    edits: tuple[Edit, ...]
+    reads: tuple[ViewReference, ...]
+    problems: tuple[SqlProblem, ...] = ()
+    bare_names: tuple[tuple[int, str], ...] = ()

@@ -9,8 +9,8 @@ from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.plan.compiled_identity import identity_without_spark
 from sqlstream.app.plan.details import describe
 from sqlstream.app.request import ProjectRequest
-from sqlstream.compiler.analysed import keeps_state
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.trees import keeps_state
 from sqlstream.project.types.data_types import type_name
 from sqlstream.state.checkpoints import CheckpointState
 from sqlstream.state.identity import identity_of

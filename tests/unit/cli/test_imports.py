@@ -24,6 +24,12 @@ LIBRARIES = frozenset(
 )
 """Libraries that take long to load."""
 
+OPERATORS = frozenset(
+    f"sqlstream.compiler.{name}"
+    for name in ("trees", "emission", "flow.nodes", "flow.functions", "rules.query", "rules.streams", "rewrite.sql")
+)
+"""What builds and checks the operators of queries, which the cache makes unnecessary."""
+
 USE_CASES = "sqlstream.app."
 DECLARED = {"sqlstream.app.request", "sqlstream.app.systems"}
 """What declares a command needs of `app/`: requests, no use case."""
@@ -105,7 +111,8 @@ def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("command", ["compile", "ls"])
 def test_an_unchanged_project_loads_nothing_that_compiles_prints_tables_or_runs(unchanged: Path, command: str) -> None:
-    """`compile` and `ls` of an unchanged project load no parser of SQL, no tables for a terminal and no other command.
+    """`compile` and `ls` of an unchanged project load no parser of SQL, no operators and rules of queries, no tables for a
+    terminal and no other command.
 
     Jinja renders the templates in its YAML, as in each command.
     """
@@ -114,6 +121,7 @@ def test_an_unchanged_project_loads_nothing_that_compiles_prints_tables_or_runs(
     assert modules & LIBRARIES <= {
         *("email", "importlib.metadata", "jinja2", "pydantic", "pydantic_core", "sqlite3", "yaml")
     }
+    assert not modules & OPERATORS
     assert not {name for name in modules if name.startswith(("sqlstream.testing", "sqlstream.state.signature"))}
     loaded = {name for name in modules if name.startswith(USE_CASES)}
     assert {name for name in loaded if not name.startswith("sqlstream.app.loading")} == {

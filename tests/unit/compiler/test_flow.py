@@ -9,8 +9,8 @@ import pytest
 from sqlstream import FindingsError, ProjectRequest, compile_models
 from sqlstream.codes import ADVICE
 from sqlstream.compiler.analysed import analyse_models
+from sqlstream.compiler.flow.analysis import Analysis
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.flow.nodes import Analysis
 from sqlstream.location import Location
 
 ORDERS = "{{ source('shop', 'orders') }}"

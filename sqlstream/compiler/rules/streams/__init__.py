@@ -1,1 +1,30 @@
 """Rules on streaming queries, one file per kind of operator."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sqlstream.compiler.rules.query import Query, QueryRule
+from sqlstream.compiler.rules.rule import QueryProblem, rules_of
+from sqlstream.compiler.rules.streams import aggregations, joins, operators, state, triggers, watermarks
+from sqlstream.errors import Severity
+
+QUERY_RULES: tuple[QueryRule, ...] = rules_of(watermarks, operators, joins, aggregations, triggers)
+"""The rules on streaming queries that Spark refuses or runs wrongly: Spark 4.3's `UnsupportedOperationChecker`, at the
+locations of the models' own SQL. Each reports nothing if the operators are not known for certain.
+"""
+
+STATE_RULES: tuple[QueryRule, ...] = rules_of(state)
+"""The rules on streaming queries that are correct otherwise."""
+
+
+def check_query(query: Query, faulty: Collection[str]) -> tuple[QueryProblem, ...]:
+    """Returns the problems of a streaming query; `faulty` are the models with errors in their own text."""
+    problems = tuple(problem for rule in QUERY_RULES for problem in rule(query))
+    is_wrong = any(problem.severity is Severity.ERROR for problem in problems)
+    if is_wrong or any(node.where.model in faulty for node in query.nodes):
+        return problems
+    return (*problems, *(problem for rule in STATE_RULES for problem in rule(query)))
+
+
+__all__ = ["check_query"]

@@ -8,12 +8,12 @@ from sqlstream.compiler.flow.nodes import Aggregate, Call, CteReference, Dedupli
 from sqlstream.compiler.rules.query import (
     Problems,
     Query,
-    QueryProblem,
     is_stateful,
     is_streaming_aggregate,
     operator_rule,
     query_rule,
 )
+from sqlstream.compiler.rules.rule import QueryProblem
 from sqlstream.compiler.rules.streams.missing_watermarks import explain_groups, upstream_hint, window_upstream
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.errors import Severity

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sqlstream.compiler.flow.nodes import Join, LateralJoin
 from sqlstream.compiler.flow.type_rules import TIMESTAMP
-from sqlstream.compiler.rules.query import Problems, Query, QueryProblem, is_stream_join, operator_rule, query_rule
+from sqlstream.compiler.rules.query import Problems, Query, is_stream_join, operator_rule, query_rule
+from sqlstream.compiler.rules.rule import QueryProblem
 from sqlstream.compiler.rules.streams.missing_watermarks import has_watermark, sides_fix
 from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.errors import Severity

@@ -15,14 +15,8 @@ from sqlstream.compiler.flow.nodes import (
     WindowFunctions,
 )
 from sqlstream.compiler.flow.type_rules import DATETIMES, TIMESTAMP, kind
-from sqlstream.compiler.rules.query import (
-    Problems,
-    Query,
-    QueryProblem,
-    is_streaming_aggregate,
-    operator_rule,
-    query_rule,
-)
+from sqlstream.compiler.rules.query import Problems, Query, is_streaming_aggregate, operator_rule, query_rule
+from sqlstream.compiler.rules.rule import QueryProblem
 
 RANKING = frozenset({"row_number", "rank", "dense_rank"})
 """Functions that most often select the latest row of a key."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
 from sqlstream.compiler.flow.nodes import Aggregate, Deduplicate, Join, Limit, kept_state
-from sqlstream.compiler.rules.query import Problems, Query, QueryProblem, is_stream_join, operator_rule, query_rule
+from sqlstream.compiler.rules.query import Problems, Query, is_stream_join, operator_rule, query_rule
+from sqlstream.compiler.rules.rule import REPEATED, QueryProblem
 from sqlstream.compiler.rules.streams.joins import SIDES, a_join, event_time
 from sqlstream.compiler.rules.streams.missing_watermarks import DELAY, has_watermark, hint, sides_fix, time_key, time_of
 from sqlstream.compiler.sql.edits import Where
-from sqlstream.errors import Finding, Severity
+from sqlstream.errors import Severity
 from sqlstream.project.types.data_types import Primitive
 from sqlstream.project.wording import quoted_list
 
@@ -80,9 +78,6 @@ def _endless(node: Join, sides: list[int]) -> QueryProblem:
     )
 
 
-REPEATED = "repeated-state"
-
-
 @query_rule(REPEATED, severity=Severity.INFO)
 def repeated_state(query: Query) -> Problems:
     """Each query that computes a model has its own copy of the model's state."""
@@ -94,20 +89,11 @@ def repeated_state(query: Query) -> Problems:
         seen.add(model)
         yield QueryProblem(
             node.where,
-            query.model,
+            query.model,  # one finding for all queries names them
             f"each query that reads `{query.name_of(model)}` computes it, and keeps the state of its {kept}",
             "to keep it once, give the model a sink and materialized='stored', so that the queries read its rows from "
             "there; for several sinks of one model, use fan_out='shared'",
         )
-
-
-def repeated_finding(finding: Finding, queries: Sequence[str]) -> Finding:
-    """Returns the finding about a model whose state several queries keep. The rule above reports the name of each query
-    as its message.
-    """
-    names = list(dict.fromkeys(queries))
-    message = f"{len(names)} queries keep the state of this operator: {quoted_list(names)}"
-    return replace(finding, message=message)
 
 
 @operator_rule("unbounded-state", Deduplicate, severity=Severity.WARNING)

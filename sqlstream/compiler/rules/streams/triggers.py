@@ -25,12 +25,12 @@ from sqlstream.compiler.flow.nodes import (
 from sqlstream.compiler.rules.query import (
     Problems,
     Query,
-    QueryProblem,
     is_stream_join,
     is_streaming_aggregate,
     operator_rule,
     query_rule,
 )
+from sqlstream.compiler.rules.rule import QueryProblem
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.compiler.sql.hints import read_hints
 from sqlstream.compiler.sql.tokens import Tokens

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.nodes import Aggregate, EventTimeWatermark, Filter, Join, Node, Scan
-from sqlstream.compiler.flow.type_rules import TIMESTAMP
-from sqlstream.compiler.rules.query import (
-    Problems,
-    Query,
-    QueryProblem,
-    is_stateful,
-    is_stream_join,
-    operator_rule,
-    query_rule,
-)
+from sqlstream.compiler.flow.type_rules import TIMESTAMP, may_be_event_time
+from sqlstream.compiler.rules.query import Problems, Query, is_stateful, is_stream_join, operator_rule, query_rule
+from sqlstream.compiler.rules.rule import QueryProblem
 from sqlstream.compiler.spark_versions import is_later
 from sqlstream.errors import Severity
-from sqlstream.project.types.data_types import Unknown
 
 INTERNALS = "spark.sqlstream.internals"
 """The setting of a target that keeps sqlstream from Spark's internals."""
@@ -60,7 +51,7 @@ def wrong_event_times(_: Query, node: EventTimeWatermark) -> Problems:
     others = [column.name for column in columns if column.type == TIMESTAMP and not column.event_time]
     instead = f"declare it on `{others[0]}`, which is a timestamp; or " if others else ""
     for column in columns:
-        if column.event_time is node.event_time and not may_be_event_time(column):
+        if column.event_time is node.event_time and not may_be_event_time(column.type):
             name = column.in_sql
             yield QueryProblem(
                 node.where,
@@ -68,11 +59,6 @@ def wrong_event_times(_: Query, node: EventTimeWatermark) -> Problems:
                 "Spark supports watermarks only on timestamps",
                 f"{instead}convert it in an upstream model, for example to_timestamp({name}) as {name}",
             )
-
-
-def may_be_event_time(column: Column) -> bool:
-    """Returns whether a column can have a watermark; true if its type is not known."""
-    return column.type is None or isinstance(column.type, Unknown) or column.type == TIMESTAMP
 
 
 @query_rule("filter-behind-watermark", severity=Severity.WARNING)
