@@ -10,7 +10,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.trees import keeps_state
 from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.configuration.target import Target
 from sqlstream.project.connectors.connectors import CONNECTORS
@@ -60,6 +59,8 @@ def identity_without_spark(compiled: CompiledProject, model: CompiledModel, stat
         found = found if old.inherited is None else replace(found, inherited=inherited)
     if old is None or (found.fingerprints == old.fingerprints and found.deduplicated == old.deduplicated):
         return found
+    from sqlstream.compiler.trees import keeps_state  # loads sqlglot, only for a changed query
+
     return replace(found, stateful=keeps_state(compiled, model))
 
 

@@ -27,7 +27,6 @@ from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.graph import kind_of
 from sqlstream.compiler.spark_findings import is_about
 from sqlstream.compiler.spark_versions import rules_apply
-from sqlstream.compiler.trees import emission_of_query, reads_of_query
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.project.unit_tests.unit_test import BrokenTest, UnitTest
 from sqlstream.report.findings import findings_json
@@ -134,6 +133,8 @@ def _sources(manifest: Mapping[str, Any], query: QueryShape) -> Iterator[dict[st
 
 
 def _emission(loaded: Loaded, model: CompiledModel) -> str:
+    from sqlstream.compiler.trees import emission_of_query, reads_of_query  # loads sqlglot, for the page of a query
+
     compiled = loaded.compiled
     emission, reads = emission_of_query(compiled, model), reads_of_query(compiled, model)
     foreseen = rules_apply(compiled.project.target)

@@ -131,6 +131,13 @@ def test_an_unchanged_project_loads_nothing_that_compiles_prints_tables_or_runs(
     }
 
 
+def test_the_plan_of_an_unchanged_project_parses_no_sql(unchanged: Path) -> None:
+    """`plan` of an unchanged project loads no parser of SQL, and does not build the operators of its queries."""
+    modules = loaded_by(RUN.format(["plan", "--project-dir", str(unchanged)]))
+
+    assert not modules & {"sqlglot", "pyspark", "sqlstream.compiler.trees"}
+
+
 def test_a_run_loads_no_extra() -> None:
     """A run works without the packages that only an extra of sqlstream installs."""
     modules = loaded_by("import sqlstream.app.run.run")
