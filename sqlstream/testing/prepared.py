@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from pyspark.sql import DataFrame
 
@@ -27,7 +28,7 @@ from sqlstream.spark.reading.plain_rows import all_rows
 from sqlstream.spark.reading.python_code import import_name, is_data_source, is_foreach
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.micro_batches import RefusedRowsError, SinkTarget, count_keys, last_rows
-from sqlstream.spark.writing.table_formats.table_writers import DELETES
+from sqlstream.spark.writing.table_formats.tombstones import DELETES
 from sqlstream.spark.writing.writers import batch_writer
 from sqlstream.state.checkpoints import CheckpointState
 from sqlstream.state.identity import identity_of
@@ -209,28 +210,41 @@ class SinkTable:
         self._keys = model.config.unique_key if self._facts.takes_keys else ()
         self._replaces = not model.streaming or model.config.output_mode == "complete"
         self._rows: dict[object, dict[str, Value]] = {}
+        self._deleted: dict[object, dict[str, Value]] = {}
 
     def write(self, rows: DataFrame, _number: int) -> None:
         """Applies a micro-batch. Raises: RefusedRowsError if the sink would refuse its keys; Spark's errors."""
         config, keys = self._config, self._keys
         if keys and config.sequence_by:
-            rows = last_rows(rows, keys, config.sequence_by)
+            rows = last_rows(rows, keys, config.sequence_by, config.delete_when)
         # Delta Lake and Iceberg replace a whole table without checking keys
         if keys and (self._facts.is_database or not self._replaces):
             count_keys(rows, keys)
         marked = rows.selectExpr("*", f"coalesce(({config.delete_when or 'false'}), false) as {DELETES}")
         names = [name.lower() for name in marked.columns]
         if self._replaces:
-            self._rows = {}
+            self._rows, self._deleted = {}, {}
         for values in RowMaker(rows.sparkSession).rows(marked):
             row = dict(zip(names, values, strict=True))
             is_deleted = row.pop(DELETES)
             key = self._key(row)
+            if config.sequence_by and self._is_outdated(key, row):
+                continue
             if is_deleted:
                 self._rows.pop(key, None)
+                self._deleted[key] = row
             else:
                 # a column that only the model before an upgrade writes keeps its value
                 self._rows[key] = {**self._rows.get(key, {}), **row}
+
+    def _is_outdated(self, key: object, row: dict[str, Value]) -> bool:
+        """Returns whether a row with this key, or its deletion, has a higher sequence."""
+        known = (self._rows.get(key), self._deleted.get(key))
+        return any(other is not None and self._sequence(row) < self._sequence(other) for other in known)
+
+    def _sequence(self, row: dict[str, Value]) -> tuple[Any, ...]:
+        values = (row.get(name.lower()) for name in self._config.sequence_by)
+        return tuple((value is not None, *_comparable(value)) for value in values)
 
     def _key(self, row: dict[str, Value]) -> object:
         """Returns what identifies a row: its key, or without keys a new number."""
@@ -244,6 +258,13 @@ class SinkTable:
     def rows(self, columns: Sequence[str]) -> tuple[Row, ...]:
         """Returns all rows with these columns; null where a row was written without one."""
         return tuple(tuple(row.get(name.lower()) for name in columns) for row in self._rows.values())
+
+
+def _comparable(value: Any) -> tuple[Any, ...]:
+    """Returns a value, in a tuple, as Spark orders it: a struct by its fields, and null before all others."""
+    if value is None:
+        return ()
+    return tuple(_comparable(item) for item in value.values()) if isinstance(value, dict) else (value,)
 
 
 def check_upgrade(old: Case, old_frame: DataFrame, new: Case, new_frame: DataFrame) -> None:

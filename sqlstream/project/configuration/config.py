@@ -14,6 +14,7 @@ from sqlstream.project.configuration.alerts import AlertRulesDocument
 from sqlstream.project.configuration.fields import (
     Delimiter,
     Document,
+    Interval,
     Name,
     Names,
     Options,
@@ -100,7 +101,14 @@ class ModelConfig(Document):
         description="A SQL condition on the model's columns; a row that meets it deletes the row with its unique_key.",
     )
     sequence_by: Names = Field(
-        (), description="Columns that order the rows of a batch with the same unique_key; the last of them counts."
+        (),
+        description="Columns that order the rows with the same unique_key; the row with the highest values counts, "
+        "whichever batch brings it.",
+    )
+    keep_deletes_for: Interval = Field(
+        "7 days",
+        description="With `sequence_by` and `delete_when`: how long a deleted key is remembered, so that an older row "
+        "that arrives later does not bring it back.",
     )
     tags: Names = Field((), description="Tags for selection; tags from all places are combined.")
     enabled: bool = Field(True, description="Whether the model is part of the project.")

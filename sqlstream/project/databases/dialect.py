@@ -55,7 +55,7 @@ class Dialect:
     the query for the unique indexes of a table: a row with the name of the index for each column. `drop_unique` returns
     the statement that drops a unique index, None if `on_conflict` only replaces rows with the same key: in MySQL it
     does so for every unique index. `longest_name` is the number of bytes after which the database cuts a name without
-    an error, 0 if it does not.
+    an error, 0 if it does not. `exact` makes the comparison of a text one of bytes, as in Spark.
     """
 
     name: str
@@ -78,6 +78,7 @@ class Dialect:
     timeouts: Mapping[str, str] = field(default_factory=dict)
     drop_unique: Callable[[str, str], str] | None = None
     longest_name: int = 0
+    exact: str = "{}"
 
     def quote(self, name: str) -> str:
         """Returns a name as an identifier."""

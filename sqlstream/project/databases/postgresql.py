@@ -78,6 +78,7 @@ POSTGRESQL = Dialect(
     driver="org.postgresql.Driver",
     unique_columns=_unique_columns,
     longest_name=63,
+    exact='{} COLLATE "C"',
     session="SET lock_timeout = '60s'",
     bulk_options={"reWriteBatchedInserts": "true", "tcpKeepAlive": "true", "ApplicationName": "sqlstream"},
     timeouts={"connectTimeout": "10", "loginTimeout": "15", "socketTimeout": "20"},

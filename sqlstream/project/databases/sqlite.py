@@ -60,4 +60,5 @@ SQLITE = Dialect(
     staging="CREATE TEMP TABLE",
     insert_new="INSERT OR IGNORE INTO",
     for_update="",
+    exact="{} COLLATE BINARY",
 )

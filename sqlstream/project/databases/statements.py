@@ -10,23 +10,32 @@ from sqlstream.project.databases.dialect import BATCHES, Dialect, Stored
 IS_DELETED = "_sqlstream_is_deleted"
 """The staging column that marks rows which delete their key."""
 
+TOMBSTONES = "_sqlstream_tombstones_"
+"""The start of the names of tables with deleted keys."""
+
+DELETED_AT = "_sqlstream_deleted_at"
+"""The column of a table of tombstones with the time of the deletion, in seconds since 1970."""
+
 OUTPUT_COLUMN = "output_table"
 """The column of the table of records with the plain name of the table that a query writes: its versions share it."""
 
 
 @dataclass(frozen=True)
 class StoredColumn:
-    """A column of a table, and how the database stores it."""
+    """A column of a table, and how the database stores it. `is_text`: its values are compared as texts."""
 
     name: str
     stored: Stored
+    is_text: bool = False
 
 
 @dataclass(frozen=True)
 class TableLayout:
     """The table of a query: its quoted name, its columns, and the names of its key columns.
 
-    With `deletes`, the staging table marks rows that delete their key.
+    With `deletes`, the staging table marks rows that delete their key. `sequence` are the names of the columns that
+    order the rows of a key, across batches. `tombstones` is the quoted name of the table with the deleted keys and
+    their sequence, empty without `deletes` or `sequence`.
     """
 
     dialect: Dialect
@@ -34,12 +43,22 @@ class TableLayout:
     columns: tuple[StoredColumn, ...]
     keys: tuple[str, ...]
     deletes: bool = False
+    sequence: tuple[str, ...] = ()
+    tombstones: str = ""
 
     @property
     def key_columns(self) -> tuple[StoredColumn, ...]:
         """The key columns, in the order of the keys."""
+        return self._named(self.keys)
+
+    @property
+    def sequence_columns(self) -> tuple[StoredColumn, ...]:
+        """The columns of the sequence, in its order."""
+        return self._named(self.sequence)
+
+    def _named(self, names: Sequence[str]) -> tuple[StoredColumn, ...]:
         by_name = {column.name.lower(): column for column in self.columns}
-        return tuple(by_name[key.lower()] for key in self.keys)
+        return tuple(by_name[name.lower()] for name in names)
 
 
 def create_table(layout: TableLayout) -> str:
@@ -49,6 +68,16 @@ def create_table(layout: TableLayout) -> str:
     parts = [f"{quote(column.name)} {column.stored.type}" for column in layout.columns]
     parts += [f"PRIMARY KEY ({', '.join(keys)})"] if keys else []
     return f"CREATE TABLE {layout.table} ({', '.join(parts)})"
+
+
+def create_tombstones(layout: TableLayout) -> str:
+    """Returns the statement that creates the table of tombstones, if it does not exist."""
+    quote = layout.dialect.quote
+    keys = [quote(column.name) for column in layout.key_columns]
+    columns = dict.fromkeys((*layout.key_columns, *layout.sequence_columns))
+    parts = [f"{quote(column.name)} {column.stored.type}" for column in columns]
+    parts += [f"{quote(DELETED_AT)} bigint NOT NULL", f"PRIMARY KEY ({', '.join(keys)})"]
+    return f"CREATE TABLE IF NOT EXISTS {layout.tombstones} ({', '.join(parts)})"
 
 
 def create_staging(layout: TableLayout, staging: str) -> str:
@@ -97,6 +126,44 @@ def apply_batch(layout: TableLayout, staging: str, *, replaces: bool) -> Iterato
     others = [name for name in names if name not in keys]
     end = layout.dialect.on_conflict(keys, others) if keys and not replaces else ""
     yield f"INSERT INTO {layout.table} ({', '.join(names)}) SELECT {', '.join(values)} FROM {staging} WHERE {kept}{end}"
+
+
+def drop_outdated(layout: TableLayout, staging: str) -> Iterator[str]:
+    """Yields the statements that remove from a staging table the rows that come too late: the table, or a tombstone,
+    has their key with a higher sequence. A row of the table without a sequence is older than any other.
+    """
+    quote = layout.dialect.quote
+
+    def compared(columns: Sequence[StoredColumn], operator: str, exact: str) -> str:
+        forms = [exact if column.is_text else "{}" for column in columns]
+        staged = [column.stored.sql.format(f"{staging}.{quote(column.name)}") for column in columns]
+        mine = ", ".join(form.format(value) for form, value in zip(forms, staged, strict=True))
+        others = ", ".join(form.format(f"t.{quote(item.name)}") for form, item in zip(forms, columns, strict=True))
+        return f"({mine}) {operator} ({others})"
+
+    same = compared(layout.key_columns, "=", "{}")  # as the index of the key compares
+    lower = compared(layout.sequence_columns, "<", layout.dialect.exact)
+    for table in filter(None, (layout.table, layout.tombstones)):
+        yield f"DELETE FROM {staging} WHERE EXISTS (SELECT 1 FROM {table} AS t WHERE {same} AND {lower})"
+
+
+def record_deletes(layout: TableLayout, staging: str, now: int, kept_from: int) -> Iterator[str]:
+    """Yields the statements that turn the deletes of a staging table into tombstones, after `drop_outdated`: those of
+    its other keys go, and those from before `kept_from`. Times are in seconds since 1970.
+    """
+    quote, table = layout.dialect.quote, layout.tombstones
+    keys = [(quote(column.name), column.stored.sql) for column in layout.key_columns]
+    values = [(name, sql.format(f"s.{name}")) for name, sql in keys]
+    same = " AND ".join(f"{table}.{name} = {value}" for name, value in values)
+    yield f"DELETE FROM {table} WHERE EXISTS (SELECT 1 FROM {staging} AS s WHERE {same})"
+    yield f"DELETE FROM {table} WHERE {quote(DELETED_AT)} < {kept_from}"
+    columns = tuple(dict.fromkeys((*layout.key_columns, *layout.sequence_columns)))
+    names = [quote(column.name) for column in columns]
+    found = [column.stored.sql.format(quote(column.name)) for column in columns]
+    yield (
+        f"INSERT INTO {table} ({', '.join(names)}, {quote(DELETED_AT)}) SELECT {', '.join(found)}, {now} "
+        f"FROM {staging} WHERE {quote(IS_DELETED)}"
+    )
 
 
 @dataclass(frozen=True)

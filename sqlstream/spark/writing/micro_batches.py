@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import col, count, lit, max_by, struct, to_json
+from pyspark.sql.functions import coalesce, col, concat, count, expr, lit, max_by, raise_error, struct, to_json, when
 from pyspark.sql.functions import sum as sum_
+from pyspark.sql.types import ArrayType, CalendarIntervalType, DataType, MapType, StructType, VariantType
 
 from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.compiler.sql.sql_text import quote_identifier
+from sqlstream.project.configuration.config import ModelConfig
 from sqlstream.project.formats.format import TIME_PARSER
 from sqlstream.project.formats.formats import format_of
+from sqlstream.project.wording import quoted_list
 from sqlstream.spark.secrets import Secrets
 
 
@@ -107,15 +111,24 @@ WriterFactory = Callable[[SinkTarget], BatchWriter | None]
 class LastRowsWriter:
     """Gives `writer` only the last row of each key in a batch, as `sequence_by` orders them."""
 
-    def __init__(self, writer: BatchWriter, keys: Sequence[str], sequence: Sequence[str]) -> None:
-        self.writer, self._keys, self._sequence = writer, keys, sequence
+    def __init__(self, writer: BatchWriter, config: ModelConfig) -> None:
+        self.writer, self._config = writer, config
 
     def open(self) -> None:
         self.writer.open()
 
     def write(self, rows: DataFrame, batch: MicroBatch) -> None:
-        """Writes the last rows. Raises: any error, which ends the query."""
-        self.writer.write(last_rows(rows, self._keys, self._sequence), batch)
+        """Writes the last rows. Raises: RefusedRowsError for a row without a sequence; any error, which ends the
+        query.
+        """
+        config = self._config
+        try:
+            self.writer.write(last_rows(rows, config.unique_key, config.sequence_by, config.delete_when), batch)
+        except Exception as error:
+            found = _NO_SEQUENCE.search(str(error))
+            if found is None:
+                raise
+            raise RefusedRowsError(found.group()) from error
 
 
 class FunctionWriter:
@@ -154,12 +167,38 @@ def count_keys(rows: DataFrame, keys: Sequence[str]) -> int:
     return found[0] or 0  # the sum of no rows is null
 
 
-def last_rows(rows: DataFrame, keys: Sequence[str], sequence: Sequence[str]) -> DataFrame:
-    """Returns for each combination of values in the columns `keys` the row with the greatest values of `sequence`."""
-    # max_by skips rows whose order is null. A struct is not null, also if its fields are.
-    order = struct(*map(_column, sequence))
-    last = rows.groupBy(*map(_column, keys)).agg(max_by(struct("*"), order).alias("row"))
+_NO_SEQUENCE = re.compile(
+    r"a row has null in sequence_by .*?: leave such rows out, or use coalesce\(\); its unique_key is \{.*?\}"
+)
+"""The message with which Spark ends a job that finds a row without a sequence."""
+
+
+def last_rows(
+    rows: DataFrame, keys: Sequence[str], sequence: Sequence[str], delete_when: str | None = None
+) -> DataFrame:
+    """Returns for each combination of values in the columns `keys` the row with the greatest values of `sequence`.
+
+    Of several such rows the one that meets `delete_when` counts, and then the one with the greatest values in the other
+    columns that can be compared, in their order: the result does not depend on the order of the rows. A job on the rows
+    ends with an error if a row has null in `sequence`.
+    """
+    named = quoted_list(sequence)
+    text = f"a row has null in sequence_by {named}: leave such rows out, or use coalesce(); its unique_key is "
+    refused = raise_error(concat(lit(text), to_json(struct(*map(_column, keys)))))
+    order = [when(_column(name).isNull(), refused).otherwise(_column(name)) for name in sequence]
+    order += [] if delete_when is None else [coalesce(expr(delete_when), lit(False))]
+    order += [col(quote_identifier(field.name)) for field in rows.schema if _is_ordered(field.dataType)]
+    last = rows.groupBy(*map(_column, keys)).agg(max_by(struct("*"), struct(*order)).alias("row"))
     return last.select("row.*")
+
+
+def _is_ordered(kind: DataType) -> bool:
+    """Returns whether Spark can compare values of a type."""
+    if isinstance(kind, ArrayType):
+        return _is_ordered(kind.elementType)
+    if isinstance(kind, StructType):
+        return all(_is_ordered(field.dataType) for field in kind)
+    return not isinstance(kind, MapType | VariantType | CalendarIntervalType)
 
 
 def _column(name: str) -> Column:

@@ -116,7 +116,7 @@ def batch_writer(target: SinkTarget) -> BatchWriter | None:
     writer = make(target) if make is not None else None
     if writer is None or not config.sequence_by:
         return writer
-    return LastRowsWriter(writer, config.unique_key, config.sequence_by)
+    return LastRowsWriter(writer, config)
 
 
 def database_writer(target: SinkTarget) -> DatabaseWriter | None:

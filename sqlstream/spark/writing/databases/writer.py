@@ -5,18 +5,26 @@ existing table.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
+from sqlstream.compiler.digest import digest
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.configuration.trigger import interval_seconds
 from sqlstream.project.databases.statements import (
+    TOMBSTONES,
     BatchRecord,
     StoredColumn,
     TableLayout,
     apply_batch,
     create_table,
+    create_tombstones,
+    drop_outdated,
+    record_deletes,
     staged_rows,
     wrong_keys,
 )
@@ -72,10 +80,17 @@ class DatabaseWriter:
             if found is None:
                 if self._target.model.streaming:
                     connection.run(create_table(layout))
+                    self._create_tombstones(connection, layout)
                 return
             self._sized = [column for column in found.columns if column.characters is not None]
             for statement in check_table(self._target, self._database, layout, found):
                 connection.run(statement)
+            self._create_tombstones(connection, layout)
+
+    def _create_tombstones(self, connection: Connection, layout: TableLayout) -> None:
+        """Creates the table of deleted keys, if the query needs one. Raises: DatabaseError."""
+        if layout.tombstones:
+            connection.run(create_tombstones(layout))
 
     def _create_records(self, connection: Connection) -> bool:
         """Creates the table of records, and returns whether it has the output of each query. An early one gets this
@@ -194,7 +209,14 @@ class DatabaseWriter:
         if layout.keys:
             self._check_keys(connection.first(wrong_keys(layout, staging)))
         self._check_lengths(connection, layout, staging)
-        for statement in (*created, *apply_batch(layout, staging, replaces=self._replaces)):
+        statements = [*created, *apply_batch(layout, staging, replaces=self._replaces)]
+        if layout.sequence:
+            statements = [*drop_outdated(layout, staging), *statements]
+        if layout.tombstones:
+            now = int(time.time())
+            kept_from = now - int(interval_seconds(self._config.keep_deletes_for))
+            statements += record_deletes(layout, staging, now, kept_from)
+        for statement in statements:
             connection.run(statement)
         connection.commit()
 
@@ -212,9 +234,21 @@ class DatabaseWriter:
             stored = dialect.store(type_, field.name.lower() in keys)
             if stored is None:
                 raise FindingsError([self._unstored(field.name, type_name(type_))])
-            columns.append(StoredColumn(field.name, stored))
+            is_text = type_name(type_) in ("string", "char", "varchar")
+            columns.append(StoredColumn(field.name, stored, is_text))
         deletes = self._config.delete_when is not None
-        return TableLayout(dialect, self._database.table, tuple(columns), self._config.unique_key, deletes)
+        sequence = () if self._replaces else self._config.sequence_by
+        layout = TableLayout(dialect, self._database.table, tuple(columns), self._config.unique_key, deletes, sequence)
+        return replace(layout, tombstones=self._tombstones(layout)) if deletes and sequence else layout
+
+    def _tombstones(self, layout: TableLayout) -> str:
+        """Returns the name of the table of tombstones. Other keys or another sequence have a table of their own."""
+        table = table_name(layout.table)
+        shape = [
+            (column.name.lower(), column.stored.type) for column in (*layout.key_columns, *layout.sequence_columns)
+        ]
+        name = f"{TOMBSTONES}{table[:24]}_{digest(table, shape)[:12]}"
+        return self._database.schema + layout.dialect.quote(name)
 
     def _check_keys(self, wrong: object) -> None:
         if wrong is None:

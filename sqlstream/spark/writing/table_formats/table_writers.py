@@ -7,23 +7,24 @@ batch in each commit, Iceberg's in each snapshot, and both ignore a batch that t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import coalesce, col, expr, lit
 
 from sqlstream.compiler.compiled import Output
 from sqlstream.compiler.sql.sql_text import quote_identifier
+from sqlstream.project.configuration.config import ModelConfig
+from sqlstream.project.configuration.trigger import interval_seconds
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.reading.type_text import type_text
 from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, cached, count_keys, discard
 from sqlstream.spark.writing.table_formats.table import FormatTable, committing, last_batch, table_at
+from sqlstream.spark.writing.table_formats.tombstones import DELETES, Tombstones, not_older, same_keys, spelled
 from sqlstream.state.ledger import OutputColumn
 
 VIEW = "sqlstream_batch"
 """The temp view of a batch, in the session of its query."""
-
-DELETES = "__sqlstream_deletes"
-"""The column of the source that marks rows which delete the row with their key."""
 
 
 def table_of(target: SinkTarget) -> FormatTable | None:
@@ -102,7 +103,23 @@ class _RecordingWriter:
 
 
 class MergingWriter(_RecordingWriter):
-    """Replaces and deletes rows by `unique_key`."""
+    """Replaces and deletes rows by `unique_key`. With `sequence_by` a row that comes too late changes nothing."""
+
+    def open(self) -> None:
+        """Creates the table and that of its deleted keys, or adds columns. Raises: Spark's errors."""
+        super().open()
+        if self._keeps_deletes:
+            self._tombstones(self._table).create()
+
+    @property
+    def _keeps_deletes(self) -> bool:
+        config = self._target.model.config
+        return bool(config.sequence_by) and config.delete_when is not None
+
+    def _tombstones(self, table: FormatTable) -> Tombstones:
+        config, columns = self._target.model.config, [column.name for column in table.columns() or ()]
+        keys, sequence = spelled(config.unique_key, columns), spelled(config.sequence_by, columns)
+        return Tombstones(table, keys, sequence, interval_seconds(config.keep_deletes_for))
 
     def _apply(self, rows: DataFrame, batch: MicroBatch) -> None:
         with cached(rows):  # read once for the keys, and up to three times by MERGE
@@ -112,12 +129,18 @@ class MergingWriter(_RecordingWriter):
     def _merge(self, rows: DataFrame, batch: MicroBatch) -> None:
         # Spark runs a batch in a clone of the query's session: its views and settings must be made there
         session = rows.sparkSession
-        source = FormatTable(session, self._table.format, self._table.name, self._table.path).align(rows)
-        columns, condition = source.columns, self._target.model.config.delete_when
+        table, config = replace(self._table, session=session), self._target.model.config
+        source = table.align(rows)
+        columns, condition = source.columns, config.delete_when
         source = source.withColumn(DELETES, lit(False) if condition is None else _condition(condition))
+        if self._keeps_deletes:
+            # a batch that runs again after this finds its own deletes, which change nothing
+            tombstones = self._tombstones(table)
+            tombstones.add(source.where(DELETES))
+            source = tombstones.leave_out_older(source)
         source.createOrReplaceTempView(VIEW)
         with committing(session, self._table.format, batch):
-            session.sql(merge_sql(self._table.name, VIEW, columns, batch.unique_key, rows.columns))
+            session.sql(merge_sql(self._table.name, VIEW, columns, config, rows.columns))
 
 
 class CommittingWriter(_RecordingWriter):
@@ -176,14 +199,15 @@ def _properties(output: Output) -> dict[str, str]:
     return {name: value for name, value in output.options.items() if isinstance(value, str) and name.startswith(starts)}
 
 
-def merge_sql(table: str, source: str, columns: Sequence[str], keys: Sequence[str], written: Sequence[str]) -> str:
+def merge_sql(table: str, source: str, columns: Sequence[str], config: ModelConfig, written: Sequence[str]) -> str:
     """Returns the MERGE of the view `source` into `table`, both with `columns`; the view also has `DELETES`.
 
     `written` are the columns of the query: an update leaves the others as they are. A null in a key is a value like
-    any other. The view must have each key once.
+    any other. The view must have each key once. With `sequence_by`, a row of the table with a higher sequence stays.
     """
     names = {name.lower(): quote_identifier(name, always=True) for name in columns}
-    on = " AND ".join(f"target.{names[key.lower()]} <=> source.{names[key.lower()]}" for key in keys)
+    on = same_keys(spelled(config.unique_key, columns))
+    is_later = f" AND {not_older(spelled(config.sequence_by, columns))}" if config.sequence_by else ""
     changed = [names[name.lower()] for name in written]
     updates = ", ".join(f"{name} = source.{name}" for name in changed)
     inserted = list(names.values())
@@ -192,6 +216,6 @@ def merge_sql(table: str, source: str, columns: Sequence[str], keys: Sequence[st
     # the first clause that applies counts: a deletion before the update. A deleted key that is not there adds no row.
     return f"""\
 MERGE INTO {table} AS target USING {source} AS source ON {on}
-WHEN MATCHED AND source.{DELETES} THEN DELETE
-WHEN MATCHED THEN UPDATE SET {updates}
+WHEN MATCHED AND source.{DELETES}{is_later} THEN DELETE
+WHEN MATCHED{is_later} THEN UPDATE SET {updates}
 WHEN NOT MATCHED AND NOT source.{DELETES} THEN INSERT {added}"""

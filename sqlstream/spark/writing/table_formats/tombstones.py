@@ -1,0 +1,109 @@
+"""The deleted keys of a table of Delta Lake or Iceberg, in a table beside it, so that a row which is older than the
+deletion does not bring its key back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import col, expr, lit
+
+from sqlstream.compiler.digest import digest
+from sqlstream.compiler.sql.sql_text import quote_identifier
+from sqlstream.spark.writing.table_formats.table import FormatTable, table_at
+from sqlstream.state.ledger import OutputColumn
+
+DELETES = "__sqlstream_deletes"
+"""The column of a batch that marks rows which delete the row with their key."""
+
+FOLDER = "_sqlstream_tombstones"
+"""The folder with the tables of deleted keys, beside a table with a path; the start of their names in a catalog."""
+
+DELETED_AT = "__sqlstream_deleted_at"
+"""The column with the time of a deletion, in seconds since 1970."""
+
+VIEW = "sqlstream_deletes"
+"""The temp view of the deletes of a batch, in the session of its query."""
+
+
+@dataclass(frozen=True)
+class Tombstones:
+    """The deleted keys of `table`, each with the `sequence` of its last deletion, kept for some `seconds`. `keys` and
+    `sequence` are columns of the table.
+    """
+
+    table: FormatTable
+    keys: Sequence[str]
+    sequence: Sequence[str]
+    seconds: float
+
+    @property
+    def _stored(self) -> FormatTable:
+        """The table of deleted keys. Other keys, or another sequence, have a table of their own."""
+        of, shape = self.table, digest([name.lower() for name in (*self.keys, "", *self.sequence)])[:12]
+        if of.path is not None:
+            parent, _, name = of.path.rpartition("/")
+            return table_at(of.session, of.format, path=f"{parent}/{FOLDER}/{name}_{shape}")
+        parent, _, name = of.name.rpartition(".")
+        named = quote_identifier(f"{FOLDER}_{name.strip('`')}_{shape}", always=True)
+        return FormatTable(of.session, of.format, f"{parent}.{named}" if parent else named)
+
+    def create(self) -> None:
+        """Creates the table of deleted keys, unless it exists. Raises: Spark's errors."""
+        types = {column.name: column for column in self.table.columns() or ()}
+        columns = [types[name] for name in self._names]
+        self._stored.create([*columns, OutputColumn(DELETED_AT, "bigint")], (), {})
+
+    @property
+    def _names(self) -> list[str]:
+        return list(dict.fromkeys((*self.keys, *self.sequence)))
+
+    def add(self, deletes: DataFrame) -> None:
+        """Adds the keys of rows that delete them, and forgets those whose time is over. Rows that it has already change
+        nothing. Raises: Spark's errors.
+        """
+        if deletes.isEmpty():
+            return
+        now = int(time.time())
+        rows = deletes.select(*(col(quote_identifier(name)) for name in self._names))
+        rows.withColumn(DELETED_AT, lit(now).cast("bigint")).createOrReplaceTempView(VIEW)
+        columns = [quote_identifier(name, always=True) for name in (*self._names, DELETED_AT)]
+        updates = ", ".join(f"{name} = source.{name}" for name in columns)
+        added = f"({', '.join(columns)}) VALUES ({', '.join(f'source.{name}' for name in columns)})"
+        clauses = (
+            f"MERGE INTO {self._stored.name} AS target USING {VIEW} AS source ON {same_keys(self.keys)}",
+            f"WHEN MATCHED AND {not_older(self.sequence)} THEN UPDATE SET {updates}",
+            f"WHEN NOT MATCHED THEN INSERT {added}",
+            f"WHEN NOT MATCHED BY SOURCE AND target.{DELETED_AT} < {now - int(self.seconds)} THEN DELETE",
+        )
+        self.table.session.sql("\n".join(clauses))
+
+    def leave_out_older(self, rows: DataFrame) -> DataFrame:
+        """Returns `rows` without those that are older than the deletion of their key. Rows that delete stay."""
+        kept = expr(f"source.{DELETES} OR target.{DELETED_AT} IS NULL OR {not_older(self.sequence)}")
+        stored = self.table.session.table(self._stored.name).alias("target")
+        return rows.alias("source").join(stored, expr(same_keys(self.keys)), "left").where(kept).select("source.*")
+
+
+def same_keys(keys: Sequence[str]) -> str:
+    """Returns the condition in SQL that `source` and `target` have the same key. Two nulls are the same."""
+    names = [quote_identifier(key, always=True) for key in keys]
+    return " AND ".join(f"target.{name} <=> source.{name}" for name in names)
+
+
+def not_older(sequence: Sequence[str]) -> str:
+    """Returns the condition in SQL that the sequence of `source` is not lower than that of `target`, where a null is
+    lower than every value.
+    """
+    names = [quote_identifier(name, always=True) for name in sequence]
+    source, target = (", ".join(f"{side}.{name}" for name in names) for side in ("source", "target"))
+    return f"struct({source}) >= struct({target})"
+
+
+def spelled(names: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """Returns the columns with `names`, which can be in another letter case."""
+    known = {column.lower(): column for column in columns}
+    return [known[name.lower()] for name in names]

@@ -1,0 +1,49 @@
+"""Changes of rows by key, in a random order, and the rows that must remain."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+COLUMNS = "id int, at int, n int, name string, op string"
+"""The columns of a change: its key, its sequence (`at`, `n`), a value, and `d` for a deletion."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Batches of changes, and the rows (id, at, n, name) that remain, sorted."""
+
+    batches: tuple[list[dict[str, Any]], ...]
+    remaining: list[tuple[int, int, int, str]]
+
+
+def keyed_changes(seed: int, count: int, keys: int, batches: int) -> Changes:
+    """Returns `count` changes of `keys` keys in random batches, a tenth of them twice, a quarter of them deletions. No
+    two different changes of a key have the same sequence.
+    """
+    random_ = random.Random(seed)
+    made: list[dict[str, Any]] = []
+    for number in range(count):
+        op = "d" if random_.random() < 0.25 else "u"
+        change = {
+            "id": number % keys,
+            "at": number // (keys * 3),
+            "n": number // keys % 3,
+            "name": f"v{number}",
+            "op": op,
+        }
+        made += [change] * (2 if random_.random() < 0.1 else 1)
+    random_.shuffle(made)
+    parts = tuple(made[start::batches] for start in range(batches))
+    return Changes(parts, remaining_rows(made))
+
+
+def remaining_rows(changes: Sequence[dict[str, Any]]) -> list[tuple[int, int, int, str]]:
+    """Returns the rows that remain after changes, sorted: those of the highest sequence, unless it is a deletion."""
+    last: dict[int, dict[str, Any]] = {}
+    for change in sorted(changes, key=lambda change: (change["at"], change["n"])):
+        last[change["id"]] = change
+    kept = (change for change in last.values() if change["op"] != "d")
+    return sorted((change["id"], change["at"], change["n"], change["name"]) for change in kept)
