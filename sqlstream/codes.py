@@ -81,6 +81,7 @@ CODES: dict[str, str] = {
     "unknown-option": "Spark silently ignores an option: the option is unknown, or has no effect here.",
     "missing-path": "A file source or sink has no path.",
     "output-mode": "A query or its sink does not support the output mode.",
+    "row-order": "A sink cannot apply rows in the order of `sequence_by`.",
     "batch-model": "A model with only static inputs uses a streaming feature.",
     "stored-model": "Other queries cannot read the stored output of a model, or not for long.",
     "shared-output": "Two queries share a checkpoint or an output path.",

@@ -80,6 +80,15 @@ class Dialect:
     longest_name: int = 0
     exact: str = "{}"
 
+    def keeps_order(self, type_: DataType) -> bool:
+        """Returns whether the database compares stored values of a type as Spark compares the values themselves. As
+        text, only texts and times of fixed length are in order.
+        """
+        stored, name = self.store(type_, False), type_family(type_)
+        if stored is None or name not in ("interval", "decimal", *AS_JSON):
+            return True
+        return name == "decimal" and stored.type.lower() != "text"
+
     def quote(self, name: str) -> str:
         """Returns a name as an identifier."""
         return self.quote_mark + name.replace(self.quote_mark, 2 * self.quote_mark) + self.quote_mark

@@ -5,6 +5,7 @@ types that a table can store.
 from __future__ import annotations
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.flow.type_rules import is_ordered
 from sqlstream.compiler.rules.rule import Problem, Problems, declared_outputs, output_rule, rule
 from sqlstream.errors import Severity
 from sqlstream.project.databases.jdbc_options import dialect_of
@@ -66,12 +67,11 @@ def updates_without_key(_: CompiledProject, model: CompiledModel, output: Output
 
 @output_rule("unused-config", severity=Severity.WARNING)
 def unused_keys(_: CompiledProject, model: CompiledModel, output: Output) -> Problems:
-    """`unique_key`, `delete_when` and `sequence_by` have an effect only on sinks that replace or delete rows by key."""
+    """`unique_key` and `delete_when` have an effect only on sinks that replace or delete rows by key."""
     facts, config = format_of(output.format), model.config
     uses = (
         ("unique_key", facts.takes_keys, "only adds rows, or replaces all of them", "replace rows"),
         ("delete_when", facts.deletes_by_key or not config.unique_key, "cannot delete single rows", "delete rows"),
-        ("sequence_by", facts.merges_batches, "writes rows one after the other, or has no keys", "replace rows"),
     )
     for setting, has_effect, limit, ability in uses:
         if getattr(config, setting) and not has_effect:
@@ -81,6 +81,42 @@ def unused_keys(_: CompiledProject, model: CompiledModel, output: Output) -> Pro
                 f"remove {setting}; or write to a table that can {ability}, such as format jdbc",
                 model.location_of(setting),
             )
+
+
+@output_rule("row-order")
+def sinks_without_order(_: CompiledProject, model: CompiledModel, output: Output) -> Problems:
+    """Only a sink that replaces rows by key can apply rows in the order of `sequence_by`."""
+    if model.config.sequence_by and not format_of(output.format).merges_batches:
+        yield Problem(
+            f"`{model.name}` sets sequence_by, but sink `{output.sink}` of format {output.format} keeps rows in the "
+            "order of their arrival",
+            "it cannot leave out a row that arrives after a newer one with the same unique_key",
+            "write to a table that replaces rows by key: format delta, iceberg, jdbc or sqlite; or remove sequence_by, "
+            "and let the readers of the output take the newest row of each key",
+            model.location_of("sequence_by"),
+        )
+
+
+@output_rule("row-order")
+def types_of_sequences(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
+    """The columns of `sequence_by` must have types that the sink can compare as Spark does."""
+    dialect = dialect_of(output.format, output.options)
+    wanted = {name.lower() for name in model.config.sequence_by}
+    for column in compiled.columns.get(model.unique_id) or ():
+        if column.name.lower() not in wanted or column.type is None:
+            continue
+        if is_ordered(column.type) is False:
+            why = f"its type is {column.type}, whose values have no order"
+        elif dialect is not None and not dialect.keeps_order(column.type):
+            why = f"its type is {column.type}, which {dialect.title} stores as text, in another order"
+        else:
+            continue
+        yield Problem(
+            f"`{model.name}` cannot be ordered by `{column.name}` in sink `{output.sink}`",
+            why,
+            "use a number, a time or a text, such as the time of the change or its position in the log",
+            model.location_of("sequence_by"),
+        )
 
 
 @rule("relative-storage")

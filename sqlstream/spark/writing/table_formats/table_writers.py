@@ -133,14 +133,15 @@ class MergingWriter(_RecordingWriter):
         source = table.align(rows)
         columns, condition = source.columns, config.delete_when
         source = source.withColumn(DELETES, lit(False) if condition is None else _condition(condition))
+        source.createOrReplaceTempView(VIEW)
+        merged = VIEW
         if self._keeps_deletes:
             # a batch that runs again after this finds its own deletes, which change nothing
             tombstones = self._tombstones(table)
             tombstones.add(source.where(DELETES))
-            source = tombstones.leave_out_older(source)
-        source.createOrReplaceTempView(VIEW)
+            merged = tombstones.newer_rows(VIEW)
         with committing(session, self._table.format, batch):
-            session.sql(merge_sql(self._table.name, VIEW, columns, config, rows.columns))
+            session.sql(merge_sql(self._table.name, merged, columns, config, rows.columns))
 
 
 class CommittingWriter(_RecordingWriter):
@@ -200,10 +201,10 @@ def _properties(output: Output) -> dict[str, str]:
 
 
 def merge_sql(table: str, source: str, columns: Sequence[str], config: ModelConfig, written: Sequence[str]) -> str:
-    """Returns the MERGE of the view `source` into `table`, both with `columns`; the view also has `DELETES`.
+    """Returns the MERGE of `source`, a view or a query, into `table`, both with `columns`; it also has `DELETES`.
 
     `written` are the columns of the query: an update leaves the others as they are. A null in a key is a value like
-    any other. The view must have each key once. With `sequence_by`, a row of the table with a higher sequence stays.
+    any other. `source` must have each key once. With `sequence_by`, a row of the table with a higher sequence stays.
     """
     names = {name.lower(): quote_identifier(name, always=True) for name in columns}
     on = same_keys(spelled(config.unique_key, columns))

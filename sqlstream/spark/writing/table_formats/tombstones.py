@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
-from pyspark.sql.functions import col, expr, lit
+from pyspark.sql.functions import col, lit
 
 from sqlstream.compiler.digest import digest
 from sqlstream.compiler.sql.sql_text import quote_identifier
@@ -81,11 +81,13 @@ class Tombstones:
         )
         self.table.session.sql("\n".join(clauses))
 
-    def leave_out_older(self, rows: DataFrame) -> DataFrame:
-        """Returns `rows` without those that are older than the deletion of their key. Rows that delete stay."""
-        kept = expr(f"source.{DELETES} OR target.{DELETED_AT} IS NULL OR {not_older(self.sequence)}")
-        stored = self.table.session.table(self._stored.name).alias("target")
-        return rows.alias("source").join(stored, expr(same_keys(self.keys)), "left").where(kept).select("source.*")
+    def newer_rows(self, view: str) -> str:
+        """Returns the query for the rows of `view` that are not older than the deletion of their key. Rows that delete
+        are among them. It is text, because Spark 4.1 cannot plan a temp view that reads an Iceberg table in a MERGE.
+        """
+        kept = f"source.{DELETES} OR target.{DELETED_AT} IS NULL OR {not_older(self.sequence)}"
+        join = f"{view} AS source LEFT JOIN {self._stored.name} AS target ON {same_keys(self.keys)}"
+        return f"(SELECT source.* FROM {join} WHERE {kept})"  # noqa: S608 - a statement has no parameters for names
 
 
 def same_keys(keys: Sequence[str]) -> str:

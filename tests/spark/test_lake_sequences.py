@@ -1,0 +1,67 @@
+"""Tables of Delta Lake and Iceberg whose rows are changed in the order of `sequence_by`, whatever batch brings a change."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.spark.conftest import ProjectFolder
+from tests.support.keyed_changes import COLUMNS, keyed_changes
+from tests.support.lake_tables import FORMATS, SINKS, forget_last_commit, lake_session, rows
+
+pytestmark = pytest.mark.smoke
+
+MODEL = (
+    "{{ config(sink='FORMAT', unique_key='ID', sequence_by=['at', 'N'], delete_when=\"op = 'd'\") }}\n"
+    "select id, at, n, name, op from {{ source('shop', 'changes') }}"
+)
+SOURCES = f"""\
+sources:
+  - name: shop
+    tables:
+      - {{name: changes, format: json, path: in/changes, schema: "{COLUMNS}", options: {{maxFilesPerTrigger: 1}}}}
+"""
+
+
+@pytest.fixture
+def lake(folder: ProjectFolder) -> ProjectFolder:
+    """A project with the model `<format>_customers` for each format."""
+    models = {f"models/{each}_customers.sql": MODEL.replace("FORMAT", each) for each in FORMATS}
+    folder.write({"sinks.yml": SINKS, "sources.yml": SOURCES, **models})
+    return folder
+
+
+def test_the_highest_sequence_wins_in_any_order(lake: ProjectFolder) -> None:
+    """Of changes in random order over batches and two runs, those with the highest sequence of their key remain; a
+    deletion is not undone by an older change, and a batch that Spark repeats changes nothing.
+    """
+    changes = keyed_changes(11, 300, 30, 6)
+    for number, batch in enumerate(changes.batches[:3]):
+        lake.rows(f"in/changes/{number}.json", batch, modified=number)
+    assert lake.run().succeeded
+    for each in FORMATS:
+        forget_last_commit(lake, f"{each}_customers")
+    for number, batch in enumerate(changes.batches[3:], start=3):
+        lake.rows(f"in/changes/{number}.json", batch, modified=number)
+    assert lake.run().succeeded
+
+    with lake_session(lake) as session:
+        for each in FORMATS:
+            found = rows(session, lake, each, f"{each}_customers", "id", "at", "n", "name")
+            assert sorted(found) == changes.remaining
+
+
+def test_an_older_change_does_not_bring_back_a_deleted_row(lake: ProjectFolder) -> None:
+    """A deletion counts until a newer row arrives. With equal sequences the later batch counts."""
+    batches = [
+        [{"id": 1, "at": 1, "n": 5, "name": "old", "op": "u"}, {"id": 2, "at": 1, "n": 0, "name": "b", "op": "u"}],
+        [{"id": 1, "at": 2, "n": 0, "op": "d"}, {"id": 3, "at": 9, "n": 0, "op": "d"}],
+        [{"id": 1, "at": 1, "n": 9, "name": "late", "op": "u"}, {"id": 3, "at": 1, "n": 0, "name": "c", "op": "u"}],
+        [{"id": 2, "at": 1, "n": 0, "name": "again", "op": "u"}],
+    ]
+    for number, batch in enumerate(batches):
+        lake.rows(f"in/changes/{number}.json", batch, modified=number)
+    assert lake.run().succeeded
+
+    with lake_session(lake) as session:
+        for each in FORMATS:
+            assert rows(session, lake, each, f"{each}_customers", "id", "name") == [(2, "again")]
