@@ -59,7 +59,7 @@ class ScopedRelation:
         for column in self.columns or ():
             same = found.setdefault(column.name.lower(), [])
             # `select a, a` has one attribute twice, so the name is not ambiguous
-            if not any(map(column.may_be, same)):
+            if not same or not any(map(column.may_be, same)):
                 same.append(column)
         return found
 

@@ -12,7 +12,7 @@ from datetime import date
 
 from sqlglot import exp
 
-from sqlstream.compiler.sql.clauses import at, skip_parentheses
+from sqlstream.compiler.sql.clauses import NO_TOKEN, at, skip_parentheses
 from sqlstream.compiler.sql.intervals import IntervalError, parse_span
 from sqlstream.compiler.sql.spark_reading import PipeStage
 from sqlstream.compiler.sql.tokens import Token, TokenKind, Tokens
@@ -58,6 +58,15 @@ _PAIRS = frozenset({
 })  # fmt: skip
 """Neighbors that sqlglot accepts and Spark does not."""
 
+_KEYWORDS = (
+    _BEFORE_OPERAND
+    | _NEVER_IN_SPARK
+    | _NEEDS_BRACKET
+    | {first for first, _ in _PAIRS}
+    | {"FILTER", "INTERVAL", "LATERAL", "NATURAL", "OFFSET", "SELECT", "TABLESAMPLE", "WITH"}
+)
+"""The words that are doubtful in some places."""
+
 _DAY = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
 _TIME = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?:[ T][0-2]\d:[0-5]\d(?::[0-5]\d(?:\.\d{1,6})?)?(?:Z|[+-][01]\d:\d\d)?)?")
 _TIMES = {"DATE": _DAY, "TIMESTAMP": _TIME, "TIMESTAMP_LTZ": _TIME, "TIMESTAMP_NTZ": _TIME}
@@ -72,14 +81,15 @@ _NUMBER = re.compile(r"\d{1,18}L?|\d{1,2}Y|\d{1,4}S|(?=.{1,38}$)\d*\.?\d*(?:E[+-
 
 def is_doubtful(tokens: Tokens, tree: exp.Expr, stages: Sequence[PipeStage]) -> bool:
     """Returns whether Spark may not parse the text with these tokens, of which sqlglot makes `tree` and `stages`."""
-    if any(_is_doubtful(tokens, index) for index in range(len(tokens))) or any(map(_is_unread, stages)):
+    padded = (NO_TOKEN, NO_TOKEN, *tokens, NO_TOKEN, NO_TOKEN, NO_TOKEN)  # so that every token has neighbors
+    if any(_is_doubtful(padded, index) for index in range(2, len(tokens) + 2)) or any(map(_is_unread, stages)):
         return True
     trees = (tree, *(stage.tree for stage in stages if stage.tree is not None))
     return any(_FOREIGN[type(node)](node) for each in trees for node in each.find_all(*_FOREIGN))
 
 
 def _is_doubtful(tokens: Tokens, index: int) -> bool:
-    token, before, following = tokens[index], at(tokens, index - 1), at(tokens, index + 1)
+    token, before, following = tokens[index], tokens[index - 1], tokens[index + 1]
     if token.kind is TokenKind.SYMBOL:
         return _is_doubtful_symbol(tokens, index)
     if token.kind is TokenKind.NUMBER:
@@ -91,31 +101,33 @@ def _is_doubtful(tokens: Tokens, index: int) -> bool:
 
 def _is_doubtful_symbol(tokens: Tokens, index: int) -> bool:
     """Returns whether Spark's grammar does not allow something next to a symbol."""
-    token, before, following = tokens[index], at(tokens, index - 1), at(tokens, index + 1)
+    token, before, following = tokens[index], tokens[index - 1], tokens[index + 1]
     if token.key == ".":
         return not (following.is_name or following.key == "*")
-    if token.key == "[" and (before.key in _OPERATORS | _BEFORE_OPERAND or not before.text):
+    if token.key == "[" and (before.key in _OPERATORS or before.key in _BEFORE_OPERAND or not before.text):
         return True
-    if token.key == "," and (before.key in _BEFORE_OPERAND or at(tokens, index - 2).key == "LIMIT"):
+    if token.key == "," and (before.key in _BEFORE_OPERAND or tokens[index - 2].key == "LIMIT"):
         return True
     if token.key in ("<", ">") and following.key == token.key:  # array<array<int>>
         return token.key == "<" or following.start > token.end
     if token.key == ")" and following.kind is TokenKind.STRING:
         return True
     if token.key not in _OPERATORS or following.kind is not TokenKind.SYMBOL:
-        return index == 0 and token.key != "("
+        return before is NO_TOKEN and token.key != "("
     if token.key == "(" and following.key == ")":  # a call without arguments, or the empty set of GROUPING SETS
-        return before.key in _BEFORE_OPERAND | _NEEDS_BRACKET
-    return following.key in _ENDS | _INFIX
+        return before.key in _BEFORE_OPERAND or before.key in _NEEDS_BRACKET
+    return following.key in _ENDS or following.key in _INFIX
 
 
 def _is_doubtful_word(tokens: Tokens, index: int) -> bool:
-    token, before, following = tokens[index], at(tokens, index - 1), at(tokens, index + 1)
+    token, before, following = tokens[index], tokens[index - 1], tokens[index + 1]
+    if token.key not in _KEYWORDS and following.kind is not TokenKind.STRING:  # most words are names
+        return False
     if (token.key, following.key) in _PAIRS:
         return True
     if token.key == "INTERVAL" and following.kind in (TokenKind.NUMBER, TokenKind.STRING):
-        value, unit = following.text.strip("'\""), at(tokens, index + 2).key
-        is_span = at(tokens, index + 3).key == "TO"
+        value, unit = following.text.strip("'\""), tokens[index + 2].key
+        is_span = tokens[index + 3].key == "TO"
         return _SPAN.fullmatch(value) is None if is_span else not _is_interval(value, unit)
     if following.kind is TokenKind.STRING:
         return token.key not in _BEFORE_STRING and not _is_literal(token, following)
@@ -125,26 +137,26 @@ def _is_doubtful_word(tokens: Tokens, index: int) -> bool:
     if token.key in _BEFORE_OPERAND:
         return _lacks_operand(token, following)
     if token.key == "OFFSET":
-        return at(tokens, index + 2).key == "LIMIT"
+        return tokens[index + 2].key == "LIMIT"
     return _is_doubtful_keyword(tokens, index)
 
 
 def _lacks_operand(token: Token, following: Token) -> bool:
     """Returns whether no operand follows a word that needs one."""
     if following.kind is TokenKind.SYMBOL:
-        return following.key in _ENDS | _INFIX
+        return following.key in _ENDS or following.key in _INFIX
     if token.key == "USING":
         return following.kind is not TokenKind.STRING
     return following.key in _NO_OPERANDS and (token.key, following.key) != ("DISTINCT", "FROM")
 
 
 def _is_doubtful_keyword(tokens: Tokens, index: int) -> bool:
-    token, before, following = tokens[index], at(tokens, index - 1), at(tokens, index + 1)
+    token, before, following = tokens[index], tokens[index - 1], tokens[index + 1]
     is_operand = following.kind in (TokenKind.NUMBER, TokenKind.QUOTED, TokenKind.WORD)
     if token.key in _NEVER_IN_SPARK:
         return following.key != "("
     if token.key == "FILTER":
-        return following.key == "(" and at(tokens, index + 2).key not in ("WHERE", "SELECT") and before.key == ")"
+        return following.key == "(" and tokens[index + 2].key not in ("WHERE", "SELECT") and before.key == ")"
     if token.key == "LATERAL":
         return following.key == "(" and before.key not in ("JOIN", ",")
     if token.key == "TABLESAMPLE":
