@@ -18,6 +18,7 @@ from sqlstream.project.configuration.resources import CommentedFile, WrittenTest
 from sqlstream.project.configuration.selectors import Selector
 from sqlstream.project.configuration.target import Target
 from sqlstream.project.files.python_files import PythonFunction, PythonModule
+from sqlstream.project.formats.file_options import CHANGE_FEED
 from sqlstream.project.messages.message_format import MessageFormat
 from sqlstream.project.yaml import Located
 
@@ -86,6 +87,12 @@ class SourceTable(TableDocument):
     def full_name(self) -> str:
         """The name: `aws.cloudtrail_logs`, or that of the model of a stored output."""
         return self.name if self.stored else f"{self.source}.{self.name}"
+
+    @property
+    def reads_changes(self) -> bool:
+        """Whether its rows are the changes of a table of Delta Lake, by `changes` or by the option that it sets."""
+        given = {name.lower(): str(value).lower() for name, value in self.options.items()}
+        return self.format == "delta" and any(given.get(name.lower()) == "true" for name in CHANGE_FEED)
 
     @property
     def described(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from sqlstream.errors import Finding
 from sqlstream.location import Place
 from sqlstream.numbers import plural
+from sqlstream.project.formats.file_options import CHANGE_FEED
 from sqlstream.project.formats.formats import FORMATS
 from sqlstream.project.types.data_types import Struct
 from sqlstream.project.types.ddl import TypeSyntaxError, parse_schema
@@ -34,6 +36,7 @@ from sqlstream.state.readers import (
     topics_of,
 )
 from sqlstream.state.refusals import refresh_text
+from sqlstream.state.signature.signature import shown_source
 from sqlstream.state.sources.source_files import FileChoice, file_choice, file_name, local_path, unread_files
 
 
@@ -119,6 +122,9 @@ def reading_changes(ledger: Ledger, new: QueryIdentity, so_far: Mapping[str, Rea
     changes: list[ReadingChange] = []
     kept = continuing(old, new)
     for before, now in kept:
+        feeds = [_reads_changes(identity, use) for identity, use in ((old, before), (new, now))]
+        if None not in feeds and feeds[0] != feeds[1] and not so_far.get(before.name, _UNKNOWN).is_empty:
+            changes.append(_other_rows(now, reads_changes=bool(feeds[1])))
         if can_continue(before, now):
             changes += _of_continuing(before, now, so_far.get(before.name, _UNKNOWN), ledger)
         else:
@@ -138,6 +144,27 @@ def reading_changes(ledger: Ledger, new: QueryIdentity, so_far: Mapping[str, Rea
         gone = [use for use in lost if use.table not in {now.table for now in new.sources}]
         changes += [ReadingChange(f"{_named(use)} is no longer read: it is never read from here on") for use in gone]
     return tuple(changes)
+
+
+_CHANGE_OPTION = re.compile(rf"\b(?:{'|'.join(CHANGE_FEED)}) true\b", re.IGNORECASE)
+
+
+def _reads_changes(identity: QueryIdentity, use: SourceUse) -> bool | None:
+    """Returns whether a reader has the changes of a table, and not its rows; None if an early ledger does not say."""
+    content = identity.contents.get(shown_source(use.name))
+    return None if content is None else use.format == "delta" and _CHANGE_OPTION.search(content) is not None
+
+
+def _other_rows(now: SourceUse, *, reads_changes: bool) -> ReadingChange:
+    rows, others = "the changes of the table", "only the rows that were added to it"
+    after, before = (rows, others) if reads_changes else (others, rows)
+    return ReadingChange(
+        f"{_named(now)} has {after}, and had {before}",
+        f"would continue to read {_named(now)} with other rows",
+        f"{_declared(now)} reads {after}, and before the query has read {before}; its output would mix both",
+        accepting=f"reads {after} after the version where it stopped; if it stopped inside of a version, rows of that "
+        "version can be missing or read twice",
+    )
 
 
 def _former(ledger: Ledger) -> list[SourceUse]:

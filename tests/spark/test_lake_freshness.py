@@ -46,3 +46,28 @@ def test_tables_have_the_time_of_the_last_rows(folder: ProjectFolder) -> None:
         assert before[each]["status"] == "pass", before
         assert before[each]["max_loaded_at_time_ago_in_s"] <= time.time() - began
         assert after[each]["max_loaded_at"] == before[each]["max_loaded_at"]
+
+
+@pytest.mark.slow
+def test_a_source_of_changes_has_the_time_of_the_last_change(folder: ProjectFolder) -> None:
+    """Deleted rows are changes, too. A column is that of the rows in the table."""
+    source = f"""  - name: lake
+    freshness: {LIMITS}
+    tables:
+      - {{name: changes, format: delta, path: store/raw, changes: true}}
+      - {{name: by_field, format: delta, path: store/raw, changes: true, loaded_at_field: "timestamp '2024-01-01'"}}
+"""
+    sink = "{{ config(sink='delta', options={'delta.enableChangeDataFeed': 'true'}) }}"
+    model = f"{sink} select id, kind from {{{{ source('shop', 'orders') }}}}"
+    text = (folder.root / "sources.yml").read_text() + source
+    folder.write({"sinks.yml": SINKS, "sources.yml": text, "models/raw.sql": model})
+    folder.rows("in/orders/0.json", [{"id": 0, "kind": "a"}, {"id": 1, "kind": "a"}], modified=0)
+    assert folder.run("raw").succeeded
+    before = check(folder)
+    with lake_session(folder) as session:
+        session.sql(f"delete from delta.`{folder.root / 'store/raw'}` where id = 1")
+
+    after = check(folder)
+
+    assert after["changes"]["max_loaded_at"] > before["changes"]["max_loaded_at"]
+    assert after["by_field"]["max_loaded_at"].startswith("2024-01-01")

@@ -29,6 +29,7 @@ def source_entry(table: SourceTable, compiled: CompiledProject) -> dict[str, Any
         "table": table.table,
         "class": table.python,
         "mode": table.mode,
+        "changes": table.changes or None,
         "watermark": f"{watermark.column}, {watermark.delay}" if watermark else None,
         "value_format": table.messages.value_format if table.messages else None,
         "on_corrupt": table.on_corrupt,

@@ -187,7 +187,9 @@ def time_of(milliseconds: int | None) -> datetime:
 
 
 def _newest_commit(table: SourceTable, path: str) -> datetime | None:
-    return time_of(last_rows_added(LocalStorage(), path)) if table.format == "delta" else None
+    if table.format != "delta":
+        return None
+    return time_of(last_rows_added(LocalStorage(), path, changes=table.reads_changes))
 
 
 def _newest_file(table: SourceTable, path: str, root: Path) -> datetime | None:

@@ -23,13 +23,14 @@ from sqlstream.state.sources.lag import (
     PartitionOffsets,
     QueryProgress,
     SourceProgress,
+    VersionLag,
     VersionProgress,
     delta_lag,
     file_lag,
     newest_version,
 )
 from sqlstream.state.sources.positions import DatedFilesOf, SourcePosition, read_position
-from sqlstream.state.sources.source_files import file_choice, local_path, unread_files
+from sqlstream.state.sources.source_files import file_choice, has_read_changes, local_path, unread_files
 
 KafkaLag = Callable[[CompiledModel, SourceTable, PartitionOffsets], Lag]
 """Returns the lag of a Kafka source that a model reads, from the offsets of its query. Raises: LagUnknownError."""
@@ -114,7 +115,11 @@ class ProgressReader:
         if position.form == DELTA and "/" in path:
             files, folder = self.files_of(path)
             newest = newest_version(files.names(f"{folder}/_delta_log"))
-            return None if newest is None else delta_lag(position.offset, newest)
+            if newest is None:
+                return None
+            lag = delta_lag(position.offset, newest)
+            is_read = table.reads_changes and has_read_changes(files, folder, position.offset)
+            return VersionLag(lag.versions - 1) if is_read else lag
         if position.form == KAFKA and self.kafka_lag is not None:
             return self.kafka_lag(model, table, position.offset)
         return None

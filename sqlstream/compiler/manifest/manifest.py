@@ -112,6 +112,7 @@ def _source(table: SourceTable) -> dict[str, Any]:
         "table": table.table,
         "class": table.python,
         "mode": table.mode,
+        "changes": table.changes,
         "value_format": None if table.messages is None else table.messages.value_format,
         "key_format": None if table.messages is None else table.messages.key_format,
         "on_corrupt": table.on_corrupt,

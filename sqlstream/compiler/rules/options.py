@@ -11,6 +11,7 @@ from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.project.configuration.target import Target
 from sqlstream.project.declarations.on_corrupt import declared_sources
+from sqlstream.project.formats.file_options import CHANGE_FEED
 from sqlstream.project.formats.format import BATCH, STREAM, Format
 from sqlstream.project.formats.formats import MESSAGES, format_of
 from sqlstream.project.formats.option_types import CHARSET, MODE, PATTERN, OptionType
@@ -371,6 +372,9 @@ EXCLUDING = {
 }
 """Pairs of options of a source of which the format takes only one."""
 
+UNUSED_WITH_CHANGES = ("skipChangeCommits", "ignoreChanges", "ignoreDeletes")
+"""The options of a stream of Delta for commits that change rows. With changes, each such row is a row of the stream."""
+
 REPLACED = {"snapshot-id": "versionAsOf", "tag": "versionAsOf", "as-of-timestamp": "timestampAsOf"}
 """The options that Iceberg refuses since Spark has its own, and those of Spark."""
 
@@ -400,16 +404,39 @@ def _lake_problems(given: GivenOptions) -> Iterator[Finding]:
 
 
 def _delta_changes(given: GivenOptions) -> Iterator[Finding]:
-    """Yields a problem for a static table that reads changes from no version on; a stream has a default."""
-    reads = next((name for name in ("readChangeFeed", "readChangeData") if given.text(name).lower() == "true"), None)
-    if reads is None or given.streams or given.has("startingVersion") or given.has("startingTimestamp"):
+    """Yields the problems of a source that reads changes. A static one has no default for where they begin."""
+    reads = next((name for name in CHANGE_FEED if given.text(name).lower() == "true"), None)
+    if reads is None:
+        return
+    for name in UNUSED_WITH_CHANGES if given.streams else ():
+        if given.text(name).lower() == "true":
+            yield Finding(
+                "unknown-option",
+                f"{given.what} reads changes, so the option {quoted(name)} has no effect",
+                "the stream has a row for each row that a commit changes or deletes, and skips none",
+                "remove it",
+                given.location_of(name),
+                severity=Severity.WARNING,
+            )
+    for name in () if given.streams else ("versionAsOf", "timestampAsOf"):
+        if given.has(name):
+            yield Finding(
+                "option-value",
+                f"{given.what} reads changes, but sets {name}",
+                "Delta reads changes from one version to another, not the rows of one version",
+                "use startingVersion and endingVersion, or startingTimestamp and endingTimestamp",
+                given.location_of(name),
+            )
+    starts_latest = given.text("startingVersion").lower() == "latest"
+    if given.streams or given.has("startingTimestamp") or (given.has("startingVersion") and not starts_latest):
         return
     yield Finding(
-        "missing-key",
-        f"{given.what} sets {reads} without startingVersion or startingTimestamp",
-        "Delta needs a version or a time from which to read the changes of a static table",
-        "add startingVersion, for example startingVersion: 0",
-        given.location_of(reads),
+        "option-value" if starts_latest else "missing-key",
+        f"{given.what} reads changes of a static table "
+        + ("from startingVersion: latest" if starts_latest else "without startingVersion or startingTimestamp"),
+        "Delta needs the number of a version, or a time, from which to read the changes of a static table",
+        "set startingVersion, for example startingVersion: 0",
+        given.location_of("startingVersion" if starts_latest else reads),
     )
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location, location_at
 from sqlstream.project.configuration.documents import DeclaredColumn, TableDocument
 from sqlstream.project.configuration.validate import Path, SeenNames, is_template
 from sqlstream.project.files.files import ProjectFiles
-from sqlstream.project.types.data_types import Field, Struct, read_json_schema
+from sqlstream.project.types.data_types import ALIASES, Field, Struct, columns_ddl, read_json_schema
 from sqlstream.project.types.ddl import TypeSyntaxError, parse_schema, parse_type
 from sqlstream.project.wording import alternatives, quoted
 from sqlstream.project.yaml import YamlMapping, locate, locate_in_scalar
@@ -35,6 +35,24 @@ def fields_of(schema: Schema | None) -> tuple[Field, ...]:
     except TypeSyntaxError:
         return ()
     return found.fields if isinstance(found, Struct) else ()
+
+
+def with_columns(schema: Schema, added: Sequence[Field]) -> Schema:
+    """Returns `schema` with those columns of `added` that it does not have, at its end."""
+    known = {field.name.casefold() for field in fields_of(schema)}
+    missing = [field for field in added if field.name.casefold() not in known]
+    if not missing:
+        return schema
+    if schema.json is None:
+        comma = "\n, " if "--" in (schema.ddl or "") else ", "  # a comment ends with its line
+        return replace(schema, ddl=f"{schema.ddl}{comma}{columns_ddl(missing)}")
+    struct = json.loads(schema.json)
+    names = {name: alias for alias, name in ALIASES.items() if alias in ("integer", "long")}  # as Spark's JSON has them
+    fields = [
+        {"name": each.name, "type": names.get(str(each.type), str(each.type)), "nullable": True, "metadata": {}}
+        for each in missing
+    ]
+    return replace(schema, json=json.dumps({**struct, "fields": [*struct["fields"], *fields]}))
 
 
 def build_schema(

@@ -109,6 +109,11 @@ class TableDocument(Document):
     mode: Literal["stream", "batch"] = Field(
         "stream", description="Whether to read it as a stream, or as a static table (batch)."
     )
+    changes: bool = Field(
+        False,
+        description="For delta: read the changes of the rows, with `_change_type`, `_commit_version` and "
+        "`_commit_timestamp`.",
+    )
     watermark: Watermark | None = Field(None, description="The table's event time and its delay.")
     value_format: Literal["json", "avro", "protobuf", "debezium", "text", "raw"] | None = Field(
         None, description="With `format: kafka`, the format of the values of messages."

@@ -17,7 +17,7 @@ MESSAGE_KEYS = frozenset({"value_format", "value_options", "key_format", "key_co
 
 SOURCE_FORMAT_KEYS = MESSAGE_KEYS | {
     *("path", "table", "class", "options", "on_corrupt", "quarantine_sink", "refresh"),
-    *("timestamp_unit", "max_event_time"),
+    *("changes", "timestamp_unit", "max_event_time"),
 }
 SINK_FORMAT_KEYS = frozenset({"path", "table", "function", "options", "partition_by", "value_format", "key", "headers"})
 """Keys that belong to the format. An override with another format drops their declared values."""

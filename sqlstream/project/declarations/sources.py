@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.configuration.columns import Schema, check_names
+from sqlstream.project.configuration.columns import Schema, check_names, with_columns
 from sqlstream.project.configuration.documents import SourceDocument, TableDocument
 from sqlstream.project.configuration.freshness import inherit_freshness
 from sqlstream.project.configuration.resources import DESCRIBING, Resources, locations_of, written_keys
@@ -14,7 +14,9 @@ from sqlstream.project.configuration.validate import Path, SeenNames
 from sqlstream.project.declarations.message_schemas import TableNode, build_table_schema, message_problems, pinned_ids
 from sqlstream.project.declarations.on_corrupt import corrupt_table, on_corrupt_problems, time_problems
 from sqlstream.project.files.files import ProjectFiles
+from sqlstream.project.formats.file_options import CHANGE_FEED
 from sqlstream.project.formats.formats import format_of
+from sqlstream.project.types.data_types import Field, Primitive
 from sqlstream.project.values import Sink, SourceTable
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import YamlMapping, locate
@@ -29,8 +31,8 @@ def build_sources(resources: Resources, files: ProjectFiles, findings: list[Find
     for table in _declared_tables(resources, files, findings):
         if _has_format(table, findings) and names.add(table.full_name, table.location, findings):
             findings.extend((*message_problems(table), *on_corrupt_problems(table)))
-            findings.extend((*time_problems(table), *_refresh_problems(table)))
-            tables.append(table)
+            findings.extend((*time_problems(table), *_refresh_problems(table), *_changes_problems(table)))
+            tables.append(_with_changes(table) if table.changes else table)
     findings += _taken_names(tables)
     corrupt = [found for found in map(corrupt_table, tables) if found is not None]
     tables += [found for found in corrupt if names.add(found.full_name, found.location, findings)]
@@ -123,6 +125,51 @@ def _refresh_problems(table: SourceTable) -> Iterator[Finding]:
             "remove `refresh`",
             table.locations["refresh"],
         )
+
+
+CHANGE_COLUMNS = (
+    Field("_change_type", Primitive("string")),
+    Field("_commit_version", Primitive("bigint")),
+    Field("_commit_timestamp", Primitive("timestamp")),
+)
+"""The columns that Delta Lake adds to the changes of a table."""
+
+
+def _changes_problems(table: SourceTable) -> Iterator[Finding]:
+    if not table.changes:
+        return
+    if table.format != "delta":
+        iceberg = "Iceberg returns changes only through its procedure create_changelog_view, which no stream can read"
+        yield Finding(
+            "invalid-value",
+            f"source {quoted(table.full_name)} sets changes, but its format is {quoted(table.format)}",
+            iceberg if table.format == "iceberg" else "only tables of Delta Lake record the changes of their rows",
+            "remove `changes`" + ("; a stream of the table has the rows that are added" * (table.format == "iceberg")),
+            table.locations["changes"],
+        )
+    for name, value in table.options.items():
+        if name.lower() in map(str.lower, CHANGE_FEED) and not table.reads_changes:
+            yield Finding(
+                "invalid-value",
+                f"source {quoted(table.full_name)} sets both changes: true and {name}: {value}",
+                "they contradict each other: `changes` sets this option of Delta",
+                f"remove {name}, or remove `changes`",
+                table.locations.get(f"options.{name}", table.locations["changes"]),
+            )
+
+
+def _with_changes(table: SourceTable) -> SourceTable:
+    """Returns a table with Delta's option for changes, and with their columns if it declares columns."""
+    schema, option, places = table.spark_schema, CHANGE_FEED[0], table.locations
+    if not table.reads_changes:
+        places = {**places, f"options.{option}": places["changes"]}
+    return table.model_copy(
+        update={
+            "options": table.options if table.reads_changes else {**table.options, option: "true"},
+            "locations": places,
+            "spark_schema": None if schema is None else with_columns(schema, CHANGE_COLUMNS),
+        }
+    )
 
 
 def _has_format(table: SourceTable, findings: list[Finding]) -> bool:

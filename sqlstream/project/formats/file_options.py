@@ -191,6 +191,9 @@ def _differing(found: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 #
 # Delta's are in `DeltaOptions`, Iceberg's in `SparkReadOptions` and `SparkWriteOptions`.
 
+CHANGE_FEED = ("readChangeFeed", "readChangeData")
+"""The option with which Delta returns the changes of a table, and its older name."""
+
 DELTA = {
     **options("excludeRegex schemaTrackingLocation schemaLocation streamingSourceTrackingId", use="stream"),
     **options(
@@ -201,7 +204,7 @@ DELTA = {
     **options(
         "allowSourceColumnDrop allowSourceColumnRename allowSourceColumnTypeChange", takes.ALWAYS_OR_VERSION, "stream"
     ),
-    **options("readChangeData readChangeFeed", takes.BOOLEAN, "source"),
+    **options(" ".join(CHANGE_FEED), takes.BOOLEAN, "source"),
     **options("startingVersion", takes.STARTING_VERSION, "source"),
     **options("startingTimestamp", takes.TIME, "source"),
     **options("endingVersion", takes.LONG_NATURAL, "batch"),

@@ -49,6 +49,13 @@ LOST_IN_KAFKA = "KAFKA_DATA_LOSS"
 FIXES = {
     "CONCURRENT_STREAM_LOG_UPDATE": OTHER_RUN_FIX,
     "BATCH_METADATA_NOT_FOUND": "restore the missing files from a backup; or start the query over with --full-refresh",
+    **dict.fromkeys(
+        ("DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SOURCE_IGNORE_DELETE"),
+        "to read the changed and deleted rows, set `changes: true` of the source, and start over with --full-refresh; "
+        "to leave them out, set the option skipChangeCommits: true of the source, and run again",
+    ),
+    "DELTA_MISSING_CHANGE_DATA": "start at a version since which the table records its changes, in startingVersion; or "
+    "remove startingVersion and start over with --full-refresh: the stream then begins with the rows of the table",
     "EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE": "convert it in an upstream model, for example "
     "to_timestamp({eventName}) as {eventName}, and set the watermark on that column",
     **dict.fromkeys(

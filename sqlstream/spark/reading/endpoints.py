@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.location import Location
 from sqlstream.project.files.paths import join
 from sqlstream.project.formats.formats import format_of
@@ -24,6 +23,7 @@ from sqlstream.project.secret_text import OptionValue
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, iceberg_table_id
 from sqlstream.spark.reading.kafka_ends import topic_ids
+from sqlstream.spark.reading.sources import delta_detail, delta_name
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.ledger import InputIds
 
@@ -148,9 +148,7 @@ def _topic_ids(table: SourceTable, session: SparkSession, secrets: Secrets) -> d
 
 
 def _delta_id(table: SourceTable, session: SparkSession, _secrets: Secrets) -> dict[str, str]:
-    name = table.table or f"delta.{quote_identifier(table.path or '', always=True)}"
-    found = session.sql(f"DESCRIBE DETAIL {name}").select("id").first()
-    return {table.table or table.path or "": str(found["id"])} if found is not None else {}
+    return {table.table or table.path or "": str(delta_detail(session, delta_name(table, ""))["id"])}
 
 
 def _iceberg_id(table: SourceTable, session: SparkSession, _secrets: Secrets) -> dict[str, str]:

@@ -14,6 +14,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, Place
 from sqlstream.project.configuration.freshness import Freshness
 from sqlstream.project.files.paths import join
+from sqlstream.project.formats.file_options import CHANGE_FEED
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.unknown_freshness import only_streams, unknown, what_is_unknown
 from sqlstream.project.values import SourceTable
@@ -24,6 +25,7 @@ from sqlstream.spark.reading.infer import list_files
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.kafka_ends import newest_record_ms
 from sqlstream.spark.reading.preview import as_batch, open_batch
+from sqlstream.spark.reading.sources import delta_detail
 from sqlstream.spark.storage.storage import storage_for
 from sqlstream.state.sources.source_files import last_rows_added
 
@@ -61,6 +63,10 @@ class NewestData:
 
     def _newest_row(self, table: SourceTable, field: str, condition: str | None) -> int | None:
         frame = open_batch(self.inputs, table)
+        if frame is None and table.reads_changes:  # a static table has no changes without a start, but it has rows
+            feed = {name.lower() for name in CHANGE_FEED}
+            options = {name: value for name, value in table.options.items() if name.lower() not in feed}
+            frame = open_batch(self.inputs, table.model_copy(update={"options": options, "spark_schema": None}))
         if frame is None:
             raise FindingsError([only_streams(table)])
         rows, place = frame, table.locations["loaded_at_field"]
@@ -89,7 +95,7 @@ class NewestData:
         if table.format == "iceberg":
             return _maximum(self._snapshots(table).where("operation in ('append', 'overwrite')"), col("committed_at"))
         files, folder = storage_for(self._delta_folder(table), readers.session)
-        return _micros(last_rows_added(files, folder))
+        return _micros(last_rows_added(files, folder, changes=table.reads_changes))
 
     def _snapshots(self, table: SourceTable) -> DataFrame:
         """Returns the snapshots of a table of Iceberg (https://iceberg.apache.org/docs/latest/spark-queries/)."""
@@ -101,8 +107,7 @@ class NewestData:
     def _delta_folder(self, table: SourceTable) -> str:
         if table.table is None:
             return self._path(table)
-        (detail,) = self.inputs.readers.session.sql(f"DESCRIBE DETAIL {table.table}").collect()
-        return str(detail["location"])
+        return str(delta_detail(self.inputs.readers.session, table.table)["location"])
 
     def _path(self, table: SourceTable) -> str:
         return join(str(self.inputs.readers.root), table.path or "")

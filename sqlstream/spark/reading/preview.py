@@ -162,7 +162,13 @@ class Preview:
 
 
 def has_batch_reader(table: SourceTable) -> bool:
-    """Returns whether `table` can have a batch reader. For formats other than `python`, only opening it tells."""
+    """Returns whether `table` can have a batch reader. For formats other than `python` and `delta`, only opening it
+    tells.
+    """
+    if table.mode == "stream" and table.reads_changes:
+        # a stream begins with the rows of the table, or at the `latest` version; a batch needs the number of a version
+        given = {name.lower(): str(value).lower() for name, value in table.options.items()}
+        return "startingtimestamp" in given or given.get("startingversion", "latest") != "latest"
     if table.mode == "batch" or table.python is None:
         return True
     data_source = import_name(table.python, table.locations.get("class", table.location))

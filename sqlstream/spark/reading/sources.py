@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-from pyspark.sql import Column, DataFrame, DataFrameReader, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, DataFrameReader, Observation, Row, SparkSession
 from pyspark.sql.functions import coalesce, col
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import DataType, StructType
@@ -18,6 +18,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.databases.jdbc_options import reader_options
 from sqlstream.project.files.paths import escaped, has_special_characters, is_pattern, join
+from sqlstream.project.formats.file_options import CHANGE_FEED
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.fresh_files import refuse_doubled_files
@@ -42,6 +43,11 @@ from sqlstream.state.runs.progress import DROPPED
 
 TABLE = "table"
 """The format of sources and sinks that are tables of Spark's catalog."""
+
+RECORDS_CHANGES = "delta.enableChangeDataFeed"
+"""The property of a table of Delta Lake that records the changes of its rows."""
+
+_CHANGE_KEYS = frozenset(f"options.{name.lower()}" for name in CHANGE_FEED)
 
 FILES_AT_ONCE = 5
 """The files of a batch whose paths all look like patterns. Spark lists the files of such a batch once for each of them,
@@ -159,9 +165,28 @@ class Readers:
 
     def _open_own(self, reader: DataStreamReader | DataFrameReader, table: SourceTable) -> DataFrame:
         """Returns a table that has its own columns, by its name in the catalog or its path, which is no pattern."""
-        if table.table is not None:
-            return reader.table(table.table)
-        return reader.format(table.format).load(join(str(self.root), table.path or ""))
+        path = join(str(self.root), table.path or "")
+        frame = reader.table(table.table) if table.table is not None else reader.format(table.format).load(path)
+        ends = {name.lower() for name in table.options} & {"endingversion", "endingtimestamp"}
+        if table.reads_changes and (frame.isStreaming or not ends):  # without an end, Delta reads up to the present
+            self._check_changes(table)
+        return frame
+
+    def _check_changes(self, table: SourceTable) -> None:
+        """Raises: FindingsError if a table does not record its changes: a stream would fail in its first batch."""
+        name = delta_name(table, str(self.root))
+        properties = delta_detail(self.session, name)["properties"]
+        if str(properties.get(RECORDS_CHANGES)).lower() == "true":
+            return
+        option = next((key for key in table.locations if key.lower() in _CHANGE_KEYS), "")
+        finding = Finding(
+            "source-unreadable",
+            f"{table.described} cannot read the changes of {table.table or table.path}",
+            f"the table does not record them: its property {RECORDS_CHANGES} is not true",
+            f"run `ALTER TABLE {name} SET TBLPROPERTIES ({RECORDS_CHANGES} = true)`; it records changes from then on",
+            table.locations.get("changes", table.locations.get(option, table.location)),
+        )
+        raise FindingsError([finding])
 
     def _load_permissive(
         self, reader: DataStreamReader | DataFrameReader, table: SourceTable, schema: StructType
@@ -272,6 +297,17 @@ class Readers:
             table.locations.get("path", table.location),
         )
         raise FindingsError([finding])
+
+
+def delta_name(table: SourceTable, root: str) -> str:
+    """Returns the name of a table of Delta Lake in SQL. A relative path starts at `root`."""
+    return table.table or f"delta.{quoted(join(root, table.path or ''))}"
+
+
+def delta_detail(session: SparkSession, name: str) -> Row:
+    """Returns the `id`, `location`, `properties` and so on of a table of Delta Lake. Raises: Spark's errors."""
+    (detail,) = session.sql(f"DESCRIBE DETAIL {name}").collect()
+    return detail
 
 
 def has_own_columns(table: SourceTable) -> bool:

@@ -121,10 +121,11 @@ class _Commit:
     time_ms: int
 
 
-def last_rows_added(files: DatedFiles, table: str) -> int | None:
+def last_rows_added(files: DatedFiles, table: str, *, changes: bool = False) -> int | None:
     """Returns when rows were last added to the table in the folder `table` (ms since 1970), None if never.
 
-    Ignores commits that only rewrite files (OPTIMIZE), delete rows or change the table. If such commits are all that is
+    Ignores commits that only rewrite files (OPTIMIZE) or change the table, and those that delete rows unless `changes`:
+    then a deleted row counts like an added one. If such commits are all that is
     left in the log, returns the time of the oldest one: the rows are at least as old.
     Raises: FileNotFoundError if `table` is no table of Delta Lake; OSError.
     """
@@ -138,7 +139,7 @@ def last_rows_added(files: DatedFiles, table: str) -> int | None:
         text = files.read_text(path)
         if text is None:
             break
-        oldest = _commit(text, files.modified(path))
+        oldest = _commit(text, files.modified(path), changes=changes)
         if oldest.adds_rows:
             return oldest.time_ms
     else:
@@ -146,15 +147,26 @@ def last_rows_added(files: DatedFiles, table: str) -> int | None:
     return None if oldest is None else oldest.time_ms
 
 
-def _commit(text: str, modified: float | None) -> _Commit:
+def has_read_changes(files: DatedFiles, table: str, offset: Mapping[str, Any]) -> bool:
+    """Returns whether a stream of changes has read all of the version in its offset: after a commit with files of
+    changes (`cdc`), Delta's offset stays at the last of them. Raises: OSError.
+    """
+    text = files.read_text(f"{table}/{DELTA_LOG}/{offset['reservoirVersion']:020d}.json") or ""
+    count = sum("cdc" in json.loads(line) for line in text.splitlines() if line)
+    return 0 < count <= int(offset["index"]) + 1
+
+
+def _commit(text: str, modified: float | None, *, changes: bool) -> _Commit:
     """Returns what a commit does, and its time: that in the commit, or else that of its file."""
     adds_rows, info = False, dict[str, Any]()
     for line in text.splitlines():
         action = json.loads(line) if line else {}
-        adds_rows = adds_rows or bool(action.get("add", {}).get("dataChange"))
+        written = [action.get(kind, {}) for kind in (("add", "remove") if changes else ("add",))]
+        adds_rows = adds_rows or any(each.get("dataChange") for each in written)
         info = action.get("commitInfo") or info
         if adds_rows and info:
             break
-    adds_rows = adds_rows and info.get("operation") != "DELETE"  # it writes the remaining rows of a file again
+    if info.get("operation") == "DELETE" and not changes:
+        adds_rows = False  # it writes the remaining rows of a file again
     time_ms = info.get("inCommitTimestamp") or info.get("timestamp") or (modified or 0) * 1000
     return _Commit(adds_rows, int(time_ms))

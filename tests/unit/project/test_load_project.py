@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from sqlstream.location import Location
-from sqlstream.project.configuration.columns import Schema
+from sqlstream.project.configuration.columns import Schema, fields_of
 from sqlstream.project.configuration.config import merge_configs
 from sqlstream.project.configuration.documents import DeclaredColumn
 from sqlstream.project.configuration.target import Target
@@ -410,3 +411,37 @@ def test_a_missing_space_after_a_colon_has_a_fix(tmp_path: Path) -> None:
     (found,) = load(tmp_path, {"sources.yml": text}).findings
 
     assert (found.code, found.fix) == ("invalid-value", "add a space after the colon: `header: true`")
+
+
+def test_a_source_of_changes_has_their_columns(tmp_path: Path) -> None:
+    """`changes` sets Delta's option and adds the columns of changes that a schema lacks, in DDL and in JSON."""
+    struct = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
+    tables = (
+        "{name: a, path: in/a, changes: true, schema: 'id int'}",
+        "{name: b, path: in/b, changes: true, schema_file: b.json, options: {READCHANGEFEED: true}}",
+        "{name: c, path: in/c, changes: true, schema: '_commit_version bigint, ID int -- the key'}",
+        "{name: d, path: in/d, changes: true}",
+        "{name: e, path: in/e, changes: false, schema: 'id int'}",
+    )
+    text = "sources:\n  - name: lake\n    format: delta\n    tables:\n" + "".join(
+        f"      - {each}\n" for each in tables
+    )
+
+    found = load_good(tmp_path, {"sources.yml": text, "b.json": json.dumps(struct)}).sources
+
+    columns = [[(field.name, str(field.type)) for field in fields_of(table.spark_schema)] for table in found]
+    version = ("_commit_version", "bigint")
+    added = [("_change_type", "string"), version, ("_commit_timestamp", "timestamp")]
+    others = [added[0], added[2]]
+    assert columns == [
+        [("id", "int"), *added],
+        [("id", "bigint"), *added],
+        [version, ("ID", "int"), *others],
+        [],
+        [("id", "int")],
+    ]
+    options = {"readChangeFeed": "true"}
+    assert [dict(table.options) for table in found] == [options, {"READCHANGEFEED": "true"}, options, options, {}]
+    assert found[1].spark_schema is not None
+    assert json.loads(found[1].spark_schema.json or "")["fields"][2]["type"] == "long"
+    assert [table.reads_changes for table in found] == [True, True, True, True, False]

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
+from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.state.output_files import StoredFile
 from sqlstream.state.sources.lag import FileLag, delta_lag, file_lag, newest_version, record_lag
-from sqlstream.state.sources.source_files import FileChoice, chosen_files, file_choice, local_path, unread_files
+from sqlstream.state.sources.source_files import (
+    FileChoice,
+    chosen_files,
+    file_choice,
+    has_read_changes,
+    local_path,
+    unread_files,
+)
 
 DAY = 86_400_000
 """Milliseconds."""
@@ -85,6 +94,22 @@ def test_versions_that_were_not_read() -> None:
     assert newest_version(names) == 3
     assert newest_version([]) is None
     assert [delta_lag({"reservoirVersion": at}, 3).versions for at in (1, 3, 4)] == [3, 1, 0]
+
+
+def test_changes_that_were_read(tmp_path: Path) -> None:
+    """The offset of a stream of changes stays at the last file of changes of a commit; another commit has none."""
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    (log / f"{4:020d}.json").write_text('{"add": {}}\n{"cdc": {}}\n{"remove": {}}\n{"cdc": {}}\n')
+    (log / f"{5:020d}.json").write_text('{"add": {}}\n{"remove": {}}\n')
+    offsets = [(4, -1), (4, 0), (4, 1), (5, -1), (5, 0), (6, -1)]
+
+    found = [
+        has_read_changes(LocalStorage(), str(tmp_path), {"reservoirVersion": version, "index": index})
+        for version, index in offsets
+    ]
+
+    assert found == [False, False, True, False, False, False]
 
 
 def test_records_that_were_not_read() -> None:

@@ -437,3 +437,29 @@ def test_folders_with_special_characters_are_no_patterns(
     found = planned(replace(QUERY, sources=(old,)), new)
 
     assert isinstance(found, StartRefusal) is is_refused
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("delta", "delta readChangeFeed true"),
+        ("delta startingVersion 3, readchangedata TRUE", "delta startingVersion 3"),
+    ],
+)
+def test_the_changes_of_a_table_are_other_rows(before: str, after: str) -> None:
+    """A query does not go from the rows of a table to its changes, or back, unless it has read nothing or the user
+    accepts it; with the same options it resumes.
+    """
+    table = replace(ORDERS, path="/data/in", format="delta")
+    query = replace(STATEFUL, stateful=False, sources=(table,), contents={"shop.orders": before})
+    changed = {"contents": {"shop.orders": after}}
+
+    finding = refused(planned(query, table, changed=changed))
+    accepted = planned(query, table, changed=changed, accept=True)
+
+    assert "would continue to read `shop.orders` with other rows" in finding.message
+    assert "--accept-state-change" in finding.fix
+    assert isinstance(accepted, QueryPlan)
+    assert (accepted.action, accepted.accepted) == (Action.RESUME, True)
+    assert resumed(planned(query, table)) == ()
+    assert resumed(planned(query, table, changed=changed, so_far={"shop__orders": ReadSoFar(None)})) == ()

@@ -68,6 +68,7 @@ def test_only_commits_with_new_rows_count(tmp_path: Path) -> None:
     commit(tmp_path, 5, DELETE, ADD, DELETE_OF_SOME_ROWS)  # the file with the rows that stay
 
     assert last_rows_added(LocalStorage(), str(tmp_path)) == 5_000
+    assert last_rows_added(LocalStorage(), str(tmp_path), changes=True) == 8_000  # deleted rows are changes, too
 
 
 def test_a_log_without_its_start_gives_the_oldest_commit(tmp_path: Path) -> None:
