@@ -10,6 +10,7 @@ import pytest
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.source.source_schema import source_schema
 from sqlstream.errors import FindingsError
+from sqlstream.state.runs.events import QueryResult
 from tests.spark.conftest import ProjectFolder, shop_project
 from tests.support.lake_tables import FORMATS, SINKS, lake_session, rows
 
@@ -99,3 +100,28 @@ def test_a_replaced_table_is_refused(lake: ProjectFolder) -> None:
     assert [(finding.code, str(finding.location)) for finding in refused.value.findings] == [
         ("source-replaced", f"models/copy/copy_{each}.sql:1:1") for each in FORMATS
     ]
+
+
+@pytest.mark.slow
+def test_changed_rows_end_a_stream(lake: ProjectFolder) -> None:
+    """A stream without an option for them does not leave out changed rows: it fails, and the finding has the ways out."""
+    text = (lake.root / "sources.yml").read_text()
+    tables = "".join(f"      - {{name: plain_{each}, format: {each}, path: store/raw_{each}}}\n" for each in FORMATS)
+    models = {
+        f"models/plain/plain_{each}.sql": f"{{{{ config(sink='{each}') }}}} select * from {{{{ source('lake', 'plain_{each}') }}}}"
+        for each in FORMATS
+    }
+    lake.write({"sources.yml": text + tables, **models})
+    assert lake.run("raw").succeeded
+    assert lake.run("plain").succeeded
+    with lake_session(lake) as session:
+        for table in (f"delta.`{lake.root / 'store/raw_delta'}`", "files.raw_iceberg"):
+            session.sql(f"update {table} set kind = 'b' where id = 1")
+
+    assert not lake.run("plain").succeeded
+
+    results = (event for event in lake.events if isinstance(event, QueryResult))
+    fixes = {result.model: result.finding.fix for result in results if result.finding is not None}
+    assert "`changes: true`" in fixes["plain_delta"]
+    assert "skipChangeCommits: true" in fixes["plain_delta"]
+    assert "streaming-skip-overwrite-snapshots: true" in fixes["plain_iceberg"]

@@ -135,6 +135,12 @@ CHANGE_COLUMNS = (
 """The columns that Delta Lake adds to the changes of a table."""
 
 
+_WITHOUT_CHANGES = {
+    "iceberg": "remove `changes`; a stream of the table has the rows that are added",
+    "table": "remove `changes`; for a table of Delta Lake, set format: delta",
+}
+
+
 def _changes_problems(table: SourceTable) -> Iterator[Finding]:
     if not table.changes:
         return
@@ -144,7 +150,7 @@ def _changes_problems(table: SourceTable) -> Iterator[Finding]:
             "invalid-value",
             f"source {quoted(table.full_name)} sets changes, but its format is {quoted(table.format)}",
             iceberg if table.format == "iceberg" else "only tables of Delta Lake record the changes of their rows",
-            "remove `changes`" + ("; a stream of the table has the rows that are added" * (table.format == "iceberg")),
+            _WITHOUT_CHANGES.get(table.format, "remove `changes`"),
             table.locations["changes"],
         )
     for name, value in table.options.items():

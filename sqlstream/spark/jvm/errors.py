@@ -83,6 +83,11 @@ OTHER_RUN_MESSAGES = (
 
 FIXES_BY_MESSAGE = {
     **dict.fromkeys(OTHER_RUN_MESSAGES, OTHER_RUN_FIX),
+    **{
+        f"Cannot process {kind} snapshot": "to leave changed rows out, set the option "
+        f"streaming-skip-{kind}-snapshots: true of the source, and run again; Iceberg cannot stream changes"
+        for kind in ("overwrite", "delete")
+    },
     "Stream-stream join without equality predicate": "add a condition such as a.id = b.id to each join of two streams",
     "should not take Cross as the JoinType": "use JOIN with a condition such as on a.id = b.id instead of CROSS JOIN",
     "Sorting is not supported": "remove ORDER BY: the rows of a stream have no order, and only an aggregation with "

@@ -47,8 +47,6 @@ TABLE = "table"
 RECORDS_CHANGES = "delta.enableChangeDataFeed"
 """The property of a table of Delta Lake that records the changes of its rows."""
 
-_CHANGE_KEYS = frozenset(f"options.{name.lower()}" for name in CHANGE_FEED)
-
 FILES_AT_ONCE = 5
 """The files of a batch whose paths all look like patterns. Spark lists the files of such a batch once for each of them,
 up to 32 paths in the driver, and more in a slow job.
@@ -178,13 +176,13 @@ class Readers:
         properties = delta_detail(self.session, name)["properties"]
         if str(properties.get(RECORDS_CHANGES)).lower() == "true":
             return
-        option = next((key for key in table.locations if key.lower() in _CHANGE_KEYS), "")
+        options = {f"options.{name.lower()}" for name in CHANGE_FEED}
         finding = Finding(
             "source-unreadable",
             f"{table.described} cannot read the changes of {table.table or table.path}",
             f"the table does not record them: its property {RECORDS_CHANGES} is not true",
             f"run `ALTER TABLE {name} SET TBLPROPERTIES ({RECORDS_CHANGES} = true)`; it records changes from then on",
-            table.locations.get("changes", table.locations.get(option, table.location)),
+            next((place for key, place in table.locations.items() if key.lower() in options), table.location),
         )
         raise FindingsError([finding])
 
