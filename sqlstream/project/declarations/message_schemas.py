@@ -29,7 +29,7 @@ from sqlstream.project.messages.message_format import (
     fixed_columns,
 )
 from sqlstream.project.secret_text import OptionValue
-from sqlstream.project.types.data_types import DataType, Field, Primitive, Struct, columns_ddl
+from sqlstream.project.types.data_types import Array, DataType, Field, Primitive, Struct, columns_ddl
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import nearest, quoted
 from sqlstream.project.yaml import YamlMapping, locate
@@ -316,13 +316,14 @@ def _registry_problems(table: SourceTable, messages: MessageFormat) -> Iterator[
 
 def _nested_times(table: SourceTable, row: DataType) -> Iterator[Finding]:
     for column in row.fields if isinstance(row, Struct) else ():
-        if not isinstance(column.type, Primitive) and re.search(r"\b(date|timestamp\w*)\b", str(column.type)):
+        inner = column.type.element if isinstance(column.type, Array) else column.type
+        if not isinstance(inner, Primitive) and re.search(r"\b(date|timestamp\w*)\b", str(inner)):
             yield _problem(
                 table,
                 "invalid-value",
                 "value_format",
                 f"declares the column `{column.name} {column.type}`, which contains a time",
-                "Debezium writes times as numbers, and Spark would read a nested one in the wrong unit",
+                "Debezium writes times as numbers, and the unit is known only of a column or the items of a list",
                 "declare the time as bigint or string, and convert it in a model",
             )
 

@@ -301,6 +301,7 @@ MESSAGES = {
         "debezium",
         options=JSON_VALUES
         | options("timeUnit", takes.one_of("millis", "micros", "nanos"))
+        | options("decimalMode", takes.one_of("precise", "string", "double"))
         | options("unavailableValue"),
         lists_all_options=True,
     ),

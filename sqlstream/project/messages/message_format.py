@@ -37,8 +37,8 @@ _HEADER = Struct((Field("key", Primitive("string")), Field("value", BYTES)))
 OPERATION, BEFORE, AFTER, ROW = "op", "before", "after", "row"
 """The columns of a change event of Debezium."""
 
-UPSERTS, DELETE = ("c", "r", "u"), "d"
-"""The operations: created, read (in a snapshot) and updated; deleted."""
+UPSERTS, DELETE, TRUNCATE, MESSAGE = ("c", "r", "u"), "d", "t", "m"
+"""The operations: created, read (in a snapshot) and updated; deleted; all rows deleted; a message without a row."""
 
 
 @dataclass(frozen=True)

@@ -77,8 +77,11 @@ MICROSECONDS = {"seconds": 1_000_000, "milliseconds": 1_000, "microseconds": 1}
 FIRST_SECOND, LAST_SECOND = -62_135_769_600, 253_402_473_599
 """The years 1 to 9999 in all time zones, as seconds since 1970: texts such as 9999-12-31 are inside."""
 
-Test = Callable[[Column, str], Column]
-"""Returns why a timestamp of the column with that name is wrong; null if it is good."""
+Test = Callable[[Column, DataType, str], Column]
+"""Returns why a value, which was declared with that type in the column with that name, is wrong; null if it is good."""
+
+RawType = Callable[[DataType], DataType | None]
+"""Returns the type with which a parser reads a declared type that sqlstream converts itself, None for any other one."""
 
 CORRUPT_TIME = "sqlstream cannot read a time:"
 """The start of the error that a query raises at a wrong time. Lines with the source, the URI of its file (empty: none)
@@ -226,26 +229,28 @@ class Timestamps:
         """Returns the types with which a parser reads columns with the types of `schema`."""
         if not self._reads_text:
             return schema
-        text = _as_text(schema)
+        text = raw_struct(schema, is_timestamp)
         if self.table.timestamp_unit is None:
             for each, declared in zip(text, schema, strict=True):
-                each.metadata = {DECLARED: declared.dataType.json()} if _has_times(declared.dataType) else {}
+                each.metadata = (
+                    {DECLARED: declared.dataType.json()} if has_leaves(declared.dataType, is_timestamp) else {}
+                )
         return text
 
     def typed(self, value: Column, kind: DataType) -> Column:
         """Returns a parsed column with its declared type."""
-        if not self._reads_text or not _has_times(kind):
+        if not self._reads_text or not has_leaves(kind, is_timestamp):
             return value
-        return _map_times(value, kind, self._read)
+        return map_leaves(value, kind, is_timestamp, lambda text, _kind: self._read(text))
 
     def problems(self, columns: Sequence[tuple[str, Column, DataType]], frame: DataFrame) -> list[Column]:
         """Returns why parsed columns of `frame`, given with name and declared type, are corrupt; each is null for good
         ones.
         """
-        found = []
+        found: list[Column] = []
         event = event_column(self.table)
         for name, value, kind in columns:
-            found += _reasons(value, kind, name, self._wrong) if self._reads_text and _has_times(kind) else []
+            found += leaf_reasons(value, kind, name, is_timestamp, self._wrong) if self._reads_text else []
             if event is not None and name.lower() == event.lower() and isinstance(kind, TimestampType):
                 found.append(self._ahead(self.typed(value, kind), name, frame))
         return found
@@ -296,7 +301,7 @@ class Timestamps:
         is_legacy = str(self.session.conf.get("spark.sql.legacy.timeParserPolicy")).upper() != "CORRECTED"
         return is_legacy or not names.isdisjoint(_FORMAT_OPTIONS)
 
-    def _wrong(self, value: Column, name: str) -> Column:
+    def _wrong(self, value: Column, _kind: DataType, name: str) -> Column:
         """Returns why the text of a timestamp is wrong, null for a time."""
         unit, time, shown = self.table.timestamp_unit, self._read(value), substring(value, 1, _LONGEST)
         if unit is not None:
@@ -331,56 +336,61 @@ _LONGEST = 40
 """The most characters of a wrong text that a reason shows."""
 
 
-def _has_times(kind: DataType) -> bool:
+def is_timestamp(kind: DataType) -> DataType | None:
+    """Returns the type of the text of a timestamp, None for any other type that has no fields."""
+    return StringType() if isinstance(kind, TimestampType) else None
+
+
+def has_leaves(kind: DataType, raw: RawType) -> bool:
+    """Returns whether a type is or contains one that `raw` knows."""
     if isinstance(kind, StructType):
-        return any(_has_times(field.dataType) for field in kind)
+        return any(has_leaves(field.dataType, raw) for field in kind)
     if isinstance(kind, MapType):
-        return _has_times(kind.valueType)
-    return isinstance(kind, TimestampType) or (isinstance(kind, ArrayType) and _has_times(kind.elementType))
-
-
-def _as_text(kind: StructType) -> StructType:
-    return StructType([StructField(each.name, _text_type(each.dataType), each.nullable) for each in kind])
-
-
-def _text_type(kind: DataType) -> DataType:
-    if isinstance(kind, StructType):
-        return _as_text(kind)
+        return has_leaves(kind.valueType, raw)
     if isinstance(kind, ArrayType):
-        return ArrayType(_text_type(kind.elementType), kind.containsNull)
+        return has_leaves(kind.elementType, raw)
+    return raw(kind) is not None
+
+
+def raw_struct(kind: StructType, raw: RawType) -> StructType:
+    """Returns a struct with the types that `raw` knows replaced, at any depth."""
+    return StructType([StructField(each.name, _raw_type(each.dataType, raw), each.nullable) for each in kind])
+
+
+def _raw_type(kind: DataType, raw: RawType) -> DataType:
+    if isinstance(kind, StructType):
+        return raw_struct(kind, raw)
+    if isinstance(kind, ArrayType):
+        return ArrayType(_raw_type(kind.elementType, raw), kind.containsNull)
     if isinstance(kind, MapType):
-        return MapType(kind.keyType, _text_type(kind.valueType), kind.valueContainsNull)
-    return StringType() if isinstance(kind, TimestampType) else kind
+        return MapType(kind.keyType, _raw_type(kind.valueType, raw), kind.valueContainsNull)
+    return raw(kind) or kind
 
 
-def _map_times(value: Column, kind: DataType, read: Callable[[Column], Column]) -> Column:
-    """Returns a value with `read` applied to each timestamp in it."""
-    if not _has_times(kind):
+def map_leaves(value: Column, kind: DataType, raw: RawType, read: Callable[[Column, DataType], Column]) -> Column:
+    """Returns a value with `read` applied to each part of a type that `raw` knows."""
+    if not has_leaves(kind, raw):
         return value
     if isinstance(kind, StructType):
-        fields = (_map_times(value.getField(each.name), each.dataType, read).alias(each.name) for each in kind)
+        fields = (map_leaves(value.getField(each.name), each.dataType, raw, read).alias(each.name) for each in kind)
         return when(value.isNotNull(), struct(*fields))  # a struct of nulls is not null
     if isinstance(kind, ArrayType):
-        return transform(value, lambda item: _map_times(item, kind.elementType, read))
+        return transform(value, lambda item: map_leaves(item, kind.elementType, raw, read))
     if isinstance(kind, MapType):
-        return transform_values(value, lambda _key, item: _map_times(item, kind.valueType, read))
-    return read(value)
+        return transform_values(value, lambda _key, item: map_leaves(item, kind.valueType, raw, read))
+    return read(value, kind)
 
 
-def _reasons(value: Column, kind: DataType, name: str, test: Test) -> list[Column]:
-    """Returns the result of `test` for the timestamps in a value, a column for each way to one."""
-    return list(_each_reason(value, kind, name, test))
-
-
-def _each_reason(value: Column, kind: DataType, name: str, test: Test) -> Iterator[Column]:
+def leaf_reasons(value: Column, kind: DataType, name: str, raw: RawType, test: Test) -> Iterator[Column]:
+    """Yields the result of `test` for the parts of a value that `raw` knows, a column for each way to one."""
     if isinstance(kind, StructType):
         for each in kind:
-            yield from _each_reason(value.getField(each.name), each.dataType, f"{name}.{each.name}", test)
-    elif isinstance(kind, ArrayType | MapType) and _has_times(kind):
+            yield from leaf_reasons(value.getField(each.name), each.dataType, f"{name}.{each.name}", raw, test)
+    elif isinstance(kind, ArrayType | MapType) and has_leaves(kind, raw):
         element = kind.elementType if isinstance(kind, ArrayType) else kind.valueType
         items = value if isinstance(kind, ArrayType) else map_values(value)
         # coalesce needs at least one column
-        reasons = transform(items, lambda item: coalesce(*_reasons(item, element, name, test), lit(None)))
+        reasons = transform(items, lambda item: coalesce(*leaf_reasons(item, element, name, raw, test), lit(None)))
         yield get(filter_(reasons, lambda reason: reason.isNotNull()), lit(0))
-    elif isinstance(kind, TimestampType):
-        yield test(value, name)
+    elif raw(kind) is not None:
+        yield test(value, kind, name)

@@ -43,7 +43,13 @@ from sqlstream.project.types.data_types import Struct
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.reading.corrupt import Timestamps, is_good
 from sqlstream.spark.reading.corrupt_errors import CORRUPT_MESSAGE
-from sqlstream.spark.reading.message_formats.debezium import DebeziumParser
+from sqlstream.spark.reading.message_formats.debezium import (
+    SCHEMA,
+    ConnectValues,
+    DebeziumKeyParser,
+    DebeziumParser,
+    written_otherwise,
+)
 from sqlstream.spark.reading.message_formats.parsers import (
     AvroParser,
     JsonParser,
@@ -56,6 +62,9 @@ from sqlstream.spark.reading.message_formats.parsers import (
 
 VALUE, PARSED_KEY, REASON = "_sqlstream_value", "_sqlstream_key", "_sqlstream_reason"
 """Columns that models do not see: the parsed value and key, and the reason why a message is corrupt (null: good)."""
+
+EVENT = "_sqlstream_event"
+"""The text of a change event that is written in another way; null for any other message."""
 
 NO_VALUE, NO_KEY = "_sqlstream_no_value", "_sqlstream_no_key"
 """Whether there is no value or key. The bytes themselves would be copied with each row."""
@@ -76,7 +85,7 @@ def read_messages(
     if messages.value_format == DEBEZIUM:  # a null value follows each deletion, so that compaction removes the key
         frame = frame.filter(col("value").isNotNull())
     times = Timestamps(table.corrupt_of or table, options, frame.sparkSession)
-    value, key = value_parser(messages, options, times), key_parser(messages)
+    value, key = value_parser(messages, options, times), key_parser(messages, options)
     kinds: Iterable[StructField] = () if messages.value_format in PLAIN else struct_of(messages.columns)
     columns = [(each.name, value.field(col(VALUE), each.name), each.dataType) for each in kinds]
     parsed = _parsed(frame, value, key, times.problems(columns, frame), needs_value=messages.value_format not in PLAIN)
@@ -99,18 +108,28 @@ def read_messages(
 def _parsed(frame: DataFrame, value: Parser, key: Parser, wrong: Sequence[Column], *, needs_value: bool) -> DataFrame:
     """Returns `frame` with the parsed values and keys, and the reasons why messages are corrupt."""
     nulls = (col("value").isNull().alias(NO_VALUE), col("key").isNull().alias(NO_KEY))
-    parsed = frame.select("*", *nulls, _once(value, "value").alias(VALUE), _once(key, "key").alias(PARSED_KEY))
+    data = col("value")
+    if isinstance(value, DebeziumParser):
+        frame = frame.select("*", when(spark_partition_id() >= 0, written_otherwise(data)).alias(EVENT))
+        data = coalesce(col(EVENT), data.cast("string"))
+    parsed = frame.select("*", *nulls, _once(value, data).alias(VALUE), _once(key, col("key")).alias(PARSED_KEY))
+    # each step is a column, so that Spark does not repeat its expressions for each field
+    for parser, name in ((value, VALUE), (key, PARSED_KEY)):
+        for step in parser.steps if isinstance(parser, DebeziumParser | DebeziumKeyParser) else ():
+            parsed = parsed.withColumn(name, when(spark_partition_id() >= 0, step(col(name))))
+    if isinstance(value, DebeziumParser):
+        parsed = parsed.filter(is_good(when(value.is_without_row(data, col(VALUE)), "is not about a row")))
     reasons = [
         *([when(col(NO_VALUE), "the value is null")] if needs_value else []),
-        *_problem("value", col(NO_VALUE), value.problem(col("value"), col(VALUE))),
+        *_problem("value", col(NO_VALUE), value.problem(data, col(VALUE))),
         *wrong,
         *_problem("key", col(NO_KEY), key.problem(col("key"), col(PARSED_KEY))),
     ]
     return parsed.select("*", (coalesce(*reasons) if reasons else lit(None).cast("string")).alias(REASON))
 
 
-def _once(parser: Parser, part: str) -> Column:
-    parsed = parser.parse(col(part))
+def _once(parser: Parser, data: Column) -> Column:
+    parsed = parser.parse(data)
     return parsed if isinstance(parser, RawParser) else when(spark_partition_id() >= 0, parsed)
 
 
@@ -149,11 +168,16 @@ def value_parser(messages: MessageFormat, options: Mapping[str, str], times: Tim
     return TextParser() if form == TEXT else RawParser()
 
 
-def key_parser(messages: MessageFormat) -> Parser:
-    """Returns the parser of keys. Kafka Connect writes the keys of change events in the same way as the events."""
+def key_parser(messages: MessageFormat, options: Mapping[str, str]) -> Parser:
+    """Returns the parser of keys. Kafka Connect writes the keys of change events in the same way as the events, so
+    they have the `options` of the values.
+    """
     if messages.key_avro is not None:
         return AvroParser(messages.key_avro, {})
     if messages.key_format == JSON and isinstance(messages.key, Struct):
-        is_wrapped = messages.value_format == DEBEZIUM
-        return JsonParser(struct_of(messages.key.fields), {}, is_wrapped=is_wrapped)
+        columns = struct_of(messages.key.fields)
+        if messages.value_format != DEBEZIUM:
+            return JsonParser(columns, {})
+        # the schema is beside the columns of a key
+        return DebeziumKeyParser(ConnectValues(columns, options, reads_schema=SCHEMA not in columns.names))
     return TextParser() if messages.key_format == TEXT else RawParser()

@@ -141,17 +141,19 @@ class TextParser:
 class JsonParser:
     """Reads JSON objects with the fields of `schema`.
 
-    With `is_wrapped`, an object can also be the `payload` of another one, as Kafka Connect writes it with schemas.
+    With `is_wrapped`, an object can also be the `payload` of another one, as Kafka Connect writes it with schemas;
+    `around` are fields of the outer one.
     """
 
     schema: StructType
     options: Mapping[str, str]
     is_wrapped: bool = False
+    around: Sequence[StructField] = ()
 
     def parse(self, data: Column) -> Column:
         """Returns the fields, and the text of an object that Spark cannot read."""
-        payload = [StructField(PAYLOAD, self.schema)] if self.is_wrapped else []
-        return from_json(data.cast("string"), with_corrupt(StructType([*self.schema, *payload])), self._options)
+        outer = [*self.around, StructField(PAYLOAD, self.schema)] if self.is_wrapped else []
+        return from_json(data.cast("string"), with_corrupt(StructType([*self.schema, *outer])), self._options)
 
     def problem(self, data: Column, parsed: Column) -> Column:
         """Returns whether there is no object, one with a field that Spark cannot read, or one whose field differs from
