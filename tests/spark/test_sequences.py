@@ -142,3 +142,36 @@ def test_a_row_without_a_sequence_stops_the_query(folder: ProjectFolder, table: 
     assert result.finding.code == "query-failed"
     assert "a row has null in sequence_by `at`, `n`" in result.finding.why
     assert '{"id":7}' in result.finding.why
+
+
+HISTORY = (
+    "{{ config(sink='table', unique_key='id', sequence_by='at', history=true, delete_when=\"op = 'd'\"TRACK) }}\n"
+    "select id, at, n, name, op from {{ source('shop', 'changes') }}"
+)
+VERSIONS = "id, n, name, at, valid_from, valid_to, is_current"
+
+
+def as_text(rows: Iterable[Sequence[object]]) -> list[tuple[str, ...]]:
+    """Returns rows as the clients of all databases show them, sorted."""
+    shown = {"None": "", "NULL": "", "True": "1", "False": "0", "t": "1", "f": "0", "\\N": ""}
+    return sorted(tuple(shown.get(str(value), str(value)) for value in row) for row in rows)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tracked", [(), ("name",)])
+def test_a_history_has_the_versions_of_each_row(folder: ProjectFolder, table: Table, tracked: tuple[str, ...]) -> None:
+    """Changes in random order over batches and two runs make the same versions as in their order: late ones split a
+    version, deletions end one, and with `track_columns` a change of another column begins none.
+    """
+    track = f", track_columns={list(tracked)}" if tracked else ""
+    folder.write({"models/customers.sql": HISTORY.replace("TRACK", track)})
+    changes = keyed_changes(5, 400, 25, 6, times=True)
+    for number, batch in enumerate(changes.batches[:3]):
+        folder.rows(f"in/changes/{number}.json", batch, modified=number)
+    assert run(folder)
+    for number, batch in enumerate(changes.batches[3:], start=3):
+        folder.rows(f"in/changes/{number}.json", batch, modified=number)
+    assert run(folder)
+
+    expected = changes.versions(*(tracked or ("n", "name")))
+    assert as_text(table.ask(f"select {VERSIONS} from customers")) == as_text(expected)

@@ -18,10 +18,37 @@ class Changes:
     batches: tuple[list[dict[str, Any]], ...]
     remaining: list[tuple[int, int, int, str]]
 
+    def versions(self, *tracked: str) -> list[tuple[int, int, str, int, int, int | None, bool]]:
+        """Returns the versions (id, n, name, at, valid_from, valid_to, is_current) of all rows, sorted by id and time.
+        A change of the columns `tracked` begins one. `at` must be unique for each key.
+        """
+        changes = [change for batch in self.batches for change in batch]
+        found: list[list[Any]] = []
+        open_: list[Any] | None = None
+        for change in sorted(changes, key=lambda change: (change["id"], change["at"])):
+            if open_ is not None and open_[0] != change["id"]:
+                open_ = None
+            values = [change["n"], change["name"], change["at"]]
+            if open_ is not None and open_[3] == change["at"]:
+                continue  # the same change again
+            if (
+                open_ is not None
+                and change["op"] != "d"
+                and all(open_[{"n": 1, "name": 2}[name]] == change[name] for name in tracked)
+            ):
+                open_[1:4] = values
+                continue
+            if open_ is not None:
+                open_[5], open_[6], open_ = change["at"], False, None
+            if change["op"] != "d":
+                open_ = [change["id"], *values, change["at"], None, True]
+                found.append(open_)
+        return [tuple(row) for row in found]
 
-def keyed_changes(seed: int, count: int, keys: int, batches: int) -> Changes:
+
+def keyed_changes(seed: int, count: int, keys: int, batches: int, *, times: bool = False) -> Changes:
     """Returns `count` changes of `keys` keys in random batches, a tenth of them twice, a quarter of them deletions. No
-    two different changes of a key have the same sequence.
+    two different changes of a key have the same sequence, or the same `at` with `times`.
     """
     random_ = random.Random(seed)
     made: list[dict[str, Any]] = []
@@ -34,6 +61,8 @@ def keyed_changes(seed: int, count: int, keys: int, batches: int) -> Changes:
             "name": f"v{number}",
             "op": op,
         }
+        if times:
+            change |= {"at": number // keys, "n": random_.randrange(9), "name": random_.choice("xy")}
         made += [change] * (2 if random_.random() < 0.1 else 1)
     random_.shuffle(made)
     parts = tuple(made[start::batches] for start in range(batches))

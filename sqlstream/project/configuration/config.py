@@ -105,10 +105,20 @@ class ModelConfig(Document):
         description="Columns that order the rows with the same unique_key; the row with the highest values counts, "
         "whichever batch brings it.",
     )
+    history: bool = Field(
+        False,
+        description="Whether the table keeps all versions of a row, as a slowly changing dimension of type 2: with the "
+        "columns `valid_from`, `valid_to` and `is_current`. Needs `unique_key` and one column in `sequence_by`.",
+    )
+    track_columns: Names = Field(
+        (),
+        description="With `history`: the columns whose change begins a new version; a change of others only updates "
+        "the version in which it falls (default: all columns).",
+    )
     keep_deletes_for: Interval = Field(
         "7 days",
         description="With `sequence_by` and `delete_when`: how long a deleted key is remembered, so that an older row "
-        "that arrives later does not bring it back.",
+        "that arrives later does not bring it back; with `history`, how long all changes are.",
     )
     tags: Names = Field((), description="Tags for selection; tags from all places are combined.")
     enabled: bool = Field(True, description="Whether the model is part of the project.")

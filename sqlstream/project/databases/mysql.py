@@ -126,6 +126,7 @@ MARIADB = Dialect(
     driver="org.mariadb.jdbc.Driver",
     unique_columns=_unique_columns,
     exact="CAST({} AS BINARY)",
+    differs="NOT ({} <=> {})",
     session="SET SESSION lock_wait_timeout = 60, innodb_lock_wait_timeout = 60, time_zone = '+00:00'",
     bulk_options={"useBulkStmts": "true", "tcpKeepAlive": "true", "sessionVariables": _SPARK_QUOTES},
     timeouts={"connectTimeout": "10000", "socketTimeout": "20000"},

@@ -61,4 +61,5 @@ SQLITE = Dialect(
     insert_new="INSERT OR IGNORE INTO",
     for_update="",
     exact="{} COLLATE BINARY",
+    differs="{} IS NOT {}",
 )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlstream.project.databases.dialect import BATCHES, Dialect, Stored
-
-IS_DELETED = "_sqlstream_is_deleted"
-"""The staging column that marks rows which delete their key."""
+from sqlstream.project.databases.row_history import AT, IS_CURRENT, IS_DELETED, NAMES, VALID_FROM, VALID_TO, RowHistory
+from sqlstream.project.types.data_types import Primitive
 
 TOMBSTONES = "_sqlstream_tombstones_"
 """The start of the names of tables with deleted keys."""
@@ -35,7 +34,8 @@ class TableLayout:
 
     With `deletes`, the staging table marks rows that delete their key. `sequence` are the names of the columns that
     order the rows of a key, across batches. `tombstones` is the quoted name of the table with the deleted keys and
-    their sequence, empty without `deletes` or `sequence`.
+    their sequence, empty without `deletes` or `sequence`. `tracked` are the names of the columns whose change begins a
+    version of a row, None for a table without a history, and `changes` is then the quoted name of its table of changes.
     """
 
     dialect: Dialect
@@ -45,6 +45,19 @@ class TableLayout:
     deletes: bool = False
     sequence: tuple[str, ...] = ()
     tombstones: str = ""
+    tracked: tuple[str, ...] | None = None
+    changes: str = ""
+
+    @property
+    def stored(self) -> TableLayout:
+        """The layout of the table itself: with a history it has more columns than a staging table, and other keys."""
+        if self.tracked is None:
+            return self
+        (at,) = self.sequence_columns
+        flag = self.dialect.store(Primitive("boolean"), False) or Stored("boolean")
+        ends = [StoredColumn(name, at.stored, at.is_text) for name in (VALID_FROM, VALID_TO)]
+        keys = (*(name for name in self.keys if name.lower() != at.name.lower()), VALID_FROM)
+        return replace(self, columns=(*self.columns, *ends, StoredColumn(IS_CURRENT, flag)), keys=keys)
 
     @property
     def key_columns(self) -> tuple[StoredColumn, ...]:
@@ -164,6 +177,61 @@ def record_deletes(layout: TableLayout, staging: str, now: int, kept_from: int) 
         f"INSERT INTO {table} ({', '.join(names)}, {quote(DELETED_AT)}) SELECT {', '.join(found)}, {now} "
         f"FROM {staging} WHERE {quote(IS_DELETED)}"
     )
+
+
+ARRIVED_AT = "_sqlstream_arrived_at"
+"""The column of a table of changes with the time of their batch, in seconds since 1970."""
+
+
+def create_changes(layout: TableLayout) -> str:
+    """Returns the statement that creates the table of changes, if it does not exist."""
+    quote, (at,) = layout.dialect.quote, layout.sequence_columns
+    parts = [f"{quote(column.name)} {column.stored.type}" for column in layout.columns]
+    parts += [f"{quote(AT)} {at.stored.type}", f"{quote(IS_DELETED)} boolean", f"{quote(ARRIVED_AT)} bigint NOT NULL"]
+    keys = [quote(column.name) for column in layout.key_columns]
+    parts += [f"PRIMARY KEY ({', '.join(keys)})"]
+    return f"CREATE TABLE IF NOT EXISTS {layout.changes} ({', '.join(parts)})"
+
+
+def create_versions(layout: TableLayout, versions: str) -> str:
+    """Returns the statement that creates a staging table for the versions of rows."""
+    quote = layout.dialect.quote
+    parts = [f"{quote(column.name)} {column.stored.type}" for column in layout.stored.columns]
+    return f"{layout.dialect.staging} {versions} ({', '.join(parts)})"
+
+
+def apply_history(layout: TableLayout, staging: str, versions: str, now: int, kept_from: int) -> Iterator[str]:
+    """Yields the statements that add the changes of a staging table, whose keys are those of the rows and the sequence,
+    and replace the versions of the keys that have changed. `versions` is an empty staging table for them.
+    """
+    dialect, (at,) = layout.dialect, layout.sequence_columns
+    quote, changes = dialect.quote, layout.changes
+    names = [quote(column.name) for column in layout.columns]
+    values = {column.name: column.stored.sql.format(f"s.{quote(column.name)}") for column in layout.columns}
+    same = " AND ".join(f"{changes}.{quote(key.name)} = {values[key.name]}" for key in layout.key_columns)
+    yield f"DELETE FROM {changes} WHERE EXISTS (SELECT 1 FROM {staging} AS s WHERE {same})"
+    deleted = f"s.{quote(IS_DELETED)}" if layout.deletes else "false"
+    added = [*values.values(), values[at.name], deleted, str(now)]
+    into = ", ".join([*names, quote(AT), quote(IS_DELETED), quote(ARRIVED_AT)])
+    yield f"INSERT INTO {changes} ({into}) SELECT {', '.join(added)} FROM {staging} AS s"
+    row_keys = [column for column in layout.key_columns if column.name != at.name]
+    keys = ", ".join(f"{values[key.name]} AS {quote(key.name)}" for key in row_keys)
+    asked = f"(SELECT DISTINCT {keys} FROM {staging} AS s)"
+    tracked = {name.lower() for name in layout.tracked or ()}
+    history = RowHistory(
+        keys=tuple(quote(column.name) for column in row_keys),
+        columns=tuple(names),
+        tracked=tuple(quote(column.name) for column in layout.columns if column.name.lower() in tracked),
+        **{name: quote(column) for name, column in NAMES.items()},
+        differs=dialect.differs,
+        exact=dialect.exact if at.is_text else "{}",
+    )
+    stored = ", ".join(quote(column.name) for column in layout.stored.columns)
+    yield f"INSERT INTO {versions} ({stored}) {history.versions(history.changes(changes, layout.table, asked))}"
+    same = " AND ".join(f"k.{quote(key.name)} = {layout.table}.{quote(key.name)}" for key in row_keys)
+    yield f"DELETE FROM {layout.table} WHERE EXISTS (SELECT 1 FROM {asked} AS k WHERE {same})"
+    yield f"INSERT INTO {layout.table} ({stored}) SELECT {stored} FROM {versions}"
+    yield f"DELETE FROM {changes} WHERE {quote(ARRIVED_AT)} < {kept_from}"
 
 
 @dataclass(frozen=True)

@@ -122,8 +122,9 @@ class LastRowsWriter:
         query.
         """
         config = self._config
+        keys = (*config.unique_key, *config.sequence_by) if config.history else config.unique_key
         try:
-            self.writer.write(last_rows(rows, config.unique_key, config.sequence_by, config.delete_when), batch)
+            self.writer.write(last_rows(rows, keys, config.sequence_by, config.delete_when), batch)
         except Exception as error:
             found = _NO_SEQUENCE.search(str(error))
             if found is None:

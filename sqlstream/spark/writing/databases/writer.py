@@ -15,14 +15,18 @@ from pyspark.sql import DataFrame
 from sqlstream.compiler.digest import digest
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.trigger import interval_seconds
+from sqlstream.project.databases.row_history import CHANGES
 from sqlstream.project.databases.statements import (
     TOMBSTONES,
     BatchRecord,
     StoredColumn,
     TableLayout,
     apply_batch,
+    apply_history,
+    create_changes,
     create_table,
     create_tombstones,
+    create_versions,
     drop_outdated,
     record_deletes,
     staged_rows,
@@ -79,18 +83,20 @@ class DatabaseWriter:
             found = connection.find_table(self._database.table)
             if found is None:
                 if self._target.model.streaming:
-                    connection.run(create_table(layout))
-                    self._create_tombstones(connection, layout)
+                    connection.run(create_table(layout.stored))
+                    self._create_remembered(connection, layout)
                 return
             self._sized = [column for column in found.columns if column.characters is not None]
-            for statement in check_table(self._target, self._database, layout, found):
+            for statement in check_table(self._target, self._database, layout.stored, found):
                 connection.run(statement)
-            self._create_tombstones(connection, layout)
+            self._create_remembered(connection, layout)
 
-    def _create_tombstones(self, connection: Connection, layout: TableLayout) -> None:
-        """Creates the table of deleted keys, if the query needs one. Raises: DatabaseError."""
+    def _create_remembered(self, connection: Connection, layout: TableLayout) -> None:
+        """Creates the table of deleted keys, or that of changes, if the query needs one. Raises: DatabaseError."""
         if layout.tombstones:
             connection.run(create_tombstones(layout))
+        if layout.changes:
+            connection.run(create_changes(layout))
 
     def _create_records(self, connection: Connection) -> bool:
         """Creates the table of records, and returns whether it has the output of each query. An early one gets this
@@ -129,7 +135,7 @@ class DatabaseWriter:
         with closing(connection):
             found = connection.find_table(database.table)
             if found is not None:
-                check_table(self._target, database, layout, found, old)
+                check_table(self._target, database, layout.stored, found, old)
             elif committed is None or awaits_switch(connection, database, self._plain):
                 return
             else:
@@ -175,17 +181,21 @@ class DatabaseWriter:
                 logger.info("%s: batch %s is already in %s", batch.model, batch.id, self._database.table)
                 discard(rows)
                 return
-            # one staging table for each query, so that queries of one schema do not disturb each other
-            name = f"_sqlstream_{batch.query_id.replace('-', '')}"
-            staging = self._database.schema + self._database.dialect.quote(name)
+            # staging tables of their own for each query, so that queries of one schema do not disturb each other
+            name, schema = f"_sqlstream_{batch.query_id.replace('-', '')}", self._database.schema
+            staging, versions = (schema + layout.dialect.quote(name + end) for end in ("", "_versions"))
             staged = rows.selectExpr(*staged_rows(layout, self._config.delete_when))
             try:
                 connection.stage(staged, layout, staging)
-                self._apply(connection, layout, staging, batch, record)
+                if layout.changes:
+                    connection.drop_staging(versions)  # of an attempt that failed
+                    connection.run(create_versions(layout, versions))
+                self._apply(connection, layout, (staging, versions), batch, record)
             finally:
                 with suppress(DatabaseError):  # an error of the batch itself matters more
                     connection.rollback()  # first: in MySQL, DROP TABLE commits the transaction
                     connection.drop_staging(staging)
+                    connection.drop_staging(versions)
 
     def last_batch(self, query_id: str) -> int:
         """Returns the last batch of a query that the database has recorded, -1 without one. Raises: DatabaseError."""
@@ -194,8 +204,14 @@ class DatabaseWriter:
             return _last_batch(connection.first(record.find))
 
     def _apply(
-        self, connection: Connection, layout: TableLayout, staging: str, batch: MicroBatch, record: BatchRecord
+        self,
+        connection: Connection,
+        layout: TableLayout,
+        tables: tuple[str, str],
+        batch: MicroBatch,
+        record: BatchRecord,
     ) -> None:
+        staging, _ = tables
         # before the transaction: PostgreSQL would abort it if this asks for a table that does not exist
         created = self._table_of_batch_model(connection, layout)
         connection.begin()
@@ -209,16 +225,22 @@ class DatabaseWriter:
         if layout.keys:
             self._check_keys(connection.first(wrong_keys(layout, staging)))
         self._check_lengths(connection, layout, staging)
-        statements = [*created, *apply_batch(layout, staging, replaces=self._replaces)]
-        if layout.sequence:
-            statements = [*drop_outdated(layout, staging), *statements]
-        if layout.tombstones:
-            now = int(time.time())
-            kept_from = now - int(interval_seconds(self._config.keep_deletes_for))
-            statements += record_deletes(layout, staging, now, kept_from)
-        for statement in statements:
+        for statement in (*created, *self._changes(layout, *tables)):
             connection.run(statement)
         connection.commit()
+
+    def _changes(self, layout: TableLayout, staging: str, versions: str) -> Iterator[str]:
+        """Yields the statements that change the table and what it remembers."""
+        now = int(time.time())
+        kept_from = now - int(interval_seconds(self._config.keep_deletes_for))
+        if layout.changes:
+            yield from apply_history(layout, staging, versions, now, kept_from)
+            return
+        if layout.sequence:
+            yield from drop_outdated(layout, staging)
+        yield from apply_batch(layout, staging, replaces=self._replaces)
+        if layout.tombstones:
+            yield from record_deletes(layout, staging, now, kept_from)
 
     def _table_of_batch_model(self, connection: Connection, layout: TableLayout) -> list[str]:
         """Returns the statement that creates the table of a batch model, if it does not exist."""
@@ -227,27 +249,33 @@ class DatabaseWriter:
         return [create_table(layout)]
 
     def _layout(self) -> TableLayout:
-        dialect, keys = self._database.dialect, {key.lower() for key in self._config.unique_key}
+        dialect, config = self._database.dialect, self._config
+        keys = (*config.unique_key, *config.sequence_by) if config.history else config.unique_key
+        named = {key.lower() for key in keys}
         columns = []
         for field in self._target.frame.schema:
             type_ = parse_type(type_text(field.dataType))
-            stored = dialect.store(type_, field.name.lower() in keys)
+            stored = dialect.store(type_, field.name.lower() in named)
             if stored is None:
                 raise FindingsError([self._unstored(field.name, type_name(type_))])
             is_text = type_name(type_) in ("string", "char", "varchar")
             columns.append(StoredColumn(field.name, stored, is_text))
-        deletes = self._config.delete_when is not None
-        sequence = () if self._replaces else self._config.sequence_by
-        layout = TableLayout(dialect, self._database.table, tuple(columns), self._config.unique_key, deletes, sequence)
-        return replace(layout, tombstones=self._tombstones(layout)) if deletes and sequence else layout
+        deletes = config.delete_when is not None
+        sequence = () if self._replaces else config.sequence_by
+        layout = TableLayout(dialect, self._database.table, tuple(columns), keys, deletes, sequence)
+        if config.history:
+            others = tuple(column.name for column in columns if column.name.lower() not in named)
+            return replace(layout, tracked=config.track_columns or others, changes=self._beside(layout, CHANGES))
+        return replace(layout, tombstones=self._beside(layout, TOMBSTONES)) if deletes and sequence else layout
 
-    def _tombstones(self, layout: TableLayout) -> str:
-        """Returns the name of the table of tombstones. Other keys or another sequence have a table of their own."""
+    def _beside(self, layout: TableLayout, start: str) -> str:
+        """Returns the name of a table beside that of the query. Other keys or another sequence have tables of their
+        own, and so have other columns of a history.
+        """
         table = table_name(layout.table)
-        shape = [
-            (column.name.lower(), column.stored.type) for column in (*layout.key_columns, *layout.sequence_columns)
-        ]
-        name = f"{TOMBSTONES}{table[:24]}_{digest(table, shape)[:12]}"
+        known = layout.columns if start == CHANGES else (*layout.key_columns, *layout.sequence_columns)
+        shape = [(column.name.lower(), column.stored.type) for column in known]
+        name = f"{start}{table[:24]}_{digest(table, shape)[:12]}"
         return self._database.schema + layout.dialect.quote(name)
 
     def _check_keys(self, wrong: object) -> None:
