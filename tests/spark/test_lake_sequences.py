@@ -65,3 +65,28 @@ def test_an_older_change_does_not_bring_back_a_deleted_row(lake: ProjectFolder) 
     with lake_session(lake) as session:
         for each in FORMATS:
             assert rows(session, lake, each, f"{each}_customers", "id", "name") == [(2, "again")]
+
+
+@pytest.mark.parametrize("tracked", [(), ("name",)])
+def test_a_history_has_the_versions_of_each_row(lake: ProjectFolder, tracked: tuple[str, ...]) -> None:
+    """Changes in random order over batches and two runs make the same versions as in their order, also if Spark repeats
+    a batch.
+    """
+    track = f", track_columns={list(tracked)}" if tracked else ""
+    model = MODEL.replace("['at', 'N']", f"'at', history=true{track}")
+    lake.write({f"models/{each}_customers.sql": model.replace("FORMAT", each) for each in FORMATS})
+    changes = keyed_changes(5, 200, 20, 4, times=True)
+    for number, batch in enumerate(changes.batches[:2]):
+        lake.rows(f"in/changes/{number}.json", batch, modified=number)
+    assert lake.run().succeeded
+    for each in FORMATS:
+        forget_last_commit(lake, f"{each}_customers")
+    for number, batch in enumerate(changes.batches[2:], start=2):
+        lake.rows(f"in/changes/{number}.json", batch, modified=number)
+    assert lake.run().succeeded
+
+    columns = ("id", "n", "name", "at", "valid_from", "valid_to", "is_current")
+    with lake_session(lake) as session:
+        for each in FORMATS:
+            found = rows(session, lake, each, f"{each}_customers", *columns)
+            assert found == sorted(changes.versions(*(tracked or ("n", "name"))), key=str)

@@ -19,6 +19,9 @@ CHANGES = "_sqlstream_changes_"
 AT, IS_DELETED = "_sqlstream_at", "_sqlstream_is_deleted"
 """The columns of a change: its position in the order of its key, and whether it deletes the key."""
 
+ARRIVED_AT = "_sqlstream_arrived_at"
+"""The column of a change with the time of its batch, in seconds since 1970, after which it is forgotten some day."""
+
 NAMES = {
     "at": AT,
     "is_deleted": IS_DELETED,
@@ -34,8 +37,8 @@ class RowHistory:
     """The history of a table; all names are quoted. `columns` are those of the model, among them the `keys`, and
     `tracked` the ones whose change begins a version. `at`, `is_deleted` and so on are the names above.
 
-    `differs` is the comparison of two values, in which two nulls are equal, and `exact` the form of a value in an
-    order.
+    `differs` is the comparison of two values, in which two nulls are equal, `exact` the form of a value in an order,
+    and `same` the comparison of keys.
     """
 
     keys: tuple[str, ...]
@@ -48,6 +51,7 @@ class RowHistory:
     is_current: str
     differs: str
     exact: str = "{}"
+    same: str = "{} = {}"
 
     def changes(self, changes: str, table: str, keys: str) -> str:
         """Returns the query for all known changes of the keys in the relation `keys`. `changes` is the table of
@@ -98,7 +102,7 @@ class RowHistory:
         )
 
     def _same(self, one: str, other: str) -> str:
-        return " AND ".join(f"{one}.{key} = {other}.{key}" for key in self.keys)
+        return " AND ".join(self.same.format(f"{one}.{key}", f"{other}.{key}") for key in self.keys)
 
 
 def _listed(names: Iterable[str]) -> str:

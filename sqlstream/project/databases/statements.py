@@ -6,7 +6,16 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sqlstream.project.databases.dialect import BATCHES, Dialect, Stored
-from sqlstream.project.databases.row_history import AT, IS_CURRENT, IS_DELETED, NAMES, VALID_FROM, VALID_TO, RowHistory
+from sqlstream.project.databases.row_history import (
+    ARRIVED_AT,
+    AT,
+    IS_CURRENT,
+    IS_DELETED,
+    NAMES,
+    VALID_FROM,
+    VALID_TO,
+    RowHistory,
+)
 from sqlstream.project.types.data_types import Primitive
 
 TOMBSTONES = "_sqlstream_tombstones_"
@@ -177,10 +186,6 @@ def record_deletes(layout: TableLayout, staging: str, now: int, kept_from: int) 
         f"INSERT INTO {table} ({', '.join(names)}, {quote(DELETED_AT)}) SELECT {', '.join(found)}, {now} "
         f"FROM {staging} WHERE {quote(IS_DELETED)}"
     )
-
-
-ARRIVED_AT = "_sqlstream_arrived_at"
-"""The column of a table of changes with the time of their batch, in seconds since 1970."""
 
 
 def create_changes(layout: TableLayout) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from sqlstream.project.configuration.config import ModelConfig
 from sqlstream.spark.writing.table_formats.table_writers import merge_sql
 
 
 def test_only_columns_of_the_query_are_updated_and_nulls_match() -> None:
     """Names are quoted, keys take the letter case of the table, and a deleting row without a match adds nothing."""
-    sql = merge_sql("t", "batch", ["Id", "a b", "extra"], ModelConfig(unique_key=("ID",)), ["id", "a b"])
+    sql = merge_sql("t", "batch", ["Id", "a b", "extra"], ["ID"], ["id", "a b"])
 
     insert = "INSERT (`Id`, `a b`, `extra`) VALUES (source.`Id`, source.`a b`, source.`extra`)"
     assert sql.splitlines() == [
@@ -21,8 +20,7 @@ def test_only_columns_of_the_query_are_updated_and_nulls_match() -> None:
 
 def test_a_row_with_a_higher_sequence_stays() -> None:
     """With `sequence_by`, a row of the batch updates or deletes only a row that is not newer."""
-    config = ModelConfig(unique_key=("id",), sequence_by=("at", "n"))
-    lines = merge_sql("t", "batch", ["id", "at", "n"], config, ["id", "at", "n"]).splitlines()
+    lines = merge_sql("t", "batch", ["id", "at", "n"], ["id"], ["id", "at", "n"], ["at", "n"]).splitlines()
 
     later = "struct(source.`at`, source.`n`) >= struct(target.`at`, target.`n`)"
     assert lines[1] == f"WHEN MATCHED AND source.__sqlstream_deletes AND {later} THEN DELETE"

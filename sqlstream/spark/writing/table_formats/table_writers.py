@@ -6,6 +6,7 @@ batch in each commit, Iceberg's in each snapshot, and both ignore a batch that t
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,13 +15,30 @@ from pyspark.sql.functions import coalesce, col, expr, lit
 
 from sqlstream.compiler.compiled import Output
 from sqlstream.compiler.sql.sql_text import quote_identifier
-from sqlstream.project.configuration.config import ModelConfig
 from sqlstream.project.configuration.trigger import interval_seconds
+from sqlstream.project.databases.row_history import (
+    ARRIVED_AT,
+    AT,
+    CHANGES,
+    IS_CURRENT,
+    IS_DELETED,
+    NAMES,
+    VALID_FROM,
+    VALID_TO,
+    RowHistory,
+)
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.reading.type_text import type_text
 from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, cached, count_keys, discard
 from sqlstream.spark.writing.table_formats.table import FormatTable, committing, last_batch, table_at
-from sqlstream.spark.writing.table_formats.tombstones import DELETES, Tombstones, not_older, same_keys, spelled
+from sqlstream.spark.writing.table_formats.tombstones import (
+    DELETES,
+    Tombstones,
+    not_older,
+    same_keys,
+    spelled,
+    table_beside,
+)
 from sqlstream.state.ledger import OutputColumn
 
 VIEW = "sqlstream_batch"
@@ -44,7 +62,9 @@ def table_writer(target: SinkTarget) -> BatchWriter | None:
         return None
     if not model.streaming:
         return ReplacingWriter(target, table)
-    return MergingWriter(target, table) if model.config.unique_key and model.config.output_mode != "complete" else None
+    if not model.config.unique_key or model.config.output_mode == "complete":
+        return None
+    return HistoryWriter(target, table) if model.config.history else MergingWriter(target, table)
 
 
 def prepare_table(target: SinkTarget, table: FormatTable) -> DataFrame:
@@ -62,9 +82,12 @@ def _kept(target: SinkTarget, rows: DataFrame) -> DataFrame:
     return rows if condition is None else rows.where(~_condition(condition))
 
 
-def create_or_extend(target: SinkTarget, table: FormatTable) -> None:
-    """Creates the table with the columns of the query, or adds those that it lacks. Raises: Spark's errors."""
-    columns = [OutputColumn(field.name, type_text(field.dataType)) for field in target.frame.schema]
+def create_or_extend(target: SinkTarget, table: FormatTable, more: Sequence[OutputColumn] = ()) -> None:
+    """Creates the table with the columns of the query and `more`, or adds those that it lacks.
+
+    Raises: Spark's errors.
+    """
+    columns = [*(OutputColumn(field.name, type_text(field.dataType)) for field in target.frame.schema), *more]
     existing = table.columns()
     if existing is None:
         table.create(columns, target.output.partition_by, _properties(target.output))
@@ -141,7 +164,76 @@ class MergingWriter(_RecordingWriter):
             tombstones.add(source.where(DELETES))
             merged = tombstones.newer_rows(VIEW)
         with committing(session, self._table.format, batch):
-            session.sql(merge_sql(self._table.name, merged, columns, config, rows.columns))
+            keys, sequence = config.unique_key, config.sequence_by
+            session.sql(merge_sql(self._table.name, merged, columns, keys, rows.columns, sequence))
+
+
+class HistoryWriter(_RecordingWriter):
+    """Keeps the versions of each row: adds the changes of a batch to those in a table beside the table, and replaces
+    the versions of their keys.
+    """
+
+    @property
+    def _at(self) -> str:
+        return self._target.model.config.sequence_by[0]
+
+    def open(self) -> None:
+        """Creates the table and that of its changes, or adds columns. Raises: Spark's errors."""
+        fields = [OutputColumn(field.name, type_text(field.dataType)) for field in self._target.frame.schema]
+        (at,) = [column.type for column in fields if column.name.lower() == self._at.lower()]
+        ends = [OutputColumn(VALID_FROM, at), OutputColumn(VALID_TO, at), OutputColumn(IS_CURRENT, "boolean")]
+        create_or_extend(self._target, self._table, ends)
+        added = [OutputColumn(AT, at), OutputColumn(IS_DELETED, "boolean"), OutputColumn(ARRIVED_AT, "bigint")]
+        self._changes(self._table).create([*fields, *added], (), {})
+
+    def _changes(self, table: FormatTable) -> FormatTable:
+        return table_beside(table, CHANGES.rstrip("_"), self._target.frame.columns)
+
+    def _apply(self, rows: DataFrame, batch: MicroBatch) -> None:
+        config, session = self._target.model.config, rows.sparkSession
+        with cached(rows):  # read once for the keys, and several times by the statements
+            if not count_keys(rows, (*config.unique_key, self._at)):
+                return
+            table = replace(self._table, session=session)
+            names = rows.columns
+            keys, (at,) = spelled(config.unique_key, names), spelled([self._at], names)
+            deleted = lit(False) if config.delete_when is None else _condition(config.delete_when)
+            now = int(time.time())
+            typed = table.align(rows).select(*map(_column, names))
+            changes = typed.withColumns({AT: _column(at), IS_DELETED: deleted, ARRIVED_AT: lit(now).cast("bigint")})
+            changes.createOrReplaceTempView(VIEW)
+            stored, kept_from = self._changes(table).name, now - int(interval_seconds(config.keep_deletes_for))
+            merge = merge_sql(stored, VIEW, changes.columns, (*keys, AT), changes.columns, deletes=False)
+            session.sql(f"{merge}\nWHEN NOT MATCHED BY SOURCE AND target.{ARRIVED_AT} < {kept_from} THEN DELETE")
+            source = self._versions(table, stored, names)
+            with committing(session, self._table.format, batch):
+                columns = [*names, VALID_FROM, VALID_TO, IS_CURRENT]
+                session.sql(merge_sql(self._table.name, source, columns, (*keys, VALID_FROM), columns))
+
+    def _versions(self, table: FormatTable, changes: str, names: Sequence[str]) -> str:
+        """Returns the query for the new versions of the keys of a batch, and for those to delete."""
+        config = self._target.model.config
+        keys, (at,) = spelled(config.unique_key, names), spelled([self._at], names)
+        others = [name for name in names if name not in (*keys, at)]
+        quoted = {name: quote_identifier(name, always=True) for name in (*names, VALID_FROM, VALID_TO, IS_CURRENT)}
+        history = RowHistory(
+            keys=tuple(quoted[key] for key in keys),
+            columns=tuple(quoted[name] for name in names),
+            tracked=tuple(quoted[name] for name in spelled(config.track_columns, names) or others),
+            **NAMES,
+            differs="NOT ({} <=> {})",
+            same="{} <=> {}",
+        )
+        listed = ", ".join(quoted[key] for key in keys)
+        asked = f"(SELECT DISTINCT {listed} FROM {VIEW})"
+        versions = history.versions(history.changes(changes, table.name, asked))
+        columns = ", ".join(quoted.values())
+        gone = (
+            f"SELECT {columns} FROM {table.name} AS target WHERE EXISTS (SELECT 1 FROM {asked} AS source WHERE "
+            f"{same_keys(keys)}) AND NOT EXISTS (SELECT 1 FROM ({versions}) AS source WHERE "
+            f"{same_keys((*keys, VALID_FROM))})"
+        )
+        return f"(SELECT *, false AS {DELETES} FROM ({versions}) UNION ALL SELECT *, true FROM ({gone}))"
 
 
 class CommittingWriter(_RecordingWriter):
@@ -200,23 +292,36 @@ def _properties(output: Output) -> dict[str, str]:
     return {name: value for name, value in output.options.items() if isinstance(value, str) and name.startswith(starts)}
 
 
-def merge_sql(table: str, source: str, columns: Sequence[str], config: ModelConfig, written: Sequence[str]) -> str:
-    """Returns the MERGE of `source`, a view or a query, into `table`, both with `columns`; it also has `DELETES`.
+def merge_sql(
+    table: str,
+    source: str,
+    columns: Sequence[str],
+    keys: Sequence[str],
+    written: Sequence[str],
+    sequence: Sequence[str] = (),
+    *,
+    deletes: bool = True,
+) -> str:
+    """Returns the MERGE of `source`, a view or a query, into `table`, both with `columns`. With `deletes`, `source`
+    also has the column of that name.
 
     `written` are the columns of the query: an update leaves the others as they are. A null in a key is a value like
-    any other. `source` must have each key once. With `sequence_by`, a row of the table with a higher sequence stays.
+    any other. `source` must have each key once. A row of the table with a higher `sequence` stays.
     """
     names = {name.lower(): quote_identifier(name, always=True) for name in columns}
-    on = same_keys(spelled(config.unique_key, columns))
-    is_later = f" AND {not_older(spelled(config.sequence_by, columns))}" if config.sequence_by else ""
-    changed = [names[name.lower()] for name in written]
-    updates = ", ".join(f"{name} = source.{name}" for name in changed)
-    inserted = list(names.values())
-    values = ", ".join(f"source.{name}" for name in inserted)
-    added = f"({', '.join(inserted)}) VALUES ({values})"
+    is_later = f" AND {not_older(spelled(sequence, columns))}" if sequence else ""
+    updates = ", ".join(f"{names[name.lower()]} = source.{names[name.lower()]}" for name in written)
+    values = ", ".join(f"source.{name}" for name in names.values())
+    added = f"({', '.join(names.values())}) VALUES ({values})"
     # the first clause that applies counts: a deletion before the update. A deleted key that is not there adds no row.
-    return f"""\
-MERGE INTO {table} AS target USING {source} AS source ON {on}
-WHEN MATCHED AND source.{DELETES}{is_later} THEN DELETE
-WHEN MATCHED{is_later} THEN UPDATE SET {updates}
-WHEN NOT MATCHED AND NOT source.{DELETES} THEN INSERT {added}"""
+    clauses = (
+        f"MERGE INTO {table} AS target USING {source} AS source ON {same_keys(spelled(keys, columns))}",
+        f"WHEN MATCHED AND source.{DELETES}{is_later} THEN DELETE" if deletes else "",
+        f"WHEN MATCHED{is_later} THEN UPDATE SET {updates}",
+        f"WHEN NOT MATCHED{f' AND NOT source.{DELETES}' if deletes else ''} THEN INSERT {added}",
+    )
+    return "\n".join(filter(None, clauses))
+
+
+def _column(name: str) -> Column:
+    return col(quote_identifier(name))

@@ -43,13 +43,7 @@ class Tombstones:
     @property
     def _stored(self) -> FormatTable:
         """The table of deleted keys. Other keys, or another sequence, have a table of their own."""
-        of, shape = self.table, digest([name.lower() for name in (*self.keys, "", *self.sequence)])[:12]
-        if of.path is not None:
-            parent, _, name = of.path.rpartition("/")
-            return table_at(of.session, of.format, path=f"{parent}/{FOLDER}/{name}_{shape}")
-        parent, _, name = of.name.rpartition(".")
-        named = quote_identifier(f"{FOLDER}_{name.strip('`')}_{shape}", always=True)
-        return FormatTable(of.session, of.format, f"{parent}.{named}" if parent else named)
+        return table_beside(self.table, FOLDER, (*self.keys, "", *self.sequence))
 
     def create(self) -> None:
         """Creates the table of deleted keys, unless it exists. Raises: Spark's errors."""
@@ -87,7 +81,20 @@ class Tombstones:
         """
         kept = f"source.{DELETES} OR target.{DELETED_AT} IS NULL OR {not_older(self.sequence)}"
         join = f"{view} AS source LEFT JOIN {self._stored.name} AS target ON {same_keys(self.keys)}"
-        return f"(SELECT source.* FROM {join} WHERE {kept})"  # noqa: S608 - a statement has no parameters for names
+        return f"(SELECT source.* FROM {join} WHERE {kept})"
+
+
+def table_beside(table: FormatTable, start: str, columns: Sequence[str]) -> FormatTable:
+    """Returns the table that is beside another one for its `columns`: in the folder `start` beside its path, or with a
+    name that begins with `start` in its schema.
+    """
+    shape = digest([name.lower() for name in columns])[:12]
+    if table.path is not None:
+        parent, _, name = table.path.rpartition("/")
+        return table_at(table.session, table.format, path=f"{parent}/{start}/{name}_{shape}")
+    parent, _, name = table.name.rpartition(".")
+    named = quote_identifier(f"{start}_{name.strip('`')}_{shape}", always=True)
+    return FormatTable(table.session, table.format, f"{parent}.{named}" if parent else named)
 
 
 def same_keys(keys: Sequence[str]) -> str:
