@@ -327,6 +327,11 @@ def _of_sink(test: UnitTest, model: CompiledModel) -> Iterator[Finding]:
         why = "`table` is what a table or files have after all batches, and its sinks keep no rows, or are topics"
         fix = "remove `table`, and expect `rows` or `batches`"
         yield Finding("unit-test-expect", what, why, fix, test.expect.locations["table"])
+    elif "table" in test.expect.document.model_fields_set and model.config.history:
+        what = f"{quoted(model.name)} keeps the versions of each row (history), which `table` does not state"
+        why = "`table` has the columns of the model, and one row for each key"
+        fix = "remove `table`, and expect `rows` or `batches`, which are the changes"
+        yield Finding("unit-test-expect", what, why, fix, test.expect.locations["table"])
     if test.document.call_sink and not writes:
         what = f"{quoted(model.name)} does not write to a function"
         why = "`call_sink` calls the function of a sink with `format: python` for each batch"

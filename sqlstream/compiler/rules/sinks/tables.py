@@ -9,6 +9,7 @@ from sqlstream.compiler.flow.type_rules import is_ordered
 from sqlstream.compiler.rules.rule import Problem, Problems, declared_outputs, output_rule, rule
 from sqlstream.errors import Severity
 from sqlstream.project.databases.jdbc_options import dialect_of
+from sqlstream.project.databases.row_history import IS_CURRENT, VALID_FROM, VALID_TO
 from sqlstream.project.files.paths import is_absolute, plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.types.data_types import type_name
@@ -17,11 +18,15 @@ from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 
 @output_rule("unknown-column")
 def columns_of_keys(compiled: CompiledProject, model: CompiledModel, _: Output) -> Problems:
-    """The columns of `unique_key` and `sequence_by` must be columns of the model."""
+    """The columns of `unique_key`, `sequence_by` and `track_columns` must be columns of the model."""
     columns = compiled.columns.get(model.unique_id)
     names = [column.name for column in columns or ()]
     known = {name.lower() for name in names}
-    settings = {"unique_key": model.config.unique_key, "sequence_by": model.config.sequence_by}
+    settings = {
+        "unique_key": model.config.unique_key,
+        "sequence_by": model.config.sequence_by,
+        "track_columns": model.config.track_columns,
+    }
     given = ((setting, key) for setting, keys in settings.items() for key in keys if columns is not None)
     for setting, key in given:
         if key.lower() not in known:
@@ -30,6 +35,77 @@ def columns_of_keys(compiled: CompiledProject, model: CompiledModel, _: Output) 
                 f"the columns of `{model.name}` are {quoted_list(names)}",
                 did_you_mean(key, names),
                 model.location_of(setting),
+            )
+
+
+@output_rule("missing-key")
+def histories_without_order(_: CompiledProject, model: CompiledModel, __: Output) -> Problems:
+    """`history` needs a `unique_key` and one column in `sequence_by`, and `track_columns` needs `history`."""
+    config, count = model.config, len(model.config.sequence_by)
+    if config.track_columns and not config.history:
+        yield Problem(
+            f"`{model.name}` sets track_columns but no history",
+            "these are the columns whose change begins a new version of a row, and only a history has versions",
+            "add history=true, or remove track_columns",
+            model.location_of("track_columns"),
+        )
+    if config.history and (not config.unique_key or count != 1):
+        missing = f"{count or 'no'} columns in sequence_by" if config.unique_key else "no unique_key"
+        yield Problem(
+            f"`{model.name}` sets history, but has {missing}",
+            "a version of a row begins at the value of one column, which orders the changes of a key",
+            "set unique_key to the columns that identify a row, and sequence_by to the column with the time or the "
+            "position of a change",
+            model.location_of("history"),
+        )
+
+
+@output_rule("row-order")
+def sinks_without_history(_: CompiledProject, model: CompiledModel, output: Output) -> Problems:
+    """Only a table of a database, Delta Lake or Iceberg can keep the versions of rows, for a stream of changes."""
+    facts, config = format_of(output.format), model.config
+    if not config.history:
+        return
+    if not (facts.is_database or facts.updates_by_key):
+        yield Problem(
+            f"`{model.name}` sets history, but sink `{output.sink}` of format {output.format} only adds rows",
+            "a change also ends the version of the row before it, which is in the output already",
+            "write to a table: format delta, iceberg, jdbc or sqlite",
+            model.location_of("history"),
+        )
+    if not model.streaming or config.output_mode == "complete":
+        which = "streams in complete mode" if model.streaming else "is a batch model"
+        yield Problem(
+            f"`{model.name}` sets history, but {which}",
+            "each run or batch replaces all rows, so there are no changes of single rows",
+            "read a stream of changes in append or update mode, or remove history",
+            model.location_of("history"),
+        )
+
+
+@output_rule("stored-model")
+def stored_histories(_: CompiledProject, model: CompiledModel, __: Output) -> Problems:
+    """Other models cannot read the stored output of a model with a history."""
+    if model.config.history and model.config.is_stored:
+        yield Problem(
+            f"`{model.name}` sets history and materialized='stored'",
+            "its table has the versions of each row, with more columns than the model",
+            "declare the table as a source for the models that need the versions, or remove one of the two",
+            model.location_of("history"),
+        )
+
+
+@output_rule("duplicate-name")
+def columns_of_histories(compiled: CompiledProject, model: CompiledModel, _: Output) -> Problems:
+    """A model with `history` has no columns with the names of those that the history adds."""
+    names = {VALID_FROM, VALID_TO, IS_CURRENT} if model.config.history else set()
+    for column in compiled.columns.get(model.unique_id) or ():
+        if column.name.lower() in names:
+            yield Problem(
+                f"`{model.name}` has a column `{column.name}`, which its history adds",
+                "the table also has the columns `valid_from`, `valid_to` and `is_current`",
+                "give the column of the model another name",
+                model.location_of("history"),
             )
 
 
@@ -71,6 +147,12 @@ def unused_keys(_: CompiledProject, model: CompiledModel, output: Output) -> Pro
     facts, config = format_of(output.format), model.config
     uses = (
         ("unique_key", facts.takes_keys, "only adds rows, or replaces all of them", "replace rows"),
+        (
+            "track_columns",
+            config.history,
+            "keeps one version of each row without history",
+            "keep versions, with history",
+        ),
         ("delete_when", facts.deletes_by_key or not config.unique_key, "cannot delete single rows", "delete rows"),
     )
     for setting, has_effect, limit, ability in uses:
