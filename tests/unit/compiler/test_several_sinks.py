@@ -128,7 +128,7 @@ def test_shared_sinks_belong_to_one_query(tmp_path: Path) -> None:
         ("sink=['screen', 'nowhere'], trigger={'continuous': '1 second'}", "*", ["continuous-trigger"] * 2),
         ("sink=['screen', 'nowhere'], trigger={'real_time': '1 minute'}, output_mode='update'", "*", None),
         ("sink=['archive', 'screen'], unique_key='nothing'", "*", ["unknown-column"]),
-        ("sink=['archive', 'screen'], sequence_by='id'", "*", ["missing-key"]),
+        ("sink=['archive', 'screen'], sequence_by='id'", "*", ["missing-key", "row-order", "row-order"]),
         ("sink='archive'", "*", []),
     ],
 )
