@@ -155,7 +155,7 @@ def count_keys(rows: DataFrame, keys: Sequence[str]) -> int:
 
     Runs one Spark job. Raises: RefusedRowsError, Spark's errors.
     """
-    columns = [_column(key) for key in keys]
+    columns = [column_of(key) for key in keys]
     # one job answers both: how many rows there are, and which key most of them share
     same = rows.groupBy(*columns).agg(count(lit(1)).alias("n")).select("n", to_json(struct(*columns)).alias("key"))
     (found,) = same.agg(sum_("n"), max_by(struct("n", "key"), "n")).collect()
@@ -185,11 +185,11 @@ def last_rows(
     """
     named = quoted_list(sequence)
     text = f"a row has null in sequence_by {named}: leave such rows out, or use coalesce(); its unique_key is "
-    refused = raise_error(concat(lit(text), to_json(struct(*map(_column, keys)))))
-    order = [when(_column(name).isNull(), refused).otherwise(_column(name)) for name in sequence]
+    refused = raise_error(concat(lit(text), to_json(struct(*map(column_of, keys)))))
+    order = [when(column_of(name).isNull(), refused).otherwise(column_of(name)) for name in sequence]
     order += [] if delete_when is None else [coalesce(expr(delete_when), lit(False))]
     order += [col(quote_identifier(field.name)) for field in rows.schema if _is_ordered(field.dataType)]
-    last = rows.groupBy(*map(_column, keys)).agg(max_by(struct("*"), struct(*order)).alias("row"))
+    last = rows.groupBy(*map(column_of, keys)).agg(max_by(struct("*"), struct(*order)).alias("row"))
     return last.select("row.*")
 
 
@@ -202,5 +202,6 @@ def _is_ordered(kind: DataType) -> bool:
     return not isinstance(kind, MapType | VariantType | CalendarIntervalType)
 
 
-def _column(name: str) -> Column:
+def column_of(name: str) -> Column:
+    """Returns the column with this name, in which a dot is part of the name."""
     return col(quote_identifier(name))

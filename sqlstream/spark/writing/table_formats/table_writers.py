@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.functions import coalesce, col, expr, lit
+from pyspark.sql.functions import coalesce, expr, lit
 
 from sqlstream.compiler.compiled import Output
 from sqlstream.compiler.sql.sql_text import quote_identifier
@@ -29,7 +29,15 @@ from sqlstream.project.databases.row_history import (
 )
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.reading.type_text import type_text
-from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, cached, count_keys, discard
+from sqlstream.spark.writing.micro_batches import (
+    BatchWriter,
+    MicroBatch,
+    SinkTarget,
+    cached,
+    column_of,
+    count_keys,
+    discard,
+)
 from sqlstream.spark.writing.table_formats.table import FormatTable, committing, last_batch, table_at
 from sqlstream.spark.writing.table_formats.tombstones import (
     DELETES,
@@ -199,8 +207,8 @@ class HistoryWriter(_RecordingWriter):
             keys, (at,) = spelled(config.unique_key, names), spelled([self._at], names)
             deleted = lit(False) if config.delete_when is None else _condition(config.delete_when)
             now = int(time.time())
-            typed = table.align(rows).select(*map(_column, names))
-            changes = typed.withColumns({AT: _column(at), IS_DELETED: deleted, ARRIVED_AT: lit(now).cast("bigint")})
+            typed = table.align(rows).select(*map(column_of, names))
+            changes = typed.withColumns({AT: column_of(at), IS_DELETED: deleted, ARRIVED_AT: lit(now).cast("bigint")})
             changes.createOrReplaceTempView(VIEW)
             stored, kept_from = self._changes(table).name, now - int(interval_seconds(config.keep_deletes_for))
             merge = merge_sql(stored, VIEW, changes.columns, (*keys, AT), changes.columns, deletes=False)
@@ -268,7 +276,7 @@ class ReplacingWriter:
         writer = kept.writeTo(self._table.name).using("iceberg").options(**batch.options)
         for name, value in _properties(output).items():
             writer = writer.tableProperty(name, value)
-        partitions = [col(quote_identifier(name)) for name in output.partition_by]
+        partitions = [column_of(name) for name in output.partition_by]
         (writer.partitionedBy(*partitions) if partitions else writer).createOrReplace()
 
     def _overwrite(self, rows: DataFrame, batch: MicroBatch) -> None:
@@ -321,7 +329,3 @@ def merge_sql(
         f"WHEN NOT MATCHED{f' AND NOT source.{DELETES}' if deletes else ''} THEN INSERT {added}",
     )
     return "\n".join(filter(None, clauses))
-
-
-def _column(name: str) -> Column:
-    return col(quote_identifier(name))

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
-from pyspark.sql.functions import col, lit
+from pyspark.sql.functions import lit
 
 from sqlstream.compiler.digest import digest
 from sqlstream.compiler.sql.sql_text import quote_identifier
+from sqlstream.spark.writing.micro_batches import column_of
 from sqlstream.spark.writing.table_formats.table import FormatTable, table_at
 from sqlstream.state.ledger import OutputColumn
 
@@ -62,7 +63,7 @@ class Tombstones:
         if deletes.isEmpty():
             return
         now = int(time.time())
-        rows = deletes.select(*(col(quote_identifier(name)) for name in self._names))
+        rows = deletes.select(*map(column_of, self._names))
         rows.withColumn(DELETED_AT, lit(now).cast("bigint")).createOrReplaceTempView(VIEW)
         columns = [quote_identifier(name, always=True) for name in (*self._names, DELETED_AT)]
         updates = ", ".join(f"{name} = source.{name}" for name in columns)
