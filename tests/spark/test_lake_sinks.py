@@ -23,8 +23,8 @@ MODELS = {
     "appended": f"{{{{ config(sink='FORMAT', partition_by='kind') }}}} select kind, id {ORDERS}",
     "merged": "{{ config(sink='FORMAT', output_mode='update', unique_key='kind') }}\n"
     f"select sum(amount) as total, kind {ORDERS} group by kind",
-    "deleted": "{{ config(sink='FORMAT', unique_key=['id'], delete_when='amount < 0', sequence_by='amount') }}\n"
-    f"select id, kind, amount {ORDERS}",
+    "deleted": "{{ config(sink='FORMAT', unique_key=['id'], delete_when='amount < 0', sequence_by='step') }}\n"
+    f"select id, kind, amount, abs(coalesce(amount, 0)) as step {ORDERS}",
     "replaced": f"{{{{ config(sink='FORMAT', output_mode='complete') }}}} select kind, count(*) as orders {ORDERS} "
     "group by kind",
 }
@@ -57,7 +57,7 @@ def lake(folder: ProjectFolder) -> ProjectFolder:
     for each in FORMATS:
         folder.write({f"models/{name}_{each}.sql": sql.replace("FORMAT", each) for name, sql in MODELS.items()})
     first = [{"id": 1, "kind": "a", "amount": 1}, {"id": 2, "kind": "b", "amount": 2}]
-    second = [{"id": 1, "kind": "a", "amount": 10}, {"id": 2, "kind": "b", "amount": -1}, {"id": 3, "kind": "c"}]
+    second = [{"id": 1, "kind": "a", "amount": 10}, {"id": 2, "kind": "b", "amount": -3}, {"id": 3, "kind": "c"}]
     for number, orders in enumerate((first, second)):
         folder.rows(f"in/orders/{number}.json", orders, modified=number)
     return folder
@@ -74,7 +74,7 @@ def test_each_batch_changes_the_tables_once(lake: ProjectFolder) -> None:
     third: list[dict[str, Any]] = [
         {"id": 4, "kind": "a", "amount": 100},
         {"id": 4, "kind": "z", "amount": 50},
-        {"id": 1, "amount": -1},
+        {"id": 1, "amount": -20},
     ]
     lake.rows("in/orders/2.json", third, modified=2)
     assert lake.run().succeeded
@@ -84,8 +84,8 @@ def test_each_batch_changes_the_tables_once(lake: ProjectFolder) -> None:
             found = {name: rows(session, lake, each, f"{name}_{each}") for name in MODELS}
             assert found == {
                 "appended": [*[("a", 1)] * 2, ("a", 4), *[("b", 2)] * 2, ("c", 3), ("z", 4), (None, 1)],
-                "merged": [(-1, None), (1, "b"), (111, "a"), (50, "z"), (None, "c")],
-                "deleted": [(3, "c", None), (4, "a", 100)],
+                "merged": [(-1, "b"), (-20, None), (111, "a"), (50, "z"), (None, "c")],
+                "deleted": [(3, "c", None, 0), (4, "a", 100, 100)],
                 "replaced": [("a", 3), ("b", 2), ("c", 1), ("z", 1), (None, 1)],
             }
             assert [commits(session, lake, each, f"{name}_{each}") for name in MODELS] == [3, 3, 3, 3]
@@ -107,8 +107,8 @@ def test_one_query_writes_to_both_formats(lake: ProjectFolder) -> None:
             found = {name: rows(session, lake, each, f"{each}_{name}") for name in MODELS}
             assert found == {
                 "appended": [*[("a", 1)] * 2, ("a", 4), *[("b", 2)] * 2, ("c", 3)],
-                "merged": [(1, "b"), (111, "a"), (None, "c")],
-                "deleted": [(1, "a", 10), (3, "c", None), (4, "a", 100)],
+                "merged": [(-1, "b"), (111, "a"), (None, "c")],
+                "deleted": [(1, "a", 10, 10), (3, "c", None, 0), (4, "a", 100, 100)],
                 "replaced": [("a", 3), ("b", 2), ("c", 1)],
             }
             assert [commits(session, lake, each, f"{each}_{name}") for name in MODELS] == [3, 3, 3, 3]
