@@ -404,11 +404,14 @@ def _lake_problems(given: GivenOptions) -> Iterator[Finding]:
 
 
 def _delta_changes(given: GivenOptions) -> Iterator[Finding]:
-    """Yields the problems of a source that reads changes. A static one has no default for where they begin."""
+    """Yields the problems of a source that reads changes."""
     reads = next((name for name in CHANGE_FEED if given.text(name).lower() == "true"), None)
-    if reads is None:
-        return
-    for name in UNUSED_WITH_CHANGES if given.streams else ():
+    if reads is not None:
+        yield from _unused_with_changes(given) if given.streams else _static_changes(given, reads)
+
+
+def _unused_with_changes(given: GivenOptions) -> Iterator[Finding]:
+    for name in UNUSED_WITH_CHANGES:
         if given.text(name).lower() == "true":
             yield Finding(
                 "unknown-option",
@@ -418,7 +421,13 @@ def _delta_changes(given: GivenOptions) -> Iterator[Finding]:
                 given.location_of(name),
                 severity=Severity.WARNING,
             )
-    for name in () if given.streams else ("versionAsOf", "timestampAsOf"):
+
+
+def _static_changes(given: GivenOptions, reads: str) -> Iterator[Finding]:
+    """Yields the problems of a static table of changes, which has no default for where they begin. `reads` is the
+    option that asks for the changes.
+    """
+    for name in ("versionAsOf", "timestampAsOf"):
         if given.has(name):
             yield Finding(
                 "option-value",
@@ -428,7 +437,7 @@ def _delta_changes(given: GivenOptions) -> Iterator[Finding]:
                 given.location_of(name),
             )
     starts_latest = given.text("startingVersion").lower() == "latest"
-    if given.streams or given.has("startingTimestamp") or (given.has("startingVersion") and not starts_latest):
+    if given.has("startingTimestamp") or (given.has("startingVersion") and not starts_latest):
         return
     yield Finding(
         "option-value" if starts_latest else "missing-key",
