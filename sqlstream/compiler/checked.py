@@ -16,13 +16,16 @@ from sqlstream.compiler.outputs import resolve_unused, stored_tables
 from sqlstream.compiler.render.rendered import RenderOptions
 from sqlstream.compiler.rules import check_columns, check_models
 from sqlstream.compiler.rules.alerts import unfit_alerts
-from sqlstream.compiler.rules.rule import REPEATED, QueryProblem
+from sqlstream.compiler.rules.rule import QueryProblem
 from sqlstream.compiler.spark_versions import SparkParser, rules_apply, rules_off
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.compiler.sql.tokens import tokenize
 from sqlstream.compiler.unread import unread_findings
 from sqlstream.errors import Finding
 from sqlstream.project.wording import quoted_list
+
+REPEATED = "repeated-state"
+"""The code of findings about queries that keep the same state, which become one."""
 
 
 def check_project(

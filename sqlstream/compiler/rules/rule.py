@@ -48,10 +48,6 @@ class Problem:
     location: Location | None
 
 
-REPEATED = "repeated-state"
-"""The code of findings about queries that keep the same state."""
-
-
 @dataclass(frozen=True)
 class QueryProblem:
     """A finding about a query, without its location: `where` is the wrong part of a model's SQL, or a source, and

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlstream.compiler.flow.nodes import Aggregate, Deduplicate, Join, Limit, kept_state
 from sqlstream.compiler.rules.query import Problems, Query, is_stream_join, operator_rule, query_rule
-from sqlstream.compiler.rules.rule import REPEATED, QueryProblem
+from sqlstream.compiler.rules.rule import QueryProblem
 from sqlstream.compiler.rules.streams.joins import SIDES, a_join, event_time
 from sqlstream.compiler.rules.streams.missing_watermarks import DELAY, has_watermark, hint, sides_fix, time_key, time_of
 from sqlstream.compiler.sql.edits import Where
@@ -78,7 +78,7 @@ def _endless(node: Join, sides: list[int]) -> QueryProblem:
     )
 
 
-@query_rule(REPEATED, severity=Severity.INFO)
+@query_rule("repeated-state", severity=Severity.INFO)
 def repeated_state(query: Query) -> Problems:
     """Each query that computes a model has its own copy of the model's state."""
     seen = set[str]()
