@@ -8,7 +8,7 @@ IN_PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test test-all check corpus corpus-next fuzz kills chaos changes exactly-once services faults registry bench-check bench-compile bench-observers bench-plan bench-run bench-test bench-ui bench-connectors archive lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test test-all check corpus corpus-next fuzz kills chaos changes exactly-once sequences services faults registry bench-check bench-compile bench-observers bench-plan bench-run bench-test bench-ui bench-connectors archive lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -90,6 +90,10 @@ changes: .venv/ready
 # 200,000 events from Kafka into files and databases, through twenty kills; `make test-all` makes it two.
 exactly-once: .venv/ready
 	SQLSTREAM_KILLS=20 SQLSTREAM_EVENTS=200000 $(BIN)/python -m pytest -s tests/spark/test_exactly_once.py
+
+# 20,000 changes in random order into the tables of three databases, through ten kills; `make test-all` makes it two.
+sequences: .venv/ready
+	SQLSTREAM_KILLS=10 SQLSTREAM_EVENTS=20000 $(BIN)/python -m pytest tests/spark/test_sequence_kills.py
 
 # A broker that is away for twenty seconds, and a table that is locked for thirty; `make test-all` makes it three.
 faults: .venv/ready

@@ -9,6 +9,7 @@ import os
 import random
 import signal
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Thread
 
@@ -27,6 +28,8 @@ QUERIES = {
     "select kind, sum(amount) as total, count(*) as orders from {{ source('shop', 'orders') }} group by kind",
     "newest": "{{ config(sink='FORMAT', unique_key='kind', delete_when='amount < 0', sequence_by='id') }}\n"
     "select kind, id, amount from {{ source('shop', 'orders') }}",
+    "versions": "{{ config(sink='FORMAT', unique_key='kind', delete_when='amount < 0', sequence_by='id', history=true) }}\n"
+    "select kind, id, amount from {{ source('shop', 'orders') }}",
 }
 
 
@@ -43,8 +46,27 @@ def wait_for_commits(process: subprocess.Popen[str], table: Path, number: int) -
             process.wait(POLL_SECONDS)
 
 
+def versions_of(key: int, given: Sequence[tuple[int, int, int]]) -> list[tuple[str, int, int, int | None, bool]]:
+    """Returns the versions (kind, id, amount, valid_to, is_current) of a key, whose id grows with each file."""
+    found: list[tuple[str, int, int, int | None, bool]] = []
+    is_open, before = False, None
+    for file, _, amount in (each for each in given if each[1] == key):
+        at = KEYS * file + key
+        if is_open and amount == before:
+            kind, _, _, _, _ = found[-1]
+            found[-1] = (kind, at, amount, None, True)
+            continue
+        if is_open:
+            kind, began, old, _, _ = found[-1]
+            found[-1] = (kind, began, old, at, False)
+        is_open, before = amount >= 0, amount
+        if is_open:
+            found.append((f"k{key}", at, amount, None, True))
+    return found
+
+
 def test_killed_runs_leave_exact_tables(folder: ProjectFolder) -> None:
-    """Sums, the newest row of each key and deleted rows are as after one run without kills.
+    """Sums, the newest row and all versions of each key, and deleted rows are as after one run without kills.
 
     After a kill Spark can put two files into one batch, so `sequence_by` orders the rows of a key.
     """
@@ -72,7 +94,10 @@ def test_killed_runs_leave_exact_tables(folder: ProjectFolder) -> None:
 
     totals = [(f"k{key}", sum(n for _, k, n in given if k == key), files) for key in range(KEYS)]
     newest = [(f"k{key}", KEYS * file + key, n) for file, key, n in given if file == files - 1 and n >= 0]
+    versions = [version for key in range(KEYS) for version in versions_of(key, given)]
     with lake_session(folder) as session:
         for each in FORMATS:
             assert rows(session, folder, each, f"totals_{each}") == totals
             assert rows(session, folder, each, f"newest_{each}") == newest
+            found = rows(session, folder, each, f"versions_{each}", "kind", "id", "amount", "valid_to", "is_current")
+            assert found == sorted(versions, key=str)

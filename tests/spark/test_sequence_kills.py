@@ -1,0 +1,90 @@
+"""`kill -9` in the middle of a run leaves tables of databases that have each change in its order.
+
+SQLSTREAM_KILLS sets the number of kills, and SQLSTREAM_EVENTS that of changes (`make sequences`: ten, and 20,000).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from tests.services.database_server import PASSWORD, USER, DatabaseServer
+from tests.spark.conftest import ProjectFolder, java_below, wait_for
+from tests.support.keyed_changes import COLUMNS, keyed_changes
+
+KILLS = int(os.environ.get("SQLSTREAM_KILLS", "2"))
+CHANGES = int(os.environ.get("SQLSTREAM_EVENTS", "2000"))
+FILES = 6 * KILLS
+ENV = {"SQLSTREAM_SECRET_DATABASE": PASSWORD}
+
+SOURCES = f"""\
+sources:
+  - name: shop
+    tables:
+      - {{name: changes, format: json, path: in/changes, schema: "{COLUMNS}", options: {{maxFilesPerTrigger: 1}}}}
+"""
+SERVER = """\
+  - name: {name}
+    format: jdbc
+    options:
+      url: '{url}'
+      user: {user}
+      password: "{{{{ env_var('SQLSTREAM_SECRET_DATABASE') }}}}"
+      dbtable: '{{{{ model.name }}}}'
+"""
+MODEL = (
+    "{{{{ config(sink='{sink}', unique_key='id', sequence_by='at', delete_when=\"op = 'd'\"{more}) }}}}\n"
+    "select id, at, n, name, op from {{{{ source('shop', 'changes') }}}}"
+)
+VERSIONS = "id, n, name, at, valid_from, valid_to, is_current"
+
+
+def as_text(rows: Iterable[Sequence[object]]) -> list[tuple[str, ...]]:
+    """Returns rows as the clients of all databases show them, sorted."""
+    shown = {"None": "", "NULL": "", "True": "1", "False": "0", "t": "1", "f": "0"}
+    return sorted(tuple(shown.get(str(value), str(value)) for value in row) for row in rows)
+
+
+@pytest.mark.slow
+def test_killed_runs_leave_the_last_change_and_all_versions(
+    folder: ProjectFolder, postgres: DatabaseServer, mariadb: DatabaseServer
+) -> None:
+    """Changes in random order, with duplicates and deletions, end in the rows and versions that they have in their
+    order, in SQLite, PostgreSQL and MariaDB, after several runs that were killed and one that finishes.
+    """
+    servers = {"postgres": postgres, "mariadb": mariadb}
+    sinks = "".join(SERVER.format(name=name, url=server.url, user=USER) for name, server in servers.items())
+    sqlite = "  - {name: sqlite, format: sqlite, path: '{{ model.name }}.sqlite'}\n"
+    names = ("sqlite", *servers)
+    models = {f"models/last_{name}.sql": MODEL.format(sink=name, more="") for name in names}
+    models |= {f"models/versions_{name}.sql": MODEL.format(sink=name, more=", history=true") for name in names}
+    folder.write({"sources.yml": SOURCES, "sinks.yml": f"sinks:\n{sqlite}{sinks}", **models})
+    changes = keyed_changes(3, CHANGES, CHANGES // 20, FILES, times=True)
+    for number, batch in enumerate(changes.batches):
+        folder.rows(f"in/changes/{number}.json", batch, modified=number)
+    order = random.Random(7)
+    for number in range(KILLS):
+        process = folder.command("run", "--available-now", "--log-format", "json", env=ENV)
+        for _ in range(order.randint(1, 8)):
+            wait_for(process, '"event": "batch"')
+        os.kill(process.pid if number % 2 else java_below(process.pid), signal.SIGKILL)
+        process.communicate()
+        assert process.returncode != 0
+
+    assert folder.run(env=ENV).succeeded
+
+    def ask(name: str, columns: str, table: str) -> list[tuple[str, ...]]:
+        if name in servers:
+            return as_text(servers[name].run(f"select {columns} from {table}"))
+        with sqlite3.connect(folder.root / f"store/{table}.sqlite") as connection:
+            return as_text(connection.execute(f"select {columns} from {table}"))
+
+    versions = changes.versions("n", "name")
+    for name in names:
+        assert ask(name, "id, at, n, name", f"last_{name}") == as_text(changes.remaining)
+        assert ask(name, VERSIONS, f"versions_{name}") == as_text(versions)
