@@ -7,7 +7,7 @@ hint with `*/` in a string, `{#` and `{%`, `1.5BD`), and its errors do not say w
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -157,23 +157,16 @@ def find_comments(sql: str) -> Iterator[tuple[int, str]]:
 
 def _pieces(sql: str) -> Iterator[tuple[str, int, str]]:
     """Yields the group of `_RULES`, offset and text of each piece in order, comments included."""
-    begin, end = 0, len(sql.rstrip(_BLANKS))
-    while begin < end:
-        begin = yield from _pieces_to_long_one(sql, begin, end)
-
-
-def _pieces_to_long_one(sql: str, begin: int, end: int) -> Generator[tuple[str, int, str], None, int]:
-    """Yields the pieces from `begin` up to the first of `_LONG_PIECES`, and returns the offset after it."""
-    for match in _RULES.finditer(sql, begin, end):
+    end = len(sql.rstrip(_BLANKS))
+    matches = _RULES.finditer(sql, 0, end)
+    while (match := next(matches, None)) is not None:
         group = match.lastgroup or "symbol"
         text = match[group]
         start = match.end() - len(text)
         if group in _LONG_PIECES:
             after = _comment_end(sql, start) if group == "comment" else _dollar_string_end(sql, start, text)
-            yield group, start, sql[start:after]
-            return after
+            text, matches = sql[start:after], _RULES.finditer(sql, after, end)
         yield group, start, text
-    return end
 
 
 def _comment_end(sql: str, start: int) -> int:
