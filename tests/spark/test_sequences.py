@@ -43,7 +43,9 @@ class Table:
         return found
 
 
-@pytest.fixture(params=["sqlite", "postgres", "mariadb", "mysql"])
+@pytest.fixture(
+    params=["sqlite", *(pytest.param(name, marks=pytest.mark.slow) for name in ("postgres", "mariadb", "mysql"))]
+)
 def table(request: pytest.FixtureRequest, folder: ProjectFolder) -> Table:
     """A project with the model `customers`, and its table. `mysql` is MariaDB's server with MySQL's driver."""
     folder.write({"sources.yml": SOURCES, "models/customers.sql": MODEL.format(SEQUENCE)})
@@ -72,7 +74,6 @@ def run(folder: ProjectFolder) -> bool:
     return folder.run("customers", env={"SQLSTREAM_SECRET_DATABASE": PASSWORD}).succeeded
 
 
-@pytest.mark.slow
 def test_the_highest_sequence_wins_in_any_order(folder: ProjectFolder, table: Table) -> None:
     """Of 600 changes in random order over batches and two runs, those with the highest sequence of their key remain;
     a deletion is not undone by an older change.
@@ -157,7 +158,6 @@ def as_text(rows: Iterable[Sequence[object]]) -> list[tuple[str, ...]]:
     return sorted(tuple(shown.get(str(value), str(value)) for value in row) for row in rows)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("tracked", [(), ("name",)])
 def test_a_history_has_the_versions_of_each_row(folder: ProjectFolder, table: Table, tracked: tuple[str, ...]) -> None:
     """Changes in random order over batches and two runs make the same versions as in their order: late ones split a
