@@ -166,9 +166,13 @@ def unused_keys(_: CompiledProject, model: CompiledModel, output: Output) -> Pro
 
 
 @output_rule("row-order")
-def sinks_without_order(_: CompiledProject, model: CompiledModel, output: Output) -> Problems:
-    """Only a sink that replaces rows by key can apply rows in the order of `sequence_by`."""
-    if model.config.sequence_by and not format_of(output.format).merges_batches:
+def sinks_without_order(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
+    """Only a sink that replaces rows by key can apply rows in the order of `sequence_by`; another one beside it gets all
+    rows.
+    """
+    formats = {sink.name: format_of(sink.format) for sink in compiled.project.sinks}
+    has_order = any(formats[name].merges_batches for name in model.config.sinks if name in formats)
+    if model.config.sequence_by and not has_order:
         yield Problem(
             f"`{model.name}` sets sequence_by, but sink `{output.sink}` of format {output.format} keeps rows in the "
             "order of their arrival",
