@@ -167,9 +167,7 @@ def unused_keys(_: CompiledProject, model: CompiledModel, output: Output) -> Pro
 
 @output_rule("row-order")
 def sinks_without_order(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
-    """Only a sink that replaces rows by key can apply rows in the order of `sequence_by`; another one beside it gets all
-    rows.
-    """
+    """Only a sink that replaces rows by key applies `sequence_by`; other sinks beside it get all rows."""
     formats = {sink.name: format_of(sink.format) for sink in compiled.project.sinks}
     has_order = any(formats[name].merges_batches for name in model.config.sinks if name in formats)
     if model.config.sequence_by and not has_order:
