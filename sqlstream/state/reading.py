@@ -159,11 +159,11 @@ def _other_rows(now: SourceUse, *, reads_changes: bool) -> ReadingChange:
     rows, others = "the changes of the table", "only the rows that were added to it"
     after, before = (rows, others) if reads_changes else (others, rows)
     return ReadingChange(
-        f"{_named(now)} has {after}, and had {before}",
+        f"{_named(now)} now has {after}, not {before}",
         f"would continue to read {_named(now)} with other rows",
-        f"{_declared(now)} reads {after}, and before the query has read {before}; its output would mix both",
-        accepting=f"reads {after} after the version where it stopped; if it stopped inside of a version, rows of that "
-        "version can be missing or read twice",
+        f"{_declared(now)} reads {after}, but until now the query has read {before}; its output would mix both",
+        accepting=f"reads {after} from the version where it stopped; if it stopped in the middle of a version, rows of "
+        "that version can be missing or read twice",
     )
 
 

@@ -27,8 +27,14 @@ from sqlstream.spark.reading.memory_streams import Clock, RowMaker, SystemClock
 from sqlstream.spark.reading.plain_rows import all_rows
 from sqlstream.spark.reading.python_code import import_name, is_data_source, is_foreach
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.writing.micro_batches import RefusedRowsError, SinkTarget, count_keys, last_rows
-from sqlstream.spark.writing.table_formats.tombstones import DELETES
+from sqlstream.spark.writing.micro_batches import (
+    RefusedRowsError,
+    SinkTarget,
+    count_keys,
+    last_rows,
+    refusing_no_sequence,
+)
+from sqlstream.spark.writing.table_formats.merging import DELETES
 from sqlstream.spark.writing.writers import batch_writer
 from sqlstream.state.checkpoints import CheckpointState
 from sqlstream.state.identity import identity_of
@@ -216,7 +222,13 @@ class SinkTable:
         """Applies a micro-batch. Raises: RefusedRowsError if the sink would refuse its keys; Spark's errors."""
         config, keys = self._config, self._keys
         if keys and config.sequence_by:
-            rows = last_rows(rows, keys, config.sequence_by, config.delete_when)
+            with refusing_no_sequence():
+                self._apply(last_rows(rows, keys, config.sequence_by, config.delete_when))
+        else:
+            self._apply(rows)
+
+    def _apply(self, rows: DataFrame) -> None:
+        config, keys = self._config, self._keys
         # Delta Lake and Iceberg replace a whole table without checking keys
         if keys and (self._facts.is_database or not self._replaces):
             count_keys(rows, keys)
@@ -243,8 +255,7 @@ class SinkTable:
         return any(other is not None and self._sequence(row) < self._sequence(other) for other in known)
 
     def _sequence(self, row: dict[str, Value]) -> tuple[Any, ...]:
-        values = (row.get(name.lower()) for name in self._config.sequence_by)
-        return tuple((value is not None, *_comparable(value)) for value in values)
+        return tuple(_comparable(row.get(name.lower())) for name in self._config.sequence_by)
 
     def _key(self, row: dict[str, Value]) -> object:
         """Returns what identifies a row: its key, or without keys a new number."""
@@ -264,7 +275,8 @@ def _comparable(value: Any) -> tuple[Any, ...]:
     """Returns a value, in a tuple, as Spark orders it: a struct by its fields, and null before all others."""
     if value is None:
         return ()
-    return tuple(_comparable(item) for item in value.values()) if isinstance(value, dict) else (value,)
+    parts = list(value.values()) if isinstance(value, dict) else value
+    return tuple(map(_comparable, parts)) if isinstance(parts, list) else (value,)
 
 
 def check_upgrade(old: Case, old_frame: DataFrame, new: Case, new_frame: DataFrame) -> None:

@@ -32,6 +32,16 @@ class DatabaseServer:
     client: Sequence[str]
     env: dict[str, str]
 
+    def sink(self, name: str, driver: str = "") -> str:
+        """Returns the entry of sinks.yml for tables of this server, with the password in SQLSTREAM_SECRET_DATABASE.
+        `driver` is the name of another driver than the server's own.
+        """
+        url = self.url.replace("mariadb", driver) if driver else self.url
+        return (
+            f"  - name: {name}\n    format: jdbc\n    options:\n      url: '{url}'\n      user: {USER}\n"
+            "      password: \"{{ env_var('SQLSTREAM_SECRET_DATABASE') }}\"\n      dbtable: '{{ model.name }}'\n"
+        )
+
     def run(self, sql: str) -> list[list[str]]:
         """Runs SQL with the server's own client, and returns the values of all rows as text."""
         done = self._ask(sql)

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -117,6 +117,11 @@ class ProjectFolder:
         if modified is not None:
             at = AN_HOUR_AGO + modified
             os.utime(path, (at, at))
+
+    def batches(self, folder: str, batches: Iterable[list[dict[str, Any]]], first: int = 0) -> None:
+        """Writes each batch to a file, in this order; the first has the number `first`."""
+        for number, batch in enumerate(batches, start=first):
+            self.rows(f"{folder}/{number}.json", batch, modified=number)
 
     def run(
         self,

@@ -12,7 +12,7 @@ import pytest
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.state.runs.events import QueryRestarting, RunEvent
 from sqlstream.state.runs.progress import BatchProgress
-from tests.services.database_server import PASSWORD, USER, DatabaseServer
+from tests.services.database_server import PASSWORD, DatabaseServer
 from tests.spark.conftest import ProjectFolder, order_rows
 
 ENV = {"SQLSTREAM_SECRET_DATABASE": PASSWORD}
@@ -52,14 +52,7 @@ def shop(request: pytest.FixtureRequest, orders: ProjectFolder) -> Shop:
     """
     name = getattr(request, "param", "postgres")
     server: DatabaseServer = request.getfixturevalue("postgres" if name == "postgres" else "mariadb")
-    url = server.url.replace("mariadb", "mysql") if name == "mysql" else server.url
-    orders.write(
-        {
-            "models/_db.yml": f"sinks:\n  - name: db\n    format: jdbc\n    options:\n      url: '{url}'\n"
-            f"      user: {USER}\n      password: \"{{{{ env_var('SQLSTREAM_SECRET_DATABASE') }}}}\"\n"
-            "      dbtable: '{{ model.name }}'\n"
-        }
-    )
+    orders.write({"models/_db.yml": "sinks:\n" + server.sink("db", "mysql" if name == "mysql" else "")})
     return Shop(orders, server)
 
 

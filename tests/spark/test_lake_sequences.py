@@ -1,4 +1,4 @@
-"""Tables of Delta Lake and Iceberg whose rows are changed in the order of `sequence_by`, whatever batch brings a change."""
+"""Tables of Delta Lake and Iceberg whose rows are changed in the order of `sequence_by`, across batches."""
 
 from __future__ import annotations
 
@@ -35,13 +35,11 @@ def test_the_highest_sequence_wins_in_any_order(lake: ProjectFolder) -> None:
     deletion is not undone by an older change, and a batch that Spark repeats changes nothing.
     """
     changes = keyed_changes(11, 300, 30, 6)
-    for number, batch in enumerate(changes.batches[:3]):
-        lake.rows(f"in/changes/{number}.json", batch, modified=number)
+    lake.batches("in/changes", changes.batches[:3])
     assert lake.run().succeeded
     for each in FORMATS:
         forget_last_commit(lake, f"{each}_customers")
-    for number, batch in enumerate(changes.batches[3:], start=3):
-        lake.rows(f"in/changes/{number}.json", batch, modified=number)
+    lake.batches("in/changes", changes.batches[3:], first=3)
     assert lake.run().succeeded
 
     with lake_session(lake) as session:
@@ -58,8 +56,7 @@ def test_an_older_change_does_not_bring_back_a_deleted_row(lake: ProjectFolder) 
         [{"id": 1, "at": 1, "n": 9, "name": "late", "op": "u"}, {"id": 3, "at": 1, "n": 0, "name": "c", "op": "u"}],
         [{"id": 2, "at": 1, "n": 0, "name": "again", "op": "u"}],
     ]
-    for number, batch in enumerate(batches):
-        lake.rows(f"in/changes/{number}.json", batch, modified=number)
+    lake.batches("in/changes", batches)
     assert lake.run().succeeded
 
     with lake_session(lake) as session:
@@ -76,13 +73,11 @@ def test_a_history_has_the_versions_of_each_row(lake: ProjectFolder, tracked: tu
     model = MODEL.replace("['at', 'N']", f"'at', history=true{track}")
     lake.write({f"models/{each}_customers.sql": model.replace("FORMAT", each) for each in FORMATS})
     changes = keyed_changes(5, 200, 20, 4, times=True)
-    for number, batch in enumerate(changes.batches[:2]):
-        lake.rows(f"in/changes/{number}.json", batch, modified=number)
+    lake.batches("in/changes", changes.batches[:2])
     assert lake.run().succeeded
     for each in FORMATS:
         forget_last_commit(lake, f"{each}_customers")
-    for number, batch in enumerate(changes.batches[2:], start=2):
-        lake.rows(f"in/changes/{number}.json", batch, modified=number)
+    lake.batches("in/changes", changes.batches[2:], first=2)
     assert lake.run().succeeded
 
     columns = ("id", "n", "name", "at", "valid_from", "valid_to", "is_current")

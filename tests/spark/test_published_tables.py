@@ -20,7 +20,7 @@ from sqlstream.app.versions.publications import query_history
 from sqlstream.app.versions.switch import promote, roll_back
 from sqlstream.errors import FindingsError
 from sqlstream.state.runs.events import Notice
-from tests.services.database_server import PASSWORD, USER, DatabaseServer
+from tests.services.database_server import PASSWORD, DatabaseServer
 from tests.spark.conftest import ProjectFolder, order_rows
 
 ENV = {"SQLSTREAM_SECRET_DATABASE": PASSWORD}
@@ -28,16 +28,6 @@ ENV = {"SQLSTREAM_SECRET_DATABASE": PASSWORD}
 SUMS = """{{{{ config(sink='db', output_mode='update', unique_key='kind', trigger='100 milliseconds') }}}}
 select kind, cast(sum({amount}) as int) as total{more} from {{{{ source('shop', 'orders') }}}} group by kind"""
 OLD, NEW = SUMS.format(amount="amount", more=""), SUMS.format(amount="amount * 1000", more=", count(*) as orders")
-
-SERVER = """sinks:
-  - name: db
-    format: jdbc
-    options:
-      url: '{url}'
-      user: {user}
-      password: "{{{{ env_var('SQLSTREAM_SECRET_DATABASE') }}}}"
-      dbtable: '{{{{ model.name }}}}'
-"""
 
 
 @dataclass(frozen=True)
@@ -104,7 +94,7 @@ class Shop:
 def shop_of(orders: ProjectFolder, server: DatabaseServer | None) -> Shop:
     """Returns the shop after two files of orders with the sum 20."""
     file = "sinks: [{name: db, format: sqlite, path: '{{ model.name }}.sqlite'}]\n"
-    sinks = file if server is None else SERVER.format(url=server.url, user=USER)
+    sinks = file if server is None else "sinks:\n" + server.sink("db")
     orders.write({"models/_db.yml": sinks, "models/sums.sql": OLD})
     shop = Shop(orders, server)
     assert orders.result(env=ENV).output == shop.name

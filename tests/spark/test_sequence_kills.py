@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from tests.services.database_server import PASSWORD, USER, DatabaseServer
+from tests.services.database_server import PASSWORD, DatabaseServer
 from tests.spark.conftest import ProjectFolder, java_below, wait_for
 from tests.support.keyed_changes import COLUMNS, keyed_changes
 
@@ -27,15 +27,6 @@ sources:
   - name: shop
     tables:
       - {{name: changes, format: json, path: in/changes, schema: "{COLUMNS}", options: {{maxFilesPerTrigger: 1}}}}
-"""
-SERVER = """\
-  - name: {name}
-    format: jdbc
-    options:
-      url: '{url}'
-      user: {user}
-      password: "{{{{ env_var('SQLSTREAM_SECRET_DATABASE') }}}}"
-      dbtable: '{{{{ model.name }}}}'
 """
 MODEL = (
     "{{{{ config(sink='{sink}', unique_key='id', sequence_by='at', delete_when=\"op = 'd'\"{more}) }}}}\n"
@@ -58,15 +49,14 @@ def test_killed_runs_leave_the_last_change_and_all_versions(
     order, in SQLite, PostgreSQL and MariaDB, after several runs that were killed and one that finishes.
     """
     servers = {"postgres": postgres, "mariadb": mariadb}
-    sinks = "".join(SERVER.format(name=name, url=server.url, user=USER) for name, server in servers.items())
+    sinks = "".join(server.sink(name) for name, server in servers.items())
     sqlite = "  - {name: sqlite, format: sqlite, path: '{{ model.name }}.sqlite'}\n"
     names = ("sqlite", *servers)
     models = {f"models/last_{name}.sql": MODEL.format(sink=name, more="") for name in names}
     models |= {f"models/versions_{name}.sql": MODEL.format(sink=name, more=", history=true") for name in names}
     folder.write({"sources.yml": SOURCES, "sinks.yml": f"sinks:\n{sqlite}{sinks}", **models})
     changes = keyed_changes(3, CHANGES, CHANGES // 20, FILES, times=True)
-    for number, batch in enumerate(changes.batches):
-        folder.rows(f"in/changes/{number}.json", batch, modified=number)
+    folder.batches("in/changes", changes.batches)
     order = random.Random(7)
     for number in range(KILLS):
         process = folder.command("run", "--available-now", "--log-format", "json", env=ENV)

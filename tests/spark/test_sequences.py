@@ -1,4 +1,4 @@
-"""Tables of databases whose rows are changed in the order of `sequence_by`, whatever batch brings a change."""
+"""Tables of databases whose rows are changed in the order of `sequence_by`, across batches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.services.database_server import PASSWORD, USER, DatabaseServer
+from tests.services.database_server import PASSWORD, DatabaseServer
 from tests.spark.conftest import ProjectFolder
 from tests.support.keyed_changes import COLUMNS, keyed_changes
 
@@ -58,14 +58,7 @@ def table(request: pytest.FixtureRequest, folder: ProjectFolder) -> Table:
 
         return Table(ask, "select name from sqlite_master")
     server: DatabaseServer = request.getfixturevalue("postgres" if request.param == "postgres" else "mariadb")
-    url = server.url.replace("mariadb", "mysql") if request.param == "mysql" else server.url
-    folder.write(
-        {
-            "sinks.yml": f"sinks:\n  - name: table\n    format: jdbc\n    options:\n      url: '{url}'\n"
-            f"      user: {USER}\n      password: \"{{{{ env_var('SQLSTREAM_SECRET_DATABASE') }}}}\"\n"
-            "      dbtable: '{{ model.name }}'\n"
-        }
-    )
+    folder.write({"sinks.yml": "sinks:\n" + server.sink("table", "mysql" if request.param == "mysql" else "")})
     return Table(server.run, "select table_name from information_schema.tables")
 
 
@@ -79,11 +72,9 @@ def test_the_highest_sequence_wins_in_any_order(folder: ProjectFolder, table: Ta
     a deletion is not undone by an older change.
     """
     changes = keyed_changes(7, 600, 40, 8)
-    for number, batch in enumerate(changes.batches[:5]):
-        folder.rows(f"in/changes/{number}.json", batch, modified=number)
+    folder.batches("in/changes", changes.batches[:5])
     assert run(folder)
-    for number, batch in enumerate(changes.batches[5:], start=5):
-        folder.rows(f"in/changes/{number}.json", batch, modified=number)
+    folder.batches("in/changes", changes.batches[5:], first=5)
     assert run(folder)
 
     assert table.rows() == sorted(tuple(map(str, row)) for row in changes.remaining)
@@ -97,8 +88,7 @@ def test_an_older_change_does_not_bring_back_a_deleted_row(folder: ProjectFolder
         [{"id": 1, "at": 1, "n": 9, "name": "late", "op": "u"}, {"id": 3, "at": 1, "n": 0, "name": "c", "op": "u"}],
         [{"id": 2, "at": 1, "n": 0, "name": "again", "op": "u"}],
     ]
-    for number, batch in enumerate(at):
-        folder.rows(f"in/changes/{number}.json", batch, modified=number)
+    folder.batches("in/changes", at)
     assert run(folder)
     assert table.rows() == [("2", "1", "0", "again")]
 
@@ -166,11 +156,9 @@ def test_a_history_has_the_versions_of_each_row(folder: ProjectFolder, table: Ta
     track = f", track_columns={list(tracked)}" if tracked else ""
     folder.write({"models/customers.sql": HISTORY.replace("TRACK", track)})
     changes = keyed_changes(5, 400, 25, 6, times=True)
-    for number, batch in enumerate(changes.batches[:3]):
-        folder.rows(f"in/changes/{number}.json", batch, modified=number)
+    folder.batches("in/changes", changes.batches[:3])
     assert run(folder)
-    for number, batch in enumerate(changes.batches[3:], start=3):
-        folder.rows(f"in/changes/{number}.json", batch, modified=number)
+    folder.batches("in/changes", changes.batches[3:], first=3)
     assert run(folder)
 
     expected = changes.versions(*(tracked or ("n", "name")))

@@ -16,21 +16,12 @@ from sqlstream.project.configuration.trigger import OUTLASTS
 from sqlstream.state.runs.events import QueryRestarting, QueryStarted, RunEvent
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.verdicts import QueryVerdict, Verdict
-from tests.services.database_server import PASSWORD, USER, DatabaseServer
+from tests.services.database_server import PASSWORD, DatabaseServer
 from tests.spark.conftest import ProjectFolder, order_rows
 
 ENV = {"SQLSTREAM_SECRET_DATABASE": PASSWORD}
 
-SINKS = """sinks:
-  - {{name: file, format: sqlite, path: '{{{{ model.name }}}}.sqlite'}}
-  - name: db
-    format: jdbc
-    options:
-      url: '{url}'
-      user: {user}
-      password: "{{{{ env_var('SQLSTREAM_SECRET_DATABASE') }}}}"
-      dbtable: '{{{{ model.name }}}}'
-"""
+SQLITE = "sinks:\n  - {name: file, format: sqlite, path: '{{ model.name }}.sqlite'}\n"
 
 
 @dataclass(frozen=True)
@@ -76,7 +67,7 @@ def shop(request: pytest.FixtureRequest, orders: ProjectFolder) -> Shop:
     """Two files of orders, and a database without tables: the parameter, or SQLite."""
     name = getattr(request, "param", "sqlite")
     server = None if name == "sqlite" else request.getfixturevalue(name)
-    orders.write({"sinks.yml": SINKS.format(url=server.url if server else "jdbc:postgresql://x/y", user=USER)})
+    orders.write({"sinks.yml": SQLITE + (server.sink("db") if server else "")})
     return Shop(orders, "db" if server else "file", server)
 
 

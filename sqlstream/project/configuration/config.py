@@ -118,7 +118,7 @@ class ModelConfig(Document):
     keep_deletes_for: Interval = Field(
         "7 days",
         description="With `sequence_by` and `delete_when`: how long a deleted key is remembered, so that an older row "
-        "that arrives later does not bring it back; with `history`, how long all changes are.",
+        "that arrives later does not bring it back; with `history`, all changes are kept for this time.",
     )
     tags: Names = Field((), description="Tags for selection; tags from all places are combined.")
     enabled: bool = Field(True, description="Whether the model is part of the project.")

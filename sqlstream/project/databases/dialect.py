@@ -55,8 +55,8 @@ class Dialect:
     the query for the unique indexes of a table: a row with the name of the index for each column. `drop_unique` returns
     the statement that drops a unique index, None if `on_conflict` only replaces rows with the same key: in MySQL it
     does so for every unique index. `longest_name` is the number of bytes after which the database cuts a name without
-    an error, 0 if it does not. `exact` makes the comparison of a text one of bytes, as in Spark.
-    `differs` compares two values, of which two nulls are equal.
+    an error, 0 if it does not. `exact` makes the comparison of a text one of bytes, as in
+    Spark. `differs` compares two values, of which two nulls are equal.
     """
 
     name: str

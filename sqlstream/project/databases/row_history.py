@@ -13,8 +13,8 @@ from dataclasses import dataclass
 VALID_FROM, VALID_TO, IS_CURRENT = "valid_from", "valid_to", "is_current"
 """The columns that a table with a history has beside those of the model."""
 
-CHANGES = "_sqlstream_changes_"
-"""The start of the names of tables of changes."""
+CHANGES = "_sqlstream_changes"
+"""The start of the names of tables of changes; for a table with a path, the folder beside it that has them."""
 
 AT, IS_DELETED = "_sqlstream_at", "_sqlstream_is_deleted"
 """The columns of a change: its position in the order of its key, and whether it deletes the key."""

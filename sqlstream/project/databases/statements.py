@@ -18,8 +18,8 @@ from sqlstream.project.databases.row_history import (
 )
 from sqlstream.project.types.data_types import Primitive
 
-TOMBSTONES = "_sqlstream_tombstones_"
-"""The start of the names of tables with deleted keys."""
+TOMBSTONES = "_sqlstream_tombstones"
+"""The start of the names of tables with deleted keys; for a table with a path, the folder beside it that has them."""
 
 DELETED_AT = "_sqlstream_deleted_at"
 """The column of a table of tombstones with the time of the deletion, in seconds since 1970."""

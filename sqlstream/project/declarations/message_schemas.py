@@ -323,7 +323,7 @@ def _nested_times(table: SourceTable, row: DataType) -> Iterator[Finding]:
                 "invalid-value",
                 "value_format",
                 f"declares the column `{column.name} {column.type}`, which contains a time",
-                "Debezium writes times as numbers, and the unit is known only of a column or the items of a list",
+                "Debezium writes times as numbers, and their unit is known only for a column or the items of an array",
                 "declare the time as bigint or string, and convert it in a model",
             )
 

@@ -51,11 +51,11 @@ FIXES = {
     "BATCH_METADATA_NOT_FOUND": "restore the missing files from a backup; or start the query over with --full-refresh",
     **dict.fromkeys(
         ("DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SOURCE_IGNORE_DELETE"),
-        "to read the changed and deleted rows, set `changes: true` of the source, and start over with --full-refresh; "
-        "to leave them out, set the option skipChangeCommits: true of the source, and run again",
+        "to read changed and deleted rows, set `changes: true` on the source, and start over with --full-refresh; "
+        "to leave them out, set the source's option skipChangeCommits to true, and run again",
     ),
-    "DELTA_MISSING_CHANGE_DATA": "start at a version since which the table records its changes, in startingVersion; or "
-    "remove startingVersion and start over with --full-refresh: the stream then begins with the rows of the table",
+    "DELTA_MISSING_CHANGE_DATA": "set startingVersion to a version from which the table records its changes; or remove "
+    "startingVersion, and start over with --full-refresh: the stream then begins with the rows of the table",
     "EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE": "convert it in an upstream model, for example "
     "to_timestamp({eventName}) as {eventName}, and set the watermark on that column",
     **dict.fromkeys(
@@ -84,8 +84,8 @@ OTHER_RUN_MESSAGES = (
 FIXES_BY_MESSAGE = {
     **dict.fromkeys(OTHER_RUN_MESSAGES, OTHER_RUN_FIX),
     **{
-        f"Cannot process {kind} snapshot": "to leave changed rows out, set the option "
-        f"streaming-skip-{kind}-snapshots: true of the source, and run again; Iceberg cannot stream changes"
+        f"Cannot process {kind} snapshot": "to leave changed rows out, set the source's option "
+        f"streaming-skip-{kind}-snapshots to true, and run again; Iceberg cannot stream changes"
         for kind in ("overwrite", "delete")
     },
     "Stream-stream join without equality predicate": "add a condition such as a.id = b.id to each join of two streams",

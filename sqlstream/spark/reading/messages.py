@@ -45,6 +45,7 @@ from sqlstream.spark.reading.corrupt import Timestamps, is_good
 from sqlstream.spark.reading.corrupt_errors import CORRUPT_MESSAGE
 from sqlstream.spark.reading.message_formats.debezium import (
     SCHEMA,
+    ConnectParser,
     ConnectValues,
     DebeziumKeyParser,
     DebeziumParser,
@@ -115,7 +116,7 @@ def _parsed(frame: DataFrame, value: Parser, key: Parser, wrong: Sequence[Column
     parsed = frame.select("*", *nulls, _once(value, data).alias(VALUE), _once(key, col("key")).alias(PARSED_KEY))
     # each step is a column, so that Spark does not repeat its expressions for each field
     for parser, name in ((value, VALUE), (key, PARSED_KEY)):
-        for step in parser.steps if isinstance(parser, DebeziumParser | DebeziumKeyParser) else ():
+        for step in parser.steps if isinstance(parser, ConnectParser) else ():
             parsed = parsed.withColumn(name, when(spark_partition_id() >= 0, step(col(name))))
     if isinstance(value, DebeziumParser):
         parsed = parsed.filter(is_good(when(value.is_without_row(data, col(VALUE)), "is not about a row")))

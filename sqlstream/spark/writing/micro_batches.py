@@ -123,13 +123,8 @@ class LastRowsWriter:
         """
         config = self._config
         keys = (*config.unique_key, *config.sequence_by) if config.history else config.unique_key
-        try:
+        with refusing_no_sequence():
             self.writer.write(last_rows(rows, keys, config.sequence_by, config.delete_when), batch)
-        except Exception as error:
-            found = _NO_SEQUENCE.search(str(error))
-            if found is None:
-                raise
-            raise RefusedRowsError(found.group()) from error
 
 
 class FunctionWriter:
@@ -172,6 +167,18 @@ _NO_SEQUENCE = re.compile(
     r"a row has null in sequence_by .*?: leave such rows out, or use coalesce\(\); its unique_key is \{.*?\}"
 )
 """The message with which Spark ends a job that finds a row without a sequence."""
+
+
+@contextmanager
+def refusing_no_sequence() -> Iterator[None]:
+    """Raises: RefusedRowsError for a row without a sequence, which a job on `last_rows` in the body has found."""
+    try:
+        yield
+    except Exception as error:
+        found = _NO_SEQUENCE.search(str(error))
+        if found is None:
+            raise
+        raise RefusedRowsError(found.group()) from error
 
 
 def last_rows(

@@ -124,9 +124,9 @@ class _Commit:
 def last_rows_added(files: DatedFiles, table: str, *, changes: bool = False) -> int | None:
     """Returns when rows were last added to the table in the folder `table` (ms since 1970), None if never.
 
-    Ignores commits that only rewrite files (OPTIMIZE) or change the table, and those that delete rows unless `changes`:
-    then a deleted row counts like an added one. If such commits are all that is
-    left in the log, returns the time of the oldest one: the rows are at least as old.
+    Ignores commits that only rewrite files (OPTIMIZE) or change the table, and those that delete rows; with `changes` a
+    deleted row counts like an added one. If such commits are all that is left in the log, returns the time of the
+    oldest one: the rows are at least as old.
     Raises: FileNotFoundError if `table` is no table of Delta Lake; OSError.
     """
     log = f"{table}/{DELTA_LOG}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlstream.spark.writing.table_formats.table_writers import merge_sql
+from sqlstream.spark.writing.table_formats.merging import merge_sql
 
 
 def test_only_columns_of_the_query_are_updated_and_nulls_match() -> None:

@@ -244,28 +244,54 @@ class ConnectValues:
         return found.try_cast(kind)
 
 
-@dataclass(frozen=True)
-class DebeziumKeyParser:
-    """Reads keys of change events, with or without the `schema` and `payload` around them."""
-
-    values: ConnectValues
-
-    def parse(self, data: Column) -> Column:
-        """Returns the columns, and the schema."""
-        return self._json.parse(data)
+class ConnectParser:
+    """What the parsers of keys and of events share: Spark parses an object (`_json`), and further steps convert its
+    values. `_raw` and `_typed` are the fields of the same names in their results.
+    """
 
     @property
     def steps(self) -> Sequence[Callable[[Column], Column]]:
         """The steps after `parse`, each a function of the result of the one before it."""
         return (self._arranged, self._converted)
 
+    def parse(self, data: Column) -> Column:
+        """Returns the object with its times and decimals as they are written, and its schema."""
+        return self._json.parse(data)
+
     def _arranged(self, parsed: Column) -> Column:
-        written, raw = self.values.written(parsed), self._json.result(parsed)
-        return struct(parsed.alias(_PARSED), written.alias(_WRITTEN), raw.alias(_RAW))
+        written = self._values.written(parsed)
+        return struct(parsed.alias(_PARSED), written.alias(_WRITTEN), self._raw(parsed).alias(_RAW))
 
     def _converted(self, arranged: Column) -> Column:
-        typed = self.values.typed(arranged.getField(_RAW), arranged.getField(_WRITTEN))
+        typed = self._typed(arranged.getField(_RAW), arranged.getField(_WRITTEN))
         return struct(*(arranged.getField(name).alias(name) for name in (_PARSED, _WRITTEN, _RAW)), typed.alias(_TYPED))
+
+    def _raw(self, parsed: Column) -> Column:
+        raise NotImplementedError
+
+    def _typed(self, raw: Column, written: Column) -> Column:
+        raise NotImplementedError
+
+    @property
+    def _values(self) -> ConnectValues:
+        raise NotImplementedError
+
+    @property
+    def _json(self) -> JsonParser:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class DebeziumKeyParser(ConnectParser):
+    """Reads keys of change events, with or without the `schema` and `payload` around them."""
+
+    values: ConnectValues
+
+    def _raw(self, parsed: Column) -> Column:
+        return self._json.result(parsed)
+
+    def _typed(self, raw: Column, written: Column) -> Column:
+        return self.values.typed(raw, written)
 
     def problem(self, data: Column, parsed: Column) -> Column:
         """Returns whether there is no object, or one with a value that cannot be read."""
@@ -281,12 +307,16 @@ class DebeziumKeyParser:
         return parsed.getField(_TYPED)
 
     @property
+    def _values(self) -> ConnectValues:
+        return self.values
+
+    @property
     def _json(self) -> JsonParser:
         return JsonParser(self.values.raw, {}, is_wrapped=True, around=self.values.schema)
 
 
 @dataclass(frozen=True)
-class DebeziumParser:
+class DebeziumParser(ConnectParser):
     """Reads change events whose rows have the columns `row`, with or without the `schema` and `payload` around them.
 
     For a message that `written_otherwise` knows, the data are what that returns.
@@ -295,24 +325,11 @@ class DebeziumParser:
     row: StructType
     options: Mapping[str, str]
 
-    def parse(self, data: Column) -> Column:
-        """Returns the event, with its times and decimals as they are written."""
-        return self._json.parse(data)
+    def _raw(self, parsed: Column) -> Column:
+        return struct(*(self._json.field(parsed, name).alias(name) for name in (OPERATION, BEFORE, AFTER)))
 
-    @property
-    def steps(self) -> Sequence[Callable[[Column], Column]]:
-        """The steps after `parse`, each a function of the result of the one before it."""
-        return (self._arranged, self._converted)
-
-    def _arranged(self, parsed: Column) -> Column:
-        written = self._values.written(parsed)
-        raw = (self._json.field(parsed, name).alias(name) for name in (OPERATION, BEFORE, AFTER))
-        return struct(parsed.alias(_PARSED), written.alias(_WRITTEN), struct(*raw).alias(_RAW))
-
-    def _converted(self, arranged: Column) -> Column:
-        raw, written = arranged.getField(_RAW), arranged.getField(_WRITTEN)
-        typed = struct(*(self._values.typed(raw.getField(name), written).alias(name) for name in (BEFORE, AFTER)))
-        return struct(*(arranged.getField(name).alias(name) for name in (_PARSED, _WRITTEN, _RAW)), typed.alias(_TYPED))
+    def _typed(self, raw: Column, written: Column) -> Column:
+        return struct(*(self._values.typed(raw.getField(name), written).alias(name) for name in (BEFORE, AFTER)))
 
     def is_without_row(self, data: Column, parsed: Column) -> Column:
         """Returns whether a message is of Debezium, but not about a row: a heartbeat, the begin or end of a

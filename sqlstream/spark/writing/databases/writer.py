@@ -84,14 +84,14 @@ class DatabaseWriter:
             if found is None:
                 if self._target.model.streaming:
                     connection.run(create_table(layout.stored))
-                    self._create_remembered(connection, layout)
+                    self._create_tables_beside(connection, layout)
                 return
             self._sized = [column for column in found.columns if column.characters is not None]
             for statement in check_table(self._target, self._database, layout.stored, found):
                 connection.run(statement)
-            self._create_remembered(connection, layout)
+            self._create_tables_beside(connection, layout)
 
-    def _create_remembered(self, connection: Connection, layout: TableLayout) -> None:
+    def _create_tables_beside(self, connection: Connection, layout: TableLayout) -> None:
         """Creates the table of deleted keys, or that of changes, if the query needs one. Raises: DatabaseError."""
         if layout.tombstones:
             connection.run(create_tombstones(layout))
@@ -181,16 +181,14 @@ class DatabaseWriter:
                 logger.info("%s: batch %s is already in %s", batch.model, batch.id, self._database.table)
                 discard(rows)
                 return
-            # staging tables of their own for each query, so that queries of one schema do not disturb each other
-            name, schema = f"_sqlstream_{batch.query_id.replace('-', '')}", self._database.schema
-            staging, versions = (schema + layout.dialect.quote(name + end) for end in ("", "_versions"))
+            staging, versions = self._staging(batch), self._staging(batch, "_versions")
             staged = rows.selectExpr(*staged_rows(layout, self._config.delete_when))
             try:
                 connection.stage(staged, layout, staging)
                 if layout.changes:
                     connection.drop_staging(versions)  # of an attempt that failed
                     connection.run(create_versions(layout, versions))
-                self._apply(connection, layout, (staging, versions), batch, record)
+                self._apply(connection, layout, batch, record)
             finally:
                 with suppress(DatabaseError):  # an error of the batch itself matters more
                     connection.rollback()  # first: in MySQL, DROP TABLE commits the transaction
@@ -203,15 +201,8 @@ class DatabaseWriter:
         with closing(self._database.connect()) as connection:
             return _last_batch(connection.first(record.find))
 
-    def _apply(
-        self,
-        connection: Connection,
-        layout: TableLayout,
-        tables: tuple[str, str],
-        batch: MicroBatch,
-        record: BatchRecord,
-    ) -> None:
-        staging, _ = tables
+    def _apply(self, connection: Connection, layout: TableLayout, batch: MicroBatch, record: BatchRecord) -> None:
+        staging = self._staging(batch)
         # before the transaction: PostgreSQL would abort it if this asks for a table that does not exist
         created = self._table_of_batch_model(connection, layout)
         connection.begin()
@@ -225,16 +216,23 @@ class DatabaseWriter:
         if layout.keys:
             self._check_keys(connection.first(wrong_keys(layout, staging)))
         self._check_lengths(connection, layout, staging)
-        for statement in (*created, *self._changes(layout, *tables)):
+        for statement in (*created, *self._changes(layout, batch)):
             connection.run(statement)
         connection.commit()
 
-    def _changes(self, layout: TableLayout, staging: str, versions: str) -> Iterator[str]:
-        """Yields the statements that change the table and what it remembers."""
-        now = int(time.time())
+    def _staging(self, batch: MicroBatch, end: str = "") -> str:
+        """Returns the name of a staging table. Each query has its own, so that those of one schema do not disturb each
+        other.
+        """
+        name = f"_sqlstream_{batch.query_id.replace('-', '')}{end}"
+        return self._database.schema + self._database.dialect.quote(name)
+
+    def _changes(self, layout: TableLayout, batch: MicroBatch) -> Iterator[str]:
+        """Yields the statements that change the table, and its table of deleted keys or of changes."""
+        staging, now = self._staging(batch), int(time.time())
         kept_from = now - int(interval_seconds(self._config.keep_deletes_for))
         if layout.changes:
-            yield from apply_history(layout, staging, versions, now, kept_from)
+            yield from apply_history(layout, staging, self._staging(batch, "_versions"), now, kept_from)
             return
         if layout.sequence:
             yield from drop_outdated(layout, staging)
@@ -265,17 +263,18 @@ class DatabaseWriter:
         layout = TableLayout(dialect, self._database.table, tuple(columns), keys, deletes, sequence)
         if config.history:
             others = tuple(column.name for column in columns if column.name.lower() not in named)
-            return replace(layout, tracked=config.track_columns or others, changes=self._beside(layout, CHANGES))
-        return replace(layout, tombstones=self._beside(layout, TOMBSTONES)) if deletes and sequence else layout
+            return replace(layout, tracked=config.track_columns or others, changes=self._table_beside(layout, CHANGES))
+        return replace(layout, tombstones=self._table_beside(layout, TOMBSTONES)) if deletes and sequence else layout
 
-    def _beside(self, layout: TableLayout, start: str) -> str:
+    def _table_beside(self, layout: TableLayout, start: str) -> str:
         """Returns the name of a table beside that of the query. Other keys or another sequence have tables of their
         own, and so have other columns of a history.
         """
         table = table_name(layout.table)
         known = layout.columns if start == CHANGES else (*layout.key_columns, *layout.sequence_columns)
         shape = [(column.name.lower(), column.stored.type) for column in known]
-        name = f"{start}{table[:24]}_{digest(table, shape)[:12]}"
+        readable = table.encode("ascii", "ignore").decode()[:24]  # PostgreSQL would cut a name of over 63 bytes
+        name = f"{start}_{readable}_{digest(table, shape)[:12]}"
         return self._database.schema + layout.dialect.quote(name)
 
     def _check_keys(self, wrong: object) -> None:

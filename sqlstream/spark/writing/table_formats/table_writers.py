@@ -38,15 +38,15 @@ from sqlstream.spark.writing.micro_batches import (
     count_keys,
     discard,
 )
-from sqlstream.spark.writing.table_formats.table import FormatTable, committing, last_batch, table_at
-from sqlstream.spark.writing.table_formats.tombstones import (
+from sqlstream.spark.writing.table_formats.merging import (
     DELETES,
     Tombstones,
-    not_older,
+    merge_sql,
     same_keys,
     spelled,
     table_beside,
 )
+from sqlstream.spark.writing.table_formats.table import FormatTable, committing, last_batch, table_at
 from sqlstream.state.ledger import OutputColumn
 
 VIEW = "sqlstream_batch"
@@ -140,15 +140,15 @@ class MergingWriter(_RecordingWriter):
         """Creates the table and that of its deleted keys, or adds columns. Raises: Spark's errors."""
         super().open()
         if self._keeps_deletes:
-            self._tombstones(self._table).create()
+            self._tombstones(self._table, [column.name for column in self._table.columns() or ()]).create()
 
     @property
     def _keeps_deletes(self) -> bool:
         config = self._target.model.config
         return bool(config.sequence_by) and config.delete_when is not None
 
-    def _tombstones(self, table: FormatTable) -> Tombstones:
-        config, columns = self._target.model.config, [column.name for column in table.columns() or ()]
+    def _tombstones(self, table: FormatTable, columns: Sequence[str]) -> Tombstones:
+        config = self._target.model.config
         keys, sequence = spelled(config.unique_key, columns), spelled(config.sequence_by, columns)
         return Tombstones(table, keys, sequence, interval_seconds(config.keep_deletes_for))
 
@@ -168,7 +168,7 @@ class MergingWriter(_RecordingWriter):
         merged = VIEW
         if self._keeps_deletes:
             # a batch that runs again after this finds its own deletes, which change nothing
-            tombstones = self._tombstones(table)
+            tombstones = self._tombstones(table, columns)
             tombstones.add(source.where(DELETES))
             merged = tombstones.newer_rows(VIEW)
         with committing(session, self._table.format, batch):
@@ -181,64 +181,61 @@ class HistoryWriter(_RecordingWriter):
     the versions of their keys.
     """
 
-    @property
-    def _at(self) -> str:
-        return self._target.model.config.sequence_by[0]
+    def __init__(self, target: SinkTarget, table: FormatTable) -> None:
+        super().__init__(target, table)
+        self._config, self._names = target.model.config, target.frame.columns
+        self._keys = spelled(self._config.unique_key, self._names)
+        (self._at,) = spelled(self._config.sequence_by, self._names)
 
     def open(self) -> None:
         """Creates the table and that of its changes, or adds columns. Raises: Spark's errors."""
         fields = [OutputColumn(field.name, type_text(field.dataType)) for field in self._target.frame.schema]
-        (at,) = [column.type for column in fields if column.name.lower() == self._at.lower()]
+        (at,) = [column.type for column in fields if column.name == self._at]
         ends = [OutputColumn(VALID_FROM, at), OutputColumn(VALID_TO, at), OutputColumn(IS_CURRENT, "boolean")]
         create_or_extend(self._target, self._table, ends)
         added = [OutputColumn(AT, at), OutputColumn(IS_DELETED, "boolean"), OutputColumn(ARRIVED_AT, "bigint")]
         self._changes(self._table).create([*fields, *added], (), {})
 
     def _changes(self, table: FormatTable) -> FormatTable:
-        return table_beside(table, CHANGES.rstrip("_"), self._target.frame.columns)
+        return table_beside(table, CHANGES, self._names)
 
     def _apply(self, rows: DataFrame, batch: MicroBatch) -> None:
-        config, session = self._target.model.config, rows.sparkSession
+        config, session = self._config, rows.sparkSession
         with cached(rows):  # read once for the keys, and several times by the statements
-            if not count_keys(rows, (*config.unique_key, self._at)):
+            if not count_keys(rows, (*self._keys, self._at)):
                 return
-            table = replace(self._table, session=session)
-            names = rows.columns
-            keys, (at,) = spelled(config.unique_key, names), spelled([self._at], names)
+            table, now = replace(self._table, session=session), int(time.time())
             deleted = lit(False) if config.delete_when is None else _condition(config.delete_when)
-            now = int(time.time())
-            typed = table.align(rows).select(*map(column_of, names))
-            changes = typed.withColumns({AT: column_of(at), IS_DELETED: deleted, ARRIVED_AT: lit(now).cast("bigint")})
+            typed = table.align(rows).select(*map(column_of, self._names))
+            marks = {AT: column_of(self._at), IS_DELETED: deleted, ARRIVED_AT: lit(now).cast("bigint")}
+            changes = typed.withColumns(marks)
             changes.createOrReplaceTempView(VIEW)
-            stored, kept_from = self._changes(table).name, now - int(interval_seconds(config.keep_deletes_for))
-            merge = merge_sql(stored, VIEW, changes.columns, (*keys, AT), changes.columns, deletes=False)
-            session.sql(f"{merge}\nWHEN NOT MATCHED BY SOURCE AND target.{ARRIVED_AT} < {kept_from} THEN DELETE")
-            source = self._versions(table, stored, names)
+            stored, columns = self._changes(table).name, changes.columns
+            forget = f"target.{ARRIVED_AT} < {now - int(interval_seconds(config.keep_deletes_for))}"
+            session.sql(merge_sql(stored, VIEW, columns, (*self._keys, AT), columns, deletes=False, forget=forget))
             with committing(session, self._table.format, batch):
-                columns = [*names, VALID_FROM, VALID_TO, IS_CURRENT]
-                session.sql(merge_sql(self._table.name, source, columns, (*keys, VALID_FROM), columns))
+                columns = [*self._names, VALID_FROM, VALID_TO, IS_CURRENT]
+                source = self._versions(table, stored)
+                session.sql(merge_sql(self._table.name, source, columns, (*self._keys, VALID_FROM), columns))
 
-    def _versions(self, table: FormatTable, changes: str, names: Sequence[str]) -> str:
+    def _versions(self, table: FormatTable, changes: str) -> str:
         """Returns the query for the new versions of the keys of a batch, and for those to delete."""
-        config = self._target.model.config
-        keys, (at,) = spelled(config.unique_key, names), spelled([self._at], names)
-        others = [name for name in names if name not in (*keys, at)]
+        names, keys = self._names, self._keys
+        others = [name for name in names if name not in (*keys, self._at)]
         quoted = {name: quote_identifier(name, always=True) for name in (*names, VALID_FROM, VALID_TO, IS_CURRENT)}
         history = RowHistory(
             keys=tuple(quoted[key] for key in keys),
             columns=tuple(quoted[name] for name in names),
-            tracked=tuple(quoted[name] for name in spelled(config.track_columns, names) or others),
+            tracked=tuple(quoted[name] for name in spelled(self._config.track_columns, names) or others),
             **NAMES,
             differs="NOT ({} <=> {})",
             same="{} <=> {}",
         )
-        listed = ", ".join(quoted[key] for key in keys)
-        asked = f"(SELECT DISTINCT {listed} FROM {VIEW})"
+        asked = f"(SELECT DISTINCT {', '.join(history.keys)} FROM {VIEW})"
         versions = history.versions(history.changes(changes, table.name, asked))
-        columns = ", ".join(quoted.values())
         gone = (
-            f"SELECT {columns} FROM {table.name} AS target WHERE EXISTS (SELECT 1 FROM {asked} AS source WHERE "
-            f"{same_keys(keys)}) AND NOT EXISTS (SELECT 1 FROM ({versions}) AS source WHERE "
+            f"SELECT {', '.join(quoted.values())} FROM {table.name} AS target WHERE EXISTS (SELECT 1 FROM {asked} AS "
+            f"source WHERE {same_keys(keys)}) AND NOT EXISTS (SELECT 1 FROM ({versions}) AS source WHERE "
             f"{same_keys((*keys, VALID_FROM))})"
         )
         return f"(SELECT *, false AS {DELETES} FROM ({versions}) UNION ALL SELECT *, true FROM ({gone}))"
@@ -298,34 +295,3 @@ def _properties(output: Output) -> dict[str, str]:
     """Returns the options of a sink that are properties of its table. Secrets never are: tables are read by others."""
     starts = format_of(output.format).properties
     return {name: value for name, value in output.options.items() if isinstance(value, str) and name.startswith(starts)}
-
-
-def merge_sql(
-    table: str,
-    source: str,
-    columns: Sequence[str],
-    keys: Sequence[str],
-    written: Sequence[str],
-    sequence: Sequence[str] = (),
-    *,
-    deletes: bool = True,
-) -> str:
-    """Returns the MERGE of `source`, a view or a query, into `table`, both with `columns`. With `deletes`, `source`
-    also has the column of that name.
-
-    `written` are the columns of the query: an update leaves the others as they are. A null in a key is a value like
-    any other. `source` must have each key once. A row of the table with a higher `sequence` stays.
-    """
-    names = {name.lower(): quote_identifier(name, always=True) for name in columns}
-    is_later = f" AND {not_older(spelled(sequence, columns))}" if sequence else ""
-    updates = ", ".join(f"{names[name.lower()]} = source.{names[name.lower()]}" for name in written)
-    values = ", ".join(f"source.{name}" for name in names.values())
-    added = f"({', '.join(names.values())}) VALUES ({values})"
-    # the first clause that applies counts: a deletion before the update. A deleted key that is not there adds no row.
-    clauses = (
-        f"MERGE INTO {table} AS target USING {source} AS source ON {same_keys(spelled(keys, columns))}",
-        f"WHEN MATCHED AND source.{DELETES}{is_later} THEN DELETE" if deletes else "",
-        f"WHEN MATCHED{is_later} THEN UPDATE SET {updates}",
-        f"WHEN NOT MATCHED{f' AND NOT source.{DELETES}' if deletes else ''} THEN INSERT {added}",
-    )
-    return "\n".join(filter(None, clauses))

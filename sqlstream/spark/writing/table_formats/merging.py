@@ -1,5 +1,5 @@
-"""The deleted keys of a table of Delta Lake or Iceberg, in a table beside it, so that a row which is older than the
-deletion does not bring its key back.
+"""The MERGE of a batch into a table of Delta Lake or Iceberg, and the deleted keys of a table, in a table beside it, so
+that a row which is older than the deletion does not bring its key back.
 """
 
 from __future__ import annotations
@@ -13,18 +13,13 @@ from pyspark.sql.functions import lit
 
 from sqlstream.compiler.digest import digest
 from sqlstream.compiler.sql.sql_text import quote_identifier
+from sqlstream.project.databases.statements import DELETED_AT, TOMBSTONES
 from sqlstream.spark.writing.micro_batches import column_of
 from sqlstream.spark.writing.table_formats.table import FormatTable, table_at
 from sqlstream.state.ledger import OutputColumn
 
 DELETES = "__sqlstream_deletes"
 """The column of a batch that marks rows which delete the row with their key."""
-
-FOLDER = "_sqlstream_tombstones"
-"""The folder with the tables of deleted keys, beside a table with a path; the start of their names in a catalog."""
-
-DELETED_AT = "__sqlstream_deleted_at"
-"""The column with the time of a deletion, in seconds since 1970."""
 
 VIEW = "sqlstream_deletes"
 """The temp view of the deletes of a batch, in the session of its query."""
@@ -44,7 +39,7 @@ class Tombstones:
     @property
     def _stored(self) -> FormatTable:
         """The table of deleted keys. Other keys, or another sequence, have a table of their own."""
-        return table_beside(self.table, FOLDER, (*self.keys, "", *self.sequence))
+        return table_beside(self.table, TOMBSTONES, (*self.keys, "", *self.sequence))
 
     def create(self) -> None:
         """Creates the table of deleted keys, unless it exists. Raises: Spark's errors."""
@@ -65,16 +60,10 @@ class Tombstones:
         now = int(time.time())
         rows = deletes.select(*map(column_of, self._names))
         rows.withColumn(DELETED_AT, lit(now).cast("bigint")).createOrReplaceTempView(VIEW)
-        columns = [quote_identifier(name, always=True) for name in (*self._names, DELETED_AT)]
-        updates = ", ".join(f"{name} = source.{name}" for name in columns)
-        added = f"({', '.join(columns)}) VALUES ({', '.join(f'source.{name}' for name in columns)})"
-        clauses = (
-            f"MERGE INTO {self._stored.name} AS target USING {VIEW} AS source ON {same_keys(self.keys)}",
-            f"WHEN MATCHED AND {not_older(self.sequence)} THEN UPDATE SET {updates}",
-            f"WHEN NOT MATCHED THEN INSERT {added}",
-            f"WHEN NOT MATCHED BY SOURCE AND target.{DELETED_AT} < {now - int(self.seconds)} THEN DELETE",
-        )
-        self.table.session.sql("\n".join(clauses))
+        columns, forget = (*self._names, DELETED_AT), f"target.{DELETED_AT} < {now - int(self.seconds)}"
+        stored = self._stored.name
+        merge = merge_sql(stored, VIEW, columns, self.keys, columns, self.sequence, deletes=False, forget=forget)
+        self.table.session.sql(merge)
 
     def newer_rows(self, view: str) -> str:
         """Returns the query for the rows of `view` that are not older than the deletion of their key. Rows that delete
@@ -117,3 +106,37 @@ def spelled(names: Sequence[str], columns: Sequence[str]) -> list[str]:
     """Returns the columns with `names`, which can be in another letter case."""
     known = {column.lower(): column for column in columns}
     return [known[name.lower()] for name in names]
+
+
+def merge_sql(
+    table: str,
+    source: str,
+    columns: Sequence[str],
+    keys: Sequence[str],
+    written: Sequence[str],
+    sequence: Sequence[str] = (),
+    *,
+    deletes: bool = True,
+    forget: str = "",
+) -> str:
+    """Returns the MERGE of `source`, a view or a query, into `table`, both with `columns`. With `deletes`, `source`
+    also has the column of that name.
+
+    `written` are the columns of the query: an update leaves the others as they are. A null in a key is a value like
+    any other. `source` must have each key once. A row of the table with a higher `sequence` stays. Rows of
+    the table without one in `source` go if they meet the condition `forget`.
+    """
+    names = {name.lower(): quote_identifier(name, always=True) for name in columns}
+    is_later = f" AND {not_older(spelled(sequence, columns))}" if sequence else ""
+    updates = ", ".join(f"{names[name.lower()]} = source.{names[name.lower()]}" for name in written)
+    values = ", ".join(f"source.{name}" for name in names.values())
+    added = f"({', '.join(names.values())}) VALUES ({values})"
+    # the first clause that applies counts: a deletion before the update. A deleted key that is not there adds no row.
+    clauses = (
+        f"MERGE INTO {table} AS target USING {source} AS source ON {same_keys(spelled(keys, columns))}",
+        f"WHEN MATCHED AND source.{DELETES}{is_later} THEN DELETE" if deletes else "",
+        f"WHEN MATCHED{is_later} THEN UPDATE SET {updates}",
+        f"WHEN NOT MATCHED{f' AND NOT source.{DELETES}' if deletes else ''} THEN INSERT {added}",
+        f"WHEN NOT MATCHED BY SOURCE AND {forget} THEN DELETE" if forget else "",
+    )
+    return "\n".join(filter(None, clauses))
