@@ -13,6 +13,8 @@ from contextlib import suppress
 
 from sqlstream.errors import UsageError
 
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+
 
 def write_file(path: str, content: bytes) -> None:
     """Writes a file, and creates missing folders above it. Raises: UsageError if it cannot be written."""
@@ -49,9 +51,14 @@ def _write_aside(path: str, content: bytes) -> None:
 
 
 def _write(path: str, content: bytes) -> None:
-    with suppress(FileNotFoundError), open(path, "wb") as file:
-        file.write(content)
-        return
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "wb") as file:
-        file.write(content)
+    try:
+        file = os.open(path, _NEW)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        file = os.open(path, _NEW)
+    try:
+        rest = memoryview(content)
+        while rest:
+            rest = rest[os.write(file, rest) :]
+    finally:
+        os.close(file)

@@ -80,7 +80,7 @@ class Text:
     _expression_parts: dict[int, ExpressionParts] = field(default_factory=dict, init=False, repr=False, compare=False)
     _written: dict[int, tuple[str, exp.Expr]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _starts: dict[int, int] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _nodes: dict[int, list[exp.Expr]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _nodes: list[Sequence[exp.Expr]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @cached_property
     def read(self) -> SqlText:
@@ -132,7 +132,7 @@ class Text:
     def start(self, node: exp.Expr) -> int:
         """Returns the offset of the first token in `node` with a place; `NOWHERE` if there is none."""
         if id(node) not in self._starts:
-            self._index(node.root())
+            self.index(list(node.root().walk()))
         return self._starts[id(node)]
 
     def problem(
@@ -141,15 +141,12 @@ class Text:
         """Returns a problem at the place of `node`."""
         return SqlProblem(self.where(node).offset, code, what, why, fix, severity)
 
-    def nodes(self, root: exp.Expr) -> Sequence[exp.Expr]:
-        """Returns all nodes of a tree from the text, from the top down."""
-        if id(root) not in self._starts:
-            self._index(root)
-        return self._nodes[id(root)]
+    def index(self, nodes: Sequence[exp.Expr]) -> None:
+        """Caches the start of each node of a tree, the smallest offset of the node and its parts.
 
-    def _index(self, root: exp.Expr) -> None:
-        """Caches the start of each node of a tree: the smallest offset of the node and its parts."""
-        nodes = self._nodes[id(root)] = list(root.walk())  # kept, so that no other node gets the id
+        `nodes` are all nodes of the tree, from the top down.
+        """
+        self._nodes.append(nodes)  # kept, so that no other node gets the id
         starts = self._starts
         for node in nodes:
             starts[id(node)] = node.meta_get("start", NOWHERE)
@@ -167,7 +164,7 @@ class Text:
 
         The text cannot be used afterwards.
         """
-        for nodes in self._nodes.values():
+        for nodes in self._nodes:
             for node in nodes:
                 node.parent = None
 

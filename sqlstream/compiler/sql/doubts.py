@@ -7,7 +7,7 @@ valid SQL should raise none.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 
 from sqlglot import exp
@@ -16,6 +16,8 @@ from sqlstream.compiler.sql.clauses import NO_TOKEN, at, skip_parentheses
 from sqlstream.compiler.sql.intervals import IntervalError, parse_span
 from sqlstream.compiler.sql.spark_reading import PipeStage
 from sqlstream.compiler.sql.tokens import Token, TokenKind, Tokens
+
+_WORD, _STRING = TokenKind.WORD, TokenKind.STRING
 
 _INFIX_WORDS = frozenset({"AND", "BETWEEN", "LIKE", "OR", "RLIKE"})
 _BEFORE_OPERAND = _INFIX_WORDS | frozenset({
@@ -79,13 +81,21 @@ _SPAN = re.compile(r"[+-]?(?:\d{1,4}-(?:\d|1[01])|(?:\d{1,4} )?(?:[01]?\d|2[0-3]
 _NUMBER = re.compile(r"\d{1,18}L?|\d{1,2}Y|\d{1,4}S|(?=.{1,38}$)\d*\.?\d*(?:E[+-]?\d{1,2})?(?:D|F|BD)?", re.IGNORECASE)
 
 
-def is_doubtful(tokens: Tokens, tree: exp.Expr, stages: Sequence[PipeStage]) -> bool:
-    """Returns whether Spark may not parse the text with these tokens, of which sqlglot makes `tree` and `stages`."""
+def is_doubtful(tokens: Tokens, nodes: Sequence[exp.Expr], stages: Sequence[PipeStage]) -> bool:
+    """Returns whether Spark may not parse the text with these tokens, of which sqlglot makes `nodes` and `stages`."""
     padded = (NO_TOKEN, NO_TOKEN, *tokens, NO_TOKEN, NO_TOKEN, NO_TOKEN)  # so that every token has neighbors
-    if any(_is_doubtful(padded, index) for index in range(2, len(tokens) + 2)) or any(map(_is_unread, stages)):
+    if any(map(_is_unread, stages)) or any(_is_doubtful(padded, index) for index in _not_plain_names(padded)):
         return True
-    trees = (tree, *(stage.tree for stage in stages if stage.tree is not None))
-    return any(_FOREIGN[type(node)](node) for each in trees for node in each.find_all(*_FOREIGN))
+    others = (node for stage in stages if stage.tree is not None for node in stage.tree.walk())
+    return any(type(node) in _FOREIGN and _FOREIGN[type(node)](node) for node in (*nodes, *others))
+
+
+def _not_plain_names(tokens: Tokens) -> Iterator[int]:
+    """Yields the indexes of all tokens but names, which are half of them, and the tokens around the text."""
+    kinds = [token.kind for token in tokens]
+    for index in range(2, len(tokens) - 3):
+        if kinds[index] is not _WORD or tokens[index].key in _KEYWORDS or kinds[index + 1] is _STRING:
+            yield index
 
 
 def _is_doubtful(tokens: Tokens, index: int) -> bool:
@@ -121,8 +131,6 @@ def _is_doubtful_symbol(tokens: Tokens, index: int) -> bool:
 
 def _is_doubtful_word(tokens: Tokens, index: int) -> bool:
     token, before, following = tokens[index], tokens[index - 1], tokens[index + 1]
-    if token.key not in _KEYWORDS and following.kind is not TokenKind.STRING:  # most words are names
-        return False
     if (token.key, following.key) in _PAIRS:
         return True
     if token.key == "INTERVAL" and following.kind in (TokenKind.NUMBER, TokenKind.STRING):

@@ -8,7 +8,7 @@ because Spark may accept it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import Token, exp
@@ -58,9 +58,9 @@ class WatermarkClause:
 class ParsedSql:
     """The tree of a query (None if sqlglot cannot parse it), its watermark clauses, and its stages in pipe syntax.
 
-    `is_doubtful` says that Spark may not parse it. `unread_at` is the offset at which sqlglot gave up, if known. The
-    key of a clause is the offset of its relation's alias, or else of the table's name, or else the number of rows of
-    the TABLESAMPLE that replaces it.
+    `nodes` are those of the tree, from the top down. `is_doubtful` says that Spark may not parse it. `unread_at` is the
+    offset at which sqlglot gave up, if known. The key of a clause is the offset of its relation's alias, or else of the
+    table's name, or else the number of rows of the TABLESAMPLE that replaces it.
     """
 
     tree: exp.Query | None
@@ -68,6 +68,7 @@ class ParsedSql:
     stages: tuple[PipeStage, ...] = ()
     unread_at: int | None = None
     is_doubtful: bool = False
+    nodes: Sequence[exp.Expr] = ()
 
 
 def parse_sql(sql: str) -> ParsedSql:
@@ -92,7 +93,9 @@ def parse_text(text: SqlText) -> ParsedSql:
     if tree is None:
         return ParsedSql(None, unread_at=unread_at)
     stages = parse_stages(text.tokens, cuts, sql, lambda stage: _parse(stage, has_plus=has_plus)[0])
-    return ParsedSql(tree, replaced.watermarks, stages, is_doubtful=is_doubtful(text.tokens, tree, stages))
+    nodes = list(tree.walk())
+    doubtful = is_doubtful(text.tokens, nodes, stages)
+    return ParsedSql(tree, replaced.watermarks, stages, is_doubtful=doubtful, nodes=nodes)
 
 
 def _parse(text: str, *, has_plus: bool) -> tuple[exp.Query | None, int | None]:
@@ -125,7 +128,7 @@ class _Replaced:
     def __init__(self, text: SqlText) -> None:
         self._sql, self._tokens = text.sql, text.tokens
         self._starts, self._ends = text.starts, text.ends
-        self._characters = list(text.sql)
+        self.text = text.sql
         self.watermarks: dict[int, WatermarkClause] = {}
         for index, token in enumerate(self._tokens) if "WINDOW" in text.keys else ():
             # In `WINDOW w AS (...)`, the word does begin a clause.
@@ -143,11 +146,10 @@ class _Replaced:
                 self._options(relation)
             if relation.has_watermark:
                 self._watermark(relation)
-        self.text = "".join(self._characters)
 
     def _put(self, start: int, end: int, text: str = "") -> None:
         # Blanks fill it up, because every offset must stay.
-        self._characters[start:end] = text.ljust(end - start)
+        self.text = f"{self.text[:start]}{text.ljust(end - start)}{self.text[end:]}"
 
     def _identifiers(self, relations: Collection[int]) -> None:
         """Blanks all but the name in `IDENTIFIER('name')`, except where a relation starts: at the same place, it is a

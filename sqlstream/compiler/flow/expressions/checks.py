@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 from itertools import pairwise
 
@@ -14,7 +14,7 @@ from sqlstream.compiler.flow.expressions.function_types import TIME_FIELDS
 from sqlstream.compiler.flow.expressions.literals import WITHOUT_PLACE
 from sqlstream.compiler.flow.expressions.mismatches import COMPARISONS, Mismatches
 from sqlstream.compiler.flow.expressions.misplaced_functions import Clause, misplaced_functions
-from sqlstream.compiler.flow.functions import FUNCTIONS
+from sqlstream.compiler.flow.functions import FUNCTIONS, Signature
 from sqlstream.compiler.flow.names import Scope
 from sqlstream.compiler.flow.text import NOWHERE, Text
 from sqlstream.compiler.flow.type_rules import BIGINT, DATETIME, DIGITS, DOUBLE, NUMBER, family, kind
@@ -36,8 +36,8 @@ def check_expression(expressions: Expressions, node: exp.Expr, scope: Scope, cla
     if isinstance(node, exp.Column) and clause not in CONDITIONS:
         return  # most items of a select list are names
     mismatches = Mismatches(expressions, scope)
-    found = [*_argument_problems(node, expressions.text), *mismatches.problems(node)]
-    found += [*_type_problems(node, scope, expressions), *_failing_casts(node, scope, expressions)]
+    found = [*_function_problems(node, scope, expressions), *mismatches.problems(node)]
+    found += _failing_casts(node, scope, expressions)
     if clause in CONDITIONS:
         found += mismatches.condition(node, CONDITIONS[clause])
     expressions.problems.extend(found)
@@ -51,6 +51,7 @@ def check_expression(expressions: Expressions, node: exp.Expr, scope: Scope, cla
 # `tests/spark/test_text_casts.py` compares them with the installed Spark.
 
 _COMPARING = (*COMPARISONS, exp.Between, exp.In)
+_CASTING = (*_COMPARING, exp.Cast)
 _ALWAYS_EVALUATED = (*_COMPARING, exp.And, exp.Not, exp.Paren, exp.Alias, exp.Is)
 _CLAUSES = (exp.Select, exp.Where, exp.Having, exp.Join)
 
@@ -71,7 +72,7 @@ _YEARS = range(1, 10_000)
 def _failing_casts(node: exp.Expr, scope: Scope, expressions: Expressions) -> Iterator[SqlProblem]:
     """Yields a problem for each text in `node` that Spark casts in every row and cannot cast."""
     text = expressions.text
-    parts = (part for part in text.parts_of(node).parts if isinstance(part, (*_COMPARING, exp.Cast)))
+    parts = (part for part in text.parts_of(node).parts if isinstance(part, _CASTING))
     for part in (part for part in parts if _is_evaluated(part)):
         for literal, type_ in list(_failing(part, scope, expressions))[:1]:
             what = f"the text {quoted(text.written(literal))} cannot be cast to {type_}"
@@ -175,34 +176,34 @@ _TYPES = frozenset({"decimal", "char", "time", "timestamp", "string", "binary"})
 """Functions whose names are also types, which have their own arguments."""
 
 
-def _argument_problems(node: exp.Expr, text: Text) -> Iterator[SqlProblem]:
-    """Yields a problem for each function in `node` with a number of arguments that Spark does not accept."""
+def _function_problems(node: exp.Expr, scope: Scope, expressions: Expressions) -> Iterator[SqlProblem]:
+    """Yields a problem for each function in `node` with a number of arguments, or a first one, that Spark refuses."""
+    text = expressions.text
     walked = text.parts_of(node)
     for _, part in walked.functions:
-        if "start" in part.meta:
-            yield from _call_problem(text, text.token_at(part.meta["start"]))
+        index = text.token_at(part.meta["start"]) if "start" in part.meta else None
+        function = None if index is None else FUNCTIONS.get(text.tokens[index].name.lower())
+        if index is not None and function is not None:
+            count = _count(text, index + 1)
+            yield from _count_problem(text, index, function, count)
+            yield from _type_problem(part, function.families(count or 0), scope, expressions)
     for part in walked.parts if not WITHOUT_PLACE.keys().isdisjoint(walked.kinds) else ():
         if type(part) in WITHOUT_PLACE and "start" not in part.meta:
             yield from _unplaced(part, text)
 
 
-def _type_problems(node: exp.Expr, scope: Scope, expressions: Expressions) -> Iterator[SqlProblem]:
-    """Yields a problem for each function in `node` whose first argument has a type that Spark does not accept."""
+def _type_problem(
+    call: exp.Expr, families: frozenset[str], scope: Scope, expressions: Expressions
+) -> Iterator[SqlProblem]:
+    """Yields the problem of a call whose first argument is of none of `families` (empty: any is accepted)."""
     text = expressions.text
-    for _, part in text.parts_of(node).functions:
-        index = text.token_at(part.meta["start"]) if "start" in part.meta else None
-        name = "" if index is None else text.tokens[index].name.lower()
-        function = FUNCTIONS.get(name)
-        count = None if index is None or function is None else _count(text, index + 1)
-        families = function.families(count) if function is not None and count else frozenset()
-        first = _first_argument(part, text) if families else None
-        type_ = None if first is None else expressions.type_of(first, scope)
-        if first is not None and family(type_) not in families | {"", "void"}:
-            what = f"the argument {quoted(text.written(first))} of {quoted(name)} has type {type_}"
-            why = f"it accepts {alternatives(sorted(families))}, and Spark does not cast this type implicitly"
-            yield text.problem(
-                first, "type-mismatch", what, why, "extract a part of the value, or use another function"
-            )
+    first = _first_argument(call, text) if families else None
+    type_ = None if first is None else expressions.type_of(first, scope)
+    if first is not None and family(type_) not in families | {"", "void"}:
+        what = f"the argument {quoted(text.written(first))} of {quoted(text.function(call))} has type {type_}"
+        why = f"it accepts {alternatives(sorted(families))}, and Spark does not cast this type implicitly"
+        fix = "extract a part of the value, or use another function"
+        yield text.problem(first, "type-mismatch", what, why, fix)
 
 
 def _first_argument(call: exp.Expr, text: Text) -> exp.Expr | None:
@@ -230,14 +231,16 @@ def _unplaced(part: exp.Expr, text: Text) -> Iterator[SqlProblem]:
         yield from _call_problem(text, places[0])
 
 
-def _call_problem(text: Text, index: int | None) -> Iterator[SqlProblem]:
-    tokens = text.tokens
-    if index is None or at(tokens, index + 1).key != "(" or at(tokens, index - 1).key == ".":
-        return
-    name = tokens[index]
-    count = _count(text, index + 1)
-    function = FUNCTIONS.get(name.name.lower())
-    wanted = None if count is None or function is None else function.counts.wanted(count)
+def _call_problem(text: Text, index: int) -> Iterator[SqlProblem]:
+    """Yields the problem of the call whose name is at `index`, if it has a wrong number of arguments."""
+    function = FUNCTIONS.get(text.tokens[index].name.lower())
+    if function is not None:
+        yield from _count_problem(text, index, function, _count(text, index + 1))
+
+
+def _count_problem(text: Text, index: int, function: Signature, count: int | None) -> Iterator[SqlProblem]:
+    name = text.tokens[index]
+    wanted = None if count is None or at(text.tokens, index - 1).key == "." else function.counts.wanted(count)
     if wanted is not None:
         what = f"{quoted(name.text)} has {plural(count or 0, 'argument')}"
         why = f"this Spark function takes {wanted}"
@@ -283,10 +286,10 @@ _BEFORE_OPERAND = frozenset({"WHERE", "AND", "OR", "WHEN", "THEN", "ELSE", "BETW
 """Keywords that are no operand, so that a `:` after them begins a parameter."""
 
 
-def foreign_syntax(tree: exp.Expr, text: Text) -> Iterator[SqlProblem]:
-    """Yields a problem for each syntax in `tree` that Spark does not have, and for each parameter."""
+def foreign_syntax(nodes: Iterable[exp.Expr], text: Text) -> Iterator[SqlProblem]:
+    """Yields a problem for each syntax in `nodes` that Spark does not have, and for each parameter."""
     parameters: set[str] = set()
-    for node in (node for node in text.nodes(tree) if isinstance(node, _FOREIGN)):
+    for node in (node for node in nodes if isinstance(node, _FOREIGN)):
         if isinstance(node, exp.Placeholder):
             parameters.add(str(node.this or ""))
         elif isinstance(node, exp.AtTimeZone) and "start" not in node.meta:  # from_utc_timestamp() has a place

@@ -92,9 +92,17 @@ class Expressions:
         unclear = isinstance(found, UnresolvedName | Ambiguous) or (named_only and not value.inner.is_known)
         stars, opened = self._origins_of_stars(inner, scope), self._open_origins(inner, scope)
         origins = _together([*(item.column.origins for item in used), *stars, *opened])
-        column = Column(named, self.type_of(inner, scope), origins=origins, window=window)
-        column = marked(column, value, self._lost(inner, used))
-        return replace(column, may_carry=unclear, is_generated=is_generated)
+        return Column(
+            named,
+            self.type_of(inner, scope),
+            event_time=value.time,
+            lost=self._lost(inner, used) if value == NO_WATERMARKS else None,
+            origins=origins,
+            window=window,
+            inner=value.inner,
+            may_carry=unclear,
+            is_generated=is_generated,
+        )
 
     def _column_in_cast(self, node: exp.Expr, scope: Scope) -> str:
         """Returns the name of the column in `cast(t.a as int)`, which the result keeps; empty for other nodes."""

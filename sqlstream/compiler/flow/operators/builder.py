@@ -83,7 +83,8 @@ class Builder:
         if self.parsed.tree is None:
             self.problems.extend(unread_argument_problems(self.text))  # all that tokens alone can show
             return self._opaque(exp.Null(), tuple(views.values()))
-        self.problems.extend(foreign_syntax(self.parsed.tree, self.text))
+        self.text.index(self.parsed.nodes)
+        self.problems.extend(foreign_syntax(self.parsed.nodes, self.text))
         return self.query(self.parsed.tree, Scope(), views)
 
     def query(self, query: exp.Query, scope: Scope, views: Views) -> Node:

@@ -147,8 +147,9 @@ def hints_of(condition: exp.Expr | None, sides: Sides | None = None) -> Hints:
     """Returns what a condition can add to the joins below it: to the inner join of `sides`, or to any (None)."""
     if condition is None:
         return Hints()
+    may_have_key = condition.find(*_SIMPLIFIED, exp.In) is not None  # most conditions have none of them
     return Hints(
-        may_equate=_has_key(condition, sides) is not False,
+        may_equate=may_have_key and _has_key(condition, sides) is not False,
         may_bound=condition.find(exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between) is not None,
     )
 
@@ -190,7 +191,7 @@ def _operands(node: exp.Expr, kind: type[exp.Connector], *, negated: bool) -> It
 
 def _may_absorb(parts: Sequence[tuple[exp.Expr, bool]]) -> bool:
     """Returns whether Spark may remove a choice from an OR because of another part of the condition."""
-    names = [{name.sql().lower() for name in part.find_all(exp.Column)} for part, _ in parts]
+    names = [{tuple(map(str.lower, name_parts(name))) for name in part.find_all(exp.Column)} for part, _ in parts]
     unions = [index for index, part in enumerate(parts) if len(list(_operands(part[0], exp.Or, negated=part[1]))) > 1]
     return any(names[one] & names[other] for one in unions for other in range(len(parts)) if other != one)
 
@@ -335,7 +336,8 @@ def condition_problems(condition: exp.Expr, scope: Scope, expressions: Expressio
         sides = [side for side in (part.this, part.args["expression"]) if text.parts_of(side).names]
         if len(sides) == len(("left", "right")):
             left, right = (expressions.type_of(side, scope) for side in sides)
-            yield from _text_warning(text.written(part), left, right, text.where(part).offset)
+            if left != right:
+                yield from _text_warning(text.written(part), left, right, text.where(part).offset)
 
 
 def _text_warning(written: str, left: DataType | None, right: DataType | None, offset: int) -> Iterator[SqlProblem]:
