@@ -90,9 +90,6 @@ _RULES = re.compile(
 
 _COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
 _OPENINGS = {"'": "string", '"': "string", "`": "quoted identifier"}
-_COMMENTS = ("line_comment", "comment")
-_LONG_PIECES = ("comment", "dollars")
-"""The pieces of which `_RULES` matches only the opening."""
 _KINDS = {
     "other_word": TokenKind.WORD,
     "quoted": TokenKind.QUOTED,
@@ -116,27 +113,48 @@ def tokenize(sql: str) -> Tokens:
     Raises:
         SqlTokenError: a string, quoted identifier, comment or hint has no end.
     """
+    return _read(sql)[0]
+
+
+def find_comments(sql: str) -> list[tuple[int, str]]:
+    """Returns the offset and text of each comment of `sql`, without hints. Raises: SqlTokenError."""
+    return _read(sql)[1]
+
+
+def _read(sql: str) -> tuple[Tokens, list[tuple[int, str]]]:
     done: list[Token] = []
     outer: list[Token] = []
+    comments: list[tuple[int, str]] = []
     hint: int | None = None
-    for group, start, text in _pieces(sql):
+    end = len(sql.rstrip(_BLANKS))
+    matches = _RULES.finditer(sql, 0, end)
+    while (match := next(matches, None)) is not None:
+        group = match.lastgroup
+        text = match[group or "symbol"]
+        after = match.end()
+        start = after - len(text)
         if group == "word" or group == "symbol":  # most pieces
             kind = _WORD if group == "word" else _SYMBOL
-            done.append(_make(Token, (kind, text, start, start + len(text), text.upper(), ())))
-        elif group == "opening":
+            done.append(_make(Token, (kind, text, start, after, text.upper(), ())))
+            continue
+        if group == "comment" or group == "dollars":  # the rule matches only the opening
+            after = _comment_end(sql, start) if group == "comment" else _dollar_string_end(sql, start, text)
+            text, matches = sql[start:after], _RULES.finditer(sql, after, end)
+        if group == "opening":
             raise SqlTokenError(start, f"a {_OPENINGS[text]} starts here and is never closed")
+        if group == "comment" or group == "line_comment":
+            comments.append((start, text))
         elif text == "/*+" and hint is None:
             hint, outer, done = start, done, []
         elif text == "*/" and hint is not None:
-            end = start + len(text)
-            outer.append(Token(TokenKind.HINT, sql[hint:end], hint, end, inside=tuple(done)))
+            outer.append(Token(TokenKind.HINT, sql[hint:after], hint, after, inside=tuple(done)))
             hint, done = None, outer
-        elif group not in _COMMENTS:
-            kind = _KINDS.get(group, TokenKind.SYMBOL)
-            done.append(Token(kind, text, start, start + len(text), text.upper() if kind in _KEYED else ""))
+        else:
+            kind = _KINDS.get(group or "", TokenKind.SYMBOL)
+            done.append(Token(kind, text, start, after, text.upper() if kind in _KEYED else ""))
     if hint is not None:
         raise SqlTokenError(hint, "a hint starts here and is never closed")
-    return tuple(done)
+    return tuple(done), comments
 
 
 def flatten_hints(tokens: Iterable[Token]) -> Iterator[Token]:
@@ -148,25 +166,6 @@ def flatten_hints(tokens: Iterable[Token]) -> Iterator[Token]:
             yield Token(TokenKind.SYMBOL, "*/", token.end - 2, token.end, "*/")
         else:
             yield token
-
-
-def find_comments(sql: str) -> Iterator[tuple[int, str]]:
-    """Yields the offset and text of each comment of `sql`, without hints. Raises: SqlTokenError."""
-    return ((start, text) for group, start, text in _pieces(sql) if group in _COMMENTS)
-
-
-def _pieces(sql: str) -> Iterator[tuple[str, int, str]]:
-    """Yields the group of `_RULES`, offset and text of each piece in order, comments included."""
-    end = len(sql.rstrip(_BLANKS))
-    matches = _RULES.finditer(sql, 0, end)
-    while (match := next(matches, None)) is not None:
-        group = match.lastgroup or "symbol"
-        text = match[group]
-        start = match.end() - len(text)
-        if group in _LONG_PIECES:
-            after = _comment_end(sql, start) if group == "comment" else _dollar_string_end(sql, start, text)
-            text, matches = sql[start:after], _RULES.finditer(sql, after, end)
-        yield group, start, text
 
 
 def _comment_end(sql: str, start: int) -> int:
