@@ -18,6 +18,7 @@ from sqlstream.compiler.sql.edits import EditedText, ViewReference, Where
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place, location_at
 from sqlstream.project.configuration.config import ModelConfig
+from sqlstream.project.configuration.properties import Constraint
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.secret_text import OptionValue
 from sqlstream.project.types.data_types import Field, Unknown
@@ -113,6 +114,16 @@ class CompiledModel:
     def name(self) -> str:
         """The model's name."""
         return self.file.name
+
+    @property
+    def has_contract(self) -> bool:
+        """Whether the model must have the columns that its properties declare. Queries of further sinks have them."""
+        return self.config.contract.enforced and self.file.rows_of is None
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """The constraints on the rows of the model, which need a contract."""
+        return self.file.constraints if self.config.contract.enforced else ()
 
     @property
     def query_id(self) -> str:

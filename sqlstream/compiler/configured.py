@@ -88,6 +88,7 @@ def model_of_sink(file: ModelFile, place: Location, config: ModelConfig, sink: s
         written=file.written,
         declared_at=place,
         rows_of=file.name,
+        constraints=file.constraints,
     )
     changed = {
         "sink": sink,

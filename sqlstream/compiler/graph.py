@@ -203,6 +203,11 @@ def stored_id(project: str, name: str) -> str:
     return f"{STORED}.{project}.{name}"
 
 
+def group_id(project: str, name: str) -> str:
+    """Returns `group.<project>.<name>`, a group of models."""
+    return f"group.{project}.{name}"
+
+
 def doc_id(project: str, name: str) -> str:
     """Returns `doc.<project>.<name>`, a docs block."""
     return f"doc.{project}.{name}"

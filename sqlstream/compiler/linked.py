@@ -18,10 +18,12 @@ from sqlstream.compiler.graph import (
     source_id,
     stored_id,
 )
+from sqlstream.compiler.render.rendered import Reference
 from sqlstream.compiler.rewrite.bare_names import Spellings, spellings_in
 from sqlstream.errors import Finding
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.values import Project
+from sqlstream.project.values import ExposureInput, Project
+from sqlstream.project.wording import did_you_mean, quoted
 
 
 @dataclass(frozen=True)
@@ -48,13 +50,14 @@ class LinkedProject:
 def link_models(
     project: Project, configured: Sequence[ConfiguredModel], env: Mapping[str, str]
 ) -> tuple[LinkedProject | None, list[Finding]]:
-    """Returns the linked project, or None and the findings about unknown references and cycles."""
+    """Returns the linked project, or None and the findings about references, groups and cycles."""
     enabled = {model.file.name: model for model in configured if model.config.enabled}
     rendered = {model_id(project.name, name): model.rendered.model for name, model in enabled.items()}
     names = project_names(project, enabled)
     resolved = {node: [resolve_reference(each, names) for each in model.references] for node, model in rendered.items()}
     read = {**resolved, **exposure_inputs(project, names)}
     findings = [item for found in read.values() for item in found if isinstance(item, Finding)]
+    findings += _group_findings(project, enabled)
     if findings:
         return None, findings
     parents = {node: [item for item in found if isinstance(item, str)] for node, found in read.items()}
@@ -75,6 +78,52 @@ def link_models(
     }
     spellings, streams = spellings_in(project, names, env), _streams(project, graph, stored, growing)
     return LinkedProject(project, enabled, graph, names, spellings, streams, stored), []
+
+
+def _group_findings(project: Project, enabled: Mapping[str, ConfiguredModel]) -> list[Finding]:
+    """Returns a finding for each group that is not declared, and for each reference to a private model from outside of
+    its group. As in dbt, exposures and models without a group are outside of every group.
+    """
+    groups = [group.name for group in project.groups]
+    findings = []
+    for name, model in enabled.items():
+        group = model.config.group
+        if group is not None and group not in groups and model.file.rows_of is None:
+            why = "the `groups:` of a YAML file in models/ declare the groups"
+            message = f"the group {quoted(group)} of `{name}` is not declared"
+            findings.append(
+                Finding("unknown-group", message, why, did_you_mean(group, groups), model.locations["group"])
+            )
+    private = {name: model.config.group for name, model in enabled.items() if model.config.access == "private"}
+    if not private:
+        return findings
+    for name, model in enabled.items():
+        mine = model.config.group
+        reader = f"`{name}` has {'no group' if mine is None else f'the group {quoted(mine)}'}"
+        for each in model.rendered.model.references if not (model.file.rows_of or model.file.is_inline) else ():
+            target = each.parts[-1] if each.kind == "ref" else ""
+            if target in private and (private[target] is None or private[target] != mine):
+                findings.append(_private(target, private[target], reader, f"add `{name}` to its group", each))
+    for exposure in project.exposures:
+        for item in exposure.inputs:
+            target = item.parts[-1] if item.kind == "ref" else ""
+            if target in private:
+                findings.append(_private(target, private[target], "an exposure has no group", "", item))
+    return list(dict.fromkeys(findings))
+
+
+def _private(target: str, group: str | None, reader: str, fix: str, reference: Reference | ExposureInput) -> Finding:
+    owned = (
+        f"of the group {quoted(group)} can read it, and {reader}"
+        if group
+        else "of its group can read it, and it has none"
+    )
+    way = f"set `access: protected` for `{target}`"
+    calls = reference.calls if isinstance(reference, Reference) else ()
+    fix = f"{fix}, or {way}" if fix and group else way
+    return Finding(
+        "private-ref", f"`{target}` is private", f"only models {owned}", fix, reference.location, calls=calls
+    )
 
 
 def _streams(project: Project, graph: Graph, stored: Mapping[str, str], growing: Collection[str]) -> frozenset[str]:

@@ -33,13 +33,11 @@ TEMPLATE_TAGS = {
 }
 """The replacement for a block of a dbt template."""
 
-_CONTRACT = "remove it: sqlstream compares `columns:` with the model's columns, and warns if they differ"
+_CONTRACT = "move it to the `config` of a model; a seed has the columns of its file"
 _CATALOG = "remove it: `path` or `table` of a source or sink defines where its rows are"
 _TESTS = "remove it: sqlstream has no data tests; test models with `unit_tests:`, which define input and expected rows"
-_CONSTRAINTS = (
-    "remove it: sqlstream checks no constraints; filter invalid rows in the model, and test that with `unit_tests:`"
-)
-_NO_GROUPS = "remove it: every model can read every other; select models by folder or by `tags`"
+_CONSTRAINTS = "move it to the properties of a model, or of one of its columns"
+_NO_GROUPS = "remove it: only models have an owner and an access; every model can read every seed"
 _PATHS = "remove it: the folder names are fixed (models/, seeds/, macros/, python/, tests/models/, target/)"
 _LOADED_AT = "use `loaded_at_field`, which can be any SQL expression over the columns: sqlstream takes its maximum"
 _TARGETS = "remove it: define connections as `targets:` in project.yml"
@@ -49,9 +47,6 @@ CONFIG_KEYS = {
     **dict.fromkeys(("incremental_strategy", "merge_update_columns", "merge_exclude_columns"), _ROWS),
     **dict.fromkeys(("incremental_predicates", "event_time", "batch_size", "begin", "lookback"), _FILTER),
     **dict.fromkeys(("pre_hook", "post_hook", "pre-hook", "post-hook", "sql_header"), _HOOKS),
-    "contract": _CONTRACT,
-    "constraints": _CONSTRAINTS,
-    **dict.fromkeys(("access", "group"), _NO_GROUPS),
     **dict.fromkeys(("grants", "persist_docs", "tblproperties", "clustered_by", "buckets"), _CATALOG),
     **dict.fromkeys(("tests", "data_tests", "severity"), _TESTS),
     "full_refresh": "remove it: `sqlstream run --full-refresh` restarts a query",
@@ -61,6 +56,9 @@ CONFIG_KEYS = {
 """The replacement for a configuration key of a dbt model or seed."""
 
 _SEED_KEYS = {
+    "contract": _CONTRACT,
+    "constraints": _CONSTRAINTS,
+    **dict.fromkeys(("access", "group"), _NO_GROUPS),
     "quote_columns": "remove it: columns have the names in the header; quote unusual ones with backquotes in SQL",
     "materialized": "remove it: a seed is a static table, which each query reads from its file",
     "column_types": "declare the types in `columns:` of the seed, each with a data_type",
@@ -92,7 +90,6 @@ _FILE_KEYS = {
         ("metrics", "semantic_models", "saved_queries"),
         "remove it: sqlstream has no semantic layer; compute the metric in a model",
     ),
-    "groups": _NO_GROUPS,
     "macros": "remove it: describe a macro with a comment {# #} next to it",
     "analyses": "remove it: `sqlstream show --inline` shows the rows of a query that is not a model",
     "snapshots": "remove it: sqlstream has no snapshots; read the changes as a stream and write them to a sink",
@@ -118,6 +115,12 @@ _PROJECT_KEYS = {
     "saved-queries": _FILE_KEYS["metrics"],
 }
 
+_COLUMN_KEYS = {
+    **dict.fromkeys(("tests", "data_tests"), _TESTS),
+    "quote": "remove it: quote unusual names with backquotes in SQL",
+    "policy_tags": "remove it: use `tags` and `meta`",
+}
+
 KEYS_BY_PLACE = {
     "project.yml": _PROJECT_KEYS,
     "a file of sources, sinks, models and seeds": _FILE_KEYS,
@@ -126,15 +129,12 @@ KEYS_BY_PLACE = {
     "a source table": _SOURCE_KEYS,
     "a source's configuration": _SOURCE_CONFIG_KEYS,
     "a model's properties": _PROPERTY_KEYS,
-    "a model's configuration": CONFIG_KEYS,
+    "a model's configuration": {**CONFIG_KEYS, "constraints": _CONSTRAINTS},
     "a seed's properties": {**_PROPERTY_KEYS, **_SEED_KEYS},
     "a seed's configuration": {**CONFIG_KEYS, **_SEED_KEYS},
-    "a column": {
-        **dict.fromkeys(("tests", "data_tests"), _TESTS),
-        "constraints": _CONSTRAINTS,
-        "quote": "remove it: quote unusual names with backquotes in SQL",
-        "policy_tags": "remove it: use `tags` and `meta`",
-    },
+    "a column of a model": _COLUMN_KEYS,
+    "a contract": {"alias_types": "remove it: types are those of Spark, whose aliases (int, integer) are equal"},
+    "a column": {**_COLUMN_KEYS, "constraints": _CONSTRAINTS},
 }
 """The replacement for a dbt key, by the place of the key as messages name it."""
 

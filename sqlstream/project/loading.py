@@ -34,6 +34,7 @@ from sqlstream.project.declarations.exposures import build_exposures
 from sqlstream.project.declarations.models import (
     MODELS,
     SEEDS,
+    build_groups,
     check_names,
     check_suffixes,
     file_name,
@@ -124,6 +125,7 @@ def _load(
     macros = load_macros(files, findings)
     selectors = load_selectors(files, settings, findings)
     exposures = build_exposures(resources, settings, findings)
+    groups = build_groups(resources, findings)
     if settings is None:
         target = Target.model_construct(name=DEFAULT_TARGET, location=Location(PROJECT_FILE))
         return Project(files.root, "project", "", target, (), cli_vars, (), (), (), models, macros)
@@ -154,6 +156,7 @@ def _load(
         commented=resources.commented,
         docs=docs,
         exposures=exposures,
+        groups=groups,
         data=data,
     )
 

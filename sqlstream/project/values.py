@@ -13,7 +13,14 @@ from sqlstream.location import Location
 from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.configuration.config import ConfigPatch
 from sqlstream.project.configuration.docs_blocks import DocsBlock
-from sqlstream.project.configuration.documents import DeclaredColumn, ExposureProperties, SinkDocument, TableDocument
+from sqlstream.project.configuration.documents import (
+    DeclaredColumn,
+    ExposureProperties,
+    GroupDocument,
+    SinkDocument,
+    TableDocument,
+)
+from sqlstream.project.configuration.properties import Constraint
 from sqlstream.project.configuration.resources import CommentedFile, WrittenTests
 from sqlstream.project.configuration.selectors import Selector
 from sqlstream.project.configuration.target import Target
@@ -58,6 +65,14 @@ class Exposure(ExposureProperties):
     def plain_config(self) -> dict[str, object]:
         """The configuration of an exposure that is part of the project."""
         return {"enabled": True, "tags": list(self.tags), "meta": dict(self.meta)}
+
+
+class Group(GroupDocument):
+    """A declared group of models, and where it is declared."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    location: Location
 
 
 class SourceTable(TableDocument):
@@ -166,6 +181,10 @@ class Seed:
         return str(located.value) if located else ","
 
 
+INLINE = "inline"
+"""The path of an inline query in locations: `inline:1:8`."""
+
+
 @dataclass(frozen=True)
 class ModelFile:
     """A file under models/: its text, and its YAML.
@@ -173,7 +192,8 @@ class ModelFile:
     `folders` are the folders below models/, outermost first. `configs` are the patches from YAML in ascending
     precedence: the folders of project.yml, outermost first, then the properties file. `written` is their combination
     with Jinja unrendered. `declared_at` is the location that declares a model without a file. `rows_of` is the model
-    whose rows this one writes to another sink. `column_locations` is as in `Seed`.
+    whose rows this one writes to another sink. `column_locations` is as in `Seed`. `constraints` are those of the
+    columns, then those of the model.
     """
 
     name: str
@@ -188,6 +208,7 @@ class ModelFile:
     declared_at: Location | None = None
     rows_of: str | None = None
     column_locations: Mapping[str, Mapping[str, Location]] = field(default_factory=dict, compare=False)
+    constraints: tuple[Constraint, ...] = ()
 
     @property
     def location(self) -> Location:
@@ -197,6 +218,11 @@ class ModelFile:
     def location_of_column(self, column: str, key: str) -> Location:
         """Returns the location of `name` or `data_type` of a declared column, or else of the model."""
         return self.column_locations.get(column, {}).get(key, self.location)
+
+    @property
+    def is_inline(self) -> bool:
+        """Whether the model is the query of `show --inline`, which has no file."""
+        return self.path == INLINE
 
     @property
     def is_python(self) -> bool:
@@ -220,8 +246,9 @@ class Project:
     those of project.yml, with Jinja unrendered. `rules` maps codes of findings to lower severities: `warn`, `info`,
     `ignore` or `off`. `selectors` are in the order of the file. `python` are the modules below python/, `functions`
     those that SQL can call. `tests` are the unit tests of the files of models/. `commented` are the YAML files with
-    comments to sqlstream. `docs` are the docs blocks of Markdown files. `exposures` are the enabled ones. `data` are
-    the absolute paths of what streams read and write: of sources, sinks and the target's storage.
+    comments to sqlstream. `docs` are the docs blocks of Markdown files. `exposures` are the enabled ones. `groups` are
+    the declared groups of models. `data` are the absolute paths of what streams read and write: of sources, sinks and
+    the target's storage.
     """
 
     root: Path
@@ -244,4 +271,5 @@ class Project:
     commented: tuple[CommentedFile, ...] = ()
     docs: tuple[DocsBlock, ...] = ()
     exposures: tuple[Exposure, ...] = ()
+    groups: tuple[Group, ...] = ()
     data: frozenset[str] = frozenset()

@@ -4,7 +4,7 @@ breaks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -70,9 +70,42 @@ def _differences(old: Sequence[OutputColumn], new: Sequence[OutputColumn]) -> It
     yield from (ColumnDifference(None, column) for key, column in after.items() if key not in before)
 
 
+NOT_NULL_TEXT = " not null"
+"""The end of a column of a contract that allows no null."""
+
+
+def contract_breaks(old: QueryIdentity | None, new: QueryIdentity) -> tuple[str, ...]:
+    """Returns the changes of an enforced contract on which readers may rely: removed columns, other types, nulls that
+    it allows now, and another order. New columns break nothing.
+    """
+    before = old.contract if old is not None else None
+    return tuple(_contract_breaks(before, new)) if before else ()
+
+
+def _contract_breaks(before: Mapping[str, str], new: QueryIdentity) -> Iterator[str]:
+    if not new.contract:
+        yield "it is no longer enforced"
+        return
+    sides = [
+        [OutputColumn(name, text.removesuffix(NOT_NULL_TEXT)) for name, text in each.items()]
+        for each in (before, new.contract)
+    ]
+    yield from (each.text for each in column_differences(*sides) if each.breaks_readers)
+    after = {name.lower(): text for name, text in new.contract.items()}
+    common = [name for name in before if name.lower() in after]
+    for name in common:
+        if before[name].endswith(NOT_NULL_TEXT) and not after[name.lower()].endswith(NOT_NULL_TEXT):
+            yield f"column `{name}` can be null"
+    kept = {name.lower() for name in common}
+    now = [name for name in after if name in kept]
+    if [name.lower() for name in common] != now:
+        yield f"its columns had the order {', '.join(common)}, and now have {', '.join(now)}"
+
+
 class BreakKind(StrEnum):
     """What breaks."""
 
+    CONTRACT = "contract"
     MODEL = "model"
     SINK = "sink"
     EXPOSURE = "exposure"
@@ -80,8 +113,8 @@ class BreakKind(StrEnum):
 
 @dataclass(frozen=True)
 class Break:
-    """A model, sink or exposure downstream of a changed query: its name, and why it may break. `owner` is the name or
-    the email address of the owner of an exposure.
+    """The contract of a changed query, or a model, sink or exposure downstream: its name, and why it may break. `owner`
+    is the name or the email address of the owner of an exposure.
     """
 
     kind: BreakKind

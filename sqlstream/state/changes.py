@@ -66,7 +66,10 @@ def describe_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[Change, ..
     changes += [
         Change(_schema_change(name)) for name, text in old.schemas.items() if new.schemas.get(name, text) != text
     ]
-    return tuple(changes + list(_code_changes(old, new)))
+    changes += _code_changes(old, new)
+    if old.contract is not None and list(old.contract.items()) != list((new.contract or {}).items()):
+        changes.append(Change("the contract of the model changed", is_note=True))
+    return tuple(changes)
 
 
 def _schema_change(name: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.digest import digest
 from sqlstream.compiler.rewrite.deduplicate import key_columns
+from sqlstream.compiler.rules.contracts import required_columns
 from sqlstream.compiler.sql.sql_text import fingerprint, python_fingerprint
 from sqlstream.project.configuration.target import Target
 from sqlstream.project.declarations.seeds import SeedContent
@@ -16,6 +17,8 @@ from sqlstream.project.files.python_code import NO_CODE, ModuleCode, ReachedCode
 from sqlstream.project.files.python_files import PythonFunction, PythonModule
 from sqlstream.project.formats.file_options import layout_options
 from sqlstream.project.formats.formats import format_of
+from sqlstream.project.types.ddl import known_type
+from sqlstream.state.changed_columns import NOT_NULL_TEXT
 from sqlstream.state.contents import contents_of, read_seed_columns, schemas_of, seeds_of, static_paths
 from sqlstream.state.ledger import FUNCTION, SINK, SOURCE, OutputColumn, QueryIdentity, SinkUse, SourceUse
 from sqlstream.state.spark_settings import FindValue, declared_settings, substituted, without_credentials
@@ -87,7 +90,17 @@ def identity_of(
         seed_columns={name: _seed_columns(name, content, parts, before) for name, content in seeds.items()},
         layout=_layout(model.output) if model.output else {},
         is_stored=model.config.is_stored,
+        contract=_contract(model),
     )
+
+
+def _contract(model: CompiledModel) -> dict[str, str]:
+    """Returns the columns of the enforced contract of a model; none without one."""
+    required = required_columns(model)
+    return {
+        column.name: f"{known_type(column.data_type or '')}{NOT_NULL_TEXT if column.name.lower() in required else ''}"
+        for column in (model.file.columns if model.has_contract else ())
+    }
 
 
 def _layout(output: Output) -> dict[str, str]:

@@ -108,6 +108,8 @@ class QueryIdentity:
     the `contents` of some inputs, which the ledger of an earlier sqlstream does not have; None in such a ledger.
     `layout` are the options with which the files of a text format must be read as they were written, without defaults;
     None in a ledger of an earlier sqlstream. `is_stored`: other queries can read the output as a stored model.
+    `contract` are the columns of the enforced contract of the model, in order, each with its type and perhaps `not
+    null`; none without a contract, and None in a ledger of an earlier sqlstream.
     """
 
     query: str
@@ -145,6 +147,7 @@ class QueryIdentity:
     seed_columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     layout: Mapping[str, str] | None = None
     is_stored: bool = False
+    contract: Mapping[str, str] | None = None
 
     @property
     def by_sink(self) -> tuple[QueryIdentity, ...]:

@@ -42,6 +42,7 @@ class QueryVerdict:
     `sql` the SQL of each changed model before and after. `batches` counts the committed batches of `version`.
     `differences` are those of the columns that it writes, and `breaks` what they, or a new start, break downstream.
     `is_parallel`: it runs in parallel with its current version. `reads` says what it reads again or never.
+    `contract_breaks` are the changes of its contract on which readers may rely.
     """
 
     model: str
@@ -60,6 +61,7 @@ class QueryVerdict:
     breaks: tuple[Break, ...] = ()
     is_parallel: bool = False
     reads: tuple[str, ...] = ()
+    contract_breaks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

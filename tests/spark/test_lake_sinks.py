@@ -221,3 +221,33 @@ def test_an_upsert_refuses_stale_columns_and_lost_tables(folder: ProjectFolder) 
     assert planned(check=False) == planned(check=True) == lost
     assert refused() == {"output-lost"}
     assert folder.run(full_refresh=True).succeeded
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "config",
+    ["sink='delta'", "sink='delta', unique_key='id'", "sink=['delta', 'more'], fan_out='shared'"],
+    ids=["append", "merge", "shared"],
+)
+def test_a_new_table_of_delta_lake_allows_no_null(folder: ProjectFolder, config: str) -> None:
+    """A `not_null` column of a contract is NOT NULL in the table, to which Spark's writer and MERGE add rows."""
+    folder.write(
+        {
+            "sinks.yml": SINKS + "  - {name: more, format: noop}\n",
+            "models/all.sql": f"{{{{ config({config}) }}}} select id, kind {ORDERS}",
+            "models/_all.yml": "models:\n  - name: all\n    config: {contract: {enforced: true}}\n    columns:\n"
+            "      - {name: id, data_type: int, constraints: [{type: not_null}]}\n"
+            "      - {name: kind, data_type: string}\n",
+        }
+    )
+    folder.rows("in/orders/0.json", [{"id": 1, "kind": "a"}, {"id": 2}])
+
+    assert folder.run().succeeded
+    with lake_session(folder) as session:
+        schema = session.read.format("delta").load(str(folder.root / "store/all")).schema
+        assert [(field.name, field.nullable) for field in schema] == [("id", False), ("kind", True)]
+        assert rows(session, folder, "delta", "all") == [(1, "a"), (2, None)]
+    folder.rows("in/orders/1.json", [{"kind": "c"}])
+    (result,) = folder.run().results
+    assert result.finding is not None
+    assert "allows no null in `id`" in result.finding.why

@@ -15,12 +15,16 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from sqlstream.project.configuration.alerts import AlertRulesDocument, AlertsDocument, Channel
-from sqlstream.project.configuration.config import ModelConfig, SeedConfig
+from sqlstream.project.configuration.config import ContractDocument, ModelConfig, SeedConfig
 from sqlstream.project.configuration.documents import (
+    ConstraintDocument,
     DeclaredColumn,
     ExposureConfig,
     ExposureProperties,
+    GroupConfig,
+    GroupDocument,
     MetricsDocument,
+    ModelColumn,
     ModelProperties,
     OwnerDocument,
     ProjectDocument,
@@ -73,6 +77,11 @@ HEADINGS: dict[type[Document], str] = {
     SinkDocument: "Sinks",
     ModelProperties: "Properties of models",
     ModelConfig: "Configuration of models",
+    ModelColumn: "Columns of models",
+    ConstraintDocument: "Constraints",
+    ContractDocument: "Contract",
+    GroupDocument: "Groups",
+    GroupConfig: "Configuration of groups",
     SeedProperties: "Properties of seeds",
     SeedConfig: "Configuration of seeds",
     ExposureProperties: "Exposures",
@@ -162,7 +171,7 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)
-    if value is None or value in ("", (), {}):
+    if value is None or value in ("", (), {}) or isinstance(value, Document):
         return ""
     return f"`{str(value).lower()}`" if isinstance(value, bool) else f"`{value}`"
 

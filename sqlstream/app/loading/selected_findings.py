@@ -18,6 +18,9 @@ from sqlstream.location import Location
 from sqlstream.numbers import plural
 from sqlstream.project.values import Sink
 
+OF_COLUMNS = ("contract", "declared-column", "unenforced-constraint")
+"""The codes of findings at the declared columns of models."""
+
 
 @contextmanager
 def adding_project_errors(attempt: LoadAttempt, selection: Selection) -> Iterator[None]:
@@ -70,7 +73,7 @@ def findings_of_selection(
     within = set(chosen).union(*(compiled.graph.ancestors(node) for node in chosen if node in compiled.graph.parents))
     selected = [compiled.models[node] for node in chosen if node in compiled.models]
     within |= {_sink_id(output.sink) for model in selected for output in model.outputs}
-    owners = _Owners(compiled, has_columns=any(finding.code == "declared-column" for finding in findings))
+    owners = _Owners(compiled, has_columns=any(finding.code in OF_COLUMNS for finding in findings))
     return tuple(
         finding
         for finding in findings
@@ -122,3 +125,4 @@ def _locations_of_sink(sink: Sink) -> Iterator[Location]:
 def _locations_of_model(model: CompiledModel) -> Iterator[Location]:
     yield from model.config_locations.values()
     yield from (place for place in (model.file.properties_location, model.file.declared_at) if place is not None)
+    yield from (constraint.location for constraint in model.file.constraints)

@@ -1,4 +1,4 @@
-"""What each changed query of a plan breaks downstream: sinks, models and exposures."""
+"""What each changed query of a plan breaks: its contract, and sinks, models and exposures downstream."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.graph import stored_id
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import Exposure
+from sqlstream.project.wording import quoted_list
 from sqlstream.state.changed_columns import Break, BreakKind, ColumnDifference, column_differences
 from sqlstream.state.checkpoints import FilesOf, read_checkpoint
 from sqlstream.state.layout import query_root
@@ -76,6 +77,8 @@ class _Query:
         return self.verdict.verdict in STARTS_OVER
 
     def breaks(self) -> Iterator[Break]:
+        for change in self.verdict.contract_breaks:
+            yield Break(BreakKind.CONTRACT, self.model.name, f"{change}{self._read_by}")
         if not self.changed and not self.starts_over:
             return
         for output in self.model.outputs:
@@ -84,6 +87,20 @@ class _Query:
         for node, (subject, what) in readers.items():
             yield Break(BreakKind.MODEL, self.compiled.models[node].name, f"{subject} {what}")
         yield from self._exposures({node: (_CLAUSES[subject], what) for node, (subject, what) in readers.items()})
+
+    @cached_property
+    def _read_by(self) -> str:
+        """The models and exposures downstream, as the end of a sentence."""
+        graph, compiled = self.compiled.graph, self.compiled
+        below = [
+            node for node in graph.order if node in graph.descendants(self.model.unique_id) - {self.model.unique_id}
+        ]
+        models = [compiled.models[node].name for node in below if node in compiled.models]
+        exposures = [compiled.exposures[node] for node in below if node in compiled.exposures]
+        owners = [f"`{each.name}`{f' of {_owner(each)}' if _owner(each) else ''}" for each in exposures]
+        texts = [quoted_list(models, most=20)] if models else []
+        texts += [f"{'exposure' if len(owners) == 1 else 'exposures'} {', '.join(owners)}"] if owners else []
+        return f"; read by {' and '.join(texts)}" if texts else "; nothing in the project reads it"
 
     def _of_sink(self, output: Output) -> str:
         reasons = [_texts(self.changed)] if self.changed else []

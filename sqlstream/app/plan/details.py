@@ -11,7 +11,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.numbers import bytes_text, plural
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import format_of
-from sqlstream.state.changed_columns import ColumnDifference, identity_differences
+from sqlstream.state.changed_columns import ColumnDifference, contract_breaks, identity_differences
 from sqlstream.state.changes import Change, describe_changes
 from sqlstream.state.checkpoints import CheckpointState, FilesOf
 from sqlstream.state.ledger import Ledger, QueryIdentity
@@ -66,6 +66,7 @@ def describe(
         tuple(_shared(compiled, model, changes)),
         differences,
         is_parallel=is_parallel,
+        contract_breaks=contract_breaks(old, identity),
         reads=(*plan.reads, *(_changed_files(compiled, model, state.ledger) if verdict in _KEEPS_STATE else ())),
     )
 

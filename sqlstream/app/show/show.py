@@ -16,11 +16,8 @@ from sqlstream.compiler.graph import model_id
 from sqlstream.compiler.spark_findings import is_about
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.project.files.files import find_project_root
-from sqlstream.project.values import ModelFile
+from sqlstream.project.values import INLINE, ModelFile
 from sqlstream.state.shown_rows import ShownRows
-
-INLINE = "inline"
-"""The path of an inline query in locations: `inline:1:8`."""
 
 
 @dataclass(frozen=True)

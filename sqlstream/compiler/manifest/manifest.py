@@ -6,11 +6,12 @@ from typing import Any
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.graph import doc_id, seed_id, sink_id, source_id
+from sqlstream.compiler.graph import doc_id, group_id, seed_id, sink_id, source_id
 from sqlstream.project.configuration.docs_blocks import DocsBlock
 from sqlstream.project.configuration.documents import DeclaredColumn
+from sqlstream.project.configuration.properties import Constraint
 from sqlstream.project.files.files import checksum
-from sqlstream.project.values import Exposure, RecordFormat, Seed, Sink, SourceTable
+from sqlstream.project.values import Exposure, Group, RecordFormat, Seed, Sink, SourceTable
 from sqlstream.version import __version__
 
 MANIFEST_VERSION = 2
@@ -20,9 +21,9 @@ MANIFEST_VERSION = 2
 def build_manifest(compiled: CompiledProject, *, generated_at: str, invocation_id: str) -> dict[str, Any]:
     """Returns the manifest as plain data.
 
-    Its keys are `metadata`, `nodes` (models and seeds), `sources`, `sinks`, `exposures` and `docs` by id, `macro_files`
-    by path, `functions` (Python functions with digests of their modules), `vars` of project.yml, `parent_map` and
-    `child_map`.
+    Its keys are `metadata`, `nodes` (models and seeds), `sources`, `sinks`, `exposures`, `groups` and `docs` by id,
+    `macro_files` by path, `functions` (Python functions with digests of their modules), `vars` of project.yml,
+    `parent_map` and `child_map`.
 
     Option values with secrets show only the name of the variable. `raw_code`, `unrendered_config`, `macro_files` and
     `vars` are unrendered, so they are the same in every environment.
@@ -42,6 +43,7 @@ def build_manifest(compiled: CompiledProject, *, generated_at: str, invocation_i
         "sources": {source_id(project.name, table): _source(table) for table in project.sources},
         "sinks": {sink_id(project.name, sink.name): _sink(sink) for sink in project.sinks},
         "exposures": {node: _exposure(compiled, node, each) for node, each in compiled.exposures.items()},
+        "groups": {group_id(project.name, group.name): _group(compiled, group) for group in project.groups},
         "docs": {doc_id(project.name, block.name): _docs_block(block) for block in project.docs},
         "macro_files": {macro.path: macro.text for macro in project.macros},
         "functions": {function.name: function.digest for function in project.functions},
@@ -65,6 +67,10 @@ def _model(compiled: CompiledProject, model: CompiledModel) -> dict[str, Any]:
         "config": model.config.plain(),
         "unrendered_config": dict(model.file.written),
         "tags": list(model.config.tags),
+        "contract": {"enforced": model.config.contract.enforced},
+        "constraints": [_constraint(constraint) for constraint in model.file.constraints],
+        "access": model.config.access,
+        "group": model.config.group,
         "streaming": model.streaming,
         "output": None if model.output is None else _output(model.output),
         "further_outputs": [_output(output) for output in model.also],
@@ -172,6 +178,25 @@ def _exposure(compiled: CompiledProject, unique_id: str, exposure: Exposure) -> 
         "sources": [list(each.parts) for each in exposure.inputs if each.kind == "source"],
         "depends_on": {"macros": [], "nodes": list(compiled.graph.parents[unique_id])},
         "declared_at": str(exposure.location),
+    }
+
+
+def _constraint(constraint: Constraint) -> dict[str, Any]:
+    found = vars(constraint)
+    names = ("type", "columns", "expression", "name", "to", "to_columns")
+    return {name: list(found[name]) if isinstance(found[name], tuple) else found[name] for name in names}
+
+
+def _group(compiled: CompiledProject, group: Group) -> dict[str, Any]:
+    """Returns a group with the keys of dbt's manifest, and the ids of its models."""
+    return {
+        "resource_type": "group",
+        "name": group.name,
+        "description": group.description,
+        "owner": {"name": group.owner.name, "email": list(group.owner.email), **(group.owner.model_extra or {})},
+        "config": {"meta": {} if group.config is None else dict(group.config.meta)},
+        "models": [node for node, model in compiled.models.items() if model.config.group == group.name],
+        "declared_at": str(group.location),
     }
 
 

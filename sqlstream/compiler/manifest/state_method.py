@@ -17,6 +17,7 @@ from jinja2.lexer import Lexer
 from sqlstream.compiler.graph import EXPOSURE, MODEL, SEED, SOURCE, closure_of, kind_of
 from sqlstream.compiler.sql.tokens import SqlTokenError, Token, TokenKind, find_comments, flatten_hints, tokenize
 from sqlstream.project.configuration.validate import is_template
+from sqlstream.project.types.ddl import known_type
 
 Manifest = Mapping[str, Any]
 """The result of `build_manifest`, new or read from a file."""
@@ -79,6 +80,7 @@ class _Comparison:
             "modified.body": kind_of(node) in (MODEL, SEED) and (old is None or self._body_changed(old, new, template)),
             "modified.macros": template is not None and self._code_changed(template),
             "modified.configs": old is None or self._configs_changed(old, new, template),
+            "modified.contract": kind_of(node) == MODEL and (old is None or _contract(old) != _contract(new)),
         }
         yield "new" if old is None else "old"
         yield from (part for part, changed in parts.items() if changed)
@@ -164,6 +166,14 @@ class _Comparison:
         """The macros that each macro uses, including deleted macros."""
         known = {**dict.fromkeys(self._changed_macros, ()), **self._macros}
         return {name: [used for part in parts for used in part.names if used in known] for name, parts in known.items()}
+
+
+def _contract(entry: Entry) -> object:
+    """Returns what the enforced contract of a model demands, None without one. Descriptions do not count."""
+    if not entry.get("contract", {}).get("enforced"):
+        return None
+    columns = [(name.lower(), str(known_type(each.get("data_type") or ""))) for name, each in entry["columns"].items()]
+    return columns, entry.get("constraints", [])
 
 
 def _value(entry: Entry, key: str) -> object:

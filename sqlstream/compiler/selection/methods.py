@@ -29,7 +29,16 @@ SOURCE_STATUS = "source_status"
 COMPARING = (STATE, SOURCE_STATUS)
 """The methods that look for changes; it is normal that they find none."""
 
-STATES = ("new", "old", "modified", "unmodified", "modified.body", "modified.configs", "modified.macros")
+STATES = (
+    "new",
+    "old",
+    "modified",
+    "unmodified",
+    "modified.body",
+    "modified.configs",
+    "modified.contract",
+    "modified.macros",
+)
 """The values of `state:`."""
 
 SELECTOR = "selector"
@@ -150,6 +159,14 @@ def _by_exposure(criterion: Criterion) -> Matcher:
 
 def _by_sink(criterion: Criterion) -> Matcher:
     return lambda node: any(fnmatchcase(sink, criterion.value) for sink in node.sinks)
+
+
+def _by_group(criterion: Criterion) -> Matcher:
+    return lambda node: node.config.get("group") == criterion.value
+
+
+def _by_access(criterion: Criterion) -> Matcher:
+    return lambda node: node.config.get("access") == criterion.value
 
 
 def _by_path(criterion: Criterion) -> Matcher:
@@ -280,6 +297,8 @@ METHODS: Mapping[str, Callable[[Criterion], Matcher]] = {
     "source": _by_source,
     "sink": _by_sink,
     "exposure": _by_exposure,
+    "group": _by_group,
+    "access": _by_access,
     "path": _by_path,
     "file": _by_file,
     "config": _by_config,

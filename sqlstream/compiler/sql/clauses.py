@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlstream.compiler.sql.tokens import Token, TokenKind, Tokens
+from sqlstream.compiler.sql.tokens import Token, TokenKind, Tokens, tokenize
 
 _JOIN_WORDS = frozenset({"ANTI", "CROSS", "FULL", "INNER", "JOIN", "LEFT", "NATURAL", "ON", "RIGHT", "SEMI", "USING"})
 NEVER_ALIASES = _JOIN_WORDS | {"EXCEPT", "INTERSECT", "LATERAL", "MINUS", "UNION"}
@@ -115,6 +115,27 @@ def is_keyword(tokens: Tokens, index: int) -> bool:
 def is_select(tokens: Tokens, index: int) -> bool:
     """Whether the token at `index` is the keyword SELECT."""
     return at(tokens, index).key == "SELECT" and is_keyword(tokens, index)
+
+
+def select_items(sql: str) -> tuple[int, ...]:
+    """Returns the offset of each item in the select list of a query; none if it has no SELECT outside parentheses,
+    several, or a `*`. Raises: SqlTokenError.
+    """
+    tokens, depth, starts = tokenize(sql), 0, []
+    for index, token in enumerate(tokens):
+        depth += {"(": 1, ")": -1}.get(token.key, 0)
+        if depth == 0 and is_select(tokens, index):
+            starts.append(index + 1)
+    if len(starts) != 1:
+        return ()
+    start = starts[0]
+    while at(tokens, start).kind is TokenKind.HINT or at(tokens, start).key in ("ALL", "DISTINCT"):
+        start += 1
+    end = start
+    while end < len(tokens) and not is_from_clause(tokens, end) and tokens[end].key != ";":
+        end = step_over(tokens, end)
+    items = tuple(split_at_commas(tokens[start:end]))
+    return () if any(item[-1].key == "*" for item in items) else tuple(item[0].start for item in items)
 
 
 def is_from_clause(tokens: Tokens, index: int) -> bool:

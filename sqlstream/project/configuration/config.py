@@ -32,6 +32,7 @@ ConfigPatch = Mapping[str, Located]
 
 
 __all__ = [
+    "ContractDocument",
     "MergedConfig",
     "ModelConfig",
     "SeedConfig",
@@ -45,6 +46,17 @@ COLLECTED_KEYS = ("tags",)
 
 MERGED_KEYS = ("meta", "options", "alerts")
 """Keys whose mappings are merged entry by entry, as dbt does with `meta`."""
+
+
+class ContractDocument(Document):
+    """Whether a model must have exactly the columns that its properties declare."""
+
+    called: ClassVar[str] = "a contract"
+
+    enforced: bool = Field(
+        False,
+        description="Whether the model must have exactly the declared `columns`, with their types, in this order.",
+    )
 
 
 class ModelConfig(Document):
@@ -120,6 +132,14 @@ class ModelConfig(Document):
         description="With `sequence_by` and `delete_when`: how long a deleted key is remembered, so that an older row "
         "that arrives later does not bring it back; with `history`, all changes are kept for this time.",
     )
+    contract: ContractDocument = Field(
+        default_factory=ContractDocument,
+        description="`{enforced: true}` refuses a model whose columns differ from `columns`.",
+    )
+    access: Literal["private", "protected", "public"] = Field(
+        "protected", description="Which models can read it: `private` only those of its `group`, the others all models."
+    )
+    group: Text | None = Field(None, description="The group that owns the model; `groups:` declares it.")
     tags: Names = Field((), description="Tags for selection; tags from all places are combined.")
     enabled: bool = Field(True, description="Whether the model is part of the project.")
     options: Options = Field(

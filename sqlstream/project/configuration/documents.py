@@ -212,6 +212,42 @@ class SinkDocument(Document):
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)
 
 
+ConstraintType = Literal["not_null", "primary_key", "unique", "check", "foreign_key", "custom"]
+
+
+class ConstraintDocument(Document):
+    """A constraint on the rows of a model, which needs an enforced contract."""
+
+    called: ClassVar[str] = "a constraint"
+
+    type: ConstraintType = Field(
+        description="What it demands: not_null, primary_key, unique, check, foreign_key or custom."
+    )
+    columns: Names = Field((), description="For a constraint of a model: its columns.")
+    expression: Text | None = Field(
+        None, description="For check: a SQL condition that no row may make false. For foreign_key and custom: any text."
+    )
+    name: Text | None = Field(None, description="A name for messages.")
+    to: Text | None = Field(None, description="For foreign_key: the model that has the key, as `ref('name')`.")
+    to_columns: Names = Field((), description="For foreign_key: the columns of the key.")
+    warn_unenforced: bool = Field(True, description="Whether to warn if nothing enforces it.")
+    warn_unsupported: bool = Field(True, description="The same as `warn_unenforced`.")
+
+    @model_validator(mode="after")
+    def _has_an_expression(self) -> ConstraintDocument:
+        if self.type in ("check", "custom") and not self.expression:
+            raise invalid(f"of type {self.type} needs an `expression`", "for example, use `expression: amount >= 0`")
+        return self
+
+
+class ModelColumn(DeclaredColumn):
+    """One column of a model."""
+
+    called: ClassVar[str] = "a column of a model"
+
+    constraints: tuple[ConstraintDocument, ...] = Field((), description="Constraints on its values.")
+
+
 class ModelProperties(Document):
     """The properties of one model."""
 
@@ -219,8 +255,13 @@ class ModelProperties(Document):
 
     name: Name = Field(description="The model's name: its file name without the extension.")
     description: Text = Field("", description=_DESCRIPTION)
-    columns: tuple[DeclaredColumn, ...] = Field((), description="The columns.")
+    columns: tuple[ModelColumn, ...] = Field((), description="The columns.")
+    constraints: tuple[ConstraintDocument, ...] = Field((), description="Constraints on several columns of a row.")
     config: ModelConfig | None = Field(None, description="The configuration; `config()` in the model takes precedence.")
+    access: Literal["private", "protected", "public"] | None = Field(
+        None, description="Another place for `access` of the configuration."
+    )
+    group: Text | None = Field(None, description="Another place for `group` of the configuration.")
     tags: Names = Field((), description=_TAGS)
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)
 
@@ -256,7 +297,7 @@ _EXPOSURE_CONFIG_TAGS = "Tags for selection. They replace those of folders."
 
 
 class OwnerDocument(Document):
-    """Who is responsible for an exposure. Other keys are allowed, as in dbt."""
+    """Who is responsible for an exposure or a group. Other keys are allowed, as in dbt."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -306,6 +347,25 @@ class ExposureProperties(Document):
     config: ExposureConfig | None = Field(None, description="The configuration.")
 
 
+class GroupConfig(Document):
+    """The configuration of a group."""
+
+    called: ClassVar[str] = "a group's configuration"
+
+    meta: dict[str, Any] = Field(default_factory=dict, description=_META)
+
+
+class GroupDocument(Document):
+    """A group: the models that one owner is responsible for."""
+
+    called: ClassVar[str] = "a group"
+
+    name: Text = Field(description="The name for `group` of models.")
+    owner: OwnerDocument = Field(description="Who is responsible for its models.")
+    description: Text = Field("", description=_DESCRIPTION)
+    config: GroupConfig | None = Field(None, description="The configuration.")
+
+
 class ResourceDocument(Document):
     """A YAML file of sources, sinks and properties, in any of their folders."""
 
@@ -317,6 +377,7 @@ class ResourceDocument(Document):
     models: tuple[ModelProperties, ...] = Field((), description="Properties of models.")
     seeds: tuple[SeedProperties, ...] = Field((), description="Properties of seeds.")
     exposures: tuple[ExposureProperties, ...] = Field((), description="Exposures: what uses the outputs.")
+    groups: tuple[GroupDocument, ...] = Field((), description="Groups: who is responsible for models.")
     unit_tests: tuple[Any, ...] = Field((), description="Unit tests of models.")
 
 

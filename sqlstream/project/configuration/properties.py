@@ -9,12 +9,34 @@ from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.project.configuration.columns import check_names
 from sqlstream.project.configuration.config import ConfigPatch, ModelConfig, SeedConfig, combine_patches
-from sqlstream.project.configuration.documents import DeclaredColumn, ModelProperties, SeedProperties
+from sqlstream.project.configuration.documents import (
+    ConstraintDocument,
+    DeclaredColumn,
+    ModelProperties,
+    SeedProperties,
+)
 from sqlstream.project.configuration.fields import Document
 from sqlstream.project.configuration.resources import Resources
 from sqlstream.project.configuration.validate import Path, SeenNames, allowed_keys
 from sqlstream.project.wording import did_you_mean, quoted
 from sqlstream.project.yaml import Located, YamlMapping, entries_at, locate, plain
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A constraint on the rows of a model, and its `columns`. `warns`: it is a warning if nothing enforces it.
+
+    The other fields are as in `ConstraintDocument`.
+    """
+
+    type: str
+    columns: tuple[str, ...]
+    expression: str | None
+    name: str | None
+    to: str | None
+    to_columns: tuple[str, ...]
+    warns: bool
+    location: Location
 
 
 @dataclass(frozen=True)
@@ -30,6 +52,7 @@ class Properties:
     config: ConfigPatch
     written: ConfigPatch
     location: Location | None
+    constraints: tuple[Constraint, ...] = ()
 
 
 NO_PROPERTIES = Properties("", "", (), {}, {}, {}, None)
@@ -60,7 +83,7 @@ def unused_properties(properties: Iterable[Properties], names: Collection[str], 
     return [_unused(entry, names, kind) for entry in properties if entry.name not in known]
 
 
-_TOP_LEVEL = ("tags", "meta")
+_TOP_LEVEL = ("tags", "meta", "access", "group")
 """Keys of an entry that are part of its configuration, as in dbt."""
 
 
@@ -83,10 +106,27 @@ def _read(
         column_locations={
             column.name: _Locations(node, (*path, "columns", index)) for index, column in enumerate(entry.columns)
         },
+        constraints=() if is_seed else tuple(_constraints(entry, node, path)),
         config=config,
         written=config if written is node else configuration_of(written, path, model),
         location=location,
     )
+
+
+def _constraints(entry: ModelProperties | SeedProperties, node: YamlMapping, path: Path) -> Iterator[Constraint]:
+    """Yields the constraints of the columns, then those of the model."""
+
+    def read(found: ConstraintDocument, columns: tuple[str, ...], place: Path) -> Constraint:
+        warns = found.warn_unenforced and found.warn_unsupported
+        named = found.expression, found.name, found.to, found.to_columns
+        return Constraint(found.type, columns, *named, warns, locate(node, (*path, *place)))
+
+    if isinstance(entry, ModelProperties):
+        for at, column in enumerate(entry.columns):
+            for index, found in enumerate(column.constraints):
+                yield read(found, (column.name,), ("columns", at, "constraints", index))
+        for index, found in enumerate(entry.constraints):
+            yield read(found, found.columns, ("constraints", index))
 
 
 @dataclass(frozen=True)

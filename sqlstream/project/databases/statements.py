@@ -30,11 +30,14 @@ OUTPUT_COLUMN = "output_table"
 
 @dataclass(frozen=True)
 class StoredColumn:
-    """A column of a table, and how the database stores it. `is_text`: its values are compared as texts."""
+    """A column of a table, and how the database stores it. `is_text`: its values are compared as texts. `is_required`:
+    a new table allows no null in it.
+    """
 
     name: str
     stored: Stored
     is_text: bool = False
+    is_required: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,8 @@ def create_table(layout: TableLayout) -> str:
     """Returns the statement that creates the table, with its key as the primary key."""
     quote = layout.dialect.quote
     keys = [quote(column.name) for column in layout.key_columns]
-    parts = [f"{quote(column.name)} {column.stored.type}" for column in layout.columns]
+    required = {True: " NOT NULL", False: ""}
+    parts = [f"{quote(each.name)} {each.stored.type}{required[each.is_required]}" for each in layout.columns]
     parts += [f"PRIMARY KEY ({', '.join(keys)})"] if keys else []
     return f"CREATE TABLE {layout.table} ({', '.join(parts)})"
 

@@ -1,5 +1,5 @@
-"""The files under models/ and macros/, the checks on the names of all files, and what of a dbt project sqlstream does
-not read.
+"""The files under models/ and macros/, the groups of models, the checks on the names of all files, and what of a dbt
+project sqlstream does not read.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from sqlstream.project.configuration.config import ConfigPatch
 from sqlstream.project.configuration.fields import is_name
 from sqlstream.project.configuration.folder_config import FolderConfig, Folders
 from sqlstream.project.configuration.properties import NO_PROPERTIES, Properties
-from sqlstream.project.configuration.resources import written_config
+from sqlstream.project.configuration.resources import Resources, written_config
 from sqlstream.project.configuration.validate import SeenNames
 from sqlstream.project.files.files import DBT_PROJECT_FILE, ProjectFiles
-from sqlstream.project.values import MacroFile, ModelFile
+from sqlstream.project.values import Group, MacroFile, ModelFile
 from sqlstream.project.wording import quoted
+from sqlstream.project.yaml import locate
 
 MODELS, SEEDS, MACROS = "models", "seeds", "macros"
 """The project's folders."""
@@ -92,6 +93,17 @@ def check_names(
         names.add(name, location, findings)
 
 
+def build_groups(resources: Resources, findings: list[Finding]) -> tuple[Group, ...]:
+    """Returns the declared groups, sorted by name."""
+    names, groups = SeenNames("groups", in_spark=False), []
+    for document, node in resources.documents.values():
+        for index, declared in enumerate(document.groups):
+            location = locate(node, ("groups", index, "name"))
+            if names.add(declared.name, location, findings):
+                groups.append(Group.model_construct(**{**vars(declared), "location": location}))
+    return tuple(sorted(groups, key=lambda group: group.name))
+
+
 def _build_model(path: str, text: str, folders: FolderConfig, properties: Properties) -> ModelFile:
     below, name = folders_of(path), file_name(path)
     configs: tuple[ConfigPatch, ...] = folders.patches_for(below, name)
@@ -108,6 +120,7 @@ def _build_model(path: str, text: str, folders: FolderConfig, properties: Proper
         configs=configs,
         properties_location=properties.location,
         column_locations=properties.column_locations,
+        constraints=properties.constraints,
         written=written_config(*written),
     )
 

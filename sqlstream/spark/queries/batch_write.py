@@ -27,7 +27,7 @@ from sqlstream.spark.storage.storage import Storage, free_archive, storage_for
 from sqlstream.spark.writing.catalog_tables import replace_table, table_options, table_provider
 from sqlstream.spark.writing.kafka import written_rows
 from sqlstream.spark.writing.micro_batches import SinkTarget
-from sqlstream.spark.writing.outputs import with_kept_partitions
+from sqlstream.spark.writing.outputs import checked_rows
 from sqlstream.spark.writing.writers import batch_writer
 from sqlstream.state.layout import beside_table, writing_folder
 from sqlstream.state.runs.progress import ROWS_OUT
@@ -107,7 +107,7 @@ class BatchWrite:
             session.conf.set(_OLD_WRITERS, "")  # Spark does not observe what the old writer of Kafka runs
         session.sparkContext.setJobGroup(self._group, query.model.name, interruptOnCancel=True)
         observed = Observation(ROWS_OUT)
-        frame = with_kept_partitions(query.model, query.output, query.frame)
+        frame = checked_rows(query.model, query.output, query.frame)
         frame = frame.observe(observed, count(lit(1)).alias("rows"))
         facts = format_of(query.output.format)
         target = SinkTarget(query.model, query.output, self._order.output, frame, self._secrets)

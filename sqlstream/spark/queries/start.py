@@ -24,7 +24,7 @@ from sqlstream.spark.storage.locks import HeldLock
 from sqlstream.spark.writing.catalog_tables import table_options, table_provider
 from sqlstream.spark.writing.kafka import written_rows
 from sqlstream.spark.writing.micro_batches import BatchWriter, SinkTarget
-from sqlstream.spark.writing.outputs import with_kept_partitions
+from sqlstream.spark.writing.outputs import checked_rows
 from sqlstream.spark.writing.shared import SharedWriter
 from sqlstream.spark.writing.table_formats.table import FormatTable
 from sqlstream.spark.writing.table_formats.table_writers import prepare_table, table_of
@@ -65,7 +65,7 @@ def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
     # the FAIR scheduler gives each pool its share of the cores
     set_pool(query.frame.sparkSession, query.model.config.pool or query.model.name)
     read_fresh_files(query.frame.sparkSession)
-    frame = with_kept_partitions(query.model, query.output, query.frame)
+    frame = checked_rows(query.model, query.output, query.frame)
     target = SinkTarget(query.model, query.output, order.output, frame, secrets)
     batches = _shared_writer(order, target) if order.also else batch_writer(target)
     table = table_of(target) if batches is None else None

@@ -13,13 +13,16 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.graph import seed_id
 from sqlstream.compiler.python_models import FUNCTION, find_function, reference_calls
 from sqlstream.compiler.rewrite.deduplicate import key_columns
+from sqlstream.compiler.rules.contracts import contract_findings
 from sqlstream.compiler.sql.sql_text import read_sql
 from sqlstream.compiler.sql.statement import command_problem, command_word
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, Place
+from sqlstream.project.types.data_types import Struct, read_json_schema
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.errors import error_finding, host_fix, read_error
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, command_in
@@ -85,13 +88,20 @@ class NodeReader:
     def analyse(self, model: CompiledModel, frames: Sequence[DataFrame]) -> DataFrame:
         """Returns the analyzed DataFrame of `model`; `frames` are those of its `reads`, and become its views.
 
-        Raises: FindingsError, at the location in the model that Spark reports.
+        Raises: FindingsError, at the location in the model that Spark reports, or in its contract.
         """
         frame = self._run(model, frames) if model.file.is_python else self._read(model, frames)
         findings = [self._stream_aggregate(model, call) for call in streaming_python_aggregates(frame)]
         if findings:
             raise FindingsError(findings)
-        return self._deduplicated(model, frame)
+        frame = self._deduplicated(model, frame)
+        found = read_json_schema(frame.schema.json()) if model.has_contract else None
+        if isinstance(found, Struct):
+            columns = [Column(field.name, field.type) for field in found.fields]
+            findings = contract_findings(self.compiled, model, columns)
+            if findings:
+                raise FindingsError(findings)
+        return frame
 
     def drop_views(self, model: CompiledModel) -> None:
         """Removes the views of `model`, so that other models cannot read views that they do not declare."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
-from pyspark.sql import DataFrame
-from pyspark.sql.functions import col, lit, raise_error, when
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import coalesce, expr, lit, raise_error, when
 from pyspark.sql.types import StringType
 
 from sqlstream.compiler.compiled import CompiledModel, Output
+from sqlstream.compiler.rules.contracts import NOT_NULL
 from sqlstream.compiler.rules.sinks.columns import column_findings
 from sqlstream.compiler.rules.stored import stored_findings
 from sqlstream.errors import Finding, FindingsError
@@ -29,9 +31,9 @@ from sqlstream.spark.jvm.gateway import (
 )
 from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.jvm.plans import check_batch
-from sqlstream.spark.reading.sources import quoted
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.kafka import written_rows
+from sqlstream.spark.writing.micro_batches import column_of
 
 
 @dataclass(frozen=True)
@@ -77,17 +79,26 @@ def check_output(model: CompiledModel, output: Output, frame: DataFrame, secrets
         raise FindingsError(findings)
 
 
-def with_kept_partitions(model: CompiledModel, output: Output, frame: DataFrame) -> DataFrame:
-    """Returns the rows of a stored model, whose query fails at a partition value that its readers would get as null:
-    empty text, and Hive's name for null. Other rows are the same.
+def checked_rows(model: CompiledModel, output: Output, frame: DataFrame) -> DataFrame:
+    """Returns the same rows, for a query that fails at a row which its output must not have: one that a constraint of
+    the model refuses, or, in a stored model, a partition value that its readers would get as null: empty text, and
+    Hive's name for null.
     """
+    for field in frame.schema if model.constraints else ():
+        refusals = list(_refusals(model, field.name, is_first=field.name == frame.columns[0]))
+        if refusals:
+            value = column_of(field.name)
+            for refused, text in refusals:
+                value = when(refused, raise_error(lit(text))).otherwise(value)
+            # the metadata of an event time has its watermark
+            frame = frame.withColumn(field.name, value.alias(field.name, metadata=field.metadata))
     names = {name.lower() for name in output.partition_by} if model.config.is_stored else set()
     if not format_of(output.format).names_folders:
         return frame
     for field in frame.schema:
         if field.name.lower() in names and isinstance(field.dataType, StringType):
             # Spark gives empty text and null the same folder
-            value = col(quoted(field.name))
+            value = column_of(field.name)
             problem = lit(
                 f"partition_by of {model.name} cannot keep an empty text in `{field.name}`: readers would get null. "
                 f"Use nullif(`{field.name}`, '') in the model, or do not partition by it."
@@ -95,6 +106,24 @@ def with_kept_partitions(model: CompiledModel, output: Output, frame: DataFrame)
             lost = value.isin("", _HIVE_NULL)
             frame = frame.withColumn(field.name, when(lost, raise_error(problem).cast("string")).otherwise(value))
     return frame
+
+
+def _refusals(model: CompiledModel, column: str, *, is_first: bool) -> Iterator[tuple[Column, str]]:
+    """Yields the conditions under which a row breaks a constraint, and what to report: those about nulls of a column,
+    and with the first column of the model those of `check`. A row that deletes another one has only its key.
+    """
+    config, name = model.config, model.file.rows_of or model.name
+    kept = lit(True) if config.delete_when is None else ~coalesce(expr(config.delete_when), lit(False))
+    for constraint in model.constraints:
+        if constraint.type in NOT_NULL and column.lower() in {each.lower() for each in constraint.columns}:
+            text = f"the contract of {name} allows no null in `{column}` ({constraint.type}, {constraint.location})"
+            yield column_of(column).isNull() & kept, text
+        elif constraint.type == "check" and is_first:
+            called = f" {constraint.name}" if constraint.name else ""
+            text = (
+                f"a row breaks the check constraint{called} of {name}: {constraint.expression} ({constraint.location})"
+            )
+            yield ~coalesce(expr(constraint.expression or ""), lit(True)) & kept, text
 
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -170,6 +199,15 @@ def _checks(model: CompiledModel, output: Output, frame: DataFrame) -> Iterator[
             model.location_of("delete_when"),
             lambda: frame.where(condition),  # resolves the condition, and reads nothing
         )
+    for constraint in model.constraints:
+        if constraint.type == "check":
+            yield _Check(
+                "contract",
+                f"`{model.name}` has a check constraint that Spark cannot evaluate",
+                "use a condition on the columns of the model, such as `amount >= 0`",
+                constraint.location,
+                partial(frame.where, constraint.expression or ""),
+            )
 
 
 def _check_stream(model: CompiledModel, frame: DataFrame) -> None:

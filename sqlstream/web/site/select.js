@@ -78,6 +78,8 @@ const METHODS = {
   tag: (value) => (node) => node.tags.some((tag) => like(tag, value)),
   source: (value, _, raw) => bySource(value, raw),
   exposure: (value, _, raw) => byExposure(value, raw),
+  group: (value) => (node) => node.config?.group === value,
+  access: (value) => (node) => node.config?.access === value,
   sink: (value) => (node) => node.sinks.some((sink) => like(sink, value)),
   path: (value, _, raw) => byPath(value, raw),
   file: (value) => (node) => {

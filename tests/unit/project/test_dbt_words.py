@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from sqlstream.errors import FindingsError
-from sqlstream.project.configuration.config import ModelConfig, SeedConfig
+from sqlstream.project.configuration.config import ContractDocument, ModelConfig, SeedConfig
 from sqlstream.project.configuration.documents import (
     DeclaredColumn,
+    ModelColumn,
     ModelProperties,
     ProjectDocument,
     ResourceDocument,
@@ -25,7 +26,9 @@ from sqlstream.project.unit_tests.unit_test_documents import UnitTestsDocument
 from tests.support.loading_cases import found, load, load_good
 
 DOCUMENTS = (
+    ContractDocument,
     DeclaredColumn,
+    ModelColumn,
     ModelConfig,
     ModelProperties,
     ProjectDocument,

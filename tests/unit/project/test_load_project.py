@@ -10,7 +10,7 @@ import pytest
 from sqlstream.location import Location
 from sqlstream.project.configuration.columns import Schema, fields_of
 from sqlstream.project.configuration.config import merge_configs
-from sqlstream.project.configuration.documents import DeclaredColumn
+from sqlstream.project.configuration.documents import DeclaredColumn, ModelColumn
 from sqlstream.project.configuration.target import Target
 from sqlstream.project.configuration.trigger import Trigger
 from sqlstream.project.secret_text import SecretName, SecretText
@@ -325,7 +325,7 @@ models:
     assert merged.locations["enabled"] == Location("project.yml", 10, 16)
     assert (model.description, model.columns) == (
         "One row per day",
-        (DeclaredColumn(name="day", data_type="date", description="The day"),),
+        (ModelColumn(name="day", data_type="date", description="The day"),),
     )
 
 

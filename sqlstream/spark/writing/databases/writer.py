@@ -13,6 +13,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 
 from sqlstream.compiler.digest import digest
+from sqlstream.compiler.rules.contracts import required_columns
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.trigger import interval_seconds
 from sqlstream.project.databases.row_history import CHANGES
@@ -249,7 +250,7 @@ class DatabaseWriter:
     def _layout(self) -> TableLayout:
         dialect, config = self._database.dialect, self._config
         keys = (*config.unique_key, *config.sequence_by) if config.history else config.unique_key
-        named = {key.lower() for key in keys}
+        named, required = {key.lower() for key in keys}, required_columns(self._target.model)
         columns = []
         for field in self._target.frame.schema:
             type_ = parse_type(type_text(field.dataType))
@@ -257,7 +258,7 @@ class DatabaseWriter:
             if stored is None:
                 raise FindingsError([self._unstored(field.name, type_name(type_))])
             is_text = type_name(type_) in ("string", "char", "varchar")
-            columns.append(StoredColumn(field.name, stored, is_text))
+            columns.append(StoredColumn(field.name, stored, is_text, field.name.lower() in required))
         deletes = config.delete_when is not None
         sequence = () if self._replaces else config.sequence_by
         layout = TableLayout(dialect, self._database.table, tuple(columns), keys, deletes, sequence)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -59,10 +59,18 @@ class FormatTable:
         return tuple(column.name for column in self.session.catalog.listColumns(self.name) if column.isPartition)
 
     def create(
-        self, columns: Sequence[OutputColumn], partition_by: Sequence[str], properties: Mapping[str, str]
+        self,
+        columns: Sequence[OutputColumn],
+        partition_by: Sequence[str],
+        properties: Mapping[str, str],
+        required: Collection[str] = (),
     ) -> None:
-        """Creates the table unless it exists. Raises: Spark's errors."""
-        parts = [f"CREATE TABLE IF NOT EXISTS {self.name} ({_ddl(columns)}) USING {self.format}"]
+        """Creates the table unless it exists. It allows no null in the `required` columns, which are in lower case.
+
+        Raises: Spark's errors.
+        """
+        ddl = (f"{column.ddl}{' NOT NULL' if column.name.lower() in required else ''}" for column in columns)
+        parts = [f"CREATE TABLE IF NOT EXISTS {self.name} ({', '.join(ddl)}) USING {self.format}"]
         if partition_by:
             parts.append(f"PARTITIONED BY ({', '.join(map(quote_identifier, partition_by))})")
         if properties:

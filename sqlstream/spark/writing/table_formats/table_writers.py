@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import coalesce, expr, lit
 
 from sqlstream.compiler.compiled import Output
+from sqlstream.compiler.rules.contracts import required_columns
 from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.project.configuration.trigger import interval_seconds
 from sqlstream.project.databases.row_history import (
@@ -98,7 +99,9 @@ def create_or_extend(target: SinkTarget, table: FormatTable, more: Sequence[Outp
     columns = [*(OutputColumn(field.name, type_text(field.dataType)) for field in target.frame.schema), *more]
     existing = table.columns()
     if existing is None:
-        table.create(columns, target.output.partition_by, _properties(target.output))
+        # Iceberg refuses rows in which Spark cannot prove that there is no null
+        required = required_columns(target.model) if table.format == "delta" else ()
+        table.create(columns, target.output.partition_by, _properties(target.output), required)
     else:
         known = {column.name.lower() for column in existing}
         table.add([column for column in columns if column.name.lower() not in known])

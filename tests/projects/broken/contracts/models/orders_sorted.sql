@@ -1,0 +1,2 @@
+{{ config(sink='lake') }}
+select note, order_id from {{ source('shop', 'orders') }}

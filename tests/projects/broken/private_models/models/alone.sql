@@ -1,0 +1,2 @@
+{{ config(access='private') }}
+select 1 as order_id

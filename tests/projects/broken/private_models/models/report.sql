@@ -1,0 +1,2 @@
+{{ config(sink='out') }}
+select * from {{ ref('payments') }}

@@ -1,0 +1,2 @@
+{{ config(sink='lake') }}
+select order_id from {{ ref('seen') }}
