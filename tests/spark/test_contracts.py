@@ -8,7 +8,8 @@ import pytest
 
 from sqlstream import FindingsError, ProjectRequest
 from sqlstream.app.compile.check import check_models
-from sqlstream.app.request import Selection
+from sqlstream.app.plan.plan import plan_project
+from sqlstream.app.request import PlanRequest, Selection
 from tests.spark.conftest import ProjectFolder
 
 READS = "from {{ source('shop', 'orders') }}"
@@ -98,3 +99,30 @@ def test_a_new_table_of_a_database_allows_no_null(orders: ProjectFolder) -> None
     with sqlite3.connect(orders.root / "store/all.sqlite") as connection:
         required = {name: required for _, name, _, required, *_ in connection.execute('pragma table_info("all")')}
     assert required == {"id": 1, "kind": 1}
+
+
+def test_a_plan_names_what_breaks_a_contract(orders: ProjectFolder) -> None:
+    """The ledger has the contract; after the next run, the new one counts."""
+    columns = COLUMNS.replace("CONSTRAINTS", "[{type: not_null}]")
+    sql = "{{ config(sink='lake') }} select COLUMNS " + READS
+    orders.write(
+        {"models/all.sql": sql.replace("COLUMNS", "id, kind"), "models/_all.yml": with_contract("all", columns)}
+    )
+    assert orders.run("all").succeeded
+
+    def breaks() -> list[str]:
+        (query,) = plan_project(PlanRequest(ProjectRequest(orders.root), Selection(("all",)))).queries
+        return [f"{query.verdict} {each.kind} {each.name}: {each.reason}" for each in query.breaks]
+
+    assert breaks() == []
+    columns = "[{name: kind, data_type: string}, {name: id, data_type: int}]"
+    orders.write(
+        {"models/all.sql": sql.replace("COLUMNS", "kind, id"), "models/_all.yml": with_contract("all", columns)}
+    )
+    assert breaks() == [
+        "resume contract all: column `id` can be null; nothing in the project reads it",
+        "resume contract all: its columns had the order id, kind, and now have kind, id; nothing in the project reads it",
+    ]
+    orders.rows("in/orders/2.json", [{"id": 1}], modified=2)
+    assert orders.run("all").succeeded
+    assert breaks() == []

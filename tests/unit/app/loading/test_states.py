@@ -182,6 +182,33 @@ def test_a_modification_belongs_to_its_part(shop: Path, file: str, before: str, 
     assert found == {word: {"large"} if word == part else set() for word in found}
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "is_changed"),
+    [
+        ("data_type: int", "data_type: integer", False),
+        ("data_type: int", "data_type: int, description: the number", False),
+        ("{type: not_null}", "", True),
+        ("enforced: true", "enforced: false", True),
+        ("columns: [", "columns: [{name: by, data_type: string}, ", True),
+    ],
+)
+def test_a_changed_contract_is_a_modification(shop: Path, before: str, after: str, is_changed: bool) -> None:
+    """Types, columns and constraints of an enforced contract modify it; aliases and descriptions do not."""
+    text = (
+        "models:\n  - name: small\n    config: {contract: {enforced: true}}\n"
+        "    columns: [{name: id, data_type: int, constraints: [{type: not_null}]}, {name: at, data_type: timestamp}]\n"
+    )
+    change(shop, {"models/_small.yml": text})
+    compile_models(ProjectRequest(shop, "dev"))
+    shutil.rmtree(shop.parent / "saved")
+    (shop / "target").rename(shop.parent / "saved")
+
+    change(shop, {"models/_small.yml": text.replace(before, after)})
+    if after.startswith("columns"):
+        change(shop, {"models/small.sql": ["select *", "select 'x' as by, *"]})
+    assert modified(shop, "state:modified.contract") == ({"small"} if is_changed else set())
+
+
 def test_a_function_of_python_modifies_the_models_that_call_it(tmp_path: Path) -> None:
     """A changed Python function modifies the models that call it, in SQL or through a macro; comments do not count."""
     project = tmp_path / "project"

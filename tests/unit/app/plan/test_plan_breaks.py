@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -120,3 +121,17 @@ def test_a_query_that_others_compute_themselves(compiled: CompiledProject) -> No
 def test_what_breaks_nothing(compiled: CompiledProject, harmless: QueryVerdict) -> None:
     """A new column breaks nothing, nor does a query without a checkpoint or one in parallel with the current version."""
     assert breaks(compiled, harmless) == []
+
+
+def test_a_changed_contract_names_its_readers(compiled: CompiledProject) -> None:
+    """What breaks a contract is listed with the models and exposures downstream, and the owners of these."""
+    stored = QueryVerdict("stored", Verdict.RESUME, "", 1, 1, contract_breaks=("column `x` can be null",))
+    other = replace(stored, model="reader")
+    alone = replace(stored, model="copy")
+
+    (text,) = breaks(compiled, stored)
+    assert text.startswith("contract stored: column `x` can be null; read by ")
+    for name in ("`between`", "`reader`", "`copy`", "exposures `direct` of Ada, `indirect` of a@example.com"):
+        assert name in text
+    assert breaks(compiled, other)[0].endswith("; read by exposure `indirect` of a@example.com, b@example.com")
+    assert breaks(compiled, alone)[0].endswith("; nothing in the project reads it")
