@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from sqlstream.errors import UsageError
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)  # which only Windows has
 
 
 def write_file(path: str, content: bytes) -> None:
@@ -52,10 +52,10 @@ def _write_aside(path: str, content: bytes) -> None:
 
 def _write(path: str, content: bytes) -> None:
     try:
-        file = os.open(path, _NEW)
+        file = os.open(path, _NEW, 0o666)
     except FileNotFoundError:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        file = os.open(path, _NEW)
+        file = os.open(path, _NEW, 0o666)
     try:
         rest = memoryview(content)
         while rest:
