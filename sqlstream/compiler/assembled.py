@@ -23,6 +23,7 @@ from sqlstream.compiler.outputs import resolve_outputs
 from sqlstream.compiler.python_models import views_of
 from sqlstream.compiler.render.rendered import RenderedModel, RenderOptions, TemplateReads, inputs_of
 from sqlstream.compiler.rendering import CachedRenderer, values_of
+from sqlstream.compiler.rewrite import data_tests
 from sqlstream.compiler.rewrite.bare_names import bare_name_problems
 from sqlstream.compiler.rewrite.deduplicate import with_note
 from sqlstream.compiler.spark_versions import TESTED, knows_functions, minor_version
@@ -113,7 +114,8 @@ class _Keys:
                 for parent in linked.inputs_of(linked.graph.parents[node])
             ]
             model = models[node]
-            key = digest(node, model.rendered.model.sql, model.config.deduplicate, inputs, *common)
+            tests = [(test.name, test.action, data_tests.passes(test)) for test in model.file.data_tests]
+            key = digest(node, model.rendered.model.sql, model.config.deduplicate, tests, inputs, *common)
             self._sql[node] = self._sql[linked.stored.get(node, node)] = key
 
     def of(self, unique_id: str, model: ConfiguredModel, sink_reads: TemplateReads) -> str:
@@ -203,7 +205,11 @@ def _assemble(
         rewritten=rewritten.text,
         config=model.config,
         config_locations=model.locations,
-        sql=with_note(rewritten.text.text, model.config.deduplicate, python=model.file.is_python),
+        sql=data_tests.with_notes(
+            with_note(rewritten.text.text, model.config.deduplicate, python=model.file.is_python),
+            model.file.data_tests,
+            python=model.file.is_python,
+        ),
         reads=rewritten.reads,
         streaming=unique_id in linked.streaming,
         output=next(iter(outputs), None),

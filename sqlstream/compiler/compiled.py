@@ -13,6 +13,7 @@ from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.declared import seed_columns, source_columns
 from sqlstream.compiler.graph import Graph, closure_of, exposure_id, model_id, seed_id, source_id
 from sqlstream.compiler.render.rendered import RenderedModel, RenderOptions, TemplateInputs
+from sqlstream.compiler.rewrite import data_tests
 from sqlstream.compiler.rewrite.deduplicate import note_offset
 from sqlstream.compiler.sql.edits import EditedText, ViewReference, Where
 from sqlstream.errors import Finding
@@ -163,6 +164,9 @@ class CompiledModel:
 
     def place_at(self, offset: int, locate: Callable[[int], Place]) -> Place:
         """Returns the place of a character (0-based) of `sql`. `locate` finds one in the rendered SQL."""
+        for test in reversed(self.file.data_tests):
+            if offset >= data_tests.note_offset(self.sql, test):
+                return Place(test.location)
         if self.config.deduplicate and offset >= note_offset(self.sql):
             return Place(self.location_of("deduplicate"))
         if self.file.is_python:

@@ -18,6 +18,8 @@ from sqlstream.compiler.flow.operators.leaves import seed_node, source_node, sto
 from sqlstream.compiler.flow.text import Text
 from sqlstream.compiler.flow.type_rules import contains, read_type
 from sqlstream.compiler.graph import MODEL, STORED, kind_of, model_id, seed_id, source_id, stored_id
+from sqlstream.compiler.rewrite.data_tests import kept_rows, rows_where, written
+from sqlstream.compiler.rewrite.data_tests import note_offset as note_offset_of_test
 from sqlstream.compiler.rewrite.deduplicate import key_columns, note_offset
 from sqlstream.compiler.spark_versions import knows_functions
 from sqlstream.compiler.sql.edits import SqlProblem, Where
@@ -44,7 +46,7 @@ class Forest:
         self._found = summaries
         self._cached = cached
         self._knows_functions = knows_functions(project.target)
-        self._functions = {function.name.lower(): function.returns for function in project.functions}
+        self._function_types = {function.name.lower(): read_type(function.returns) for function in project.functions}
         read = {item.node_id for model in models.values() for item in model.reads}
         tables = {node: table for table in project.sources if (node := source_id(project.name, table)) in read}
         seeds = {node: seed for seed in project.seeds if (node := seed_id(project.name, seed.name)) in read}
@@ -100,15 +102,15 @@ class Forest:
         known = self._models.keys() | self._leaves.keys()
         read = {item.view.lower(): self.view(item.node_id) for item in model.reads if item.node_id in known}
         text = Text(model.unique_id, model.sql)
-        functions = {name: read_type(ddl) for name, ddl in self._functions.items()}
-        builder = Builder(text, parse_text(text.read), self._knows_functions, functions)
+        builder = Builder(text, parse_text(text.read), self._knows_functions, self._function_types)
         try:
             tree = builder.build(read)
         except (RecursionError, TooManyJoinsError):  # hundreds of combined queries are no error
             builder = replace(builder, parsed=ParsedSql(None), problems=[])
             tree = builder.build(read)
         tree, wrong = _deduplicated(model, tree)
-        problems = dict.fromkeys([*grammar_problems(text.read, set(read)), *builder.problems, *wrong])
+        tree, violated = self._tested(model, tree)
+        problems = dict.fromkeys([*grammar_problems(text.read, set(read)), *builder.problems, *wrong, *violated])
         parsed = builder.parsed
         is_read, is_doubtful = parsed.tree is not None, parsed.is_doubtful
         found = ModelSummary(tree.columns, tuple(problems), is_read, parsed.unread_at, is_doubtful)
@@ -117,12 +119,42 @@ class Forest:
             self._cached[unique_id].note(summary=found)
         text.release()
 
+    def _tested(self, model: CompiledModel, tree: Node) -> tuple[Node, list[SqlProblem]]:
+        """Returns `tree` with a filter for the data tests that drop rows, and the problems of all data tests, whose
+        places are in the notes in the compiled SQL.
+        """
+        found: list[SqlProblem] = []
+        for test in model.file.data_tests:
+            builder, _ = self._filtered(model, tree, written(test), note_offset_of_test(model.sql, test))
+            found += [*grammar_problems(builder.text.read), *builder.problems]
+            if builder.text.read.keys["SELECT"] > 1:
+                found.append(_query_problem(test.name, note_offset_of_test(model.sql, test)))
+        dropping = [test for test in model.file.data_tests if test.action == "drop"]
+        if dropping:
+            offset = note_offset_of_test(model.sql, dropping[0])
+            _, tree = self._filtered(model, tree, " and ".join(kept_rows(dropping)), offset)
+        return tree, found
+
+    def _filtered(self, model: CompiledModel, tree: Node, condition: str, offset: int) -> tuple[Builder, Node]:
+        """Returns the rows of `tree` that meet a condition, as a query with the condition at `offset`."""
+        before = rows_where(quote_identifier(model.name), "")
+        text = Text(model.unique_id, f"{before:>{offset}}{condition}")
+        builder = Builder(text, parse_text(text.read), self._knows_functions, self._function_types)
+        rows = builder.build({model.name.lower(): _view(tree)})
+        text.release()
+        return builder, rows
+
     def _build_python(self, model: CompiledModel) -> None:
         """Builds the tree of a Python model: unknown rows that depend on all its inputs."""
         inputs = tuple(self.view(node) for node in dict.fromkeys(read.node_id for read in model.reads))
         rows = Opaque(where=Where(model.unique_id, 0), columns=None, children=inputs)
         tree, _ = _deduplicated(model, rows)  # finds no problem in unknown columns
         self._views[model.unique_id] = _view(tree)
+
+
+def _query_problem(test: str, offset: int) -> SqlProblem:
+    what, why = f"the data test `{test}` has a query", "Spark counts violations while rows flow, without other queries"
+    return SqlProblem(offset, "data-test", what, why, "join the other table in the model, and test its column")
 
 
 def _view(tree: Node) -> Node:

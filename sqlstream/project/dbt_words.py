@@ -25,8 +25,8 @@ TEMPLATE_NAMES = {
 """The replacement for a name in a dbt template."""
 
 TEMPLATE_TAGS = {
-    "test": "remove the block: sqlstream has no data tests; test models with `unit_tests:`",
-    "data_test": "remove the block: sqlstream has no data tests; test models with `unit_tests:`",
+    "test": "remove the block: use `expression_is_true` in `data_tests:` of a model",
+    "data_test": "remove the block: use `expression_is_true` in `data_tests:` of a model",
     "snapshot": "remove the block: sqlstream has no snapshots; read the changes as a stream and write them to a sink",
     "materialization": "remove the block: a model with a sink is a query that writes to it, and one without is a view",
     "docs": "move the block to a Markdown file (.md) in models/ or macros/; descriptions include it with doc()",
@@ -35,7 +35,7 @@ TEMPLATE_TAGS = {
 
 _CONTRACT = "move it to the `config` of a model; a seed has the columns of its file"
 _CATALOG = "remove it: `path` or `table` of a source or sink defines where its rows are"
-_TESTS = "remove it: sqlstream has no data tests; test models with `unit_tests:`, which define input and expected rows"
+_TESTS = "use `data_tests:` of a model or its columns, which test its rows while they flow"
 _CONSTRAINTS = "move it to the properties of a model, or of one of its columns"
 _NO_GROUPS = "remove it: only models have an owner and an access; every model can read every seed"
 _PATHS = "remove it: the folder names are fixed (models/, seeds/, macros/, python/, tests/models/, target/)"
@@ -65,7 +65,7 @@ _SEED_KEYS = {
 }
 
 _PROPERTY_KEYS = {
-    **CONFIG_KEYS,
+    **{key: hint for key, hint in CONFIG_KEYS.items() if key != "data_tests"},
     **dict.fromkeys(("versions", "latest_version", "deprecation_date"), "remove it: models have no versions"),
     "time_spine": "remove it: sqlstream has no semantic layer; compute the metric in a model",
 }
@@ -82,6 +82,17 @@ _SOURCE_CONFIG_KEYS = {
     "loaded_at_query": _LOADED_AT,
     "event_time": "remove it: `watermark` declares the event time of a table",
     "enabled": "remove it, and the table: a source that nothing reads has no effect",
+}
+
+_DATA_TEST_KEYS = {
+    **dict.fromkeys(
+        ("severity", "error_if", "warn_if"),
+        "use `on_violation`: warn, drop or fail",
+    ),
+    **dict.fromkeys(
+        ("store_failures", "store_failures_as", "limit", "fail_calc"),
+        "remove it: the rows are tested while they flow, and their violations are counted",
+    ),
 }
 
 _FILE_KEYS = {
@@ -132,9 +143,11 @@ KEYS_BY_PLACE = {
     "a model's configuration": {**CONFIG_KEYS, "constraints": _CONSTRAINTS},
     "a seed's properties": {**_PROPERTY_KEYS, **_SEED_KEYS},
     "a seed's configuration": {**CONFIG_KEYS, **_SEED_KEYS},
-    "a column of a model": _COLUMN_KEYS,
+    "a column of a model": {key: hint for key, hint in _COLUMN_KEYS.items() if key != "data_tests"},
     "a contract": {"alias_types": "remove it: types are those of Spark, whose aliases (int, integer) are equal"},
     "a column": {**_COLUMN_KEYS, "constraints": _CONSTRAINTS},
+    "a data test": _DATA_TEST_KEYS,
+    "the configuration of a data test": _DATA_TEST_KEYS,
 }
 """The replacement for a dbt key, by the place of the key as messages name it."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import ConfigDict
 
@@ -28,6 +28,9 @@ from sqlstream.project.files.python_files import PythonFunction, PythonModule
 from sqlstream.project.formats.file_options import CHANGE_FEED
 from sqlstream.project.messages.message_format import MessageFormat
 from sqlstream.project.yaml import Located
+
+if TYPE_CHECKING:
+    from sqlstream.project.configuration.data_tests import DataTest
 
 
 @dataclass(frozen=True)
@@ -209,6 +212,7 @@ class ModelFile:
     rows_of: str | None = None
     column_locations: Mapping[str, Mapping[str, Location]] = field(default_factory=dict, compare=False)
     constraints: tuple[Constraint, ...] = ()
+    data_tests: tuple[DataTest, ...] = ()
 
     @property
     def location(self) -> Location:

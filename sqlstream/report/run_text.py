@@ -120,6 +120,8 @@ class TextReporter:
             status += f", {late_text(result.late_rows)}"
         if result.dropped_records:
             status += f", {dropped_text(result.dropped_records)}"
+        if result.violations:
+            status += f", {plural(result.violations, 'violation')}"
         self._line(result.index, result.total, f"{word} {result.kind} {result.model}", status)
         if result.finding is not None:
             self._write(finding_text(result.finding))
@@ -156,6 +158,11 @@ def batch_text(batch: BatchProgress) -> str:
         parts.append(late_text(batch.late_rows))
     if batch.dropped_records:
         parts.append(dropped_text(batch.dropped_records))
+    parts += [
+        f"{plural(count['failed'], 'violation')} of {name}"
+        for name, count in batch.data_tests.items()
+        if count["failed"]
+    ]
     return f"{batch.model} batch {batch.batch_id}: {', '.join(parts)}"
 
 

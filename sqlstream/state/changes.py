@@ -49,7 +49,7 @@ def describe_changes(old: QueryIdentity, new: QueryIdentity) -> tuple[Change, ..
     changes += [_case_change(name, change) for name, change in case_changes(old, new)]
     changes += [Change(f"`{_shown(name)}` was added") for name in after if name not in before]
     changes += [Change(f"`{_shown(name)}` was removed") for name in before if name not in after]
-    changes += _deduplication_changes(old, new)
+    changes += [*_deduplication_changes(old, new), *_kept_changes(old, new)]
     if old.output_mode != new.output_mode:
         changes.append(Change(f"the output mode changed from {old.output_mode} to {new.output_mode}"))
     if _checkpoint_sources(old) != _checkpoint_sources(new):
@@ -200,6 +200,18 @@ def _deduplication_changes(old: QueryIdentity, new: QueryIdentity) -> list[Chang
         for name in both
         if _lowercase(before.get(name)) != _lowercase(new.deduplicated.get(name))
     ]
+
+
+def _kept_changes(old: QueryIdentity, new: QueryIdentity) -> Iterator[Change]:
+    """Yields the changes of what data tests drop, for models in both queries."""
+    before = {new.model if name == old.model else name: kept for name, kept in old.kept.items()}
+    for name in (name for name in new.fingerprints if name in _renamed(old, new, old.fingerprints)):
+        was, now = before.get(name, ()), new.kept.get(name, ())
+        added = [f"`{condition}` is new" for condition in now if condition not in was]
+        differences = added + [f"`{condition}` is gone" for condition in was if condition not in now]
+        if differences:
+            text = f"the data tests of `{name}` drop other rows"
+            yield Change(text, name, difference="; ".join(differences))
 
 
 def _keys(columns: Sequence[str] | None) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.digest import digest
+from sqlstream.compiler.rewrite.data_tests import kept_rows, without_notes
 from sqlstream.compiler.rewrite.deduplicate import key_columns
 from sqlstream.compiler.rules.contracts import required_columns
 from sqlstream.compiler.sql.sql_text import fingerprint, python_fingerprint
@@ -48,7 +49,7 @@ def identity_of(
     return QueryIdentity(
         query=model.query_id,
         model=model.name,
-        models={part.name: part.sql for part in parts},
+        models={part.name: without_notes(part.sql) for part in parts},
         fingerprints={part.name: _fingerprint(part, before) for part in parts}
         | _called_functions(compiled.project.functions, parts),
         sources=uses,
@@ -59,6 +60,7 @@ def identity_of(
         settings=settings,
         batch=not model.streaming,
         deduplicated={part.name: key_columns(part.config.deduplicate) for part in parts if part.config.deduplicate},
+        kept={part.name: kept for part in parts if (kept := kept_rows(part.file.data_tests))},
         columns=columns,
         partition_by=model.output.partition_by if model.output else (),
         also=tuple(
@@ -140,7 +142,7 @@ def _seed_columns(
 
 def _has_sql(before: QueryIdentity, model: CompiledModel) -> bool:
     """Returns whether a model is one of SQL, with the same text as before."""
-    return not model.file.is_python and before.models.get(model.name) == model.sql
+    return not model.file.is_python and before.models.get(model.name) == without_notes(model.sql)
 
 
 def _called_functions(functions: Sequence[PythonFunction], parts: Sequence[CompiledModel]) -> dict[str, str]:

@@ -85,7 +85,8 @@ class QueryIdentity:
     digest that ignores comments, white space and letter case, and each function of python/ that the query calls
     (`module:name`) to the digest of its module. `settings` are Spark settings that Spark freezes in a checkpoint or
     that change the meaning of its state. `batch`: the query runs once per run and has no checkpoint. `deduplicated`
-    are the columns that deduplicate each model. `columns` are the columns that the query writes, None in a ledger of
+    are the columns that deduplicate each model, `kept` the conditions of the rows that its data tests keep, if they
+    drop any. `columns` are the columns that the query writes, None in a ledger of
     an early sqlstream; `partition_by` are those that become folder names. `files` has a digest of each model's file,
     and `inputs` the values that each template read. `also` are the further sinks of the query, and `separate` the
     names of those to which other queries write the model. `contents` is what decides the rows of each input beside
@@ -124,6 +125,7 @@ class QueryIdentity:
     settings: Mapping[str, str]
     batch: bool = False
     deduplicated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    kept: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     columns: tuple[OutputColumn, ...] | None = None
     partition_by: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)

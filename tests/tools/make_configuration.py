@@ -135,6 +135,8 @@ def _type(schema: dict[str, Any]) -> str:
         return "see its meaning"
     if schema["type"] == "array":
         items = schema["items"]
+        if "anyOf" in items:
+            return "a list of names and mappings"
         kind = items.get("$ref") or (items["title"] if items["type"] == "object" else None)
         return f"a list: {_link(kind)}" if kind else "a list of text"
     return _object(schema) if schema["type"] == "object" else _scalar(schema)

@@ -57,7 +57,9 @@ def identity_without_spark(compiled: CompiledProject, model: CompiledModel, stat
         inherited = {name: value for name, value in elsewhere.items() if (name, value) not in defaults}
         found = replace(found, declared=declared, defaults=old.defaults)
         found = found if old.inherited is None else replace(found, inherited=inherited)
-    if old is None or (found.fingerprints == old.fingerprints and found.deduplicated == old.deduplicated):
+    if old is None or all(
+        getattr(found, part) == getattr(old, part) for part in ("fingerprints", "deduplicated", "kept")
+    ):
         return found
     from sqlstream.compiler.trees import keeps_state  # loads sqlglot, only for a changed query
 

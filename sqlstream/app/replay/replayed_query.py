@@ -201,8 +201,7 @@ def _changes(compiled: CompiledProject, now: QueryIdentity, then: QueryIdentity)
         yield "the query reads other sources"
     elif {use.via: use.watermark for use in now.sources} != {use.via: use.watermark for use in then.sources}:
         yield "the watermark of a source has changed"
-    if dict(now.deduplicated) != dict(then.deduplicated):
-        yield "deduplicate has changed"
+    yield from _changes_of_rows(now, then)
     for what, before, after in (
         ("the format or the options", then.contents, now.contents),
         ("the columns", then.schemas, now.schemas),
@@ -210,6 +209,14 @@ def _changes(compiled: CompiledProject, now: QueryIdentity, then: QueryIdentity)
         names = _changed_keys(before, after)
         if names:
             yield f"{what} of {quoted_list(names)} have changed"
+
+
+def _changes_of_rows(now: QueryIdentity, then: QueryIdentity) -> Iterator[str]:
+    """Yields what sqlstream does otherwise with the rows of a model's SQL."""
+    if dict(now.deduplicated) != dict(then.deduplicated):
+        yield "deduplicate has changed"
+    if dict(now.kept) != dict(then.kept):
+        yield "the data tests drop other rows"
 
 
 def _is_python(compiled: CompiledProject, name: str) -> bool:

@@ -118,6 +118,12 @@ def view_name(parts: Sequence[str]) -> str:
     return "__".join(parts)
 
 
+def quote_text(text: str) -> str:
+    """Returns `text` as a literal of Spark SQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
 def quote_identifier(name: str, *, always: bool = False) -> str:
     """Returns `name` as one identifier in Spark SQL: in back-quotes if it needs them, or if `always`."""
     if not always and PLAIN_NAME.fullmatch(name) and name.lower() not in RESERVED_WORDS:

@@ -16,6 +16,7 @@ from sqlstream.project.configuration.fields import (
     Format,
     Identifier,
     Interval,
+    Listed,
     Lowered,
     Name,
     Names,
@@ -36,6 +37,7 @@ from sqlstream.project.wording import given
 _TAGS = "Tags for selection; tags from all places are combined."
 _META = "Any values; sqlstream copies them to the manifest."
 _DESCRIPTION = "A description for readers."
+_DATA_TESTS = "Rules on the rows, and what happens to a row that violates one."
 _SOURCE_CONFIG = "Another place for `freshness` and `loaded_at_field`, as in dbt 1.10."
 
 
@@ -246,6 +248,7 @@ class ModelColumn(DeclaredColumn):
     called: ClassVar[str] = "a column of a model"
 
     constraints: tuple[ConstraintDocument, ...] = Field((), description="Constraints on its values.")
+    data_tests: Listed = Field((), description=_DATA_TESTS)
 
 
 class ModelProperties(Document):
@@ -257,6 +260,7 @@ class ModelProperties(Document):
     description: Text = Field("", description=_DESCRIPTION)
     columns: tuple[ModelColumn, ...] = Field((), description="The columns.")
     constraints: tuple[ConstraintDocument, ...] = Field((), description="Constraints on several columns of a row.")
+    data_tests: Listed = Field((), description=_DATA_TESTS)
     config: ModelConfig | None = Field(None, description="The configuration; `config()` in the model takes precedence.")
     access: Literal["private", "protected", "public"] | None = Field(
         None, description="Another place for `access` of the configuration."

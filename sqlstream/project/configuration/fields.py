@@ -210,6 +210,11 @@ Names = Annotated[
     BeforeValidator(_as_list),
     WithJsonSchema({"anyOf": [_TEXT_SCHEMA, {"type": "array", "items": _TEXT_SCHEMA}]}),
 ]
+Listed = Annotated[
+    tuple[Any, ...],
+    WithJsonSchema({"type": "array", "items": {"anyOf": [_TEXT_SCHEMA, {"type": "object"}]}}),
+]
+"""A list of names and mappings, which another document reads."""
 OptionText = Annotated[OptionValue, PlainValidator(parse_option), WithJsonSchema(_OPTION_SCHEMA)]
 Options = dict[str, OptionText]
 TriggerField = Annotated[Trigger, PlainValidator(parse_trigger), WithJsonSchema(_TRIGGER_SCHEMA)]

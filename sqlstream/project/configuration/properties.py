@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
@@ -20,6 +21,9 @@ from sqlstream.project.configuration.resources import Resources
 from sqlstream.project.configuration.validate import Path, SeenNames, allowed_keys
 from sqlstream.project.wording import did_you_mean, quoted
 from sqlstream.project.yaml import Located, YamlMapping, entries_at, locate, plain
+
+if TYPE_CHECKING:
+    from sqlstream.project.configuration.data_tests import DataTest
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,7 @@ class Properties:
     written: ConfigPatch
     location: Location | None
     constraints: tuple[Constraint, ...] = ()
+    data_tests: tuple[DataTest, ...] = ()
 
 
 NO_PROPERTIES = Properties("", "", (), {}, {}, {}, None)
@@ -110,6 +115,7 @@ def _read(
         config=config,
         written=config if written is node else configuration_of(written, path, model),
         location=location,
+        data_tests=_data_tests(entry, node, path, findings),
     )
 
 
@@ -127,6 +133,16 @@ def _constraints(entry: ModelProperties | SeedProperties, node: YamlMapping, pat
                 yield read(found, (column.name,), ("columns", at, "constraints", index))
         for index, found in enumerate(entry.constraints):
             yield read(found, found.columns, ("constraints", index))
+
+
+def _data_tests(
+    entry: ModelProperties | SeedProperties, node: YamlMapping, path: Path, findings: list[Finding]
+) -> tuple[DataTest, ...]:
+    if isinstance(entry, SeedProperties) or not (entry.data_tests or any(each.data_tests for each in entry.columns)):
+        return ()
+    from sqlstream.project.configuration.data_tests import read_data_tests  # few projects need its documents
+
+    return read_data_tests(entry.name, [column.name for column in entry.columns], node, path, findings)
 
 
 @dataclass(frozen=True)

@@ -122,6 +122,7 @@ def _build_model(path: str, text: str, folders: FolderConfig, properties: Proper
         column_locations=properties.column_locations,
         constraints=properties.constraints,
         written=written_config(*written),
+        data_tests=properties.data_tests,
     )
 
 
@@ -150,7 +151,7 @@ def _not_a_name(name: str, path: str) -> Finding:
 _SNAPSHOTS = "sqlstream has no snapshots: read the changes as a stream and write them to a sink"
 _ANALYSES = "use a model without a sink, or show its rows with `sqlstream show --inline`"
 _PACKAGES = "sqlstream has no packages: copy the macros that you need into macros/"
-_TESTS = "sqlstream has no data tests: test the models with `unit_tests:` in YAML files in models/ or tests/models/"
+_TESTS = "sqlstream has no singular tests: use `data_tests:` of a model, or `unit_tests:` in YAML files"
 
 _ROOT_ENTRIES = {
     "analyses/": _ANALYSES,

@@ -221,6 +221,7 @@ class QueryRun:
             kind=model.kind,
             late_rows=self.figures.sums["late_rows"] or 0,
             dropped_records=self.figures.sums["dropped_records"] or 0,
+            violations=self.figures.sums["violations"] or 0,
             reason=reason,
         )
         return self.result

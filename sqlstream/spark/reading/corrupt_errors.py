@@ -18,6 +18,7 @@ from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted
 from sqlstream.spark.jvm.gateway import Cause, causes_of
 from sqlstream.spark.reading.corrupt import CORRUPT_TIME
+from sqlstream.spark.reading.data_tests import VIOLATED
 from sqlstream.spark.secrets import Secrets
 
 CORRUPT_MESSAGE = "sqlstream cannot read a message of Kafka:"
@@ -66,11 +67,24 @@ class CorruptMessage:
     reason: str
 
 
-def read_corrupt_record(error: BaseException) -> CorruptRecord | CorruptMessage | CorruptTime | None:
+@dataclass(frozen=True)
+class ViolatingRow:
+    """A row, as JSON, that violates a data test of a model."""
+
+    model: str
+    test: str
+    row: str
+
+
+BadRecord = CorruptRecord | CorruptMessage | CorruptTime | ViolatingRow
+"""What ends a query, now and whenever it reads the same data again."""
+
+
+def read_corrupt_record(error: BaseException) -> BadRecord | None:
     """Returns the corrupt record that `error` is about, None if it is about something else."""
     causes = causes_of(error)
     for cause in causes:
-        found = _corrupt_message(cause) or _corrupt_time(cause)
+        found = _corrupt_message(cause) or _corrupt_time(cause) or _violating_row(cause)
         if found is not None:
             return found
     # one exception of the chain knows the file, another one the record
@@ -102,6 +116,12 @@ def _corrupt_time(cause: Cause) -> CorruptTime | None:
     return CorruptTime(parts[0], _plain(parts[1]), parts[2]) if start == CORRUPT_TIME and len(parts) == 3 else None
 
 
+def _violating_row(cause: Cause) -> ViolatingRow | None:
+    text = cause.parameters.get("errorMessage", "") if cause.condition == _RAISED else ""
+    start, *parts = text.split("\n", 3)
+    return ViolatingRow(*parts) if start == VIOLATED and len(parts) == 3 else None
+
+
 def tables_with_records(compiled: CompiledProject, node_id: str) -> tuple[SourceTable, ...]:
     """Returns the source tables that a node reads or is, with absolute paths, if they can have corrupt records."""
     project = compiled.project
@@ -114,13 +134,22 @@ def tables_with_records(compiled: CompiledProject, node_id: str) -> tuple[Source
 
 
 def corrupt_record_finding(
-    record: CorruptRecord | CorruptMessage | CorruptTime,
+    record: BadRecord,
     what: str,
     place: Place,
     secrets: Secrets,
     tables: Sequence[SourceTable],
 ) -> Finding:
     """Returns the finding that `what` fails because of the record, which is from one of `tables`."""
+    if isinstance(record, ViolatingRow):
+        return Finding(
+            "data-test-failed",
+            f"{what}: a row of `{record.model}` violates the data test `{record.test}`",
+            secrets.redact(f"the row is {record.row}"),
+            "fix the data or the model, or set on_violation: drop or warn in the test; then run again",
+            place.location,
+            calls=place.calls,
+        )
     if isinstance(record, CorruptMessage):
         return Finding(
             "corrupt-record",

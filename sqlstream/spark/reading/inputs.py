@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.columns import Column
@@ -28,13 +28,17 @@ from sqlstream.spark.jvm.errors import error_finding, host_fix, read_error
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, command_in
 from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.jvm.plans import WATERMARK, AggregateCall, streaming_python_aggregates
+from sqlstream.spark.reading.data_tests import tested_rows
 from sqlstream.spark.reading.python_code import pickle_by_value
 from sqlstream.spark.reading.seed_frames import open_seed
 from sqlstream.spark.reading.sources import Readers, SchemaError, quoted
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.ledger import SourceUse
+from sqlstream.state.runs.progress import TESTED
 
 ROWS_FIX = "deduplicate by columns of the model that Spark can compare"
+
+TEST_FIX = "use a condition on the columns of the model"
 
 REFERENCE_ARGUMENT = "reference"
 """The keyword argument with the number of a reference, added to the author's calls."""
@@ -50,6 +54,7 @@ class NodeReader:
     compiled: CompiledProject
     readers: Readers
     _seeds: dict[str, DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _counted: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def table(self, node_id: str) -> SourceTable | None:
         """Returns the source table or stored output with the id `node_id`, None for the id of another node."""
@@ -101,7 +106,7 @@ class NodeReader:
             findings = contract_findings(self.compiled, model, columns)
             if findings:
                 raise FindingsError(findings)
-        return frame
+        return self._tested(model, frame)
 
     def drop_views(self, model: CompiledModel) -> None:
         """Removes the views of `model`, so that other models cannot read views that they do not declare."""
@@ -154,6 +159,26 @@ class NodeReader:
             what = f"Spark cannot deduplicate the rows of `{model.name}`"
             location = model.location_of("deduplicate")
             raise FindingsError([self._finding(error, "sql-analysis", what, location, ROWS_FIX)]) from error
+
+    def _tested(self, model: CompiledModel, frame: DataFrame) -> DataFrame:
+        tests = model.file.data_tests
+        if not tests:
+            return frame
+        counter: str | Observation | None = None
+        # a model that the query reads twice has the same rows
+        if self.readers.counts_dropped and model.name not in self._counted:
+            counter = f"{TESTED}{model.name}"
+            self._counted.add(model.name)
+            if not frame.isStreaming:
+                counter = Observation(counter)
+                self.readers.dropped.append(counter)
+        for test in tests:
+            try:
+                tested_rows(frame, model.name, (test,), Observation())
+            except SPARK_ERRORS as error:
+                what = f"Spark cannot evaluate the data test `{test.name}` of `{model.name}`"
+                raise FindingsError([self._finding(error, "data-test", what, test.location, TEST_FIX)]) from error
+        return tested_rows(frame, model.name, tests, counter)
 
     def _model_finding(self, model: CompiledModel, error: Exception) -> Finding:
         read = read_error(error, model.sql)

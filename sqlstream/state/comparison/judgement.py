@@ -12,6 +12,7 @@ from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.nodes import Node, Scan
 from sqlstream.compiler.flow.operators.leaves import watermarked
 from sqlstream.compiler.graph import SOURCE, seed_id, source_id
+from sqlstream.compiler.rewrite.data_tests import rows_where
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.compiler.sql.sql_text import PYTHON
 from sqlstream.project.formats.formats import format_of
@@ -79,7 +80,15 @@ def _calls_python(identity: QueryIdentity) -> bool:
 
 def _form(identity: QueryIdentity, new: QueryIdentity, columns: InputColumns) -> QueryForm:
     inputs = _Inputs(identity, new, columns)
-    return form_of(QueryReader(identity.models, identity.deduplicated, inputs.find).read(identity.model))
+    return form_of(QueryReader(_models(identity), identity.deduplicated, inputs.find).read(identity.model))
+
+
+def _models(identity: QueryIdentity) -> dict[str, str]:
+    """Returns the SQL of each model, with the filter of its data tests."""
+    return {
+        name: rows_where(f"(\n{sql}\n)", " and ".join(identity.kept[name])) if name in identity.kept else sql
+        for name, sql in identity.models.items()
+    }
 
 
 def _signature(form: QueryForm, identity: QueryIdentity) -> StateSignature:

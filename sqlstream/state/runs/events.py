@@ -184,8 +184,8 @@ class QueryRestarting:
 class QueryResult:
     """How a query ended. `rows_in` and `rows_out` are None if Spark does not know them. `seconds` is wall time, with
     `restarts` restarts. `kind` is `stream`, or `batch` for a batch model, which has no checkpoint. `late_rows` counts
-    the rows that were dropped behind the watermark (see StateProgress), and `dropped_records` the corrupt records that
-    its sources dropped. `reason` is why it was skipped.
+    the rows that were dropped behind the watermark (see StateProgress), `dropped_records` the corrupt records that its
+    sources dropped, and `violations` those of data tests. `reason` is why it was skipped.
     """
 
     model: str
@@ -204,6 +204,7 @@ class QueryResult:
     kind: str = "stream"
     late_rows: int = 0
     dropped_records: int = 0
+    violations: int = 0
     reason: str | None = None
 
     @classmethod

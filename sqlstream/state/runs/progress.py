@@ -8,7 +8,7 @@ import json
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -22,6 +22,9 @@ ROWS_OUT = "sqlstream_rows_out"
 
 DROPPED = "sqlstream_dropped_"
 """The prefix of observations that count dropped corrupt records, one for each reader."""
+
+TESTED = "sqlstream_data_tests_"
+"""The prefix of observations that count the rows of a model as `rows`, and the violations of its data tests by name."""
 
 DROPPED_STATIC = f"{DROPPED}static_"
 """The prefix for readers of static tables, which every batch of a stream reads again."""
@@ -62,6 +65,10 @@ class StateProgress:
     late_rows: int = 0
 
 
+TestCount = Mapping[str, int]
+"""The rows that `passed` and `failed` a data test."""
+
+
 @dataclass(frozen=True)
 class BatchProgress:
     """One batch of one query. `rows_in` counts the rows that its sources read and `rows_out` those that the model
@@ -71,7 +78,8 @@ class BatchProgress:
 
     Durations are milliseconds; `parts_ms` has Spark's names (addBatch, queryPlanning, walCommit, ...). `state` is None
     for a stateless query. `dropped_records` counts the corrupt records of sources with `on_corrupt: drop`,
-    `dropped_static` those of static tables; `rows_in` includes the others.
+    `dropped_static` those of static tables; `rows_in` includes the others. `data_tests` has the rows that passed and
+    failed each data test, as `model.test`.
 
     Has each figure of `FIGURES` under its name, except those of the query.
     """
@@ -92,6 +100,12 @@ class BatchProgress:
     sources: tuple[SourceProgress, ...] = ()
     dropped_records: int = 0
     dropped_static: int = 0
+    data_tests: Mapping[str, TestCount] = field(default_factory=dict)
+
+    @property
+    def violations(self) -> int:
+        """The violations of all data tests."""
+        return sum(count["failed"] for count in self.data_tests.values())
 
     @property
     def late_rows(self) -> int:
@@ -213,7 +227,16 @@ def read_progress(
         sources=tuple(_source(source, uses, redact) for source in data["sources"]),
         dropped_records=_observed(observed, DROPPED),
         dropped_static=_observed(observed, DROPPED_STATIC),
+        data_tests=dict(_test_counts(observed)),
     )
+
+
+def _test_counts(observed: Mapping[str, Any]) -> Iterator[tuple[str, TestCount]]:
+    for name, row in observed.items():
+        model, counts = name.removeprefix(TESTED), dict(row or {})
+        rows = counts.pop("rows", None) if model != name else None
+        for test, failed in counts.items() if rows is not None else ():
+            yield f"{model}.{test}", {"passed": rows - failed, "failed": failed}
 
 
 def _observed(observed: Mapping[str, Any], prefix: str) -> int:
@@ -328,7 +351,7 @@ class Figures:
     batch reads it again: `dropped_static` is the most that one batch dropped.
 
     `durations` counts batches by the first of `DURATION_BUCKETS` that is not exceeded; the last count is of longer
-    batches. `parts_ms` and `source_rows` are sums by the names of parts and sources.
+    batches. `parts_ms`, `source_rows` and `data_tests` are sums by the names of parts, sources and tests.
     """
 
     batches: int = 0
@@ -341,6 +364,7 @@ class Figures:
     last: BatchProgress | None = None
     rates: tuple[float, ...] = ()
     quiet: SilentSpan = field(default_factory=SilentSpan)
+    data_tests: Mapping[str, TestCount] = field(default_factory=dict)
 
     @property
     def watermark_lag_seconds(self) -> float | None:
@@ -374,6 +398,10 @@ def add_batch(figures: Figures, batch: BatchProgress) -> Figures:
         rates=(*figures.rates, batch.input_rows_per_second or 0.0)[-RATES_KEPT:],
         # None is an unknown number, so there may be rows
         quiet=SilentSpan() if batch.rows_out != 0 else _add_quiet(quiet, batch),
+        data_tests={
+            **figures.data_tests,
+            **{name: _added(figures.data_tests.get(name, {}), count) for name, count in batch.data_tests.items()},
+        },
     )
 
 

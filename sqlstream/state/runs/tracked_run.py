@@ -122,6 +122,7 @@ class TrackedQuery:
             "alerts": [
                 {"alert": each.alert, "message": each.message, "since": each.since} for each in self.open_alerts
             ],
+            "data_tests": {name: dict(count) for name, count in figures.data_tests.items()},
             "newest_event": figures.newest_event,
             "watermark_lag_seconds": self.watermark_lag_seconds,
             "latest_rates": list(figures.rates),

@@ -8,6 +8,7 @@ import pytest
 
 from sqlstream.errors import FindingsError
 from sqlstream.project.configuration.config import ContractDocument, ModelConfig, SeedConfig
+from sqlstream.project.configuration.data_tests import DataTestConfig, DataTestDocument
 from sqlstream.project.configuration.documents import (
     DeclaredColumn,
     ModelColumn,
@@ -30,6 +31,7 @@ DOCUMENTS = (
     DeclaredColumn,
     ModelColumn,
     ModelConfig,
+    ModelColumn,
     ModelProperties,
     ProjectDocument,
     ResourceDocument,
@@ -39,6 +41,8 @@ DOCUMENTS = (
     SourceDocument,
     TableDocument,
     UnitTestsDocument,
+    DataTestDocument,
+    DataTestConfig,
 )
 
 

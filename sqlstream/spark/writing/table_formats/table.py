@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from sqlstream.compiler.digest import digest
-from sqlstream.compiler.sql.sql_text import quote_identifier
+from sqlstream.compiler.sql.sql_text import quote_identifier, quote_text
 from sqlstream.project.files.paths import escaped
 from sqlstream.spark.reading.type_text import type_text
 from sqlstream.spark.storage.storage import storage_for
@@ -74,7 +74,7 @@ class FormatTable:
         if partition_by:
             parts.append(f"PARTITIONED BY ({', '.join(map(quote_identifier, partition_by))})")
         if properties:
-            pairs = (f"{_literal(name)} = {_literal(value)}" for name, value in properties.items())
+            pairs = (f"{quote_text(name)} = {quote_text(value)}" for name, value in properties.items())
             parts.append(f"TBLPROPERTIES ({', '.join(pairs)})")
         self.session.sql(" ".join(parts))
 
@@ -124,11 +124,6 @@ def table_at(session: SparkSession, format_name: str, *, path: str) -> FormatTab
 
 def _ddl(columns: Sequence[OutputColumn]) -> str:
     return ", ".join(column.ddl for column in columns)
-
-
-def _literal(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 _DELTA = {"spark.databricks.delta.write.txnAppId": "query_id", "spark.databricks.delta.write.txnVersion": "id"}

@@ -1,0 +1,172 @@
+"""Data tests while rows flow: counted, dropped, or the end of the query, and what a change of them means for state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlstream import FindingsError
+from sqlstream.state.runs.events import Status
+from sqlstream.state.runs.progress import BatchProgress
+from tests.spark.conftest import ProjectFolder
+
+Rows = Callable[[Path], list[dict[str, Any]]]
+
+MODEL = "{{ config(sink='lake') }} select id, ts, kind, amount from {{ source('shop', 'orders') }}"
+TESTS = """
+models:
+  - name: orders
+    columns:
+      - name: kind
+        data_tests:
+          - not_null: {on_violation: %s}
+          - accepted_values: {values: [a, b]}
+    data_tests:
+      - expression_is_true: {name: positive, expression: amount >= 0, on_violation: %s}
+      - expression_is_true: {name: small_b, expression: amount < 10, where: kind = 'b'}
+"""
+ROWS = [(1, "a", 1), (2, None, 2), (3, "b", -3), (4, "c", 4), (5, "a", None), (6, None, -6), (7, "b", 70)]
+
+
+def order(id_: int, kind: str | None, amount: int | None) -> dict[str, Any]:
+    """Returns an order."""
+    return {"id": id_, "ts": "2024-01-01T00:00:00Z", "kind": kind, "amount": amount}
+
+
+def counts(folder: ProjectFolder) -> dict[str, tuple[int, int]]:
+    """Returns the rows that passed and failed each test, over all batches."""
+    found: dict[str, tuple[int, int]] = {}
+    for batch in (event for event in folder.events if isinstance(event, BatchProgress)):
+        for name, count in batch.data_tests.items():
+            passed, failed = found.get(name, (0, 0))
+            found[name] = (passed + count["passed"], failed + count["failed"])
+    return found
+
+
+@pytest.mark.smoke
+def test_violations_are_counted_and_dropped(folder: ProjectFolder, read_parquet: Rows) -> None:
+    """Each test counts all rows that reach the model, also those that others drop; null violates only `not_null`."""
+    folder.write({"models/orders.sql": MODEL, "models/orders.yml": TESTS % ("drop", "drop")})
+    folder.rows("in/orders/0.json", [order(*row) for row in ROWS], modified=0)
+    result = folder.result()
+
+    assert (result.rows_in, result.rows_out, result.violations) == (7, 4, 6)
+    assert sorted(row["id"] for row in read_parquet(folder.root / "store/orders")) == [1, 4, 5, 7]
+    assert counts(folder) == {
+        "orders.not_null_orders_kind": (5, 2),
+        "orders.accepted_values_orders_kind": (6, 1),
+        "orders.positive": (5, 2),
+        "orders.small_b": (6, 1),
+    }
+    folder.rows("in/orders/1.json", [order(8, "a", 1)], modified=1)
+    folder.events.clear()
+    assert folder.result().violations == 0
+    assert set(counts(folder).values()) == {(1, 0)}
+
+
+def test_a_view_is_tested_in_each_query_that_reads_it(folder: ProjectFolder, read_parquet: Rows) -> None:
+    """Rows that a view drops reach no query that reads it; a query that reads it twice counts its rows once."""
+    folder.write(
+        {
+            "models/orders.sql": MODEL.replace("{{ config(sink='lake') }} ", ""),
+            "models/orders.yml": TESTS % ("drop", "warn"),
+            "models/both.sql": "{{ config(sink='lake') }} select id from {{ ref('orders') }} where amount < 3 "
+            "union all select -id from {{ ref('orders') }}",
+            "models/per_kind.sql": "{{ config(sink='lake', output_mode='complete') }} select kind, count(*) as n "
+            "from {{ ref('orders') }} group by kind",
+        }
+    )
+    folder.rows("in/orders/0.json", [order(*row) for row in ROWS], modified=0)
+    folder.run()
+
+    assert counts(folder)["orders.not_null_orders_kind"] == (10, 4)  # 7 rows in each of two queries
+    assert sorted(row["id"] for row in read_parquet(folder.root / "store/both")) == [-7, -5, -4, -3, -1, 1, 3]
+
+
+@pytest.mark.parametrize("is_view", [False, True])
+def test_a_query_fails_at_a_violation(folder: ProjectFolder, read_parquet: Rows, is_view: bool) -> None:
+    """The query ends without a restart, and the reason has the test and the row; nothing of the batch is written."""
+    sink = "" if is_view else "{{ config(sink='lake') }} "
+    folder.write(
+        {
+            "models/orders.sql": MODEL.replace("{{ config(sink='lake') }} ", sink),
+            "models/orders.yml": TESTS % ("drop", "fail"),
+            **({"models/out.sql": "{{ config(sink='lake') }} select id from {{ ref('orders') }}"} if is_view else {}),
+        }
+    )
+    folder.rows("in/orders/0.json", [order(1, "a", 1), order(6, None, -6)], modified=0)  # dropped before
+    assert folder.result().status is Status.SUCCESS
+    folder.rows("in/orders/1.json", [order(2, "a", 2), order(3, "b", -3)], modified=1)
+    result = folder.result()
+
+    assert (result.status, result.restarts) == (Status.ERROR, 0)
+    assert result.finding is not None
+    assert result.finding.code == "data-test-failed"
+    assert result.finding.message.endswith("a row of `orders` violates the data test `positive`")
+    assert '{"id":3,' in result.finding.why
+    output = folder.root / "store" / ("out" if is_view else "orders")
+    assert [row["id"] for row in read_parquet(output)] == [1]
+    folder.write({"models/orders.yml": TESTS % ("drop", "drop")})
+    assert folder.result().status is Status.SUCCESS
+    assert sorted(row["id"] for row in read_parquet(output)) == [1, 2]
+
+
+def test_what_is_dropped_before_a_state_is_part_of_it(folder: ProjectFolder) -> None:
+    """A test that drops rows before a state is a change of the state, one that only counts them is not."""
+    folder.write(
+        {
+            "models/orders.sql": MODEL.replace("{{ config(sink='lake') }} ", ""),
+            "models/orders.yml": TESTS % ("drop", "warn"),
+            "models/per_kind.sql": "{{ config(sink='lake', output_mode='complete') }} select kind, count(*) as n "
+            "from {{ ref('orders') }} group by kind",
+        }
+    )
+    folder.rows("in/orders/0.json", [order(*row) for row in ROWS], modified=0)
+    folder.result()
+    folder.write({"models/orders.yml": (TESTS % ("drop", "warn")).replace("[a, b]", "[a, b, c]")})
+    assert folder.result().status is Status.SUCCESS
+
+    for words in (("drop", "drop"), ("warn", "warn"), ("fail", "warn")):
+        folder.write({"models/orders.yml": TESTS % words})
+        with pytest.raises(FindingsError) as caught:
+            folder.run()
+        (found,) = caught.value.findings
+        assert found.code == "state-change"
+        assert "the data tests of `orders` drop other rows" in found.message
+
+
+def test_batch_models_and_python_models_are_tested(folder: ProjectFolder, read_parquet: Rows) -> None:
+    """Models in Python, and batch models over static tables and seeds, are tested in the same way."""
+    folder.write(
+        {
+            "models/kinds.sql": "{{ config(sink='lake') }} select * from {{ ref('kinds_seed') }}",
+            "seeds/kinds_seed.csv": "kind,name\na,Apple\nb,\n",
+            "models/plain.py": "def model(sqlstream, session):\n"
+            "    sqlstream.config(sink='lake')\n"
+            "    return sqlstream.source('shop', 'orders')\n",
+            "models/orders.yml": "models:\n"
+            "  - {name: kinds, columns: [{name: name, data_tests: [{not_null: {on_violation: drop}}]}]}\n"
+            "  - {name: plain, data_tests: [{expression_is_true: {name: kind, expression: kind = 'a', "
+            "on_violation: drop}}]}\n",
+        }
+    )
+    folder.rows("in/orders/0.json", [order(*row) for row in ROWS], modified=0)
+    results = {result.model: result for result in folder.run().results}
+
+    assert (results["kinds"].rows_out, results["kinds"].violations) == (1, 1)
+    assert sorted(row["id"] for row in read_parquet(folder.root / "store/plain")) == [1, 2, 5, 6]
+    assert counts(folder) == {"kinds.not_null_kinds_name": (1, 1), "plain.kind": (4, 3)}
+
+
+@pytest.mark.parametrize("condition", ["amount > rand()", "to_number(kind, 'x') > 1", "amount in (select 1)"])
+def test_a_condition_that_cannot_be_evaluated_is_shown_at_its_test(folder: ProjectFolder, condition: str) -> None:
+    """What Spark cannot evaluate while rows flow is an error at the test, before the query starts."""
+    own = f'data_tests: [{{expression_is_true: {{name: odd, expression: "{condition}"}}}}]'
+    folder.write({"models/orders.sql": MODEL, "models/orders.yml": f"models:\n  - name: orders\n    {own}\n"})
+    folder.rows("in/orders/0.json", [order(1, "a", 1)], modified=0)
+    with pytest.raises(FindingsError) as caught:
+        folder.run()
+    assert [f"{found.code} {found.location}" for found in caught.value.findings] == ["data-test models/orders.yml:3:19"]

@@ -1,0 +1,144 @@
+"""Data tests of models: what YAML can say, the conditions that they become, and where their mistakes are shown."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from sqlstream import FindingsError, ProjectRequest, compile_models
+from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.rewrite.data_tests import passes
+
+FILES = {
+    "project.yml": "name: shop\n",
+    "sources.yml": "sources:\n  - name: shop\n    tables:\n      - {name: orders, format: json, path: in, schema: "
+    "'id bigint, amount double, status string, tags array<string>'}\n",
+    "sinks.yml": "sinks:\n  - {name: out, format: noop}\n",
+    "models/orders.sql": "{{ config(sink='out') }}\nselect id, amount, status, tags\nfrom {{ source('shop', 'orders') }}\n",
+}
+
+
+def compiled(root: Path, columns: str = "", own: str = "", model: str = FILES["models/orders.sql"]) -> CompiledProject:
+    """Compiles a project whose model has data tests of `columns` (lines of YAML), and its `own`."""
+    text = "models:\n  - name: orders\n"
+    text += "    columns:\n" + textwrap.indent(columns, " " * 6) + "\n" if columns else ""
+    text += "    data_tests:\n" + textwrap.indent(own, " " * 6) + "\n" if own else ""
+    for name, content in {**FILES, "models/orders.sql": model, "models/orders.yml": text}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(content)
+    return compile_models(ProjectRequest(root)).loaded.compiled
+
+
+def findings(root: Path, columns: str = "", own: str = "") -> list[str]:
+    """Returns the code, the place and the message of each error."""
+    with pytest.raises(FindingsError) as caught:
+        compiled(root, columns, own)
+    return [f"{found.code} {found.location}: {found.message}" for found in caught.value.findings]
+
+
+def conditions(root: Path, columns: str = "", own: str = "") -> dict[str, str]:
+    """Returns the condition of each test by its name."""
+    (model,) = compiled(root, columns, own).models.values()
+    return {test.name: passes(test) for test in model.file.data_tests}
+
+
+@pytest.mark.parametrize(
+    ("test", "condition"),
+    [
+        ("not_null", "`status` is not null"),
+        ("not_null: {config: {severity: warn}}", None),
+        ("accepted_values: {values: [paid, open]}", "`status` in ('paid', 'open')"),
+        ("accepted_values: {arguments: {values: [\"it's\", 'a\\b']}}", r"`status` in ('it\'s', 'a\\b')"),
+        ("accepted_values: {values: [1, 2.5, true], quote: false}", "`status` in (1, 2.5, true)"),
+        ("accepted_values: {values: [upper('a')], quote: false}", "`status` in (upper('a'))"),
+        ("accepted_range: {min_value: 0, max_value: 'length(status)'}", "`status` >= 0 and `status` <= length(status)"),
+        ("accepted_range: {max_value: 5, inclusive: false}", "`status` < 5"),
+        ("accepted_length: {min_value: 1, max_value: 3}", "char_length(`status`) >= 1 and char_length(`status`) <= 3"),
+        (r"matches_regex: {regex: '^\d+$'}", r"`status` rlike '^\\d+$'"),
+        ("expression_is_true: {expression: \"<> ''\"}", "`status` <> ''"),
+    ],
+)
+def test_a_test_of_a_column_becomes_a_condition(tmp_path: Path, test: str, condition: str | None) -> None:
+    """Each test becomes a condition of SQL that is never null; keys below `arguments` count, as in dbt."""
+    columns = f"- name: status\n  data_tests:\n    - {test}"
+    if condition is None:
+        assert [found.split(":")[0] for found in findings(tmp_path, columns)] == ["unknown-key models/orders.yml"]
+        return
+    kind = test.partition(":")[0]
+    assert conditions(tmp_path, columns) == {f"{kind}_orders_status": f"coalesce(({condition}), true)"}
+
+
+def test_a_test_of_the_row_has_a_name_and_a_condition(tmp_path: Path) -> None:
+    """A test of the whole row is an expression; `where` says which rows it is about; a comment ends with its line."""
+    own = """
+    - expression_is_true: {name: paid, expression: amount > 0, where: status = 'paid'}
+    - expression_is_true:
+        name: noted
+        expression: "id > 0 -- positive"
+        config: {where: id is not null}
+    - expression_is_true: {expression: id < 10}
+    """
+    assert conditions(tmp_path, own=textwrap.dedent(own).strip()) == {
+        "paid": "(coalesce((amount > 0), true) or not coalesce((status = 'paid'), false))",
+        "noted": "(coalesce((id > 0 -- positive\n), true) or not coalesce((id is not null), false))",
+        "expression_is_true_orders": "coalesce((id < 10), true)",
+    }
+
+
+def test_the_compiled_sql_shows_the_tests(tmp_path: Path) -> None:
+    """The compiled SQL ends with a comment about each test; a disabled one has none."""
+    own = (
+        "- expression_is_true: {name: small, expression: id < 10, on_violation: drop}\n"
+        "- expression_is_true: {name: unused, expression: id < 10, config: {enabled: false}}"
+    )
+    (model,) = compiled(tmp_path, own=own).models.values()
+    assert model.sql.splitlines()[3:] == ["-- sqlstream: data test small (drop): id < 10"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "own", "found"),
+    [
+        ("- {name: id, data_tests: [not_nul]}", "", "invalid-value 4:33: `not_nul` is not a data test"),
+        ("- {name: id, data_tests: [unique]}", "", "invalid-value 4:33: `unique` is not a data test"),
+        ("- {name: id, data_tests: [accepted_range]}", "", "missing-key 4:33: `accepted_range` has no limit"),
+        (
+            "- {name: id, data_tests: [{accepted_values: {}}]}",
+            "",
+            "missing-key 4:34: a data test needs the key `values`",
+        ),
+        ("- {name: id, data_tests: [{matches_regex: {regexp: a, regex: b}}]}", "", "unknown-key 4:50: `regexp`"),
+        ("", "- not_null", "invalid-value 4:9: `not_null` has no column"),
+        ("", "- expression_is_true: {expression: statuz = 1}", "unknown-column 4:9: `statuz` is not a column"),
+        ("", "- expression_is_true: {expression: amount}", "type-mismatch 4:9: the condition of WHERE has type double"),
+        ("", "- expression_is_true: {expression: 'tags > id'}", "type-mismatch 4:9: `tags > id` compares"),
+        ("", "- expression_is_true: {expression: 'sum(id) > 1'}", "misplaced-function 4:9: the aggregate function"),
+        ("", "- expression_is_true: {expression: 'id > (1'}", "sql-syntax 4:9:"),
+        ("", "- expression_is_true: {expression: 'id > 1', on_violation: dropp}", "invalid-value 4:66: `on_violation`"),
+        ("- {name: statuz, data_tests: [not_null]}", "", "unknown-column 4:37: `statuz` is not a column"),
+    ],
+)
+def test_a_mistake_is_shown_at_the_test(tmp_path: Path, columns: str, own: str, found: str) -> None:
+    """A mistake in YAML or in a condition is an error at the test."""
+    code, _, rest = found.partition(" ")
+    assert findings(tmp_path, columns, own)[0].startswith(f"{code} models/orders.yml:{rest}")
+
+
+def test_two_tests_of_a_name_are_refused(tmp_path: Path) -> None:
+    """The names of the tests of a model are unique, because counts and alerts refer to them."""
+    own = "- expression_is_true: {expression: id < 10}\n- expression_is_true: {expression: id < 20}"
+    assert findings(tmp_path, own=own) == [
+        "duplicate-name models/orders.yml:5:9: there are two data tests of `orders` named `expression_is_true_orders`"
+    ]
+
+
+def test_sources_and_seeds_have_no_data_tests(tmp_path: Path) -> None:
+    """A source or a seed has no data tests; the fix says where they belong."""
+    compiled(tmp_path)
+    text = FILES["sources.yml"].replace("schema:", "data_tests: [], schema:")
+    (tmp_path / "sources.yml").write_text(text)
+    with pytest.raises(FindingsError) as caught:
+        compile_models(ProjectRequest(tmp_path))
+    (found,) = caught.value.findings
+    assert (found.code, found.fix.partition(",")[0]) == ("unknown-key", "use `data_tests:` of a model or its columns")
