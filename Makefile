@@ -8,7 +8,7 @@ IN_PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test test-all check corpus corpus-next fuzz kills chaos changes exactly-once sequences services faults registry bench-check bench-compile bench-observers bench-plan bench-run bench-test bench-ui bench-connectors archive lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test test-all check corpus corpus-next fuzz kills chaos changes exactly-once sequences services faults registry data-contracts bench-check bench-compile bench-observers bench-plan bench-run bench-test bench-ui bench-connectors archive lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -104,6 +104,10 @@ faults: .venv/ready
 registry: .venv/ready
 	SQLSTREAM_REGISTRY=apicurio $(BIN)/python -m pytest -n 0 tests/spark/test_kafka_avro.py
 
+# Validates exported data contracts with datacontract-cli, in an environment of its own of 130 MB.
+data-contracts: .venv/ready .venv-datacontract/ready
+	SQLSTREAM_DATACONTRACT=.venv-datacontract/bin/datacontract $(BIN)/python -m pytest tests/unit/app/contract
+
 # Starts servers on loopback, prints their addresses, and stops them on Ctrl-C: Kafka and the databases that are installed,
 # or those in SERVICES="kafka postgres mariadb".
 services: .venv/ready
@@ -146,6 +150,11 @@ smoke41: .venv41/ready
 .venv-dbt/ready:
 	$(PYTHON) -m venv .venv-dbt
 	.venv-dbt/bin/pip install --quiet --disable-pip-version-check 'dbt-core<1.12' dbt-duckdb
+	@touch $@
+
+.venv-datacontract/ready:
+	$(PYTHON) -m venv .venv-datacontract
+	.venv-datacontract/bin/pip install --quiet --disable-pip-version-check 'datacontract-cli==1.2.8'
 	@touch $@
 
 .venv-pipelines/ready:

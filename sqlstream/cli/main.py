@@ -30,6 +30,7 @@ COMMANDS = {
     "show": "Show the first rows of models; starts no query.",
     "dev": "Show the first rows of models after each save.",
     "source": "Inspect sources.",
+    "contract": "Export and import contracts of models.",
     "test": "Run the unit tests of models.",
     "plan": "Say what the next run does with each checkpoint.",
     "run": "Start models with a sink as streaming queries.",

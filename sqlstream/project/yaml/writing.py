@@ -118,3 +118,18 @@ def read_yaml_file(path: Path) -> YamlFile:
     """Returns the file at `path`. Raises: OSError, UnicodeDecodeError."""
     text = path.read_bytes().decode()
     return YamlFile(text.removeprefix(BOM), text.startswith(BOM))
+
+
+def block_text(value: object, *, is_template: bool = False) -> str:
+    """Returns a value as YAML with one key or item on each line. With `is_template`, it is the same value if the YAML
+    is then read as a template.
+    """
+    dumped: str = yaml.dump(
+        _escaped(value) if is_template else value,
+        Dumper=_FlowDumper,
+        default_flow_style=False,
+        width=float("inf"),
+        allow_unicode=True,
+        sort_keys=False,
+    )
+    return dumped

@@ -258,6 +258,7 @@ def test_the_help_lists_commands_in_working_order(capsys: pytest.CaptureFixture[
         "show",
         "dev",
         "source",
+        "contract",
         "test",
         "plan",
         "run",

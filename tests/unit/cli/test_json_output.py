@@ -26,6 +26,8 @@ RESULTS: dict[str, tuple[list[str], set[str]]] = {
     "compile": (["compile"], {"succeeded", "models", "findings"}),
     "explain": (["explain", "cycle"], {"code", "summary", "markdown"}),
     "lineage": (["lineage", "orders_per_minute"], {"model", "columns"}),
+    "contract export": (["contract", "export", "orders_per_minute"], {"kind", "schema"}),
+    "contract import": (["contract", "import", "shipments.yaml"], {"files", "notes"}),
     "plan": (["plan"], {"queries"}),
     "docs generate": (["docs", "generate"], {"page", "nodes", "bytes", "findings"}),
     "clean": (["clean"], {"removed"}),
@@ -71,6 +73,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "results": [],
     }
     (root / "target/run_results.json").write_text(json.dumps(results))
+    (root / "shipments.yaml").write_text("kind: DataContract\nschema: [{name: shipments, properties: [{name: id}]}]\n")
     monkeypatch.chdir(root)
     return root
 

@@ -1,0 +1,1 @@
+"""`contract export` and `contract import`: contracts in the Open Data Contract Standard."""
