@@ -174,7 +174,7 @@ class NodeReader:
                 self.readers.dropped.append(counter)
         for test in tests:
             try:
-                tested_rows(frame, model.name, (test,), Observation())
+                tested_rows(frame, model.name, (test,), TESTED)
             except SPARK_ERRORS as error:
                 what = f"Spark cannot evaluate the data test `{test.name}` of `{model.name}`"
                 raise FindingsError([self._finding(error, "data-test", what, test.location, TEST_FIX)]) from error
