@@ -11,6 +11,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.emission import Emission, ModelRead, explain_emission, explain_reads
 from sqlstream.compiler.flow.analysis import ModelSummary
 from sqlstream.compiler.flow.columns import Column, Columns
+from sqlstream.compiler.flow.functions import RANDOM
 from sqlstream.compiler.flow.nodes import Deduplicate, Node, Opaque, Scan, View, kept_state
 from sqlstream.compiler.flow.operators.builder import Builder
 from sqlstream.compiler.flow.operators.from_clause import TooManyJoinsError
@@ -127,8 +128,7 @@ class Forest:
         for test in model.file.data_tests:
             builder, _ = self._filtered(model, tree, written(test), note_offset_of_test(model.sql, test))
             found += [*grammar_problems(builder.text.read), *builder.problems]
-            if builder.text.read.keys["SELECT"] > 1:
-                found.append(_query_problem(test.name, note_offset_of_test(model.sql, test)))
+            found += _test_problems(builder.text, test.name, note_offset_of_test(model.sql, test))
         dropping = [test for test in model.file.data_tests if test.action == "drop"]
         if dropping:
             offset = note_offset_of_test(model.sql, dropping[0])
@@ -152,9 +152,18 @@ class Forest:
         self._views[model.unique_id] = _view(tree)
 
 
-def _query_problem(test: str, offset: int) -> SqlProblem:
-    what, why = f"the data test `{test}` has a query", "Spark counts violations while rows flow, without other queries"
-    return SqlProblem(offset, "data-test", what, why, "join the other table in the model, and test its column")
+def _test_problems(text: Text, test: str, offset: int) -> Iterator[SqlProblem]:
+    """Yields the problems of a data test, beside those of every condition."""
+    if text.read.keys["SELECT"] > 1:
+        what = f"the data test `{test}` has a query"
+        why = "Spark counts violations while rows flow, without other queries"
+        yield SqlProblem(offset, "data-test", what, why, "join the other table in the model, and test its column")
+    if text.may_call(RANDOM):
+        what, why = (
+            f"the data test `{test}` is random",
+            "the rows that count as violations would not be those that it drops",
+        )
+        yield SqlProblem(offset, "data-test", what, why, "compute the random value in the model")
 
 
 def _view(tree: Node) -> Node:

@@ -170,3 +170,40 @@ def test_a_condition_that_cannot_be_evaluated_is_shown_at_its_test(folder: Proje
     with pytest.raises(FindingsError) as caught:
         folder.run()
     assert [f"{found.code} {found.location}" for found in caught.value.findings] == ["data-test models/orders.yml:3:19"]
+
+
+def test_names_and_columns_of_any_kind(folder: ProjectFolder, read_parquet: Rows) -> None:
+    """Columns with odd names, two columns of one name, tests with names of Spark's, and several sinks change nothing."""
+    folder.write(
+        {
+            "models/odd.sql": "{{ config(sink=['lake', 'nowhere']) }} select id as `a.b``c`, kind as `rows`, amount "
+            "from {{ source('shop', 'orders') }}",
+            "models/twice.sql": "{{ config(sink='nowhere') }} select id, id, map(kind, amount) as m "
+            "from {{ source('shop', 'orders') }}",
+            "models/odd.yml": """
+models:
+  - name: odd
+    columns:
+      - name: A.B`c
+        data_tests:
+          - accepted_range: {name: rows, max_value: 5, on_violation: drop}
+      - name: rows
+        data_tests:
+          - accepted_values: {name: COUNT, values: ["a", "it's \\\\ \\n odd"]}
+  - name: twice
+    data_tests:
+      - expression_is_true: {name: never, expression: 'm is not null', on_violation: fail}
+""",
+        }
+    )
+    rows = [order(1, "a", 1), order(7, "a", 1), order(2, "it's \\ \n odd", 1), order(3, "b", 1)]
+    folder.rows("in/orders/0.json", rows, modified=0)
+    results = {result.model: result for result in folder.run().results}
+
+    assert {name: (result.status, result.rows_out) for name, result in results.items()} == {
+        "odd": (Status.SUCCESS, 3),
+        "odd__nowhere": (Status.SUCCESS, 3),
+        "twice": (Status.SUCCESS, 4),
+    }
+    assert counts(folder) == {"odd.rows": (6, 2), "odd.COUNT": (6, 2), "twice.never": (4, 0)}
+    assert sorted(row["a.b`c"] for row in read_parquet(folder.root / "store/odd")) == [1, 2, 3]

@@ -7,6 +7,7 @@ from pyspark.sql.functions import concat, count, count_if, expr, lit, raise_erro
 
 from sqlstream.compiler.rewrite.data_tests import kept_rows, passes
 from sqlstream.project.configuration.data_tests import DataTest
+from sqlstream.state.runs.progress import TESTED_ROWS
 
 VIOLATED = "sqlstream data test:"
 """The start of the error that a query raises at a row that violates a test. Lines with the names of the model and of
@@ -17,20 +18,19 @@ the test, and the row as JSON follow.
 def tested_rows(
     frame: DataFrame, model: str, tests: tuple[DataTest, ...], counter: str | Observation | None
 ) -> DataFrame:
-    """Returns the rows of `frame` without those that a test drops. With a `counter`, Spark counts the rows as `rows`,
-    and the violations of each test under its name. A job on the rows fails at one that violates a test with `fail`.
+    """Returns the rows of `frame` without those that a test drops. With a `counter`, Spark counts the rows, and the
+    violations of each test under its name. A job on the rows fails at one that violates a test with `fail`.
     """
     if counter is not None:
         counts = [count_if(~expr(passes(test))).alias(test.name) for test in tests]
-        frame = frame.observe(counter, count(lit(1)).alias("rows"), *counts)
+        frame = frame.observe(counter, count(lit(1)).alias(TESTED_ROWS), *counts)
     for condition in kept_rows(tests):
         frame = frame.filter(condition)
     for test in (test for test in tests if test.action == "fail"):
-        frame = frame.filter(_or_fail(frame, model, test))
+        frame = frame.filter(_or_fail(model, test))
     return frame
 
 
-def _or_fail(frame: DataFrame, model: str, test: DataTest) -> Column:
-    row = to_json(struct(*(frame[index] for index in range(len(frame.columns)))))
-    text = concat(lit(f"{VIOLATED}\n{model}\n{test.name}\n"), row)
+def _or_fail(model: str, test: DataTest) -> Column:
+    text = concat(lit(f"{VIOLATED}\n{model}\n{test.name}\n"), to_json(struct("*")))
     return when(expr(passes(test)), lit(True)).otherwise(raise_error(text).cast("boolean"))

@@ -24,7 +24,10 @@ DROPPED = "sqlstream_dropped_"
 """The prefix of observations that count dropped corrupt records, one for each reader."""
 
 TESTED = "sqlstream_data_tests_"
-"""The prefix of observations that count the rows of a model as `rows`, and the violations of its data tests by name."""
+"""The prefix of observations that count the rows of a model and the violations of each of its data tests."""
+
+TESTED_ROWS = "tested rows"
+"""The name of the first count, which no test can have."""
 
 DROPPED_STATIC = f"{DROPPED}static_"
 """The prefix for readers of static tables, which every batch of a stream reads again."""
@@ -234,7 +237,7 @@ def read_progress(
 def _test_counts(observed: Mapping[str, Any]) -> Iterator[tuple[str, TestCount]]:
     for name, row in observed.items():
         model, counts = name.removeprefix(TESTED), dict(row or {})
-        rows = counts.pop("rows", None) if model != name else None
+        rows = counts.pop(TESTED_ROWS, None) if model != name else None
         for test, failed in counts.items() if rows is not None else ():
             yield f"{model}.{test}", {"passed": rows - failed, "failed": failed}
 
