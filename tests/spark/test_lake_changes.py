@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
+import signal
+import sqlite3
 from typing import Any
 
 import pytest
@@ -17,10 +20,15 @@ from sqlstream.app.status.status import read_status
 from sqlstream.errors import FindingsError
 from sqlstream.state.runs.events import QueryResult
 from sqlstream.state.sources.lag import Lag, VersionLag
-from tests.spark.conftest import ProjectFolder
+from tests.spark.conftest import ProjectFolder, java_below, wait_for
 from tests.support.lake_tables import SINKS, lake_session, rows
 
 pytestmark = [pytest.mark.smoke, pytest.mark.slow]
+
+KILLS = int(os.environ.get("SQLSTREAM_KILLS", "2"))
+"""The number of kills (`make kills`: twenty)."""
+
+COMMITS_FOR_A_KILL = 6
 
 SOURCE = """sources:
   - name: shop
@@ -128,6 +136,52 @@ def test_changes_keep_a_replica_up_to_date(lake: ProjectFolder) -> None:
     overwritten = [(2, "delete", 5), (3, "delete", 5), (3, "insert", 5), (4, "insert", 5)]
     assert sorted(set(written(lake, "feed")) - set(second)) == overwritten
     assert replayed(lake, "feed", 2) == overwritten
+
+
+def test_killed_runs_read_each_change_once(lake: ProjectFolder) -> None:
+    """After several runs that were killed and one that finishes, files and a table of SQLite have each change once, and
+    a copy in SQLite has the rows of the table.
+    """
+    created(lake)
+    expected, statements = [(1, "insert", 1), (2, "insert", 1)], []
+    for number in range(2, 2 + COMMITS_FOR_A_KILL * KILLS):  # a commit makes the version with its number
+        if number % 3 == 0:
+            statements.append(f"insert into CUSTOMERS values ({number}, 'n'), ({number + 1}, 'n')")
+            expected += [(number, "insert", number), (number + 1, "insert", number)]
+        elif number % 3 == 1:
+            statements.append(f"update CUSTOMERS set name = 'm' where id = {number - 1}")
+            expected += [(number - 1, f"update_{side}image", number) for side in ("pre", "post")]
+        else:
+            statements.append(f"delete from CUSTOMERS where id = {number - 1}")
+            expected.append((number - 1, "delete", number))
+    change(lake, *statements)
+    declare(lake, "id int, name string", "startingVersion: 0, maxFilesPerTrigger: 1")
+    sinks = "  - {name: files, format: parquet, path: files}\n"
+    sinks += "  - {name: sqlite, format: sqlite, path: '{{ model.name }}.sqlite'}\n"
+    models = {"files": "files", "added": "sqlite"}
+    lake.write({"sinks.yml": SINKS + sinks, "models/copy.sql": REPLICA.replace("'delta'", "'sqlite'")})
+    lake.write({f"models/{name}.sql": FEED.replace("'delta'", f"'{sink}'") for name, sink in models.items()})
+    names = (*models, "copy")
+    order = random.Random(7)
+    for number in range(KILLS):
+        process = lake.command("run", "--available-now", "--log-format", "json", "--select", *names)
+        for _ in range(order.randint(1, 2 * len(names))):
+            wait_for(process, '"event": "batch"')
+        os.kill(process.pid if number % 2 else java_below(process.pid), signal.SIGKILL)
+        process.communicate()
+        assert process.returncode != 0
+    assert lake.run(*names).succeeded
+
+    def ask(table: str, columns: str) -> list[Any]:
+        with sqlite3.connect(lake.root / f"store/{table}.sqlite") as connection:
+            return sorted(connection.execute(f"select {columns} from {table}"))
+
+    assert ask("added", "id, change, version") == sorted(expected)
+    with lake_session(lake) as session:
+        found = session.read.parquet(str(lake.root / "store/files")).select("id", "change", "version").collect()
+        table = session.read.format("delta").load(str(lake.root / "customers")).collect()
+    assert sorted(map(tuple, found)) == sorted(expected)
+    assert ask("copy", "id, name") == sorted(map(tuple, table))
 
 
 def test_a_stream_can_begin_at_a_version(lake: ProjectFolder) -> None:
