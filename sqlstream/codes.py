@@ -86,6 +86,7 @@ CODES: dict[str, str] = {
     "unknown-option": "Spark silently ignores an option: the option is unknown, or has no effect here.",
     "missing-path": "A file source or sink has no path.",
     "output-mode": "A query or its sink does not support the output mode.",
+    "unavailable-value": "A query would lose values that a change event of Debezium does not have.",
     "row-order": "A sink cannot apply rows in the order of `sequence_by`.",
     "batch-model": "A model with only static inputs uses a streaming feature.",
     "stored-model": "Other queries cannot read the stored output of a model, or not for long.",
@@ -322,6 +323,7 @@ PROTECTS_ROWS = frozenset(
         "second-watermark",
         "shared-output",
         "temporary-catalog",
+        "unavailable-value",
         "watermark-ahead",
     }
 )

@@ -223,7 +223,8 @@ class SinkTable:
         config, keys = self._config, self._keys
         if keys and config.sequence_by:
             with refusing_no_sequence():
-                self._apply(last_rows(rows, keys, config.sequence_by, config.delete_when))
+                last = last_rows(rows, keys, config.sequence_by, config.delete_when, config.unavailable_columns)
+                self._apply(last)
         else:
             self._apply(rows)
 
@@ -246,8 +247,11 @@ class SinkTable:
                 self._rows.pop(key, None)
                 self._deleted[key] = row
             else:
-                # a column that only the model before an upgrade writes keeps its value
-                self._rows[key] = {**self._rows.get(key, {}), **row}
+                # a column that only the model before an upgrade writes keeps its value, as does one without a value
+                listed = row.get((config.unavailable_columns or "").lower())
+                without = {str(name).lower() for name in listed} if isinstance(listed, list | tuple) else set()
+                kept = {name: value for name, value in row.items() if name not in without}
+                self._rows[key] = {**self._rows.get(key, {}), **kept}
 
     def _is_outdated(self, key: object, row: dict[str, Value]) -> bool:
         """Returns whether a row with this key, or its deletion, has a higher sequence."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
+import uuid
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -68,7 +70,7 @@ def read(
     place = Location("sources.yml")
     fields = {ddl: fields_of(Schema(place, ddl=ddl)) if ddl else () for ddl in (columns, keys)}
     key = {"key_format": "json", "key": Struct(fields[keys])} if keys else {"key": BYTES}
-    messages = MessageFormat("debezium", change_columns(fields[columns]), options=options, **key)
+    messages = MessageFormat("debezium", change_columns(fields[columns], options), options=options, **key)
     table = SourceTable(source="shop", name="t", format="kafka", location=place, messages=messages, on_corrupt="drop")
     pairs = values if keys else [(None, value) for value in values]
     frame = spark.createDataFrame(
@@ -314,6 +316,56 @@ def test_values_that_cannot_be_read_are_corrupt(spark: SparkSession) -> None:
         *[price] * 4,
         f"{time}: `days`",
     ]
+
+
+@pytest.mark.slow
+def test_values_that_are_not_known_are_corrupt(spark: SparkSession) -> None:
+    """Whatever Debezium writes for a large value that a change of PostgreSQL leaves as it is, for each type, is never a
+    value of a row. The reason names the column and REPLICA IDENTITY FULL.
+    """
+    text = "__debezium_unavailable_value"
+    data = base64.b64encode(text.encode()).decode()
+    numbers = list(text.encode())
+    place = "0101000020E6100000000000FC83D797C1000000FC83D797C1"
+    unknown = {
+        "body": text,
+        "raw": data,
+        "base64": data,
+        "hex": text.encode().hex(),
+        "doc": text,
+        "tags": [text],
+        "raws": [data],
+        "ints": numbers,
+        "bigints": numbers,
+        "days": numbers,
+        "uids": [str(uuid.UUID(bytes=hashlib.md5(text.encode()).digest(), version=3))],
+        "pairs": {text: text},
+        "hstore": json.dumps({text: text}, separators=(",", ":")),
+        "shape": {"srid": 4326, "wkb": base64.b64encode(bytes.fromhex(place)).decode()},
+        "spot": {"x": -99999999, "y": -99999999, "wkb": None},
+    }
+    ddl = (
+        "body string, raw binary, base64 string, hex string, doc variant, tags array<string>, raws array<binary>, "
+        "ints array<int>, bigints array<bigint>, days array<date>, uids array<string>, pairs map<string, string>, "
+        "hstore string, shape struct<srid: int, wkb: binary>, spot struct<x: double, y: double, wkb: binary>"
+    )
+    known = {
+        "body": f"{text}.",
+        "raw": "AQI=",
+        "doc": {"a": text},
+        "tags": ["a"],
+        "ints": numbers[1:],
+        "days": [1, None],
+        "pairs": {text: "a"},
+        "shape": {"srid": 4326, "wkb": "AQI="},
+        "spot": {"x": -99999999, "y": 1},
+    }
+    cases = [event("u", None, {name: value}) for name, value in unknown.items()]
+    rows, reasons = read(spark, ddl, [*cases, event("u", unknown, known), event("d", unknown, None)])
+
+    why = f"only `{text}`, because the change left it as it was; PostgreSQL sends it with REPLICA IDENTITY FULL"
+    assert reasons == {place: f"has no value for `{name}`, {why}" for place, name in enumerate(unknown)}
+    assert [row["op"] for row in rows] == ["u", "d"]
 
 
 HEARTBEAT = {"ts_ms": 1, "ts_us": 1, "ts_ns": 1}

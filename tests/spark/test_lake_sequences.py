@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from tests.services.kafka_topics import Message, Topic
+from tests.spark import test_unavailable_values as unavailable_values
 from tests.spark.conftest import ProjectFolder
 from tests.support.keyed_changes import COLUMNS, keyed_changes
 from tests.support.lake_tables import FORMATS, SINKS, forget_last_commit, lake_session, rows
@@ -62,6 +66,53 @@ def test_an_older_change_does_not_bring_back_a_deleted_row(lake: ProjectFolder) 
     with lake_session(lake) as session:
         for each in FORMATS:
             assert rows(session, lake, each, f"{each}_customers", "id", "name") == [(2, "again")]
+
+
+def test_a_deletion_is_forgotten_after_a_time(lake: ProjectFolder) -> None:
+    """After `keep_deletes_for` the next deletion removes the tombstone, so that their number is bounded."""
+    delete = {"id": 3, "at": 9, "n": 0, "op": "d"}
+    lake.rows("in/changes/0.json", [delete], modified=0)
+    assert lake.run().succeeded
+    with lake_session(lake) as session:
+        for each in FORMATS:
+            name = tombstones(lake, each)
+            assert rows(session, lake, each, name, "id", "at", "n") == [(3, 9, 0)]
+            table = f"delta.`{lake.root / 'store' / name}`" if each == "delta" else f"files.{name.replace('/', '.')}"
+            session.sql(f"update {table} set _sqlstream_deleted_at = _sqlstream_deleted_at - 604801")
+
+    lake.rows("in/changes/1.json", [{**delete, "id": 4}], modified=1)
+    assert lake.run().succeeded
+    with lake_session(lake) as session:
+        for each in FORMATS:
+            assert rows(session, lake, each, tombstones(lake, each), "id", "at", "n") == [(4, 9, 0)]
+
+    late = [{"id": key, "at": 1, "n": 0, "name": "late", "op": "u"} for key in (3, 4)]
+    lake.rows("in/changes/2.json", late, modified=2)
+    assert lake.run().succeeded
+    with lake_session(lake) as session:
+        for each in FORMATS:
+            assert rows(session, lake, each, f"{each}_customers", "id", "name") == [(3, "late")]
+
+
+def tombstones(lake: ProjectFolder, format_name: str) -> str:
+    """Returns the table with the deleted keys of a table, relative to the storage."""
+    (found,) = (lake.root / "store/_sqlstream_tombstones").glob(f"{format_name}_customers_*")
+    return str(found.relative_to(lake.root / "store"))
+
+
+def test_a_table_keeps_the_values_that_a_change_lacks(folder: ProjectFolder, topic: Topic) -> None:
+    """Changes of one batch, and of several, leave the last value of each column, as in databases."""
+    models = {f"models/to_{each}.sql": unavailable_values.MODEL.format(sink=each) for each in FORMATS}
+    sources = unavailable_values.SOURCES.format(servers=topic.servers, topic=topic.name)
+    folder.write({"sinks.yml": SINKS, "sources.yml": sources, **models})
+    for batch in unavailable_values.BATCHES:
+        topic.send_bytes([Message(value) for value in batch])
+        assert folder.run().succeeded
+
+    expected = [(*row[:-1], row[-1] and json.loads(row[-1])) for row in unavailable_values.EXPECTED]
+    with lake_session(folder) as session:
+        for each in FORMATS:
+            assert rows(session, folder, each, f"to_{each}", "id", "n", "body", "tags") == expected
 
 
 @pytest.mark.parametrize("tracked", [(), ("name",)])

@@ -7,6 +7,7 @@ from dataclasses import replace
 from sqlstream.compiler.flow.columns import Column, Columns
 from sqlstream.compiler.flow.type_rules import STRING, read_type
 from sqlstream.project.formats.formats import format_of
+from sqlstream.project.messages.message_format import AFTER, BEFORE, ROW
 from sqlstream.project.types.data_types import Array, DataType, Map, Primitive, Struct, read_json_schema
 from sqlstream.project.types.ddl import TypeSyntaxError, parse_schema
 from sqlstream.project.values import Seed, SourceTable
@@ -27,7 +28,18 @@ def source_columns(node: str, table: SourceTable) -> Columns | None:
             return None
     if not isinstance(found, Struct):
         return None
-    return tuple(Column(item.name, as_read(item.type), origins=frozenset({(node, item.name)})) for item in found.fields)
+    messages = table.messages
+    rows = (BEFORE, AFTER, ROW) if messages is not None and messages.lists_unavailable else ()
+    return tuple(
+        Column(
+            item.name,
+            as_read(item.type),
+            origins=frozenset({(node, item.name)}),
+            path=(node, item.name),
+            may_lack=item.name in rows,
+        )
+        for item in found.fields
+    )
 
 
 def seed_columns(node: str, seed: Seed) -> Columns:

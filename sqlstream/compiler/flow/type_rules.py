@@ -177,6 +177,11 @@ def is_ordered(type_: DataType | None) -> bool | None:
     return None if not family(type_) else kind(type_) not in _UNORDERED
 
 
+def may_be_large(type_: DataType | None) -> bool:
+    """Returns whether values of a type have no fixed size. A database may leave them out of a change event."""
+    return family(type_) not in ("number", "datetime", "boolean", "year-month", "day-time")
+
+
 def contains(type_: DataType | None, name: str) -> bool:
     """Returns whether a type, or a type inside it, has the kind `name`."""
     if kind(type_) == name:

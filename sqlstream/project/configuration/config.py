@@ -140,6 +140,11 @@ class ModelConfig(Document):
         "protected", description="Which models can read it: `private` only those of its `group`, the others all models."
     )
     group: Text | None = Field(None, description="The group that owns the model; `groups:` declares it.")
+    unavailable_columns: Text | None = Field(
+        None,
+        description="The column with the names of the columns whose values a change event of Debezium lacks: the table "
+        "keeps its own values. Needs `unique_key`, and `_kafka_offset` in `sequence_by`.",
+    )
     tags: Names = Field((), description="Tags for selection; tags from all places are combined.")
     enabled: bool = Field(True, description="Whether the model is part of the project.")
     options: Options = Field(

@@ -21,6 +21,9 @@ from sqlstream.project.types.data_types import Primitive
 TOMBSTONES = "_sqlstream_tombstones"
 """The start of the names of tables with deleted keys; for a table with a path, the folder beside it that has them."""
 
+KEPT = "_sqlstream_kept"
+"""The column of a staging table with a 1 for each column whose value the table keeps, and a 0 for the others."""
+
 DELETED_AT = "_sqlstream_deleted_at"
 """The column of a table of tombstones with the time of the deletion, in seconds since 1970."""
 
@@ -48,6 +51,8 @@ class TableLayout:
     order the rows of a key, across batches. `tombstones` is the quoted name of the table with the deleted keys and
     their sequence, empty without `deletes` or `sequence`. `tracked` are the names of the columns whose change begins a
     version of a row, None for a table without a history, and `changes` is then the quoted name of its table of changes.
+    `unavailable` is the column that lists those whose value a row does not have, so that the table keeps its own; empty
+    if every row has all values. `large` are the columns that it can list.
     """
 
     dialect: Dialect
@@ -59,6 +64,8 @@ class TableLayout:
     tombstones: str = ""
     tracked: tuple[str, ...] | None = None
     changes: str = ""
+    unavailable: str = ""
+    large: tuple[str, ...] = ()
 
     @property
     def stored(self) -> TableLayout:
@@ -111,6 +118,7 @@ def create_staging(layout: TableLayout, staging: str) -> str:
     quote = layout.dialect.quote
     parts = [f"{quote(column.name)} {column.stored.staging_type}" for column in layout.columns]
     parts += [f"{quote(IS_DELETED)} boolean"] if layout.deletes else []
+    parts += [f"{quote(KEPT)} text"] if layout.unavailable else []
     return f"{layout.dialect.staging} {staging} ({', '.join(parts)})"
 
 
@@ -118,7 +126,18 @@ def staged_rows(layout: TableLayout, delete_when: str | None) -> list[str]:
     """Returns the Spark SQL expressions of a staging row."""
     names = [(f"`{column.name.replace('`', '``')}`", column.stored.spark) for column in layout.columns]
     rows = [f"{template.format(name)} as {name}" for name, template in names]
-    return [*rows, f"coalesce(({delete_when}), false) as {IS_DELETED}"] if layout.deletes else rows
+    rows += [f"coalesce(({delete_when}), false) as {IS_DELETED}"] if layout.deletes else []
+    if layout.unavailable:
+        unavailable = f"`{layout.unavailable.replace('`', '``')}`"
+        marks = ["''", *(f"if({is_listed(name, unavailable)}, 1, 0)" for name in layout.large)]
+        rows.append(f"concat({', '.join(marks)}) as {KEPT}")
+    return rows
+
+
+def is_listed(name: str, unavailable: str) -> str:
+    """Returns the condition of Spark SQL that the list of columns `unavailable` has `name`, in any letter case."""
+    text = name.lower().replace("\\", "\\\\").replace("'", "\\'")
+    return f"coalesce(exists({unavailable}, item -> lower(item) = '{text}'), false)"
 
 
 def wrong_keys(layout: TableLayout, staging: str) -> str:
@@ -152,6 +171,21 @@ def apply_batch(layout: TableLayout, staging: str, *, replaces: bool) -> Iterato
     others = [name for name in names if name not in keys]
     end = layout.dialect.on_conflict(keys, others) if keys and not replaces else ""
     yield f"INSERT INTO {layout.table} ({', '.join(names)}) SELECT {', '.join(values)} FROM {staging} WHERE {kept}{end}"
+
+
+def keep_values(layout: TableLayout, staging: str) -> Iterator[str]:
+    """Yields the statements that replace the values which the rows of a staging table do not have by those of the rows
+    of the table with the same keys, null without one.
+    """
+    quote = layout.dialect.quote
+    keys = [
+        (quote(column.name), column.stored.sql.format(f"{staging}.{quote(column.name)}"))
+        for column in layout.key_columns
+    ]
+    same = " AND ".join(f"t.{name} = {value}" for name, value in keys)
+    for place, name in enumerate(map(quote, layout.large), start=1):
+        value = f"(SELECT t.{name} FROM {layout.table} AS t WHERE {same})"
+        yield f"UPDATE {staging} SET {name} = {value} WHERE SUBSTR({quote(KEPT)}, {place}, 1) = '1'"
 
 
 def drop_outdated(layout: TableLayout, staging: str) -> Iterator[str]:

@@ -23,6 +23,7 @@ from sqlstream.project.messages.message_format import (
     PREFIX,
     PROTOBUF,
     RAW,
+    ROW,
     TEXT,
     MessageFormat,
     change_columns,
@@ -83,7 +84,7 @@ def _messages(table: TableNode, value_format: str, declared: Schema | None) -> M
         avro, found = read_avro(_part(table, registry, "value"))
         columns = _projected(table, columns, found) if found is not None else ()
     if value_format == DEBEZIUM:
-        columns = change_columns(columns)
+        columns = change_columns(columns, document.value_options)
     key, key_avro = _key(table, registry)
     options = document.value_options
     return MessageFormat(value_format, columns, document.key_format or RAW, key, options, registry, avro, key_avro)
@@ -262,7 +263,7 @@ def _value_problems(table: SourceTable, messages: MessageFormat) -> Iterator[Fin
     yield from _schema_problems(table, messages, types)
     yield from _registry_problems(table, messages)
     if messages.value_format == DEBEZIUM and messages.columns:
-        yield from _nested_times(table, messages.columns[-1].type)
+        yield from _nested_times(table, next(each.type for each in messages.columns if each.name == ROW))
     for column in messages.columns:
         if column.name.lower().startswith(PREFIX):
             yield _problem(

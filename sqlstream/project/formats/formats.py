@@ -302,7 +302,8 @@ MESSAGES = {
         options=JSON_VALUES
         | options("timeUnit", takes.one_of("millis", "micros", "nanos"))
         | options("decimalMode", takes.one_of("precise", "string", "double"))
-        | options("unavailableValue"),
+        | options("unavailableValue")
+        | options("listUnavailable", takes.BOOLEAN),
         lists_all_options=True,
     ),
     "protobuf": Format(

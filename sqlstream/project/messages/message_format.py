@@ -37,6 +37,12 @@ _HEADER = Struct((Field("key", Primitive("string")), Field("value", BYTES)))
 OPERATION, BEFORE, AFTER, ROW = "op", "before", "after", "row"
 """The columns of a change event of Debezium."""
 
+UNAVAILABLE = "unavailable"
+"""The column of a change event with the names of the columns whose value the event does not have."""
+
+LIST_UNAVAILABLE = "listUnavailable"
+"""The option of values with which change events have this column."""
+
 UPSERTS, DELETE, TRUNCATE, MESSAGE = ("c", "r", "u"), "d", "t", "m"
 """The operations: created, read (in a snapshot) and updated; deleted; all rows deleted; a message without a row."""
 
@@ -69,6 +75,11 @@ class MessageFormat:
         return AVRO in self.formats.values()
 
     @property
+    def lists_unavailable(self) -> bool:
+        """Whether a change event says which values it does not have."""
+        return lists_unavailable(self.options)
+
+    @property
     def is_plain(self) -> bool:
         """Whether a value is one column."""
         return self.value_format in PLAIN
@@ -79,10 +90,19 @@ class MessageFormat:
         return (*self.columns, Field(KEY, self.key), *METADATA.values(), *headers)
 
 
-def change_columns(row: tuple[Field, ...]) -> tuple[Field, ...]:
-    """Returns the columns of change events of a table with the columns `row`; none if it has none."""
-    kind = Struct(row)
-    return (Field(OPERATION, Primitive("string")), *(Field(name, kind) for name in (BEFORE, AFTER, ROW))) if row else ()
+def change_columns(row: tuple[Field, ...], options: Mapping[str, OptionValue]) -> tuple[Field, ...]:
+    """Returns the columns of change events of a table with the columns `row`, none if it has none. `options` are those
+    of the values.
+    """
+    kind, text = Struct(row), Primitive("string")
+    columns = (Field(OPERATION, text), *(Field(name, kind) for name in (BEFORE, AFTER, ROW)))
+    unavailable = (Field(UNAVAILABLE, Array(text)),) if lists_unavailable(options) else ()
+    return (*columns, *unavailable) if row else ()
+
+
+def lists_unavailable(options: Mapping[str, OptionValue]) -> bool:
+    """Returns whether change events with these options of values say which values they do not have."""
+    return str(options.get(LIST_UNAVAILABLE, "")).lower() == "true"
 
 
 def has_headers(options: Mapping[str, OptionValue]) -> bool:

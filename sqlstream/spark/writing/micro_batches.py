@@ -9,13 +9,31 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import coalesce, col, concat, count, expr, lit, max_by, raise_error, struct, to_json, when
+from pyspark.sql.functions import (
+    array,
+    array_compact,
+    array_contains,
+    coalesce,
+    col,
+    concat,
+    count,
+    expr,
+    lit,
+    lower,
+    max_by,
+    raise_error,
+    struct,
+    to_json,
+    when,
+)
+from pyspark.sql.functions import filter as filter_
 from pyspark.sql.functions import sum as sum_
 from pyspark.sql.types import ArrayType, CalendarIntervalType, DataType, MapType, StructType, VariantType
 
 from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.project.configuration.config import ModelConfig
+from sqlstream.project.databases.statements import is_listed
 from sqlstream.project.formats.format import TIME_PARSER
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.wording import quoted_list
@@ -124,7 +142,8 @@ class LastRowsWriter:
         config = self._config
         keys = (*config.unique_key, *config.sequence_by) if config.history else config.unique_key
         with refusing_no_sequence():
-            self.writer.write(last_rows(rows, keys, config.sequence_by, config.delete_when), batch)
+            last = last_rows(rows, keys, config.sequence_by, config.delete_when, config.unavailable_columns)
+            self.writer.write(last, batch)
 
 
 class FunctionWriter:
@@ -182,13 +201,20 @@ def refusing_no_sequence() -> Iterator[None]:
 
 
 def last_rows(
-    rows: DataFrame, keys: Sequence[str], sequence: Sequence[str], delete_when: str | None = None
+    rows: DataFrame,
+    keys: Sequence[str],
+    sequence: Sequence[str],
+    delete_when: str | None = None,
+    unavailable: str | None = None,
 ) -> DataFrame:
     """Returns for each combination of values in the columns `keys` the row with the greatest values of `sequence`.
 
     Of several such rows the one that meets `delete_when` counts, and then the one with the greatest values in the other
     columns that can be compared, in their order: the result does not depend on the order of the rows. A job on the rows
     ends with an error if a row has null in `sequence`.
+
+    A value that the row does not have, because its column `unavailable` lists the name, is that of the last earlier row
+    with one, null after a deletion. The list keeps the names without such a row.
     """
     named = quoted_list(sequence)
     text = f"a row has null in sequence_by {named}: leave such rows out, or use coalesce(); its unique_key is "
@@ -196,8 +222,28 @@ def last_rows(
     order = [when(column_of(name).isNull(), refused).otherwise(column_of(name)) for name in sequence]
     order += [] if delete_when is None else [coalesce(expr(delete_when), lit(False))]
     order += [col(quote_identifier(field.name)) for field in rows.schema if _is_ordered(field.dataType)]
-    last = rows.groupBy(*map(column_of, keys)).agg(max_by(struct("*"), struct(*order)).alias("row"))
-    return last.select("row.*")
+    last = max_by(struct("*"), struct(*order)).alias("row")
+    if unavailable is None:
+        return rows.groupBy(*map(column_of, keys)).agg(last).select("row.*")
+    fixed = {name.lower() for name in (*keys, *sequence, unavailable)}
+    filled = [name for name in rows.columns if name.lower() not in fixed]
+    deletes = lit(False) if delete_when is None else coalesce(expr(delete_when), lit(False))
+    known = {}
+    for number, name in enumerate(filled):  # max_by leaves out rows whose order is null
+        has_value = deletes | ~expr(is_listed(name, quote_identifier(unavailable)))
+        value = struct(when(~deletes, column_of(name)).alias("value"))
+        known[name] = max_by(value, when(has_value, struct(*order))).alias(f"known_{number}")
+    found = rows.groupBy(*map(column_of, keys)).agg(last, *known.values())
+    columns = {name: col("row").getField(name) for name in rows.columns}
+    (listed,) = (name for name in rows.columns if name.lower() == unavailable.lower())
+    names = []
+    for number, name in enumerate(filled):
+        earlier = col(f"known_{number}")
+        names.append(when(earlier.isNotNull(), name.lower()))
+        is_filled = expr(is_listed(name, f"row.{quote_identifier(listed)}")) & earlier.isNotNull()
+        columns[name] = when(is_filled, earlier.getField("value")).otherwise(columns[name])
+    columns[listed] = filter_(columns[listed], lambda item: ~array_contains(array_compact(array(*names)), lower(item)))
+    return found.select(*(value.alias(name) for name, value in columns.items()))
 
 
 def _is_ordered(kind: DataType) -> bool:

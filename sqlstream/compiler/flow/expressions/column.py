@@ -24,6 +24,7 @@ from sqlstream.compiler.flow.expressions.nested_watermarks import (
 from sqlstream.compiler.flow.functions import FUNCTIONS, TABLE_FUNCTIONS
 from sqlstream.compiler.flow.names import (
     Ambiguous,
+    Resolution,
     ResolvedName,
     Scope,
     UnresolvedName,
@@ -33,9 +34,10 @@ from sqlstream.compiler.flow.names import (
 )
 from sqlstream.compiler.flow.nodes import Call, Node
 from sqlstream.compiler.flow.text import Text, is_windowed, name_parts
-from sqlstream.compiler.flow.type_rules import field_type, struct_of
+from sqlstream.compiler.flow.type_rules import field_type, may_be_large, struct_of
 from sqlstream.compiler.sql.edits import SqlProblem
 from sqlstream.project.types.data_types import DataType
+from sqlstream.project.wording import quoted
 
 WINDOWS = frozenset({"window", "session_window"})
 """Functions whose result an aggregation adds as a column with the function's name."""
@@ -90,8 +92,10 @@ class Expressions:
         # only these can have a watermark themselves: other expressions lose it
         named_only = window or isinstance(inner, exp.Column | exp.Dot | exp.Bracket)
         unclear = isinstance(found, UnresolvedName | Ambiguous) or (named_only and not value.inner.is_known)
-        stars, opened = self._origins_of_stars(inner, scope), self._open_origins(inner, scope)
-        origins = _together([*(item.column.origins for item in used), *stars, *opened])
+        stars, opened = tuple(self._of_stars(inner, scope)), self._open_origins(inner, scope)
+        starred = (column.origins for column in stars)
+        origins = _together([*(item.column.origins for item in used), *starred, *opened])
+        lacking = any(item.column.may_lack and may_be_large(type_of_field(item)) for item in used)
         return Column(
             named,
             self.type_of(inner, scope),
@@ -101,8 +105,16 @@ class Expressions:
             window=window,
             inner=value.inner,
             may_carry=unclear,
+            path=self._path(found),
+            may_lack=lacking or any(column.may_lack for column in stars),
             is_generated=is_generated,
         )
+
+    def _path(self, found: Resolution) -> tuple[str, ...]:
+        """Returns the path of the field that a name refers to; empty if its column has none."""
+        if not isinstance(found, ResolvedName) or not found.column.path:
+            return ()
+        return (*found.column.path, *found.fields)
 
     def _column_in_cast(self, node: exp.Expr, scope: Scope) -> str:
         """Returns the name of the column in `cast(t.a as int)`, which the result keeps; empty for other nodes."""
@@ -125,8 +137,12 @@ class Expressions:
         if self.knows_functions:
             self._check_functions(node)
         self._check_numbers(node, scope)
+        starred = () if node.is_star else self._of_stars(node, scope)
+        lacking = [(f"{column.name}.*", node) for column in starred if column.may_lack]
         for names, part in self.text.parts_of(node).names:
             found = scope.resolve(names)
+            if isinstance(found, ResolvedName) and found.column.may_lack and part is not node.unalias().unnest():
+                lacking += [(".".join(names), part)] if may_be_large(type_of_field(found)) else []
             if found is None or (isinstance(found, ResolvedName) and not found.fields):
                 continue
             where = self.text.where(part)
@@ -134,6 +150,14 @@ class Expressions:
                 self.problems.extend(field_problems(found, where.offset))
             else:
                 self.problems.append(name_problem(found, names, where))
+        self.problems.extend(self._lacking(*each) for each in lacking)
+
+    def _lacking(self, name: str, part: exp.Expr) -> SqlProblem:
+        """Returns the problem of an expression with a value that a change event may not have."""
+        what = f"this expression reads {quoted(name)}, which a change event may not have"
+        why = "the source sets listUnavailable, so the value is null in the changes that leave it as it was"
+        fix = "select the column alone, under its name, and compute from the table of the sink what else you need"
+        return self.text.problem(part, "unavailable-value", what, why, fix)
 
     def _check_numbers(self, node: exp.Expr, scope: Scope) -> None:
         """Checks names such as 0x1F, which sqlglot reads as a number."""
@@ -219,11 +243,13 @@ class Expressions:
             if origin is not None:
                 yield frozenset({origin})
 
-    def _origins_of_stars(self, node: exp.Expr, scope: Scope) -> Iterator[frozenset[tuple[str, str]]]:
-        """Yields the origins of the columns of each star in `node`, except in count(*)."""
+    def _of_stars(self, node: exp.Expr, scope: Scope) -> Iterator[Column]:
+        """Yields the columns of each star in `node`, except in count(*), and the struct of a star over its fields."""
         for part in self.text.parts_of(node).parts if "*" in self.text.read.keys else ():
             if part.is_star and isinstance(part, exp.Star | exp.Column) and not isinstance(part.parent, exp.Count):
-                yield from (column.origins for column in star_columns(part, scope) or ())
+                struct = tuple(each.name for each in part.parts[:-1]) if isinstance(part, exp.Column) else ()
+                columns, found = star_columns(part, scope), scope.resolve(struct)
+                yield from (found.column,) if columns is None and isinstance(found, ResolvedName) else columns or ()
 
     def _timed(self, node: exp.Expr, scope: Scope) -> ValueWatermarks:
         """Returns the watermark that a time window keeps: that of an unchanged column, not of a field."""

@@ -44,6 +44,13 @@ def stored_node(node: str, columns: Columns | None, *, stream: bool) -> Node:
     their watermarks nor their marks as time windows.
     """
     stored = columns and tuple(
-        Column(column.name, column.type and as_read(column.type), origins=column.origins) for column in columns
+        Column(
+            column.name,
+            column.type and as_read(column.type),
+            origins=column.origins,
+            path=column.path,
+            may_lack=column.may_lack,
+        )
+        for column in columns
     )
     return Scan(where=Where(node, 0), columns=stored, node_id=node, stream=stream)

@@ -17,7 +17,7 @@ from sqlstream.compiler.flow.functions import GENERATORS
 from sqlstream.compiler.flow.names import ResolvedName, Scope, ScopedRelation
 from sqlstream.compiler.flow.nodes import Node, WindowCall, WindowFunctions
 from sqlstream.compiler.flow.text import Text, computed_items, name_parts
-from sqlstream.compiler.flow.type_rules import STRING, are_incompatible, common_type_of
+from sqlstream.compiler.flow.type_rules import STRING, are_incompatible, common_type_of, may_be_large
 from sqlstream.compiler.sql.edits import SqlProblem
 from sqlstream.compiler.sql.spark_reading import write
 from sqlstream.project.types.data_types import Struct
@@ -132,11 +132,21 @@ class SelectList:
         kind = type_of_field(found) if isinstance(found, ResolvedName) else None
         if not isinstance(found, ResolvedName) or not isinstance(kind, Struct):
             return None
-        fields = [Column(field.name, field.type, origins=found.column.origins) for field in kind.fields]
+        base = found.column
+        fields = [
+            Column(
+                field.name,
+                field.type,
+                origins=base.origins,
+                path=base.path and (*base.path, *found.fields, field.name),
+                may_lack=base.may_lack and may_be_large(field.type),
+            )
+            for field in kind.fields
+        ]
         columns = self._but(
             item.this, Scope((ScopedRelation(None, tuple(fields)),)), [(None, field) for field in fields]
         )
-        inner = found.column.inner
+        inner = base.inner
         for name in found.fields:
             inner = field_watermarks(inner, name).inner
         return tuple(marked(column, field_watermarks(inner, column.name)) for column in columns)
@@ -200,7 +210,9 @@ def united_columns(left: Columns | None, right: Columns | None) -> Columns | Non
 
 def _united(first: Column, second: Column) -> Column:
     type_ = first.type if first.type == second.type else common_type_of((first.type, second.type))
-    return replace(first, type=type_, origins=first.origins | second.origins)
+    same = first.path if first.path == second.path else ()
+    may_lack = first.may_lack or second.may_lack
+    return replace(first, type=type_, origins=first.origins | second.origins, path=same, may_lack=may_lack)
 
 
 def set_problems(left: Columns | None, right: Columns | None, offset: int, *, by_name: bool) -> Iterator[SqlProblem]:

@@ -4,21 +4,29 @@ types that a table can store.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.type_rules import is_ordered
+from sqlstream.compiler.graph import source_id
 from sqlstream.compiler.rules.rule import Problem, Problems, declared_outputs, output_rule, rule
+from sqlstream.compiler.sql.tokens import tokenize
 from sqlstream.errors import Severity
 from sqlstream.project.databases.jdbc_options import dialect_of
 from sqlstream.project.databases.row_history import IS_CURRENT, VALID_FROM, VALID_TO
 from sqlstream.project.files.paths import is_absolute, plain_path
 from sqlstream.project.formats.formats import format_of
+from sqlstream.project.messages.message_format import AFTER, METADATA, ROW, UNAVAILABLE
 from sqlstream.project.types.data_types import type_name
 from sqlstream.project.wording import did_you_mean, quoted, quoted_list
+
+OFFSET = METADATA["offset"].name
 
 
 @output_rule("unknown-column")
 def columns_of_keys(compiled: CompiledProject, model: CompiledModel, _: Output) -> Problems:
-    """The columns of `unique_key`, `sequence_by` and `track_columns` must be columns of the model."""
+    """The columns of `unique_key`, `sequence_by` and other settings must be columns of the model."""
     columns = compiled.columns.get(model.unique_id)
     names = [column.name for column in columns or ()]
     known = {name.lower() for name in names}
@@ -26,6 +34,7 @@ def columns_of_keys(compiled: CompiledProject, model: CompiledModel, _: Output) 
         "unique_key": model.config.unique_key,
         "sequence_by": model.config.sequence_by,
         "track_columns": model.config.track_columns,
+        "unavailable_columns": filter(None, [model.config.unavailable_columns]),
     }
     given = ((setting, key) for setting, keys in settings.items() for key in keys if columns is not None)
     for setting, key in given:
@@ -80,6 +89,93 @@ def sinks_without_history(_: CompiledProject, model: CompiledModel, output: Outp
             "each run or batch replaces all rows, so there are no changes of single rows",
             "read a stream of changes in append or update mode, or remove history",
             model.location_of("history"),
+        )
+
+
+@output_rule("unavailable-value")
+def unavailable_values(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
+    """A value that a change event of Debezium does not have must not replace the one in the table of a sink."""
+    columns, config = compiled.columns.get(model.unique_id) or (), model.config
+    sources = compiled.project.sources
+    listing = {
+        source_id(compiled.project.name, table)
+        for table in sources
+        if table.messages is not None and table.messages.lists_unavailable
+    }
+    lists = {column.path for column in columns if column.path[1:] == (UNAVAILABLE,) and column.path[0] in listing}
+    replaces = model.streaming and config.output_mode != "complete" and format_of(output.format).takes_keys
+    setting = config.unavailable_columns
+    if setting is None:
+        lacking = [column.name for column in columns if column.may_lack]
+        if lacking and config.unique_key and replaces:
+            yield Problem(
+                f"`{model.name}` would write null for the values of {quoted_list(lacking)} that a change event lacks",
+                f"its source sets listUnavailable, and sink `{output.sink}` replaces the row with the same unique_key",
+                f"select the column `{UNAVAILABLE}` of the source too, and set unavailable_columns='{UNAVAILABLE}'",
+                model.location_of("unique_key"),
+            )
+        elif lacking and not lists:
+            yield Problem(
+                f"`{model.name}` does not say which values of {quoted_list(lacking)} a change event lacks",
+                "its source sets listUnavailable, so they are null, like other values that are null in the database",
+                f"select the column `{UNAVAILABLE}` of the source too",
+                model.location_of("sink"),
+            )
+        return
+    named = {column.name.lower(): column for column in columns}
+    listed = named.get(setting.lower())
+    if listed is None:
+        return
+    if listed.path not in lists:
+        yield Problem(
+            f"`{model.name}` sets unavailable_columns to {quoted(setting)}, which is another column",
+            f"it must be the column `{UNAVAILABLE}` of a source with value_format debezium and listUnavailable",
+            f"select `{UNAVAILABLE}` of this source, or remove unavailable_columns",
+            model.location_of("unavailable_columns"),
+        )
+        return
+    condition = {token.name.lower() for token in tokenize(config.delete_when or "") if token.is_name}
+    read = [column.name for column in columns if column.may_lack and column.name.lower() in condition]
+    if read:
+        yield Problem(
+            f"`{model.name}` sets a delete_when that reads {quoted_list(read)}, which a change event may not have",
+            "the source sets listUnavailable, so the value is null in the changes that leave it as it was",
+            "use the operation of the event, as in delete_when: op = 'd'",
+            model.location_of("delete_when"),
+        )
+    yield from _order_of_events(model, output, listed.path[0], [named.get(each.lower()) for each in config.sequence_by])
+    for column in columns:
+        table, name = column.path[1:2], column.path[2:]
+        if column.may_lack and (
+            table not in ((ROW,), (AFTER,)) or [each.lower() for each in name] != [column.name.lower()]
+        ):
+            yield Problem(
+                f"`{model.name}` has a column {quoted(column.name)} that is not a column of the change event's row",
+                f"the list `{UNAVAILABLE}` has the names of the columns of `{ROW}`, and the table keeps values by them",
+                f"select a column of `{ROW}` under its name, or leave it out",
+                model.location_of("unavailable_columns"),
+            )
+
+
+def _order_of_events(model: CompiledModel, output: Output, source: str, sequence: Sequence[Column | None]) -> Problems:
+    """Yields why the sink cannot tell which value is the last one before a change."""
+    config, facts = model.config, format_of(output.format)
+    is_merged = model.streaming and config.output_mode != "complete" and facts.merges_batches
+    if not is_merged or config.history or not config.unique_key:
+        yield Problem(
+            f"`{model.name}` sets unavailable_columns, but sink `{output.sink}` cannot keep the values of its rows",
+            "a row keeps the values of the row with the same unique_key, and a history has several of them",
+            "set unique_key without history, in append or update mode, and write to format delta, iceberg, jdbc or "
+            "sqlite; or set REPLICA IDENTITY FULL in PostgreSQL, so that a change event has all values",
+            model.location_of("unavailable_columns"),
+        )
+    elif [column.path if column is not None else () for column in sequence] != [(source, OFFSET)]:
+        order = f"orders its rows by {quoted_list(config.sequence_by)}" if sequence else "has no sequence_by"
+        yield Problem(
+            f"`{model.name}` sets unavailable_columns, but {order}",
+            "the value to keep is that of the change before, which has arrived before only in the order of the topic",
+            f"select `{OFFSET}`, and set sequence_by='{OFFSET}'",
+            model.location_of("unavailable_columns"),
         )
 
 

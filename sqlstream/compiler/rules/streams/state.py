@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlstream.compiler.flow.nodes import Aggregate, Deduplicate, Join, Limit, kept_state
-from sqlstream.compiler.rules.query import Problems, Query, is_stream_join, operator_rule, query_rule
+from sqlstream.compiler.rules.query import Problems, Query, is_stateful, is_stream_join, operator_rule, query_rule
 from sqlstream.compiler.rules.rule import QueryProblem
 from sqlstream.compiler.rules.streams.joins import SIDES, a_join, event_time
 from sqlstream.compiler.rules.streams.missing_watermarks import DELAY, has_watermark, hint, sides_fix, time_key, time_of
@@ -13,6 +13,18 @@ from sqlstream.project.types.data_types import Primitive
 from sqlstream.project.wording import quoted_list
 
 ALLOW = "-- sqlstream: allow unbounded-state because ..."
+
+
+@query_rule("unavailable-value")
+def delayed_changes(query: Query) -> Problems:
+    """An operator with state emits rows later than their successors, so a sink would keep a value of the wrong row."""
+    for node in filter(is_stateful, query.executed() if query.terminal.config.unavailable_columns else ()):
+        yield QueryProblem(
+            node.where,
+            f"`{query.model}` sets unavailable_columns, but this operator can emit a change after a later one",
+            "the value to keep is that of the change before, which has then not arrived yet",
+            "keep the values in a table without this operator, and let another query read the table",
+        )
 
 
 @operator_rule("unbounded-state", Aggregate, mode="update", severity=Severity.WARNING)

@@ -8,16 +8,21 @@ they are; without it, options of the source do. Spark would read both wrong, so 
 
 from __future__ import annotations
 
+import json
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial, reduce
+from hashlib import md5
 from operator import and_, or_
+from uuid import UUID
 
 from pyspark.sql import Column
 from pyspark.sql.functions import (
     aggregate,
     array,
+    array_compact,
     array_contains,
     array_except,
     array_position,
@@ -25,6 +30,7 @@ from pyspark.sql.functions import (
     concat,
     conv,
     create_map,
+    date_from_unix_date,
     exists,
     expr,
     floor,
@@ -44,6 +50,7 @@ from pyspark.sql.functions import (
     struct,
     substring,
     timestamp_micros,
+    transform,
     translate,
     try_add,
     try_element_at,
@@ -60,6 +67,7 @@ from pyspark.sql.types import (
     DateType,
     DecimalType,
     MapType,
+    NumericType,
     StringType,
     StructField,
     StructType,
@@ -68,7 +76,18 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from sqlstream.project.messages.message_format import AFTER, BEFORE, DELETE, MESSAGE, OPERATION, TRUNCATE, UPSERTS
+from sqlstream.project.messages.message_format import (
+    AFTER,
+    BEFORE,
+    DELETE,
+    LIST_UNAVAILABLE,
+    MESSAGE,
+    OPERATION,
+    TRUNCATE,
+    UNAVAILABLE,
+    UPSERTS,
+    lists_unavailable,
+)
 from sqlstream.spark.reading.corrupt import leaf_reasons, map_leaves, raw_struct
 from sqlstream.spark.reading.message_formats.parsers import PAYLOAD, JsonParser, other_case
 
@@ -325,6 +344,29 @@ class DebeziumParser(ConnectParser):
     row: StructType
     options: Mapping[str, str]
 
+    @property
+    def steps(self) -> Sequence[Callable[[Column], Column]]:
+        """The steps after `parse`; the last one makes a list of the columns without a value, if the source has it."""
+        return (*super().steps, self._listed) if lists_unavailable(self.options) else super().steps
+
+    def _listed(self, converted: Column) -> Column:
+        """Returns the result of the steps before, with null for each value that the event does not have, and with the
+        names of their columns.
+        """
+        rows, lists = [], {}
+        for name in (BEFORE, AFTER):
+            row = converted.getField(_TYPED).getField(name)
+            columns, found = {each: row.getField(each) for each in self.row.names}, dict(self._unavailable(row))
+            columns |= {each: when(~is_unavailable, columns[each]) for each, is_unavailable in found.items()}
+            known = struct(*(value.alias(each) for each, value in columns.items()))
+            rows.append(when(row.isNotNull(), known).alias(name))
+            named = (when(is_unavailable, each) for each, is_unavailable in found.items())
+            lists[name] = array_compact(array(*named, lit(None).cast("string")))
+        is_deletion = converted.getField(_RAW).getField(OPERATION) == DELETE
+        unavailable = when(is_deletion, lists[BEFORE]).otherwise(lists[AFTER])
+        others = (converted.getField(name).alias(name) for name in (_PARSED, _WRITTEN, _RAW))
+        return struct(*others, struct(*rows).alias(_TYPED), unavailable.alias(UNAVAILABLE))
+
     def _raw(self, parsed: Column) -> Column:
         return struct(*(self._json.field(parsed, name).alias(name) for name in (OPERATION, BEFORE, AFTER)))
 
@@ -355,16 +397,21 @@ class DebeziumParser(ConnectParser):
         incomplete = when(operation == TRUNCATE, _TRUNCATED).when(~coalesce(is_complete, lit(False)), _EVENT)
         rows = ((parsed.getField(_RAW).getField(name), row) for name, row in ((BEFORE, before), (AFTER, after)))
         unread = [each for row in rows for each in self._values.problems(*row, parsed.getField(_WRITTEN))]
-        unread += [*self._unknown(after), self._other_case(data, after)]
+        text = self.options.get(UNKNOWN_VALUE, UNKNOWN)
+        unknown = () if lists_unavailable(self.options) else self._unavailable(after)
+        unread += [
+            when(found, f"has no value for `{name}`, only `{text}`{_REPLICA_IDENTITY}") for name, found in unknown
+        ]
+        unread.append(self._other_case(data, after))
         return coalesce(self._json.problem(data, parsed.getField(_PARSED)), incomplete, *unread)
 
-    def _unknown(self, after: Column) -> Iterator[Column]:
-        """Yields a problem for each column whose value is or contains the placeholder of values that are not known."""
-        placeholder = self.options.get(UNKNOWN_VALUE, UNKNOWN)
-        for each in self.row if placeholder else ():
-            found = _has_placeholder(after.getField(each.name), each.dataType, placeholder)
+    def _unavailable(self, row: Column) -> Iterator[tuple[str, Column]]:
+        """Yields each column whose value can be the placeholder of values that are not known, and whether it is."""
+        text = self.options.get(UNKNOWN_VALUE, UNKNOWN)
+        for each in self.row if text else ():
+            found = _Placeholder(text).is_in(row.getField(each.name), each.dataType)
             if found is not None:
-                yield when(found, f"has no value for `{each.name}`, only `{placeholder}`")
+                yield each.name, coalesce(found, lit(False))
 
     def _other_case(self, data: Column, row: Column) -> Column:
         text = data.cast("string")
@@ -373,9 +420,13 @@ class DebeziumParser(ConnectParser):
         return when(row.isNotNull() & is_empty, other_case(json_object_keys(inner), self.row.names))
 
     def field(self, parsed: Column, name: str) -> Column:
-        """Returns the operation, or a row in its declared types; the row of a deletion is the one before it."""
+        """Returns the operation, the columns of `row` without a value, or a row in its declared types; the row of a
+        deletion is the one before it.
+        """
         if name == OPERATION:
             return parsed.getField(_RAW).getField(name)
+        if name == UNAVAILABLE:
+            return parsed.getField(name)
         typed = parsed.getField(_TYPED)
         if name in (BEFORE, AFTER):
             return typed.getField(name)
@@ -393,7 +444,7 @@ class DebeziumParser(ConnectParser):
     @property
     def _json(self) -> JsonParser:
         fields = {OPERATION: StringType(), BEFORE: self._values.raw, AFTER: self._values.raw}
-        own = (TIME_UNIT, DECIMAL_MODE, UNKNOWN_VALUE)
+        own = (TIME_UNIT, DECIMAL_MODE, UNKNOWN_VALUE, LIST_UNAVAILABLE)
         options = {name: value for name, value in self.options.items() if name not in own}
         event = StructType([StructField(name, kind) for name, kind in fields.items()])
         return JsonParser(event, options, is_wrapped=True, around=self._values.schema)
@@ -455,34 +506,85 @@ def _of_bytes(base64: Column, scale: Column) -> Column:
     return when(length(data).between(1, 16), concat(signed, lit("E"), (-scale).cast("string")))
 
 
-def _has_placeholder(value: Column, kind: DataType, placeholder: str) -> Column | None:
-    """Returns whether a value is the placeholder or contains it; None if no value of its type can."""
-    if isinstance(kind, StringType):
-        return value == placeholder
-    if isinstance(kind, BinaryType):
-        return value == lit(bytearray(placeholder.encode()))
-    if isinstance(kind, ArrayType):
-        return _any_has(value, kind.elementType, placeholder)
-    if isinstance(kind, MapType):
-        return _any_has(map_values(value), kind.valueType, placeholder)
-    if isinstance(kind, StructType):
-        parts = (_has_placeholder(value.getField(each.name), each.dataType, placeholder) for each in kind)
-        found = [part for part in parts if part is not None]
-        return reduce(or_, found) if found else None
-    return None
+@dataclass(frozen=True)
+class _Placeholder:
+    """Finds what Debezium writes in place of a value that it does not have, for the configured `text`.
 
+    It depends on the type in the database: the class UnchangedToastedPlaceholder of its connector has the list.
+    """
 
-def _any_has(values: Column, kind: DataType, placeholder: str) -> Column | None:
-    # asks only whether a value of this type can have it
-    if _has_placeholder(lit(None), kind, placeholder) is None:
+    text: str
+
+    def is_in(self, value: Column, kind: DataType) -> Column | None:
+        """Returns whether a value is the placeholder or contains it; None if no value of its type can."""
+        if isinstance(kind, StringType):
+            return value.isin(*self._texts)
+        if isinstance(kind, BinaryType):
+            return value.isin(bytearray(self._data), *_UNKNOWN_PLACES)
+        if isinstance(kind, VariantType):
+            return coalesce(try_variant_get(value, "$", "string"), lit("")).isin(*self._texts)
+        if isinstance(kind, ArrayType):
+            return self._in_list(value, kind.elementType)
+        if isinstance(kind, MapType):
+            return self._in_any(map_values(value), kind.valueType)
+        if isinstance(kind, StructType):
+            return self._in_struct(value, kind)
         return None
 
-    def has(value: Column) -> Column:
-        found = _has_placeholder(value, kind, placeholder)
-        return lit(False) if found is None else coalesce(found, lit(False))
+    @property
+    def _data(self) -> bytes:
+        return self.text.encode()
 
-    return exists(values, has)
+    @property
+    def _texts(self) -> list[str]:
+        """The placeholder itself, of bytes (`binary.handling.mode`), of a UUID in a list, and of HSTORE as JSON."""
+        data = self._data
+        encoded = {b64encode(data).decode(), urlsafe_b64encode(data).decode(), data.hex(), data.hex().upper()}
+        named = UUID(bytes=md5(data, usedforsecurity=False).digest(), version=3)  # as Java's UUID.nameUUIDFromBytes
+        document = {self.text: self.text}
+        objects = (json.dumps(document), json.dumps(document, separators=(",", ":")))
+        return [self.text, *sorted(encoded), str(named), *objects]
 
+    def _in_list(self, values: Column, kind: DataType) -> Column | None:
+        """Returns whether a list has the placeholder, or is the one of a list of numbers or dates: its bytes."""
+        found = self._in_any(values, kind)
+        numbers = array(*(lit(byte - 256 if byte > 127 else byte) for byte in self._data))  # Java's bytes have a sign
+        if isinstance(kind, DateType):
+            return values == transform(numbers, date_from_unix_date)
+        if not isinstance(kind, NumericType | StringType):
+            return found
+        is_bytes = values == numbers.try_cast(ArrayType(kind))
+        return is_bytes if found is None else found | is_bytes
+
+    def _in_any(self, values: Column, kind: DataType) -> Column | None:
+        # asks only whether a value of this type can have it
+        if self.is_in(lit(None), kind) is None:
+            return None
+
+        def has(value: Column) -> Column:
+            found = self.is_in(value, kind)
+            return lit(False) if found is None else coalesce(found, lit(False))
+
+        return exists(values, has)
+
+    def _in_struct(self, value: Column, kind: StructType) -> Column | None:
+        parts = [self.is_in(value.getField(each.name), each.dataType) for each in kind]
+        if all(each in kind.names and isinstance(kind[each].dataType, NumericType) for each in "xy"):
+            parts.append((value.getField("x") == _UNKNOWN_POINT) & (value.getField("y") == _UNKNOWN_POINT))
+        found = [coalesce(part, lit(False)) for part in parts if part is not None]
+        return reduce(or_, found) if found else None
+
+
+_REPLICA_IDENTITY = ", because the change left it as it was; PostgreSQL sends it with REPLICA IDENTITY FULL"
+
+_UNKNOWN_POINT = -99_999_999
+"""Both coordinates of a point that is not known."""
+
+_UNKNOWN_PLACES = tuple(
+    bytearray.fromhex(f"0101000020E6100000{place}")
+    for place in ("000000FC83D797C1000000FC83D797C1", "0C21E7FDFF7F66401842CEFBFF7F5640")
+)
+"""The bytes (WKB) of a geometry and of a geography that are not known."""
 
 _EVENT = "is not a change event of Debezium with the rows of its operation"
 _TRUNCATED = "says that the table was truncated, which is not a change of a row"

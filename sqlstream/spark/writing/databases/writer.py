@@ -13,6 +13,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 
 from sqlstream.compiler.digest import digest
+from sqlstream.compiler.flow.type_rules import may_be_large
 from sqlstream.compiler.rules.contracts import required_columns
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.trigger import interval_seconds
@@ -29,6 +30,7 @@ from sqlstream.project.databases.statements import (
     create_tombstones,
     create_versions,
     drop_outdated,
+    keep_values,
     record_deletes,
     staged_rows,
     wrong_keys,
@@ -237,6 +239,7 @@ class DatabaseWriter:
             return
         if layout.sequence:
             yield from drop_outdated(layout, staging)
+        yield from keep_values(layout, staging)
         yield from apply_batch(layout, staging, replaces=self._replaces)
         if layout.tombstones:
             yield from record_deletes(layout, staging, now, kept_from)
@@ -251,7 +254,7 @@ class DatabaseWriter:
         dialect, config = self._database.dialect, self._config
         keys = (*config.unique_key, *config.sequence_by) if config.history else config.unique_key
         named, required = {key.lower() for key in keys}, required_columns(self._target.model)
-        columns = []
+        columns, large = [], []
         for field in self._target.frame.schema:
             type_ = parse_type(type_text(field.dataType))
             stored = dialect.store(type_, field.name.lower() in named)
@@ -259,9 +262,15 @@ class DatabaseWriter:
                 raise FindingsError([self._unstored(field.name, type_name(type_))])
             is_text = type_name(type_) in ("string", "char", "varchar")
             columns.append(StoredColumn(field.name, stored, is_text, field.name.lower() in required))
+            if may_be_large(type_):
+                large.append(field.name)
         deletes = config.delete_when is not None
         sequence = () if self._replaces else config.sequence_by
         layout = TableLayout(dialect, self._database.table, tuple(columns), keys, deletes, sequence)
+        if config.unavailable_columns is not None:
+            fixed = {*named, *(name.lower() for name in (*config.sequence_by, config.unavailable_columns))}
+            kept = tuple(name for name in large if name.lower() not in fixed)
+            layout = replace(layout, unavailable=config.unavailable_columns, large=kept)
         if config.history:
             others = tuple(column.name for column in columns if column.name.lower() not in named)
             return replace(layout, tracked=config.track_columns or others, changes=self._table_beside(layout, CHANGES))

@@ -13,7 +13,7 @@ from pyspark.sql.functions import lit
 
 from sqlstream.compiler.digest import digest
 from sqlstream.compiler.sql.sql_text import quote_identifier
-from sqlstream.project.databases.statements import DELETED_AT, TOMBSTONES
+from sqlstream.project.databases.statements import DELETED_AT, TOMBSTONES, is_listed
 from sqlstream.spark.writing.micro_batches import column_of
 from sqlstream.spark.writing.table_formats.table import FormatTable, table_at
 from sqlstream.state.ledger import OutputColumn
@@ -118,19 +118,26 @@ def merge_sql(
     *,
     deletes: bool = True,
     forget: str = "",
+    unavailable: str = "",
 ) -> str:
     """Returns the MERGE of `source`, a view or a query, into `table`, both with `columns`. With `deletes`, `source`
     also has the column of that name.
 
     `written` are the columns of the query: an update leaves the others as they are. A null in a key is a value like
     any other. `source` must have each key once. A row of the table with a higher `sequence` stays. Rows of
-    the table without one in `source` go if they meet the condition `forget`.
+    the table without one in `source` go if they meet the condition `forget`. The column `unavailable` of `source` lists
+    those whose value the table keeps.
     """
     names = {name.lower(): quote_identifier(name, always=True) for name in columns}
     is_later = f" AND {not_older(spelled(sequence, columns))}" if sequence else ""
-    updates = ", ".join(f"{names[name.lower()]} = source.{names[name.lower()]}" for name in written)
-    values = ", ".join(f"source.{name}" for name in names.values())
-    added = f"({', '.join(names.values())}) VALUES ({values})"
+    fixed = {name.lower() for name in (*keys, *sequence, unavailable)}
+    values = {name.lower(): f"source.{names[name.lower()]}" for name in written}
+    for name in (values.keys() - fixed) if unavailable else ():
+        is_kept = is_listed(name, f"source.{names[unavailable.lower()]}")
+        values[name] = f"CASE WHEN {is_kept} THEN target.{names[name]} ELSE {values[name]} END"
+    updates = ", ".join(f"{names[name]} = {value}" for name, value in values.items())
+    new = ", ".join(f"source.{name}" for name in names.values())
+    added = f"({', '.join(names.values())}) VALUES ({new})"
     # the first clause that applies counts: a deletion before the update. A deleted key that is not there adds no row.
     clauses = (
         f"MERGE INTO {table} AS target USING {source} AS source ON {same_keys(spelled(keys, columns))}",

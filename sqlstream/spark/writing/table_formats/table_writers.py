@@ -176,7 +176,9 @@ class MergingWriter(_RecordingWriter):
             merged = tombstones.newer_rows(VIEW)
         with committing(session, self._table.format, batch):
             keys, sequence = config.unique_key, config.sequence_by
-            session.sql(merge_sql(self._table.name, merged, columns, keys, rows.columns, sequence))
+            unavailable = config.unavailable_columns or ""
+            merge = merge_sql(self._table.name, merged, columns, keys, rows.columns, sequence, unavailable=unavailable)
+            session.sql(merge)
 
 
 class HistoryWriter(_RecordingWriter):

@@ -1,0 +1,3 @@
+{{ config(sink='lake') }}
+select row.id, row.n, op
+from {{ source('crm', 'customers') }}

@@ -1,0 +1,3 @@
+{{ config(sink='lake') }}
+select row.*, op
+from {{ source('crm', 'customers') }}
