@@ -134,15 +134,17 @@ def unavailable_values(compiled: CompiledProject, model: CompiledModel, output: 
             model.location_of("unavailable_columns"),
         )
         return
-    condition = {token.name.lower() for token in tokenize(config.delete_when or "") if token.is_name}
-    read = [column.name for column in columns if column.may_lack and column.name.lower() in condition]
-    if read:
-        yield Problem(
-            f"`{model.name}` sets a delete_when that reads {quoted_list(read)}, which a change event may not have",
-            "the source sets listUnavailable, so the value is null in the changes that leave it as it was",
-            "use the operation of the event, as in delete_when: op = 'd'",
-            model.location_of("delete_when"),
-        )
+    condition = [token.name for token in tokenize(config.delete_when or "") if token.is_name]
+    for key, names in (("delete_when", condition), ("deduplicate", config.deduplicate)):
+        used = {name.lower() for name in names}
+        read = [column.name for column in columns if column.may_lack and column.name.lower() in used]
+        if read:
+            yield Problem(
+                f"`{model.name}` sets a {key} that reads {quoted_list(read)}, which a change event may not have",
+                "the source sets listUnavailable, so the value is null in the changes that leave it as it was",
+                "use columns that every event has, such as the operation: delete_when: op = 'd'",
+                model.location_of(key),
+            )
     yield from _order_of_events(model, output, listed.path[0], [named.get(each.lower()) for each in config.sequence_by])
     for column in columns:
         table, name = column.path[1:2], column.path[2:]
