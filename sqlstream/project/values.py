@@ -213,6 +213,7 @@ class ModelFile:
     column_locations: Mapping[str, Mapping[str, Location]] = field(default_factory=dict, compare=False)
     constraints: tuple[Constraint, ...] = ()
     data_tests: tuple[DataTest, ...] = ()
+    deprecated: Located | None = None
 
     @property
     def location(self) -> Location:

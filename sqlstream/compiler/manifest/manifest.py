@@ -71,6 +71,7 @@ def _model(compiled: CompiledProject, model: CompiledModel) -> dict[str, Any]:
         "constraints": [_constraint(constraint) for constraint in model.file.constraints],
         "access": model.config.access,
         "group": model.config.group,
+        "deprecation_date": None if model.file.deprecated is None else str(model.file.deprecated.value),
         "streaming": model.streaming,
         "output": None if model.output is None else _output(model.output),
         "further_outputs": [_output(output) for output in model.also],

@@ -5,6 +5,7 @@ error; without one, the columns describe a model, and a difference is a warning.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from functools import cache
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
@@ -118,6 +119,30 @@ def _unenforced(model: CompiledModel, constraint: Constraint) -> tuple[str, str]
                 else "write to a table: format delta, iceberg, jdbc or sqlite"
             )
     return None
+
+
+@rule("deprecated-model", severity=Severity.WARNING)
+def deprecated_models(compiled: CompiledProject) -> Problems:
+    """The deprecation date of a model has passed."""
+    for unique_id, model in compiled.models.items():
+        deprecated = model.file.deprecated
+        if deprecated is None or not isinstance(deprecated.value, datetime):
+            continue
+        if deprecated.value <= compiled.options.run_started_at:
+            children = compiled.graph.children[unique_id]
+            readers = [f"`{compiled.models[node].name}`" for node in children if node in compiled.models]
+            readers += [
+                f"exposure `{compiled.exposures[node].name}`" for node in children if node in compiled.exposures
+            ]
+            read = "nothing in the project reads it" if not readers else f"it is read by {', '.join(readers)}"
+            yield Problem(
+                f"`{model.name}` is deprecated since {deprecated.value:%Y-%m-%d}",
+                read,
+                "disable or delete the model"
+                if not readers
+                else "let its readers use another model, and then delete it",
+                deprecated.location,
+            )
 
 
 def required_columns(model: CompiledModel) -> frozenset[str]:

@@ -18,6 +18,7 @@ from sqlstream.project.configuration.fields import (
     Interval,
     Listed,
     Lowered,
+    Moment,
     Name,
     Names,
     Options,
@@ -266,6 +267,9 @@ class ModelProperties(Document):
         None, description="Another place for `access` of the configuration."
     )
     group: Text | None = Field(None, description="Another place for `group` of the configuration.")
+    deprecation_date: Moment | None = Field(
+        None, description="The date from which other models should no longer read it; in UTC unless it has a time zone."
+    )
     tags: Names = Field((), description=_TAGS)
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)
 

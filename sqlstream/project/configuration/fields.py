@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
@@ -115,6 +116,14 @@ def parse_option(value: object) -> OptionValue:
     )
 
 
+def _parse_moment(value: object) -> datetime:
+    try:
+        found = datetime.fromisoformat(str(value))
+    except ValueError:
+        raise invalid(f"cannot be {given(value)}", "use a date, such as 2027-01-31") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
 def _parse_delimiter(value: object) -> str:
     text = _parse_text(value)
     if len(text) == 1 and text not in '"\\\r\n\0':
@@ -219,6 +228,9 @@ OptionText = Annotated[OptionValue, PlainValidator(parse_option), WithJsonSchema
 Options = dict[str, OptionText]
 TriggerField = Annotated[Trigger, PlainValidator(parse_trigger), WithJsonSchema(_TRIGGER_SCHEMA)]
 RetriesField = Annotated[Retries, PlainValidator(parse_retries), WithJsonSchema(_RETRIES_SCHEMA)]
+Moment = Annotated[
+    datetime, PlainValidator(_parse_moment), WithJsonSchema({"type": "string", "examples": ["2027-01-31"]})
+]
 Delay = Annotated[str, PlainValidator(_parse_delay), WithJsonSchema(_INTERVAL_SCHEMA)]
 Interval = Annotated[str, PlainValidator(parse_interval), WithJsonSchema(_INTERVAL_SCHEMA)]
 Definition = Annotated[str | dict[str, Any], PlainValidator(_parse_definition), WithJsonSchema(_DEFINITION_SCHEMA)]

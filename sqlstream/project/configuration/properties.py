@@ -46,7 +46,7 @@ class Constraint:
 @dataclass(frozen=True)
 class Properties:
     """The YAML of one model or seed. `written` is its configuration before Jinja is rendered. `column_locations` says
-    where `name` and `data_type` of each column are.
+    where `name` and `data_type` of each column are. `deprecated` is the deprecation date, a `datetime`.
     """
 
     name: str
@@ -58,6 +58,7 @@ class Properties:
     location: Location | None
     constraints: tuple[Constraint, ...] = ()
     data_tests: tuple[DataTest, ...] = ()
+    deprecated: Located | None = None
 
 
 NO_PROPERTIES = Properties("", "", (), {}, {}, {}, None)
@@ -116,7 +117,13 @@ def _read(
         written=config if written is node else configuration_of(written, path, model),
         location=location,
         data_tests=_data_tests(entry, node, path, findings),
+        deprecated=_deprecated(entry, node, path),
     )
+
+
+def _deprecated(entry: ModelProperties | SeedProperties, node: YamlMapping, path: Path) -> Located | None:
+    date = None if isinstance(entry, SeedProperties) else entry.deprecation_date
+    return None if date is None else Located(date, locate(node, (*path, "deprecation_date")))
 
 
 def _constraints(entry: ModelProperties | SeedProperties, node: YamlMapping, path: Path) -> Iterator[Constraint]:

@@ -123,6 +123,7 @@ def _build_model(path: str, text: str, folders: FolderConfig, properties: Proper
         constraints=properties.constraints,
         written=written_config(*written),
         data_tests=properties.data_tests,
+        deprecated=properties.deprecated,
     )
 
 
