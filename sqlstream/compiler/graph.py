@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 
-from sqlstream.compiler.render.rendered import Reference, RenderedModel
+from sqlstream.compiler.render.rendered import NoVersionError, Reference, RenderedModel, find_version
 from sqlstream.compiler.sql.sql_text import view_name
 from sqlstream.errors import Finding
 from sqlstream.project.values import ExposureInput, Project, SourceTable
@@ -101,10 +101,21 @@ def exposure_inputs(project: Project, names: NodeNames) -> Mapping[str, tuple[st
     """Returns what each exposure depends on, by its unique id: ids of nodes, and a finding for each unknown one."""
     return {
         exposure_id(project.name, exposure.name): tuple(
-            _resolve_input(item, project.name, names) for item in exposure.inputs
+            _resolve_input(_with_version(item, project), project.name, names) for item in exposure.inputs
         )
         for exposure in project.exposures
     }
+
+
+def _with_version(item: ExposureInput, project: Project) -> ExposureInput:
+    """Returns an input that names the file of the version of a model; an unknown version stays, as an unknown name."""
+    if item.kind != "ref":
+        return item
+    try:
+        name = find_version(project.versions, item.parts[-1], item.version)
+    except NoVersionError:
+        name = f"{item.parts[-1]}_v{item.version}"
+    return replace(item, parts=(*item.parts[:-1], name))
 
 
 def _resolve_input(item: ExposureInput, project: str, names: NodeNames) -> str | Finding:

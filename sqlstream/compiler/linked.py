@@ -11,6 +11,7 @@ from sqlstream.compiler.graph import (
     NodeNames,
     build_graph,
     closure_of,
+    exposure_id,
     exposure_inputs,
     model_id,
     project_names,
@@ -57,7 +58,7 @@ def link_models(
     resolved = {node: [resolve_reference(each, names) for each in model.references] for node, model in rendered.items()}
     read = {**resolved, **exposure_inputs(project, names)}
     findings = [item for found in read.values() for item in found if isinstance(item, Finding)]
-    findings += _group_findings(project, enabled)
+    findings += _group_findings(project, enabled, read)
     if findings:
         return None, findings
     parents = {node: [item for item in found if isinstance(item, str)] for node, found in read.items()}
@@ -80,9 +81,12 @@ def link_models(
     return LinkedProject(project, enabled, graph, names, spellings, streams, stored), []
 
 
-def _group_findings(project: Project, enabled: Mapping[str, ConfiguredModel]) -> list[Finding]:
+def _group_findings(
+    project: Project, enabled: Mapping[str, ConfiguredModel], read: Mapping[str, Sequence[str | Finding]]
+) -> list[Finding]:
     """Returns a finding for each group that is not declared, and for each reference to a private model from outside of
-    its group. As in dbt, exposures and models without a group are outside of every group.
+    its group. As in dbt, exposures and models without a group are outside of every group. `read` is what each exposure
+    refers to.
     """
     groups = [group.name for group in project.groups]
     findings = []
@@ -104,11 +108,11 @@ def _group_findings(project: Project, enabled: Mapping[str, ConfiguredModel]) ->
             target = each.parts[-1] if each.kind == "ref" else ""
             if target in private and (private[target] is None or private[target] != mine):
                 findings.append(_private(target, private[target], reader, f"add `{name}` to its group", each))
+    ids = {model_id(project.name, name): name for name in private}
     for exposure in project.exposures:
-        for item in exposure.inputs:
-            target = item.parts[-1] if item.kind == "ref" else ""
-            if target in private:
-                findings.append(_private(target, private[target], "an exposure has no group", "", item))
+        for item, node in zip(exposure.inputs, read[exposure_id(project.name, exposure.name)], strict=True):
+            if isinstance(node, str) and node in ids:
+                findings.append(_private(ids[node], private[ids[node]], "an exposure has no group", "", item))
     return list(dict.fromkeys(findings))
 
 

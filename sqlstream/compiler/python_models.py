@@ -11,10 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from sqlstream.compiler.render.rendered import Reference, RenderedModel, TemplateReads
+from sqlstream.compiler.render.rendered import (
+    NoVersionError,
+    Reference,
+    RenderedModel,
+    RenderOptions,
+    TemplateReads,
+    find_version,
+)
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
-from sqlstream.project.values import ModelFile
+from sqlstream.project.values import ModelFile, ModelVersions
 from sqlstream.project.wording import did_you_mean
 from sqlstream.project.yaml import Located
 
@@ -30,12 +37,12 @@ CALLS = (*ARGUMENTS, "var", "config")
 """The methods of its first parameter that a model can call."""
 
 
-def read_python_model(file: ModelFile, variables: Mapping[str, object]) -> RenderedModel:
+def read_python_model(file: ModelFile, options: RenderOptions) -> RenderedModel:
     """Returns the references and the configuration of a Python model. `sql` is its text.
 
     Raises: FindingsError with all findings.
     """
-    reader = _Reader(file, variables)
+    reader = _Reader(file, options.variables, options.versions)
     function = find_function(_parse(file))
     if function is None:
         reader.report(None, f"`{file.name}` has no function `{FUNCTION}` of two parameters")
@@ -84,6 +91,7 @@ class _Reader:
 
     file: ModelFile
     variables: Mapping[str, object]
+    versions: Mapping[str, ModelVersions] = field(default_factory=dict)
     references: list[Reference] = field(default_factory=list)
     config: dict[str, Located] = field(default_factory=dict)
     used_variables: set[str] = field(default_factory=set)
@@ -126,10 +134,20 @@ class _Reader:
     def _read_reference(self, name: str, call: ast.Call) -> None:
         kind, count, what = ARGUMENTS[name]
         parts = tuple(part for part in map(_text, call.args) if part is not None)
-        if call.keywords or not len(call.args) == len(parts) == count:
+        named = {keyword.arg: keyword.value for keyword in call.keywords}
+        version = named.get("v", named.get("version"))
+        is_literal = version is None or (kind == "ref" and isinstance(version, ast.Constant))
+        if len(named) > (version is not None) or not is_literal or not len(call.args) == len(parts) == count:
             self._report_computed(call, f"{kind}() needs {what} as literal text")
-        else:
-            self.references.append(Reference(kind, parts, self._location(call)))
+            return
+        if kind == "ref":
+            try:
+                parts = (find_version(self.versions, parts[0], version and ast.literal_eval(version)),)
+            except NoVersionError as error:
+                finding = Finding("unknown-ref", str(error), error.why, "use one of its versions", self._location(call))
+                self.findings.append(finding)
+                return
+        self.references.append(Reference(kind, parts, self._location(call)))
 
     def _read_config(self, call: ast.Call) -> None:
         named = {keyword.arg: keyword for keyword in call.keywords if keyword.arg is not None}

@@ -58,7 +58,7 @@ class CachedRenderer:
         return found
 
     def _python_model(self, file: ModelFile) -> CachedModel:
-        model, known = read_python_model(file, self._options.variables), self._recall(file)
+        model, known = read_python_model(file, self._options), self._recall(file)
         key = self._file_key(file)  # reading it costs less than the cache
         return CachedModel(model, known if known.template == key else ModelResults(key))
 
@@ -170,10 +170,16 @@ class CachedRenderer:
             return None
         return (*(("name", name, self._meaning(name, file)) for name in reads.names), values_of(reads, self._options))
 
+    @cached_property
+    def _versions_key(self) -> str:
+        return digest([(name, each.latest, *each.files.items()) for name, each in self._options.versions.items()])
+
     def _meaning(self, name: str, file: ModelFile | None) -> str:
         """Returns a digest of the value of `name` in the model `file`, or in a macro file while it is loaded."""
         if name == "target":
             return digest(self._options.target.name)
+        if name == "ref":
+            return self._versions_key
         if file is None:
             return ""
         if name == "model":

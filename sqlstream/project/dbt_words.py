@@ -36,9 +36,6 @@ TEMPLATE_TAGS = {
 _CONTRACT = "move it to the `config` of a model; a seed has the columns of its file"
 _CATALOG = "remove it: `path` or `table` of a source or sink defines where its rows are"
 _TESTS = "use `data_tests:` of a model or its columns, which test its rows while they flow"
-_VERSIONS = (
-    "remove it: give each version a file of its own, such as orders_v2.sql, and the old one a `deprecation_date`"
-)
 _CONSTRAINTS = "move it to the properties of a model, or of one of its columns"
 _NO_GROUPS = "remove it: only models have an owner and an access; every model can read every seed"
 _PATHS = "remove it: the folder names are fixed (models/, seeds/, macros/, python/, tests/models/, target/)"
@@ -61,7 +58,9 @@ CONFIG_KEYS = {
 _SEED_KEYS = {
     "contract": _CONTRACT,
     "constraints": _CONSTRAINTS,
-    "deprecation_date": "remove it: only models have a deprecation date",
+    **dict.fromkeys(
+        ("deprecation_date", "versions", "latest_version"), "remove it: only models have versions and deprecation dates"
+    ),
     **dict.fromkeys(("access", "group"), _NO_GROUPS),
     "quote_columns": "remove it: columns have the names in the header; quote unusual ones with backquotes in SQL",
     "materialized": "remove it: a seed is a static table, which each query reads from its file",
@@ -70,7 +69,6 @@ _SEED_KEYS = {
 
 _PROPERTY_KEYS = {
     **{key: hint for key, hint in CONFIG_KEYS.items() if key != "data_tests"},
-    **dict.fromkeys(("versions", "latest_version"), _VERSIONS),
     "time_spine": "remove it: sqlstream has no semantic layer; compute the metric in a model",
 }
 

@@ -183,8 +183,8 @@ def _load_models(
     findings: list[Finding],
 ) -> tuple[ModelFile, ...]:
     folders = _folder_config(files, settings, MODELS, paths, findings)
-    properties = collect_properties(resources, MODELS, findings)
     names = [*map(file_name, paths), *quarantine_names(sources)]
+    properties = collect_properties(resources, MODELS, names, findings)
     if resources.complete:  # an unreadable table may declare the model of a quarantine
         findings.extend(unused_properties(properties.values(), names, MODELS))
     models = load_models(files, paths, folders, properties, findings)
@@ -199,8 +199,9 @@ def _load_seeds(
     findings: list[Finding],
 ) -> tuple[Seed, ...]:
     folders = _folder_config(files, settings, SEEDS, paths, findings)
-    properties = collect_properties(resources, SEEDS, findings)
-    findings.extend(unused_properties(properties.values(), [file_name(path) for path in paths], SEEDS))
+    names = [file_name(path) for path in paths]
+    properties = collect_properties(resources, SEEDS, names, findings)
+    findings.extend(unused_properties(properties.values(), names, SEEDS))
     configured = settings is not None and resources.complete
     return load_seeds(files, paths, folders, properties, findings, configured=configured)
 

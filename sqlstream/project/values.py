@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -20,7 +21,7 @@ from sqlstream.project.configuration.documents import (
     SinkDocument,
     TableDocument,
 )
-from sqlstream.project.configuration.properties import Constraint
+from sqlstream.project.configuration.properties import Constraint, ModelVersion
 from sqlstream.project.configuration.resources import CommentedFile, WrittenTests
 from sqlstream.project.configuration.selectors import Selector
 from sqlstream.project.configuration.target import Target
@@ -43,11 +44,12 @@ class StoredOutput:
 
 @dataclass(frozen=True)
 class ExposureInput:
-    """One item of `depends_on`: a call of ref() or source() with its names, and its location."""
+    """One item of `depends_on`: a call of ref() or source() with its names, its location, and perhaps a version."""
 
     kind: Literal["ref", "source"]
     parts: tuple[str, ...]
     location: Location
+    version: str | None = None
 
 
 class Exposure(ExposureProperties):
@@ -214,6 +216,7 @@ class ModelFile:
     constraints: tuple[Constraint, ...] = ()
     data_tests: tuple[DataTest, ...] = ()
     deprecated: Located | None = None
+    version: ModelVersion | None = None
 
     @property
     def location(self) -> Location:
@@ -233,6 +236,14 @@ class ModelFile:
     def is_python(self) -> bool:
         """Whether the model is a Python function."""
         return self.path.endswith(".py")
+
+
+@dataclass(frozen=True)
+class ModelVersions:
+    """The files of the versions of a model by version, and the name of the `latest` one; None if it has no file."""
+
+    latest: str | None
+    files: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -278,3 +289,14 @@ class Project:
     exposures: tuple[Exposure, ...] = ()
     groups: tuple[Group, ...] = ()
     data: frozenset[str] = frozenset()
+
+    @cached_property
+    def versions(self) -> Mapping[str, ModelVersions]:
+        """The versions of each model that has some, by the name of the model."""
+        found: dict[str, ModelVersions] = {}
+        for version, file in ((file.version, file.name) for file in self.models):
+            if version is not None:
+                known = found.get(version.name, ModelVersions(None, {}))
+                latest = file if version.is_latest else known.latest
+                found[version.name] = ModelVersions(latest, {**known.files, version.v: file})
+        return found

@@ -38,6 +38,8 @@ from sqlstream.project.configuration.documents import (
     SourceDocument,
     TableDocument,
     TargetDocument,
+    VersionColumn,
+    VersionDocument,
     Watermark,
 )
 from sqlstream.project.configuration.fields import Document
@@ -78,6 +80,8 @@ HEADINGS: dict[type[Document], str] = {
     ModelProperties: "Properties of models",
     ModelConfig: "Configuration of models",
     ModelColumn: "Columns of models",
+    VersionDocument: "Versions of models",
+    VersionColumn: "Columns of versions",
     ConstraintDocument: "Constraints",
     ContractDocument: "Contract",
     GroupDocument: "Groups",

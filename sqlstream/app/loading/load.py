@@ -184,6 +184,7 @@ def _render_options(project: Project, request: ProjectRequest, invocation: Invoc
         log=_log,
         macros=request.macros,
         spark=request.spark_version(),
+        versions=project.versions,
     )
 
 

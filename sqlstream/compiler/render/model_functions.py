@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlstream.compiler.render.jinja_functions import common_functions, refuse_secret, text_argument
-from sqlstream.compiler.render.rendered import Reference, RenderOptions
+from sqlstream.compiler.render.rendered import NoVersionError, Reference, RenderOptions, find_version
 from sqlstream.compiler.render.sandbox.allowed import Relation, TemplateFunction, plain_value
 from sqlstream.compiler.render.sandbox.environment import TemplateEnvironment
 from sqlstream.compiler.render.sandbox.render_errors import MacroReturn, TemplateProblem
@@ -85,14 +85,11 @@ class ModelFunctions:
     _options: RenderOptions
 
     def ref(self, *args: object, **named: object) -> Relation:
-        """Returns the view of a model or seed, and records the reference."""
-        if named:
-            raise TemplateProblem(
-                "jinja-failed",
-                f"ref() has no argument `{next(iter(named))}`",
-                "models have no versions",
-                "remove the argument; for a second version, create a second model",
-            )
+        """Returns the view of a model or seed, and records the reference. `v` or `version` is a version of a model."""
+        unknown = next((name for name in named if name not in ("v", "version")), None)
+        if unknown is not None:
+            why, fix = "its only named argument is `v`, the version of a model", "remove the argument"
+            raise TemplateProblem("jinja-failed", f"ref() has no argument `{unknown}`", why, fix)
         names = _names("ref", args, (1, 2), "ref('model')")
         if len(names) == 2 and names[0] != self._options.project_name:
             raise TemplateProblem(
@@ -101,7 +98,11 @@ class ModelFunctions:
                 f"the first of two names in ref() is the project, and this project is `{self._options.project_name}`",
                 f"use ref() with {quoted(names[1])} alone; declare models of other projects as sources",
             )
-        return self._record(Reference("ref", names[-1:], *self._here()))
+        try:
+            name = find_version(self._options.versions, names[-1], named.get("v", named.get("version")))
+        except NoVersionError as error:
+            raise TemplateProblem("unknown-ref", str(error), error.why, "use one of its versions") from error
+        return self._record(Reference("ref", (name,), *self._here()))
 
     def source(self, *args: object, **named: object) -> Relation:
         """Returns the view of a source's table, and records the reference."""

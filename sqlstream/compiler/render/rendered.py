@@ -14,7 +14,7 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.configuration.config import ConfigPatch
 from sqlstream.project.configuration.target import Target
-from sqlstream.project.values import ModelFile
+from sqlstream.project.values import ModelFile, ModelVersions
 
 LONGEST_VALUE = 100
 """The most characters of a variable's value that messages and ledgers quote."""
@@ -89,6 +89,7 @@ class RenderOptions:
     """The inputs of a compilation besides the project. `run_started_at` is in UTC with its zone set. `log(message,
     info)` gets the messages that templates log; `info` shows them to the user at once. `macros` has values that calls
     of some macros return instead of their own. `spark` is the version of Spark, empty for the newest tested one.
+    `versions` are those of models.
     """
 
     variables: Mapping[str, object]
@@ -100,6 +101,7 @@ class RenderOptions:
     log: Callable[[str, bool], None]
     macros: Mapping[str, object] = field(default_factory=dict)
     spark: str = ""
+    versions: Mapping[str, ModelVersions] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,30 @@ class TemplateInputs:
 
     variables: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class NoVersionError(ValueError):
+    """A model does not have a version. `why` says which ones it has."""
+
+    def __init__(self, message: str, why: str) -> None:
+        super().__init__(message)
+        self.why = why
+
+
+def find_version(versions: Mapping[str, ModelVersions], name: str, v: object) -> str:
+    """Returns the name of the model that `ref(name, v=v)` reads; without `v` the latest version of a model that has
+    versions. Raises: NoVersionError.
+    """
+    known = versions.get(name)
+    if known is None and v is None:
+        return name
+    if known is None:
+        raise NoVersionError(f"`{name}` has no versions", "`versions:` in the properties of a model declare them")
+    found = known.latest if v is None else known.files.get(str(v))
+    if found is None:
+        which = "file for its latest version" if v is None else f"version {v}"
+        raise NoVersionError(f"`{name}` has no {which}", f"its versions are {', '.join(known.files)}")
+    return found
 
 
 def inputs_of(reads: TemplateReads, options: RenderOptions) -> TemplateInputs:

@@ -134,7 +134,7 @@ def deprecated_models(compiled: CompiledProject) -> Problems:
             readers += [
                 f"exposure `{compiled.exposures[node].name}`" for node in children if node in compiled.exposures
             ]
-            read = "nothing in the project reads it" if not readers else f"it is read by {', '.join(readers)}"
+            read = "nothing in the project reads it" if not readers else f"it is read by {' and '.join(readers)}"
             yield Problem(
                 f"`{model.name}` is deprecated since {deprecated.value:%Y-%m-%d}",
                 read,

@@ -252,6 +252,46 @@ class ModelColumn(DeclaredColumn):
     data_tests: Listed = Field((), description=_DATA_TESTS)
 
 
+def _parse_version(value: object) -> str:
+    if isinstance(value, str | int | float) and not isinstance(value, bool) and re.fullmatch(r"[\w.-]+", str(value)):
+        return str(value)
+    raise invalid(f"cannot be {given(value)}", "use a number such as 2, or a short text")
+
+
+Version = Annotated[str, BeforeValidator(_parse_version), WithJsonSchema({"type": ["string", "number"]})]
+
+
+class VersionColumn(ModelColumn):
+    """A column of one version of a model, or which columns of the model it has."""
+
+    called: ClassVar[str] = "a column of a version"
+
+    name: Text = Field(
+        "", description="The column's name; without it, `include` and `exclude` choose columns of the model."
+    )
+    include: Names | None = Field(
+        None, description="The columns of the model that the version has (default: `all`, or `*`)."
+    )
+    exclude: Names = Field((), description="The columns of the model that the version does not have.")
+
+
+class VersionDocument(Document):
+    """One version of a model."""
+
+    called: ClassVar[str] = "a version of a model"
+
+    v: Version = Field(description="The version in `ref('model', v=1)`.")
+    defined_in: Name | None = Field(None, description="The file, without its extension (default: the model and `_v1`).")
+    description: Text | None = Field(None, description="A description, instead of that of the model.")
+    columns: tuple[VersionColumn, ...] = Field((), description="How its columns differ from those of the model.")
+    constraints: tuple[ConstraintDocument, ...] = Field((), description="More constraints on its rows.")
+    config: ModelConfig | None = Field(None, description="Its configuration; it takes precedence over the model's.")
+    access: Literal["private", "protected", "public"] | None = Field(
+        None, description="Instead of `access` of the model."
+    )
+    deprecation_date: Moment | None = Field(None, description="Instead of `deprecation_date` of the model.")
+
+
 class ModelProperties(Document):
     """The properties of one model."""
 
@@ -269,6 +309,10 @@ class ModelProperties(Document):
     group: Text | None = Field(None, description="Another place for `group` of the configuration.")
     deprecation_date: Moment | None = Field(
         None, description="The date from which other models should no longer read it; in UTC unless it has a time zone."
+    )
+    versions: tuple[VersionDocument, ...] = Field((), description="Versions of the model, each in its own file.")
+    latest_version: Version | None = Field(
+        None, description="The version that `ref('model')` reads (default: the highest one)."
     )
     tags: Names = Field((), description=_TAGS)
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sqlstream.errors import Finding, Severity
@@ -15,11 +15,13 @@ from sqlstream.project.configuration.documents import (
     DeclaredColumn,
     ModelProperties,
     SeedProperties,
+    VersionColumn,
+    VersionDocument,
 )
 from sqlstream.project.configuration.fields import Document
 from sqlstream.project.configuration.resources import Resources
 from sqlstream.project.configuration.validate import Path, SeenNames, allowed_keys
-from sqlstream.project.wording import did_you_mean, quoted
+from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 from sqlstream.project.yaml import Located, YamlMapping, entries_at, locate, plain
 
 if TYPE_CHECKING:
@@ -44,6 +46,15 @@ class Constraint:
 
 
 @dataclass(frozen=True)
+class ModelVersion:
+    """The version `v` of the model `name`, which has a file of its own. `is_latest`: it is what `ref('name')` reads."""
+
+    name: str
+    v: str
+    is_latest: bool
+
+
+@dataclass(frozen=True)
 class Properties:
     """The YAML of one model or seed. `written` is its configuration before Jinja is rendered. `column_locations` says
     where `name` and `data_type` of each column are. `deprecated` is the deprecation date, a `datetime`.
@@ -59,14 +70,19 @@ class Properties:
     constraints: tuple[Constraint, ...] = ()
     data_tests: tuple[DataTest, ...] = ()
     deprecated: Located | None = None
+    version: ModelVersion | None = None
+    path: Path = ()
 
 
 NO_PROPERTIES = Properties("", "", (), {}, {}, {}, None)
 """The properties of a model or seed without an entry in YAML."""
 
 
-def collect_properties(resources: Resources, kind: str, findings: list[Finding]) -> Mapping[str, Properties]:
-    """Returns the properties of all models or seeds (`kind`, a key of the files) by name.
+def collect_properties(
+    resources: Resources, kind: str, files: Collection[str], findings: list[Finding]
+) -> Mapping[str, Properties]:
+    """Returns the properties of all models or seeds (`kind`, a key of the resources) by name: those of `files`, the
+    names of their files.
 
     A second entry for one name is a finding, as in dbt.
     """
@@ -78,9 +94,88 @@ def collect_properties(resources: Resources, kind: str, findings: list[Finding])
         for index, entry in enumerate(entries):
             location = locate(node, (kind, index, "name"))
             properties = _read(entry, node, written, (kind, index), location, findings)
-            if names.add(entry.name, location, findings):
-                collected[entry.name] = properties
+            versions = entry.versions if isinstance(entry, ModelProperties) else ()
+            for each in _versions(entry, properties, node, written, files, findings) if versions else (properties,):
+                if names.add(each.name, each.location or location, findings):
+                    collected[each.name] = each
     return collected
+
+
+def _versions(
+    entry: ModelProperties | SeedProperties,
+    whole: Properties,
+    node: YamlMapping,
+    written: YamlMapping,
+    files: Collection[str],
+    findings: list[Finding],
+) -> Iterator[Properties]:
+    """Yields the properties of each version of a model, which begin with those of the `whole` model, as in dbt."""
+    if not isinstance(entry, ModelProperties):
+        return
+    path = whole.path
+    latest = entry.latest_version or max((each.v for each in entry.versions), key=_by_number)
+    if latest not in {each.v for each in entry.versions}:
+        findings.append(_no_latest(entry, latest, locate(node, (*path, "latest_version"))))
+    seen = SeenNames(f"versions of {quoted(entry.name)}", in_spark=False)
+    for index, version in enumerate(entry.versions):
+        at = (*path, "versions", index)
+        if not seen.add(version.v, locate(node, (*at, "v")), findings):
+            continue
+        name = version.defined_in or f"{entry.name}_v{version.v}"
+        if version.defined_in is None and version.v == latest and name not in files and entry.name in files:
+            name = entry.name
+        own = {column.name.lower(): column for column in version.columns if column.name}
+        chosen = [column for column in version.columns if not column.name]
+        kept = [column for column in entry.columns if all(_includes(each, column.name) for each in chosen)]
+        known = {column.name.lower() for column in kept}
+        columns = [own.get(column.name.lower(), column) for column in kept]
+        columns += [column for column in own.values() if column.name.lower() not in known]
+        names = {column.name.lower() for column in columns}
+        inherited = [
+            each for each in whole.constraints if {name.lower() for name in each.columns} <= names - own.keys()
+        ]  # fmt: skip
+        places = {
+            column.name: _Locations(node, (*at, "columns", place)) for place, column in enumerate(version.columns)
+        }
+        tests = [each for each in whole.data_tests if each.column is None or each.column.lower() in names - own.keys()]
+        yield replace(
+            whole,
+            name=name,
+            description=whole.description if version.description is None else version.description,
+            columns=tuple(columns),
+            column_locations={**whole.column_locations, **places},
+            config=combine_patches([whole.config, _patch(node, at, ("access",)), config_of(node, at, ModelConfig)]),
+            written=combine_patches([whole.written, config_of(written, at, ModelConfig)]),
+            location=locate(node, (*at, "v")),
+            constraints=(*inherited, *_constraints(version, node, at)),
+            data_tests=(*tests, *_tests_of(name, version, node, at, findings)),
+            deprecated=_deprecated(version, node, at) or whole.deprecated,
+            version=ModelVersion(entry.name, version.v, version.v == latest),
+        )
+
+
+def _by_number(v: str) -> tuple[bool, float, str]:
+    """Returns the order of versions: texts before numbers, as in dbt."""
+    try:
+        return True, float(v), v
+    except ValueError:
+        return False, 0.0, v
+
+
+def _includes(chosen: VersionColumn, name: str) -> bool:
+    included, excluded = ({each.lower() for each in names} for names in (chosen.include or ("all",), chosen.exclude))
+    return (not {"*", "all", name.lower()}.isdisjoint(included)) and name.lower() not in excluded
+
+
+def _no_latest(entry: ModelProperties, latest: str, location: Location) -> Finding:
+    versions = [version.v for version in entry.versions]
+    return Finding(
+        "invalid-value",
+        f"{quoted(entry.name)} has no version {quoted(latest)}",
+        f"`latest_version` is one of its `versions`, which are {quoted_list(versions)}",
+        did_you_mean(latest, versions),
+        location,
+    )
 
 
 def unused_properties(properties: Iterable[Properties], names: Collection[str], kind: str) -> list[Finding]:
@@ -106,6 +201,7 @@ def _read(
     model: type[Document] = SeedConfig if is_seed else ModelConfig
     config = configuration_of(node, path, model)
     return Properties(
+        path=path,
         name=entry.name,
         description=entry.description,
         columns=entry.columns,
@@ -121,12 +217,16 @@ def _read(
     )
 
 
-def _deprecated(entry: ModelProperties | SeedProperties, node: YamlMapping, path: Path) -> Located | None:
+def _deprecated(
+    entry: ModelProperties | VersionDocument | SeedProperties, node: YamlMapping, path: Path
+) -> Located | None:
     date = None if isinstance(entry, SeedProperties) else entry.deprecation_date
     return None if date is None else Located(date, locate(node, (*path, "deprecation_date")))
 
 
-def _constraints(entry: ModelProperties | SeedProperties, node: YamlMapping, path: Path) -> Iterator[Constraint]:
+def _constraints(
+    entry: ModelProperties | VersionDocument | SeedProperties, node: YamlMapping, path: Path
+) -> Iterator[Constraint]:
     """Yields the constraints of the columns, then those of the model."""
 
     def read(found: ConstraintDocument, columns: tuple[str, ...], place: Path) -> Constraint:
@@ -134,7 +234,7 @@ def _constraints(entry: ModelProperties | SeedProperties, node: YamlMapping, pat
         named = found.expression, found.name, found.to, found.to_columns
         return Constraint(found.type, columns, *named, warns, locate(node, (*path, *place)))
 
-    if isinstance(entry, ModelProperties):
+    if not isinstance(entry, SeedProperties):
         for at, column in enumerate(entry.columns):
             for index, found in enumerate(column.constraints):
                 yield read(found, (column.name,), ("columns", at, "constraints", index))
@@ -147,9 +247,17 @@ def _data_tests(
 ) -> tuple[DataTest, ...]:
     if isinstance(entry, SeedProperties) or not (entry.data_tests or any(each.data_tests for each in entry.columns)):
         return ()
+    return _tests_of(entry.name, entry, node, path, findings)
+
+
+def _tests_of(
+    name: str, entry: ModelProperties | VersionDocument, node: YamlMapping, path: Path, findings: list[Finding]
+) -> tuple[DataTest, ...]:
+    if not any(column.data_tests for column in entry.columns) and isinstance(entry, VersionDocument):
+        return ()
     from sqlstream.project.configuration.data_tests import read_data_tests  # few projects need its documents
 
-    return read_data_tests(entry.name, [column.name for column in entry.columns], node, path, findings)
+    return read_data_tests(name, [column.name for column in entry.columns], node, path, findings)
 
 
 @dataclass(frozen=True)

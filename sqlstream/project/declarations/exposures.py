@@ -32,7 +32,9 @@ EXPOSURES = "exposures"
 """The key of exposures in YAML files, and of their configuration in project.yml."""
 
 _TEXT = r"""(?:'([^'\\]*)'|"([^"\\]*)")"""
-_CALL = re.compile(rf"\s*(ref|source)\s*\(\s*{_TEXT}(?:\s*,\s*{_TEXT})?\s*,?\s*\)\s*")
+_CALL = re.compile(
+    rf"\s*(ref|source)\s*\(\s*{_TEXT}(?:\s*,\s*{_TEXT})?(?:\s*,\s*v(?:ersion)?\s*=\s*(?:{_TEXT}|([\d.]+)))?\s*,?\s*\)\s*"
+)
 _TEMPLATE = re.compile(r"\s*\{\{-?(?P<call>.*?)-?\}\}\s*", re.DOTALL)
 
 
@@ -128,13 +130,14 @@ def _input(text: str, node: YamlMapping, path: Path) -> ExposureInput | Finding:
     match = _CALL.fullmatch(template["call"] if template else text)
     if match is None:
         return _invalid(text, location)
-    kind, *texts = match.groups()
+    kind, *texts, one, two, number = match.groups()
+    version = one or two or number
     parts = tuple(
         one or two or "" for one, two in zip(texts[::2], texts[1::2], strict=True) if (one, two) != (None, None)
     )
-    if kind == "source" and len(parts) != 2:
+    if kind == "source" and (len(parts) != 2 or version is not None):
         return _invalid(text, location)
-    return ExposureInput("ref" if kind == "ref" else "source", parts, location)
+    return ExposureInput("ref" if kind == "ref" else "source", parts, location, version)
 
 
 def _invalid(text: str, location: Location) -> Finding:

@@ -124,6 +124,7 @@ def _build_model(path: str, text: str, folders: FolderConfig, properties: Proper
         written=written_config(*written),
         data_tests=properties.data_tests,
         deprecated=properties.deprecated,
+        version=properties.version,
     )
 
 

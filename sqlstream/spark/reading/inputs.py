@@ -247,7 +247,7 @@ class ModelInputs:
         self._frames = frames
         self._variables = variables
 
-    def ref(self, name: str, *, reference: int) -> DataFrame:  # noqa: ARG002 - the number identifies it
+    def ref(self, name: str, *, reference: int, **version: object) -> DataFrame:  # noqa: ARG002 - the number identifies it
         """Returns the rows of the model or seed `name`."""
         return self._frames[reference]
 

@@ -66,7 +66,7 @@ FAILED = [
     ("{{ ref }}", "jinja-failed 1:4"),
     ("{{ ref() }}", "jinja-failed 1:4"),
     ("{{ ref(1) }}", "jinja-failed 1:4"),
-    ("{{ ref('x', version=2) }}", "jinja-failed 1:4"),
+    ("{{ ref('x', version=2) }}", "unknown-ref 1:4"),
     ("{{ source('x') }}", "jinja-failed 1:4"),
     ("{{ config('x') }}", "jinja-failed 1:4"),
     ("{{ config(a=ref) }}", "jinja-failed 1:4"),
