@@ -93,40 +93,72 @@ def sinks_without_history(_: CompiledProject, model: CompiledModel, output: Outp
 
 
 @output_rule("unavailable-value")
-def unavailable_values(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
-    """A value that a change event of Debezium does not have must not replace the one in the table of a sink."""
+def lacking_values(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
+    """A query that passes on values which a change event of Debezium may lack must say which ones it lacks."""
     columns, config = compiled.columns.get(model.unique_id) or (), model.config
-    sources = compiled.project.sources
-    listing = {
-        source_id(compiled.project.name, table)
-        for table in sources
-        if table.messages is not None and table.messages.lists_unavailable
-    }
-    lists = {column.path for column in columns if column.path[1:] == (UNAVAILABLE,) and column.path[0] in listing}
-    replaces = model.streaming and config.output_mode != "complete" and format_of(output.format).takes_keys
+    lacking = [column.name for column in columns if column.may_lack]
+    if config.unavailable_columns is not None or not lacking:
+        return
+    if config.unique_key and _replaces_rows(model, output):
+        yield Problem(
+            f"`{model.name}` would write null for the values of {quoted_list(lacking)} that a change event lacks",
+            f"its source sets listUnavailable, and sink `{output.sink}` replaces the row with the same unique_key",
+            f"select the column `{UNAVAILABLE}` of the source too, and set unavailable_columns='{UNAVAILABLE}'",
+            model.location_of("unique_key"),
+        )
+    elif not _lists(compiled, columns):
+        yield Problem(
+            f"`{model.name}` does not say which values of {quoted_list(lacking)} a change event lacks",
+            "its source sets listUnavailable, so they are null, like other values that are null in the database",
+            f"select the column `{UNAVAILABLE}` of the source too",
+            model.location_of("sink"),
+        )
+
+
+def _replaces_rows(model: CompiledModel, output: Output) -> bool:
+    return model.streaming and model.config.output_mode != "complete" and format_of(output.format).takes_keys
+
+
+def _listing_sources(compiled: CompiledProject) -> set[str]:
+    """Returns the sources of Debezium whose events list the values that they lack."""
+    tables = ((table, table.messages) for table in compiled.project.sources)
+    name = compiled.project.name
+    return {source_id(name, table) for table, found in tables if found is not None and found.lists_unavailable}
+
+
+def _lists(compiled: CompiledProject, columns: Sequence[Column]) -> set[tuple[str, ...]]:
+    """Returns the paths of the columns that are such a list."""
+    sources = _listing_sources(compiled)
+    return {each.path for each in columns if each.path[1:] == (UNAVAILABLE,) and each.path[0] in sources}
+
+
+@output_rule("unavailable-value")
+def lacking_values_in_python(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
+    """A Python model can make a wrong value of one that a change event of Debezium lacks."""
+    read = {model.unique_id, *compiled.upstream(model.unique_id)}
+    functions = [each.name for node, each in compiled.models.items() if node in read and each.file.is_python]
+    replaces = model.config.unique_key and _replaces_rows(model, output)
+    if functions and replaces and not _listing_sources(compiled).isdisjoint(read):
+        yield Problem(
+            f"`{model.name}` could write null for values that a change event lacks",
+            f"its source sets listUnavailable, and the compiler does not follow {quoted_list(functions)}, in Python",
+            "read the source in SQL, or without listUnavailable; or lower this error if your code handles the nulls",
+            model.location_of("unique_key"),
+        )
+
+
+@output_rule("unavailable-value")
+def kept_values(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
+    """With `unavailable_columns`, a table keeps the value of the change before by the name of its column."""
+    columns, config = compiled.columns.get(model.unique_id) or (), model.config
     setting = config.unavailable_columns
     if setting is None:
-        lacking = [column.name for column in columns if column.may_lack]
-        if lacking and config.unique_key and replaces:
-            yield Problem(
-                f"`{model.name}` would write null for the values of {quoted_list(lacking)} that a change event lacks",
-                f"its source sets listUnavailable, and sink `{output.sink}` replaces the row with the same unique_key",
-                f"select the column `{UNAVAILABLE}` of the source too, and set unavailable_columns='{UNAVAILABLE}'",
-                model.location_of("unique_key"),
-            )
-        elif lacking and not lists:
-            yield Problem(
-                f"`{model.name}` does not say which values of {quoted_list(lacking)} a change event lacks",
-                "its source sets listUnavailable, so they are null, like other values that are null in the database",
-                f"select the column `{UNAVAILABLE}` of the source too",
-                model.location_of("sink"),
-            )
         return
     named = {column.name.lower(): column for column in columns}
     listed = named.get(setting.lower())
     if listed is None:
         return
-    if listed.path not in lists:
+    if listed.path not in _lists(compiled, columns):
         yield Problem(
             f"`{model.name}` sets unavailable_columns to {quoted(setting)}, which is another column",
             f"it must be the column `{UNAVAILABLE}` of a source with value_format debezium and listUnavailable",
