@@ -60,14 +60,13 @@ def export_contract(request: ProjectRequest, name: str | None) -> dict[str, Any]
     chosen = [models[name]] if name is not None else [each for each in models.values() if each.has_contract]
     if not chosen:
         raise UsageError("no model has an enforced contract; name a model, or add `contract: {enforced: true}` to one")
-    project = loaded.compiled.project
-    servers = {output.sink: server for each in chosen for output in each.outputs if (server := _server(loaded, output))}
+    project, version = loaded.compiled.project, chosen[0].file.version
     found: dict[str, Any] = {
         "apiVersion": API_VERSION,
         "kind": "DataContract",
         "id": project.name if name is None else f"{project.name}.{name}",
         "name": name or project.name,
-        "version": project.version,
+        "version": project.version if len(chosen) > 1 or version is None else version.v,
         "status": "active" if all(each.has_contract for each in chosen) else "draft",
     }
     if name is not None and chosen[0].file.description:
@@ -76,7 +75,8 @@ def export_contract(request: ProjectRequest, name: str | None) -> dict[str, Any]
         found["tags"] = list(chosen[0].config.tags)
     found["schema"] = [_object(loaded, model) for model in chosen]
     team = _team(loaded, {model.config.group for model in chosen})
-    return found | ({"servers": list(servers.values())} if servers else {}) | ({"team": team} if team else {})
+    servers = list(_servers(loaded, chosen))
+    return found | ({"servers": servers} if servers else {}) | ({"team": team} if team else {})
 
 
 def contract_yaml(contract: Mapping[str, Any]) -> str:
@@ -201,6 +201,18 @@ def _physical_name(output: Output) -> str:
     """Returns the name of the table, the topic or the last folder."""
     table = output.table or output.database_table
     return table or output.address or (output.sink_path or output.sink).rstrip("/").rpartition("/")[2]
+
+
+def _servers(loaded: Loaded, models: Sequence[CompiledModel]) -> Iterator[dict[str, Any]]:
+    """Yields the servers of all sinks of the models. A sink that has another place for each model is one for each."""
+    known: dict[str, dict[str, Any]] = {}
+    for model in models:
+        for output in model.outputs:
+            server = _server(loaded, output)
+            if server is None or known.setdefault(output.sink, server) is server:
+                yield from () if server is None else (server,)
+            elif known[output.sink] != server:
+                yield {**server, "server": f"{output.sink}_{model.name}"}
 
 
 def _server(loaded: Loaded, output: Output) -> dict[str, Any] | None:

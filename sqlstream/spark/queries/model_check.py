@@ -83,7 +83,9 @@ class _Checker:
         known = [frame for frame in frames if frame is not None]
         frame = None
         if len(known) == len(frames):
-            frame = self._try(model.unique_id, lambda: self.inputs.analyse(model, known))
+            frame = self._try(
+                model.unique_id, lambda: self.inputs.with_contract(model, self.inputs.analyse(model, known))
+            )
             self.inputs.drop_views(model)
         self.frames[model.unique_id] = frame
         if frame is not None and as_query:

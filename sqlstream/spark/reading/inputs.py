@@ -93,20 +93,25 @@ class NodeReader:
     def analyse(self, model: CompiledModel, frames: Sequence[DataFrame]) -> DataFrame:
         """Returns the analyzed DataFrame of `model`; `frames` are those of its `reads`, and become its views.
 
-        Raises: FindingsError, at the location in the model that Spark reports, or in its contract.
+        Raises: FindingsError, at the location in the model that Spark reports.
         """
         frame = self._run(model, frames) if model.file.is_python else self._read(model, frames)
         findings = [self._stream_aggregate(model, call) for call in streaming_python_aggregates(frame)]
         if findings:
             raise FindingsError(findings)
-        frame = self._deduplicated(model, frame)
+        return self._tested(model, self._deduplicated(model, frame))
+
+    def with_contract(self, model: CompiledModel, frame: DataFrame) -> DataFrame:
+        """Returns `frame`, the analyzed `model`, if it has the columns of its contract. Previews and unit tests may
+        have others, such as `_metadata` or types of a sample. Raises: FindingsError.
+        """
         found = read_json_schema(frame.schema.json()) if model.has_contract else None
         if isinstance(found, Struct):
             columns = [Column(field.name, field.type) for field in found.fields]
             findings = contract_findings(self.compiled, model, columns)
             if findings:
                 raise FindingsError(findings)
-        return self._tested(model, frame)
+        return frame
 
     def drop_views(self, model: CompiledModel) -> None:
         """Removes the views of `model`, so that other models cannot read views that they do not declare."""
@@ -335,7 +340,7 @@ class ViewBuilder:
         """
         # open all inputs before the first is registered: views of their own inputs can have the same names
         opened = [self._open(read.node_id, (*above, read.view)) for read in model.reads]
-        return self.inputs.analyse(model, opened)
+        return self.inputs.with_contract(model, self.inputs.analyse(model, opened))
 
     def _open(self, node_id: str, path: tuple[str, ...]) -> DataFrame:
         if node_id in self.inputs.compiled.models:

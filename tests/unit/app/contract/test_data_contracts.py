@@ -145,6 +145,19 @@ def test_an_export_without_a_model_has_all_contracts(tmp_path: Path) -> None:
     request = project(tmp_path)
 
     assert [each["name"] for each in valid(export_contract(request, None))["schema"]] == ["orders"]
+    more = (
+        "models: [{name: customers, config: {contract: {enforced: true}}, columns: [{name: id, data_type: bigint}]}]\n"
+    )
+    sql = FILES["models/customers.sql"].replace("screen", "bucket")
+    project(tmp_path, {"models/customers.yml": more, "models/customers.sql": sql})
+    project(tmp_path, {"models/orders.sql": FILES["models/orders.sql"].replace("'files'", "'bucket'")})
+    (tmp_path / "models/customers.sql").write_text(sql, encoding="utf-8")
+    found = valid(export_contract(request, None))
+    assert [(each["server"], each["location"]) for each in found["servers"]] == [
+        ("bucket", "s3://lake/customers"),
+        ("bucket_orders", "s3://lake/orders"),
+    ]
+    (tmp_path / "models/customers.yml").unlink()
     assert valid(export_contract(request, "customers"))["status"] == "draft"
     with pytest.raises(UsageError, match="there is no model `order`"):
         export_contract(request, "order")
