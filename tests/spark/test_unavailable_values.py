@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import sqlite3
 from typing import Any
 
@@ -91,3 +92,32 @@ def test_a_table_keeps_the_values_that_a_change_lacks(
         assert as_text(connection.execute(f"select {columns} from to_sqlite")) == as_text(EXPECTED)
     for name, server in servers.items():
         assert as_text(server.run(f"select {columns} from to_{name}")) == as_text(EXPECTED)
+
+
+@pytest.mark.slow
+def test_random_changes_leave_the_last_value_of_each_column(folder: ProjectFolder, topic: Topic) -> None:
+    """Inserts, updates that lack some values, and deletions of a few keys, in two partitions and several batches, some
+    of them in one run and after a restart.
+    """
+    sinks = "sinks: [{name: sqlite, format: sqlite, path: '{{ model.name }}.sqlite'}]\n"
+    sources = SOURCES.format(servers=topic.servers, topic=topic.name)
+    few = sources.replace("startingOffsets: earliest", "startingOffsets: earliest, maxOffsetsPerTrigger: 60")
+    folder.write({"models/copy.sql": MODEL.format(sink="sqlite"), "sinks.yml": sinks, "sources.yml": few})
+    random_, rows = random.Random(5), dict[int, dict[str, Any]]()
+    for _ in range(2):
+        messages = []
+        for _ in range(200):
+            key, n = random_.randrange(12), random_.randrange(1000)
+            op = "c" if key not in rows else random_.choice("uuuuuud")
+            given = {"body": random_.choice([None, f"b{n}"]), "tags": [f"t{n}"]}
+            known = given if op == "c" else {name: given[name] for name in given if random_.random() < 0.3}
+            messages.append(Message(change(key, n, op, **known), partition=key % 2))
+            rows[key] = {**rows.get(key, {}), **known, "n": n}
+            if op == "d":
+                del rows[key]
+        topic.send_bytes(messages)
+        assert folder.run().succeeded
+
+    with sqlite3.connect(folder.root / "store/copy.sqlite") as connection:
+        found = connection.execute("select id, n, body, tags from copy").fetchall()
+    assert {row[0]: {"n": row[1], "body": row[2], "tags": json.loads(row[3])} for row in found} == rows
