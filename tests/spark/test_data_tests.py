@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from sqlstream import FindingsError
-from sqlstream.state.runs.events import Status
+from sqlstream.state.runs.events import AlertChanged, Status
 from sqlstream.state.runs.progress import BatchProgress
 from tests.spark.conftest import ProjectFolder
 
@@ -65,6 +66,24 @@ def test_violations_are_counted_and_dropped(folder: ProjectFolder, read_parquet:
     folder.events.clear()
     assert folder.result().violations == 0
     assert set(counts(folder).values()) == {(1, 0)}
+
+
+def test_results_and_alerts_have_the_violations(folder: ProjectFolder) -> None:
+    """run_results.json has the rows of each test, and an alert is raised over its limit."""
+    rules = "'expectation_failed_over': {'violations': 5, 'per': '1 hour'}"
+    folder.write(
+        {
+            "models/orders.sql": MODEL.replace("sink='lake'", f"sink='lake', alerts={{{rules}}}"),
+            "models/orders.yml": TESTS % ("drop", "drop"),
+        }
+    )
+    folder.rows("in/orders/0.json", [order(*row) for row in ROWS], modified=0)
+    folder.run()
+
+    (result,) = json.loads((folder.root / "target/run_results.json").read_text())["results"]
+    assert result["data_tests"]["orders.small_b"] == {"passed": 6, "failed": 1}
+    raised = [event.message for event in folder.events if isinstance(event, AlertChanged) and event.state == "raised"]
+    assert raised == ["data tests of orders had 6 violations in the last hour; the limit is 5"]
 
 
 def test_a_view_is_tested_in_each_query_that_reads_it(folder: ProjectFolder, read_parquet: Rows) -> None:

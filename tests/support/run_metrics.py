@@ -36,7 +36,7 @@ def batch(number: int) -> BatchProgress:
         "orders", number, "2024-01-01T00:00:00Z", 300, 7, 3, "2024-01-01T00:00:00Z",
         newest_event="2024-01-01T00:10:00Z", input_rows_per_second=1.5, processed_rows_per_second=20.0,
         parts_ms={"addBatch": 250, "queryPlanning": 30}, state=StateProgress(("x",), 9, 2, 0, 4096, 1),
-        sources=(source, source),
+        sources=(source, source), data_tests={"orders.positive": {"passed": 2, "failed": 1}},
     )  # fmt: skip
 
 

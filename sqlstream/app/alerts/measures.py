@@ -120,6 +120,7 @@ class Measures:
         watermark = epoch_seconds(batch.watermark)
         self._watermark = self._watermark if watermark is None else watermark
         self._count(AlertKind.LATE_ROWS_OVER, now, batch.late_rows)
+        self._count(AlertKind.EXPECTATION_FAILED, now, batch.violations)
         if self.trigger_seconds is not None:
             is_slow = batch.duration_ms / 1000 > self.trigger_seconds
             self._slow, self._quick = (self._slow + 1, 0) if is_slow else (0, self._quick + 1)

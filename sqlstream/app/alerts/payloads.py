@@ -197,6 +197,7 @@ def _measured(model: str, kind: AlertKind, value: float, rule: AlertRule, *, is_
         AlertKind.WATERMARK_AHEAD: f"the watermark of {model} is {span_text(value)} ahead of the clock",
         AlertKind.RESTARTS_OVER: f"{model} had {plural(round(value), 'restart')} {recently}",
         AlertKind.LATE_ROWS_OVER: f"{model} dropped {plural(round(value), 'late row')} {recently}",
+        AlertKind.EXPECTATION_FAILED: f"data tests of {model} had {plural(round(value), 'violation')} {recently}",
         AlertKind.STATE_ROWS_OVER: f"the state of {model} has {plural(round(value), 'row')}",
         AlertKind.QUARANTINED_OVER: f"{model} quarantined {plural(round(value), 'record')} {recently}",
     }

@@ -13,7 +13,7 @@ from sqlstream.app.observe.metrics_catalog import Metric
 from sqlstream.app.observe.observers import Observed, Snapshot
 from sqlstream.figures import Figure
 from sqlstream.state.runs.events import RunStarting, Status
-from sqlstream.state.runs.progress import moment
+from sqlstream.state.runs.progress import Figures, moment
 from sqlstream.state.runs.tracked_run import LiveStatus, TrackedQuery, TrackedRun
 from sqlstream.state.sources.lag import MeasuredLag, add_lags
 
@@ -91,15 +91,22 @@ def query_samples(facts: RunFacts, query: TrackedQuery, lag: MeasuredLag | None 
     if figures.batches:
         duration = Histogram(figures.durations, (figures.sums["duration_ms"] or 0) / 1000)
         yield Sample(names.BATCH_DURATION, labels, duration)
-    for part, milliseconds in figures.parts_ms.items():
-        yield Sample(names.PART_SECONDS, (*labels, part), milliseconds / 1000)
-    for source, rows in figures.source_rows.items():
-        yield Sample(names.SOURCE_ROWS, (*labels, source), rows)
+    yield from _sums_by_name(labels, figures)
     reported = {} if figures.last is None else figures.last.by_source()
     lags = {source: add_lags(reader.lag for reader in readers) for source, readers in reported.items()}
     for source, units in [*lags.items(), *({} if lag is None else lag.sources).items()]:
         for unit, count in units.items():
             yield Sample(_LAG_METRICS[unit], (*labels, source), count)
+
+
+def _sums_by_name(labels: tuple[str, ...], figures: Figures) -> Iterator[Sample]:
+    for part, milliseconds in figures.parts_ms.items():
+        yield Sample(names.PART_SECONDS, (*labels, part), milliseconds / 1000)
+    for source, rows in figures.source_rows.items():
+        yield Sample(names.SOURCE_ROWS, (*labels, source), rows)
+    for test, counts in figures.data_tests.items():
+        for result, rows in counts.items():
+            yield Sample(names.DATA_TEST_ROWS, (*labels, test, result), rows)
 
 
 def _values(query: TrackedQuery) -> Mapping[Metric, float | None]:

@@ -76,6 +76,9 @@ NEWEST_EVENT = _query("newest_event_timestamp_seconds", "gauge", "The newest eve
 ALERT_ACTIVE = _query(
     "alert_active", "gauge", "1 while the alert is open, 0 after it was resolved in this run.", "alert"
 )
+DATA_TEST_ROWS = _query(
+    "data_test_rows", "counter", "Rows that passed or failed the data test.", "check_name", "result"
+)
 SOURCE_ROWS = _source("source_rows", "counter", "Rows that the query read from the source.")
 LAG_RECORDS = _source("source_lag_records", "gauge", "Records of Kafka that the query has not read yet.")
 LAG_FILES = _source("source_lag_files", "gauge", "Files of a local folder that the query has not read yet.")

@@ -69,9 +69,16 @@ def _why_unused(
     if kind is AlertKind.QUARANTINED_OVER and not any(table.on_corrupt == "quarantine" for table in tables):
         reason = "none of the sources that it reads has `on_corrupt: quarantine`"
         return reason, "set `on_corrupt: quarantine` on a source, or remove the rule"
+    if kind is AlertKind.EXPECTATION_FAILED and not _has_data_tests(compiled, model):
+        return "its query has no data tests", "add `data_tests:` to a model of the query, or remove the rule"
     if kind is AlertKind.LAG_OVER:
         return _why_no_lag(alert.unit, {table.format for table in tables if table.mode == "stream"})
     return None
+
+
+def _has_data_tests(compiled: CompiledProject, model: CompiledModel) -> bool:
+    nodes = {*compiled.upstream(model.unique_id), model.unique_id} & compiled.models.keys()
+    return any(compiled.models[node].file.data_tests for node in nodes)
 
 
 def _why_no_lag(unit: str, formats: set[str]) -> tuple[str, str] | None:

@@ -39,6 +39,7 @@ class AlertKind(StrEnum):
     FAILED = "failed"
     RESTARTS_OVER = "restarts_over"
     LATE_ROWS_OVER = "late_rows_over"
+    EXPECTATION_FAILED = "expectation_failed_over"
     STATE_ROWS_OVER = "state_rows_over"
     BATCH_SLOWER = "batch_slower_than_trigger"
     QUARANTINED_OVER = "quarantined_over"
@@ -87,6 +88,7 @@ FORMS: Mapping[AlertKind, Form] = {
     AlertKind.WATERMARK_AHEAD: Form(("time",), "1 hour", _LEVEL, is_time=True),
     AlertKind.RESTARTS_OVER: Form(("restarts",), "3", _COUNTED),
     AlertKind.LATE_ROWS_OVER: Form(("rows",), "100", _COUNTED),
+    AlertKind.EXPECTATION_FAILED: Form(("violations",), "100", _COUNTED),
     AlertKind.STATE_ROWS_OVER: Form(("rows",), "1000000", _LEVEL),
     AlertKind.BATCH_SLOWER: Form(("batches",), "true", least=1),
     AlertKind.QUARANTINED_OVER: Form(("rows",), "0", _COUNTED),
@@ -211,6 +213,7 @@ WatermarkAhead = Annotated[AlertRule, _parsed(AlertKind.WATERMARK_AHEAD), _writt
 Failed = Annotated[AlertRule, _parsed(AlertKind.FAILED), _written(AlertKind.FAILED)]
 RestartsOver = Annotated[AlertRule, _parsed(AlertKind.RESTARTS_OVER), _written(AlertKind.RESTARTS_OVER)]
 LateRowsOver = Annotated[AlertRule, _parsed(AlertKind.LATE_ROWS_OVER), _written(AlertKind.LATE_ROWS_OVER)]
+ExpectationFailed = Annotated[AlertRule, _parsed(AlertKind.EXPECTATION_FAILED), _written(AlertKind.EXPECTATION_FAILED)]
 StateRowsOver = Annotated[AlertRule, _parsed(AlertKind.STATE_ROWS_OVER), _written(AlertKind.STATE_ROWS_OVER)]
 BatchSlower = Annotated[AlertRule, _parsed(AlertKind.BATCH_SLOWER), _written(AlertKind.BATCH_SLOWER)]
 QuarantinedOver = Annotated[AlertRule, _parsed(AlertKind.QUARANTINED_OVER), _written(AlertKind.QUARANTINED_OVER)]
@@ -238,6 +241,9 @@ class AlertRulesDocument(Document):
     )
     late_rows_over: LateRowsOver | None = Field(
         None, description="The query has dropped more late rows (default: within 1 hour)."
+    )
+    expectation_failed_over: ExpectationFailed | None = Field(
+        None, description="Data tests of the query have had more violations (default: within 1 hour)."
     )
     state_rows_over: StateRowsOver | None = Field(None, description="The state of the query has more rows.")
     batch_slower_than_trigger: BatchSlower | None = Field(

@@ -102,6 +102,9 @@ def test_prometheus_reads_every_value(served: tuple[str, RunMetrics]) -> None:
     assert values[key("sqlstream_state_memory_bytes", *orders)] == 4096
     assert values[key("sqlstream_source_rows_total", *orders, "shop.raw")] == 28
     assert values[key("sqlstream_source_lag_records", *orders, "shop.raw")] == 10
+    assert values[key("sqlstream_data_test_rows_total", *orders, "orders.positive", "passed")] == 4
+    assert values[key("sqlstream_data_test_rows_total", *orders, "orders.positive", "failed")] == 2
+    assert values[key("sqlstream_violations_total", *orders)] == 2
 
 
 def test_readiness_follows_the_queries(served: tuple[str, RunMetrics]) -> None:
