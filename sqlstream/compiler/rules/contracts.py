@@ -51,9 +51,11 @@ def enforced_contracts(compiled: CompiledProject) -> Problems:
 def columns_of_constraints(compiled: CompiledProject) -> Problems:
     """Each constraint names columns of the model that its contract declares."""
     for model in compiled.models.values():
+        if not (model.has_contract and model.file.constraints):
+            continue
         names = [column.name for column in model.file.columns]
         known = {name.lower() for name in names}
-        for constraint in model.file.constraints if model.has_contract else ():
+        for constraint in model.file.constraints:
             for column in constraint.columns:
                 if column.lower() not in known:
                     yield Problem(
