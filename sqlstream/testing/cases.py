@@ -293,7 +293,7 @@ class _Builder:
         self.findings.append(Finding(code, what, why, fix, location))
 
 
-_OF_STREAMS = ("batches", "late_rows_dropped", "watermark", "state_rows")
+_OF_STREAMS = ("batches", "late_rows_dropped", "watermark", "state_rows", "violations")
 """Expectations that apply only to streams."""
 
 
@@ -308,7 +308,25 @@ def expectation_problems(
         *_of_sink(test, model),
         *([] if model.streaming else _of_static_model(test, model)),
         *_of_columns(test, compiled, model),
+        *_of_data_tests(test, compiled, model),
     ]
+
+
+def _of_data_tests(test: UnitTest, compiled: CompiledProject, model: CompiledModel) -> Iterator[Finding]:
+    nodes = [*sorted(compiled.upstream(model.unique_id) & compiled.models.keys()), model.unique_id]
+    tested = [compiled.models[node] for node in nodes]
+    known = [f"{each.name}.{found.name}" for each in tested for found in each.file.data_tests]
+    for name in test.expect.document.violations or ():
+        if data_test_name(name, model.name) not in known:
+            what = f"{quoted(name)} is not a data test of {quoted(model.name)} or upstream of it"
+            why = f"the data tests are {quoted_list(known, most=20)}" if known else "none of these models has any"
+            place = test.expect.locations["violations"]
+            yield Finding("unit-test-expect", what, why, did_you_mean(name, known), place)
+
+
+def data_test_name(name: str, model: str) -> str:
+    """Returns the full name of a data test, with its model."""
+    return name if "." in name else f"{model}.{name}"
 
 
 def _of_batches(test: UnitTest, given: int | None) -> Iterator[Finding]:

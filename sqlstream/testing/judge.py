@@ -23,7 +23,7 @@ from sqlstream.state.runs.case_outcomes import (
     Value,
     ValueDifference,
 )
-from sqlstream.testing.cases import Case
+from sqlstream.testing.cases import Case, data_test_name
 
 NO_ERROR = "no error"
 
@@ -132,8 +132,17 @@ def _differences(case: Case, observed: Observed, expected: ExpectedResult) -> It
         )
     if expected.watermark is not None and expected.watermark != observed.watermark:
         yield ValueDifference("watermark", document.watermark or "", expected.shown_watermark, places["watermark"])
+    yield from _violations(case, observed)
     if document.state_rows not in (None, observed.state_rows):
         yield ValueDifference("state rows", str(document.state_rows), str(observed.state_rows), places["state_rows"])
+
+
+def _violations(case: Case, observed: Observed) -> Iterator[ValueDifference]:
+    expect = case.test.expect
+    for name, count in (expect.document.violations or {}).items():
+        actual = observed.violations.get(data_test_name(name, case.model.name), 0)
+        if count != actual:
+            yield ValueDifference(f"violations of {name}", str(count), str(actual), expect.locations["violations"])
 
 
 def _row_differences(

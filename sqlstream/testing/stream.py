@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -32,7 +33,7 @@ from sqlstream.spark.reading.memory_streams import (
     watermark_of,
 )
 from sqlstream.state.runs.case_outcomes import Observed, Row
-from sqlstream.state.runs.progress import Figures, add_batch, read_progress
+from sqlstream.state.runs.progress import Figures, add_batch, data_tests_in, read_progress
 from sqlstream.testing.frames import CaseFrames
 
 MEMORY_DISK = Path("/dev/shm")  # noqa: S108 - tempfile creates a private folder in it
@@ -206,6 +207,7 @@ class CaseStream:
             state_rows=self._state_rows,
             wrote=tuple(self.wrote),
             figures=None if any(batches) else quiet_figures(self._progress),
+            violations=violations_in(self._progress),
         )
 
     def batches(self) -> tuple[tuple[Row, ...], ...]:
@@ -218,6 +220,15 @@ class CaseStream:
         maker = RowMaker(frame.sparkSession)
         rows = iter(maker.rows(maker.frame(self._output.rows, frame.schema)))
         return tuple(tuple(next(rows) for _ in range(count)) for count in self.counts)
+
+
+def violations_in(progress: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Returns the violations of each data test in batches, by `model.test`."""
+    found: Counter[str] = Counter()
+    for batch in progress:
+        counts = data_tests_in(batch.get("observedMetrics") or {})
+        found.update({name: count["failed"] for name, count in counts.items()})
+    return dict(found)
 
 
 def quiet_figures(progress: Sequence[Mapping[str, Any]]) -> Figures:

@@ -86,6 +86,34 @@ def test_results_and_alerts_have_the_violations(folder: ProjectFolder) -> None:
     assert raised == ["data tests of orders had 6 violations in the last hour; the limit is 5"]
 
 
+UNIT_TEST = """
+unit_tests:
+  - name: bad_orders
+    model: orders
+    given:
+      - input: source('shop', 'orders')
+        batches:
+          - rows: [{id: 1, ts: null, kind: a, amount: 1}, {id: 2, ts: null, kind: null, amount: -2}]
+          - rows: [{id: 3, ts: null, kind: b, amount: -3}]
+    expect:
+      batches: [{rows: [{id: 1, ts: null, kind: a, amount: 1}]}, {rows: []}]
+      violations: {%s}
+"""
+
+
+def test_unit_tests_expect_violations(folder: ProjectFolder) -> None:
+    """A unit test runs the data tests of its models, and can expect their violations."""
+    folder.write({"models/orders.sql": MODEL, "models/orders.yml": TESTS % ("drop", "drop")})
+    folder.write({"tests/models/orders.yml": UNIT_TEST % "positive: 2, orders.small_b: 0, not_null_orders_kind: 1"})
+    assert "PASS=1" in folder.invoke("test").out
+
+    folder.write({"tests/models/orders.yml": UNIT_TEST % "positive: 3"})
+    out = folder.invoke("test").out
+    assert "violations of positive" in out
+    folder.write({"tests/models/orders.yml": UNIT_TEST % "positiv: 3"})
+    assert "`positiv` is not a data test of `orders`" in folder.invoke("test").out
+
+
 def test_a_view_is_tested_in_each_query_that_reads_it(folder: ProjectFolder, read_parquet: Rows) -> None:
     """Rows that a view drops reach no query that reads it; a query that reads it twice counts its rows once."""
     folder.write(

@@ -272,7 +272,17 @@ def _read_expected(node: YamlMapping, document: ExpectDocument, reader: FixtureR
     return Expected(node.location, rows, batches, document, places, table)
 
 
-_CHECKED_KEYS = {"rows", "fixture", "batches", "table", "late_rows_dropped", "watermark", "state_rows", "error"}
+_CHECKED_KEYS = {
+    "rows",
+    "fixture",
+    "batches",
+    "table",
+    "late_rows_dropped",
+    "watermark",
+    "state_rows",
+    "violations",
+    "error",
+}
 """The keys of an expectation that check something."""
 
 

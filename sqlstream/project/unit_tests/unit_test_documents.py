@@ -77,6 +77,9 @@ class ExpectDocument(Document):
     )
     watermark: Text | None = Field(None, description="The watermark at the end.")
     state_rows: int | None = Field(None, ge=0, description="The number of rows in the state at the end.")
+    violations: dict[str, int] | None = Field(
+        None, description="The rows that violate data tests, by `test` of the model or `model.test` of one upstream."
+    )
     error: Text | None = Field(
         None, description="The code of a finding or a Spark error condition, if the model or a batch must fail."
     )

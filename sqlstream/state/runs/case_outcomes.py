@@ -41,6 +41,7 @@ class Observed:
     that replaces the previous one (`replaces`). `watermark` is in ms since 1970, None if there is none. `figures` are
     the totals of a stream that emitted no rows. `error` is the failure of a batch: Spark's conditions, the outermost
     first, and a finding. `table` are the rows that the table of the sink has at the end, if the case expects any.
+    `violations` are those of each data test, by `model.test`.
     """
 
     columns: tuple[tuple[str, str], ...]
@@ -55,6 +56,7 @@ class Observed:
     conditions: tuple[str, ...] = ()
     error: Finding | None = None
     table: tuple[Row, ...] | None = None
+    violations: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def final(self) -> tuple[Row, ...]:

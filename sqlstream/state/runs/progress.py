@@ -230,8 +230,13 @@ def read_progress(
         sources=tuple(_source(source, uses, redact) for source in data["sources"]),
         dropped_records=_observed(observed, DROPPED),
         dropped_static=_observed(observed, DROPPED_STATIC),
-        data_tests=dict(_test_counts(observed)),
+        data_tests=data_tests_in(observed),
     )
+
+
+def data_tests_in(observed: Mapping[str, Any]) -> dict[str, TestCount]:
+    """Returns the counts of each data test in the observed metrics of a batch, by `model.test`."""
+    return dict(_test_counts(observed))
 
 
 def _test_counts(observed: Mapping[str, Any]) -> Iterator[tuple[str, TestCount]]:
