@@ -10,7 +10,7 @@ import pytest
 
 from tests.services.database_server import PASSWORD, DatabaseServer
 from tests.spark.conftest import ProjectFolder
-from tests.support.keyed_changes import COLUMNS, keyed_changes
+from tests.support.keyed_changes import COLUMNS, as_text, keyed_changes
 
 MODEL = (
     "{{{{ config(sink='table', unique_key='id', sequence_by={}, delete_when=\"op = 'd'\") }}}}\n"
@@ -140,12 +140,6 @@ HISTORY = (
     "select id, at, n, name, op from {{ source('shop', 'changes') }}"
 )
 VERSIONS = "id, n, name, at, valid_from, valid_to, is_current"
-
-
-def as_text(rows: Iterable[Sequence[object]]) -> list[tuple[str, ...]]:
-    """Returns rows as the clients of all databases show them, sorted."""
-    shown = {"None": "", "NULL": "", "True": "1", "False": "0", "t": "1", "f": "0", "\\N": ""}
-    return sorted(tuple(shown.get(str(value), str(value)) for value in row) for row in rows)
 
 
 @pytest.mark.parametrize("tracked", [(), ("name",)])

@@ -12,7 +12,7 @@ import pytest
 from tests.services.database_server import PASSWORD, DatabaseServer
 from tests.services.kafka_topics import Message, Topic
 from tests.spark.conftest import ProjectFolder
-from tests.spark.test_sequences import as_text
+from tests.support.keyed_changes import as_text
 
 TEXT = "__debezium_unavailable_value"
 SOURCES = """\

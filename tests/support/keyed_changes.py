@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,3 +76,9 @@ def remaining_rows(changes: Sequence[dict[str, Any]]) -> list[tuple[int, int, in
         last[change["id"]] = change
     kept = (change for change in last.values() if change["op"] != "d")
     return sorted((change["id"], change["at"], change["n"], change["name"]) for change in kept)
+
+
+def as_text(rows: Iterable[Sequence[object]]) -> list[tuple[str, ...]]:
+    """Returns rows as the clients of all databases show them, sorted."""
+    shown = {"None": "", "NULL": "", "True": "1", "False": "0", "t": "1", "f": "0", "\\N": ""}
+    return sorted(tuple(shown.get(str(value), str(value)) for value in row) for row in rows)
