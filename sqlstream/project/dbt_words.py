@@ -142,7 +142,7 @@ KEYS_BY_PLACE = {
     "a source table": _SOURCE_KEYS,
     "a source's configuration": _SOURCE_CONFIG_KEYS,
     "a model's properties": _PROPERTY_KEYS,
-    "a model's configuration": {**CONFIG_KEYS, "constraints": _CONSTRAINTS},
+    "a model's configuration": CONFIG_KEYS,
     "a seed's properties": {**_PROPERTY_KEYS, **_SEED_KEYS},
     "a seed's configuration": {**CONFIG_KEYS, **_SEED_KEYS},
     "a column of a model": {key: hint for key, hint in _COLUMN_KEYS.items() if key != "data_tests"},

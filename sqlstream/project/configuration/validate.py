@@ -267,8 +267,10 @@ def _invalid_value(place: type[Document], problem: ErrorDetails, location: Locat
     path = problem["loc"]
     message, fix = _problem_and_fix(problem)
     if problem["type"] == "model_type":
-        keys = [f"{key}: ..." for key in _needed_keys(document_at(place, path[-1:]))]
-        fix = f"for example, use `{path[-1]}: {{{', '.join(keys)}}}`" if keys else fix
+        is_item = isinstance(path[-1], int) if path else False  # the document of an item is that of its list
+        keys = [f"{key}: ..." for key in _needed_keys(document_at(place, path[-2:] if is_item else path[-1:]))]
+        start = "- " if is_item else f"{path[-1]}: " if path else ""
+        fix = f"for example, use `{start}{{{', '.join(keys)}}}`" if keys else fix
     key = next((part for part in reversed(path) if isinstance(part, str)), None)
     if problem["input"] is None and key is not None and ":" in key:
         fix = _spaced(key)
