@@ -320,3 +320,24 @@ def test_a_static_table_is_read_in_each_batch_or_once(
 
     later = range(5) if refresh == "batch" else range(0, 5, 2)
     assert shop.rows("priced") == [["0", "1"], ["2", "1"], *([str(20 + i), "12"[i % 2]] for i in later), ["4", "1"]]
+
+
+@pytest.mark.slow
+@servers
+def test_a_new_table_has_the_not_null_columns_of_a_contract(shop: Shop) -> None:
+    """A column of a contract without nulls is NOT NULL, also as text; a row that deletes another one only has its key."""
+    columns = "[{name: id, data_type: int}, {name: kind, data_type: string, constraints: [{type: not_null}]}]"
+    shop.project.write(
+        {
+            "models/kinds.sql": "{{ config(sink='db', unique_key='id', delete_when='kind is null') }}\n"
+            "select id, if(id = 10, null, kind) as kind from {{ source('shop', 'orders') }}",
+            "models/_kinds.yml": f"models:\n  - name: kinds\n    config: {{contract: {{enforced: true}}}}\n    columns: {columns}\n",
+        }
+    )
+    assert shop.run("kinds")
+
+    found = shop.server.run(
+        "select column_name, is_nullable from information_schema.columns where table_name = 'kinds'"
+    )
+    assert sorted(found) == [["id", "NO"], ["kind", "NO"]]
+    assert len(shop.rows("kinds")) == 9
