@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from sqlstream.app.loading.load import load_for_reading, try_load
-from sqlstream.app.request import ProjectRequest
+from sqlstream.app.loading.selecting import select
+from sqlstream.app.request import ProjectRequest, Selection
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 
 ORDERS = "{{{{ config(sink='lake') }}}} select {} from {{{{ source('shop', 'orders') }}}}\n"
@@ -157,3 +158,17 @@ def test_a_new_latest_version_reaches_its_readers_in_the_cache(tmp_path: Path) -
     )
     (tmp_path / "models/orders.sql").rename(tmp_path / "models/orders_v2.sql")
     assert load_for_reading(request).compiled.graph.parents["model.shop.reader"] == ("model.shop.orders_v1",)
+
+
+def test_models_are_selected_by_group_and_access(compiled: CompiledProject) -> None:
+    """`group:` and `access:` match the configuration, as dbt's methods do."""
+    found = {
+        criterion: {node.rsplit(".", 1)[-1] for node in select(compiled, Selection((criterion,)))[0]}
+        for criterion in ("group:sales", "access:private", "access:protected,group:sales")
+    }
+
+    assert found == {
+        "group:sales": {"orders", "orders_v1", "next_orders"},
+        "access:private": {"next_orders"},
+        "access:protected,group:sales": {"orders", "orders_v1"},
+    }
