@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.graph import doc_id, group_id, seed_id, sink_id, source_id
+from sqlstream.compiler.rewrite.data_tests import written
 from sqlstream.project.configuration.docs_blocks import DocsBlock
 from sqlstream.project.configuration.documents import DeclaredColumn
 from sqlstream.project.configuration.properties import Constraint
 from sqlstream.project.files.files import checksum
 from sqlstream.project.values import Exposure, Group, RecordFormat, Seed, Sink, SourceTable
 from sqlstream.version import __version__
+
+if TYPE_CHECKING:
+    from sqlstream.project.configuration.data_tests import DataTest
 
 MANIFEST_VERSION = 2
 """The format of manifest.json."""
@@ -69,6 +73,7 @@ def _model(compiled: CompiledProject, model: CompiledModel) -> dict[str, Any]:
         "tags": list(model.config.tags),
         "contract": {"enforced": model.config.contract.enforced},
         "constraints": [_constraint(constraint) for constraint in model.file.constraints],
+        "data_tests": [_data_test(test) for test in model.file.data_tests],
         "access": model.config.access,
         "group": model.config.group,
         "version": None if model.file.version is None else model.file.version.v,
@@ -189,6 +194,21 @@ def _constraint(constraint: Constraint) -> dict[str, Any]:
     found = vars(constraint)
     names = ("type", "columns", "expression", "name", "to", "to_columns")
     return {name: list(found[name]) if isinstance(found[name], tuple) else found[name] for name in names}
+
+
+def _data_test(test: DataTest) -> dict[str, Any]:
+    document = test.document
+    return {
+        "name": test.name,
+        "test": test.kind,
+        "column": test.column,
+        "condition": written(test),
+        "on_violation": test.action,
+        "description": document.description,
+        "tags": list(document.config.tags),
+        "meta": dict(document.config.meta),
+        "declared_at": str(test.location),
+    }
 
 
 def _group(compiled: CompiledProject, group: Group) -> dict[str, Any]:

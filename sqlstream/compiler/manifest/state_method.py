@@ -29,7 +29,7 @@ NOT_COMPARED = ("tags",)
 """Configuration keys whose changes dbt ignores, except those of exposures."""
 
 _COMPARED: Mapping[str, tuple[str, ...]] = {
-    MODEL: ("path",),
+    MODEL: ("path", "data_tests"),
     SEED: ("path",),
     EXPOSURE: ("fqn", "type", "owner", "maturity", "url", "description", "label", "depends_on"),
 }
@@ -54,11 +54,11 @@ GLUE = " "
 def find_states(old: Manifest, new: Manifest) -> Mapping[str, frozenset[str]]:
     """Returns the words of `state:` that match each model, seed, source and exposure of `new`, by unique id.
 
-    New nodes are also modified. A model is modified if its template, configuration or path changes, the definition of
-    its sink, a macro that it uses, the Python module of a function that its SQL calls, or a variable of project.yml
-    that any of these read. A seed is modified if its text, configuration or path changes, a source if its reading
-    changes, an exposure if anything of it but its own `tags` and `meta` changes. Other tags and descriptions do not
-    count.
+    New nodes are also modified. A model is modified if its template, configuration, data tests or path changes, the
+    definition of its sink, a macro that it uses, the Python module of a function that its SQL calls, or a variable of
+    project.yml that any of these read. A seed is modified if its text, configuration or path changes, a source if its
+    reading changes, an exposure if anything of it but its own `tags` and `meta` changes. Other tags and descriptions do
+    not count.
     """
     # As if it had been read from a file, like the old one: tuples become lists, and dates texts.
     comparison = _Comparison(old, json.loads(json.dumps(new, default=str)))
@@ -177,7 +177,9 @@ def _contract(entry: Entry) -> object:
 
 
 def _value(entry: Entry, key: str) -> object:
-    """Returns the value of a key; for what an exposure depends on, without order."""
+    """Returns the value of a key; for what an exposure depends on, without order; of data tests what they do."""
+    if key == "data_tests":
+        return [[test[part] for part in ("name", "condition", "on_violation")] for test in entry.get(key) or ()]
     return sorted(entry["depends_on"]["nodes"]) if key == "depends_on" else entry.get(key)
 
 

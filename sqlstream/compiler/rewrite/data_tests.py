@@ -6,16 +6,12 @@ As in a CHECK of SQL, a condition that is null is not violated: of all tests onl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from sqlstream.compiler.sql.sql_text import quote_identifier, quote_text
-from sqlstream.project.configuration.data_tests import (
-    AcceptedLength,
-    AcceptedRange,
-    AcceptedValues,
-    DataTest,
-    ExpressionIsTrue,
-    MatchesRegex,
-)
+
+if TYPE_CHECKING:
+    from sqlstream.project.configuration.data_tests import DataTest  # few projects need its documents
 
 NOTE = " sqlstream: data test "
 
@@ -37,24 +33,25 @@ def _ended(condition: str) -> str:
 
 
 def _condition(test: DataTest) -> str:
-    document, column = test.document, "" if test.column is None else quote_identifier(test.column, always=True)
-    if isinstance(document, AcceptedValues):
-        return f"{column} in ({', '.join(_literal(value, quote=document.quote) for value in document.values)})"
-    if isinstance(document, AcceptedRange):
-        least, most = (">=", "<=") if document.inclusive else (">", "<")
-        return _between(column, f"{least} {document.min_value}", f"{most} {document.max_value}", document)
-    if isinstance(document, AcceptedLength):
-        return _between(f"char_length({column})", f">= {document.min_value}", f"<= {document.max_value}", document)
-    if isinstance(document, MatchesRegex):
-        return f"{column} rlike {quote_text(document.regex)}"
-    if isinstance(document, ExpressionIsTrue):
-        return f"{column} {document.expression}".lstrip()
+    keys: Any = test.document  # the keys of its kind
+    column = "" if test.column is None else quote_identifier(test.column, always=True)
+    if test.kind == "accepted_values":
+        return f"{column} in ({', '.join(_literal(value, quote=keys.quote) for value in keys.values)})"
+    if test.kind == "accepted_range":
+        return _between(column, keys.min_value, keys.max_value, is_inclusive=keys.inclusive)
+    if test.kind == "accepted_length":
+        return _between(f"char_length({column})", keys.min_value, keys.max_value, is_inclusive=True)
+    if test.kind == "matches_regex":
+        return f"{column} rlike {quote_text(keys.regex)}"
+    if test.kind == "expression_is_true":
+        return f"{column} {keys.expression}".lstrip()
     return f"{column} is not null"
 
 
-def _between(value: str, least: str, most: str, document: AcceptedRange | AcceptedLength) -> str:
-    low = [f"{value} {least}"] if document.min_value is not None else []
-    return " and ".join(low + ([f"{value} {most}"] if document.max_value is not None else []))
+def _between(value: str, least: object, most: object, *, is_inclusive: bool) -> str:
+    or_equal = "=" if is_inclusive else ""
+    limits = [f"{value} >{or_equal} {least}"] if least is not None else []
+    return " and ".join(limits + ([f"{value} <{or_equal} {most}"] if most is not None else []))
 
 
 def _literal(value: object, *, quote: bool) -> str:

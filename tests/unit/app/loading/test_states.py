@@ -209,6 +209,28 @@ def test_a_changed_contract_is_a_modification(shop: Path, before: str, after: st
     assert modified(shop, "state:modified.contract") == ({"small"} if is_changed else set())
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "is_changed"),
+    [
+        ("{on_violation: warn}", "{on_violation: warn, description: needed}", False),
+        ("[not_null: {on_violation: warn}]", "[not_null]", False),
+        ("{on_violation: warn}", "{on_violation: drop}", True),
+        ("[not_null: {on_violation: warn}]", "[]", True),
+        ("{on_violation: warn}", "{on_violation: warn, where: id > 1}", True),
+    ],
+)
+def test_a_changed_data_test_is_a_modification(shop: Path, before: str, after: str, is_changed: bool) -> None:
+    """What a data test checks and does modifies its model, its description does not."""
+    text = "models:\n  - name: small\n    columns:\n      - {name: id, data_tests: [not_null: {on_violation: warn}]}\n"
+    change(shop, {"models/_small.yml": text})
+    compile_models(ProjectRequest(shop, "dev"))
+    shutil.rmtree(shop.parent / "saved")
+    (shop / "target").rename(shop.parent / "saved")
+
+    change(shop, {"models/_small.yml": text.replace(before, after)})
+    assert modified(shop) == ({"small"} if is_changed else set())
+
+
 def test_a_function_of_python_modifies_the_models_that_call_it(tmp_path: Path) -> None:
     """A changed Python function modifies the models that call it, in SQL or through a macro; comments do not count."""
     project = tmp_path / "project"
