@@ -149,7 +149,7 @@ def test_a_query_without_output_says_why(served: Served, open_page: OpenPage) ->
 
 
 def test_an_alert_is_shown_until_it_is_resolved(served: Served, open_page: OpenPage) -> None:
-    """An open alert is on the page of its query and of the project; its history has both changes."""
+    """An open alert is on the page of its query and of the project; its history, open or not, has both changes."""
     raised = AlertChanged(
         "payments_001",
         "lag_over",
@@ -160,8 +160,9 @@ def test_an_alert_is_shown_until_it_is_resolved(served: Served, open_page: OpenP
         9,
         5,
     )
-    served.run.event(event_name(raised), 1, event_fields(raised))
     page = opened(served, open_page, "payments_001/history")
+    expect(page.locator(".scroll-x[aria-label=Events]")).to_contain_text("started")
+    served.run.event(event_name(raised), 1, event_fields(raised))
     alert = page.get_by_role("region", name="Alert")
     expect(alert).to_contain_text("Alert: lag_over")
     expect(alert).to_contain_text(raised.message)

@@ -91,7 +91,7 @@ export class QueryPage {
     const fields = change.queries?.get(this.model);
     if (!change.all && !fields) return;
     this.#drawNow();
-    if (fields && ("status" in fields || "restarts" in fields || "silence" in fields)) {
+    if (fields && ["status", "restarts", "silence", "alerts"].some((name) => name in fields)) {
       this.part?.changed?.();
       clearTimeout(this.later);
       this.later = setTimeout(() => this.#load(), 1_000);
