@@ -255,7 +255,7 @@ def test_other_rows_are_refused(lake: ProjectFolder) -> None:
 
     assert failed.finding is not None
     assert "`changes: true`" in failed.finding.fix
-    assert "skipChangeCommits: true" in failed.finding.fix
+    assert "skipChangeCommits to true" in failed.finding.fix
     assert [finding.code for finding in refused.value.findings] == ["source-change"]
     assert "source-change" in str(planned)
     assert "source-change" not in str(again)

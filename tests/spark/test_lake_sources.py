@@ -123,5 +123,5 @@ def test_changed_rows_end_a_stream(lake: ProjectFolder) -> None:
     results = (event for event in lake.events if isinstance(event, QueryResult))
     fixes = {result.model: result.finding.fix for result in results if result.finding is not None}
     assert "`changes: true`" in fixes["plain_delta"]
-    assert "skipChangeCommits: true" in fixes["plain_delta"]
-    assert "streaming-skip-overwrite-snapshots: true" in fixes["plain_iceberg"]
+    assert "skipChangeCommits to true" in fixes["plain_delta"]
+    assert "streaming-skip-overwrite-snapshots to true" in fixes["plain_iceberg"]
