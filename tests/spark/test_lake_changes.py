@@ -23,7 +23,7 @@ from sqlstream.state.sources.lag import Lag, VersionLag
 from tests.spark.conftest import ProjectFolder, java_below, wait_for
 from tests.support.lake_tables import SINKS, lake_session, rows
 
-pytestmark = [pytest.mark.smoke, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 KILLS = int(os.environ.get("SQLSTREAM_KILLS", "2"))
 """The number of kills (`make kills`: twenty)."""
@@ -103,6 +103,7 @@ def replayed(folder: ProjectFolder, model: str, batch: int) -> list[tuple[object
     return sorted((tuple(row) for row in nodes[-1].rows.rows), key=str) if nodes[-1].rows else []
 
 
+@pytest.mark.smoke
 def test_changes_keep_a_replica_up_to_date(lake: ProjectFolder) -> None:
     """A replica has the rows of the table after inserts, updates, deletes, merges and an overwrite, several of one key
     in a batch and over restarts. The lag is 0 after each run, and a replay has the rows of its batch.
@@ -184,6 +185,7 @@ def test_killed_runs_read_each_change_once(lake: ProjectFolder) -> None:
     assert ask("copy", "id, name") == sorted(map(tuple, table))
 
 
+@pytest.mark.smoke
 def test_a_stream_can_begin_at_a_version(lake: ProjectFolder) -> None:
     """With `startingVersion` a stream has the changes since then, which `show` shows; otherwise a stream begins
     with the rows of the table. `source schema` has the columns of changes.
@@ -209,6 +211,7 @@ def test_a_stream_can_begin_at_a_version(lake: ProjectFolder) -> None:
     ]
 
 
+@pytest.mark.smoke
 def test_a_table_without_changes_is_refused(lake: ProjectFolder) -> None:
     """A query does not start if the table does not record its changes; the finding has the statement that helps. What
     was before is the content of the stream's first rows.
@@ -233,6 +236,7 @@ def test_a_table_without_changes_is_refused(lake: ProjectFolder) -> None:
     assert "startingVersion" in failed.finding.fix
 
 
+@pytest.mark.smoke
 def test_other_rows_are_refused(lake: ProjectFolder) -> None:
     """A query that meets changed rows fails with `changes` as a way out. To add or remove it is refused, and accepted
     with --accept-state-change: the query continues after the last version.
@@ -285,6 +289,7 @@ unit_tests:
 """
 
 
+@pytest.mark.smoke
 def test_unit_tests_give_the_columns_of_changes(lake: ProjectFolder) -> None:
     """A fixture of the source has the columns of the table and those of changes."""
     lake.write({"tests/models/replica.yml": UNIT_TEST})
