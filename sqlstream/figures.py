@@ -47,7 +47,13 @@ FIGURES = (
     Figure("rows_out", "bigint", "sum", "Rows that the query emitted.", "rows_out"),
     Figure("late_rows", "bigint", "sum", "Rows dropped because they were behind the watermark.", "late_rows"),
     Figure("dropped_records", "bigint", "sum", "Corrupt records that `on_corrupt: drop` dropped.", "dropped_records"),
-    Figure("violations", "bigint", "sum", "Violations of data tests, of each row those of each test.", "violations"),
+    Figure(
+        "violations",
+        "bigint",
+        "sum",
+        "Violations of data tests; a row counts for each test that it violates.",
+        "violations",
+    ),
     Figure(
         "input_rows_per_second",
         "double",

@@ -205,7 +205,7 @@ def _assemble(
         rewritten=rewritten.text,
         config=model.config,
         config_locations=model.locations,
-        sql=data_tests.with_notes(
+        sql=data_tests.with_tests(
             with_note(rewritten.text.text, model.config.deduplicate, python=model.file.is_python),
             model.file.data_tests,
             python=model.file.is_python,

@@ -165,7 +165,7 @@ class CompiledModel:
     def place_at(self, offset: int, locate: Callable[[int], Place]) -> Place:
         """Returns the place of a character (0-based) of `sql`. `locate` finds one in the rendered SQL."""
         for test in reversed(self.file.data_tests):
-            if offset >= data_tests.note_offset(self.sql, test):
+            if offset >= data_tests.offset_of_test(self.sql, test):
                 return Place(test.location)
         if self.config.deduplicate and offset >= note_offset(self.sql):
             return Place(self.location_of("deduplicate"))

@@ -19,8 +19,7 @@ from sqlstream.compiler.flow.operators.leaves import seed_node, source_node, sto
 from sqlstream.compiler.flow.text import Text
 from sqlstream.compiler.flow.type_rules import contains, read_type
 from sqlstream.compiler.graph import MODEL, STORED, kind_of, model_id, seed_id, source_id, stored_id
-from sqlstream.compiler.rewrite.data_tests import kept_rows, rows_where, written
-from sqlstream.compiler.rewrite.data_tests import note_offset as note_offset_of_test
+from sqlstream.compiler.rewrite.data_tests import kept_rows, offset_of_test, rows_where, written
 from sqlstream.compiler.rewrite.deduplicate import key_columns, note_offset
 from sqlstream.compiler.spark_versions import knows_functions
 from sqlstream.compiler.sql.edits import SqlProblem, Where
@@ -126,12 +125,12 @@ class Forest:
         """
         found: list[SqlProblem] = []
         for test in model.file.data_tests:
-            builder, _ = self._filtered(model, tree, written(test), note_offset_of_test(model.sql, test))
+            builder, _ = self._filtered(model, tree, written(test), offset_of_test(model.sql, test))
             found += [*grammar_problems(builder.text.read), *builder.problems]
-            found += _test_problems(builder.text, test.name, note_offset_of_test(model.sql, test))
+            found += _test_problems(builder.text, test.name, offset_of_test(model.sql, test))
         dropping = [test for test in model.file.data_tests if test.action == "drop"]
         if dropping:
-            offset = note_offset_of_test(model.sql, dropping[0])
+            offset = offset_of_test(model.sql, dropping[0])
             _, tree = self._filtered(model, tree, " and ".join(kept_rows(dropping)), offset)
         return tree, found
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.digest import digest
-from sqlstream.compiler.rewrite.data_tests import kept_rows, without_notes
+from sqlstream.compiler.rewrite.data_tests import kept_rows, without_tests
 from sqlstream.compiler.rewrite.deduplicate import key_columns
 from sqlstream.compiler.rules.contracts import required_columns
 from sqlstream.compiler.sql.sql_text import fingerprint, python_fingerprint
@@ -49,7 +49,7 @@ def identity_of(
     return QueryIdentity(
         query=model.query_id,
         model=model.name,
-        models={part.name: without_notes(part.sql) for part in parts},
+        models={part.name: _sql(part) for part in parts},
         fingerprints={part.name: _fingerprint(part, before) for part in parts}
         | _called_functions(compiled.project.functions, parts),
         sources=uses,
@@ -142,7 +142,12 @@ def _seed_columns(
 
 def _has_sql(before: QueryIdentity, model: CompiledModel) -> bool:
     """Returns whether a model is one of SQL, with the same text as before."""
-    return not model.file.is_python and before.models.get(model.name) == without_notes(model.sql)
+    return not model.file.is_python and before.models.get(model.name) == _sql(model)
+
+
+def _sql(model: CompiledModel) -> str:
+    """Returns the compiled SQL, or the code, without the comments about data tests: `kept` has those that drop rows."""
+    return without_tests(model.sql, model.file.data_tests, python=model.file.is_python)
 
 
 def _called_functions(functions: Sequence[PythonFunction], parts: Sequence[CompiledModel]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.spark.conftest import ROOT, ProjectFolder
-from tests.support.keyed_changes import COLUMNS, Changes, keyed_changes
+from tests.support.keyed_changes import COLUMNS, SOURCES, Changes, keyed_changes, model
 
 PYTHON = os.environ.get("SQLSTREAM_PIPELINES", "")
 BATCHES = 4
@@ -59,16 +59,6 @@ flow("versions", stored_as_scd_type=2, except_column_list=["at", "op"])
 flow("tracked", stored_as_scd_type=2, except_column_list=["at", "op"], track_history_column_list=["name"])
 """
 
-SOURCES = f"""\
-sources:
-  - name: shop
-    tables:
-      - {{name: changes, format: json, path: in/changes, schema: "{COLUMNS}", options: {{maxFilesPerTrigger: 1}}}}
-"""
-MODEL = (
-    "{{{{ config(sink='sqlite', unique_key='id', sequence_by='at', delete_when=\"op = 'd'\"{more}) }}}}\n"
-    "select id, at, n, name, op from {{{{ source('shop', 'changes') }}}}"
-)
 MODELS = {
     "last": "",
     "versions": ", history=true, track_columns=['n', 'name']",
@@ -101,7 +91,7 @@ def of_pipeline(folder: Path, changes: Path) -> dict[str, list[dict[str, Any]]]:
 def of_sqlstream(folder: ProjectFolder, changes: Changes) -> dict[str, list[tuple[Any, ...]]]:
     """Returns the rows of the tables that sqlstream makes of the changes in SQLite, in two runs."""
     sinks = "sinks: [{name: sqlite, format: sqlite, path: '{{ model.name }}.sqlite'}]\n"
-    models = {f"models/{name}.sql": MODEL.format(more=more) for name, more in MODELS.items()}
+    models = {f"models/{name}.sql": model("sqlite", more) for name, more in MODELS.items()}
     folder.write({"sources.yml": SOURCES, "sinks.yml": sinks, **models})
     half = len(changes.batches) // 2
     folder.batches("in/changes", changes.batches[:half])

@@ -154,6 +154,7 @@ def test_a_query_fails_at_a_violation(folder: ProjectFolder, read_parquet: Rows,
     assert result.finding.code == "data-test-failed"
     assert result.finding.message.endswith("a row of `orders` violates the data test `positive`")
     assert '{"id":3,' in result.finding.why
+    assert str(result.finding.location) == "models/orders.yml:10:9"
     output = folder.root / "store" / ("out" if is_view else "orders")
     assert [row["id"] for row in read_parquet(output)] == [1]
     folder.write({"models/orders.yml": TESTS % ("drop", "drop")})
@@ -174,6 +175,10 @@ def test_what_is_dropped_before_a_state_is_part_of_it(folder: ProjectFolder) -> 
     folder.rows("in/orders/0.json", [order(*row) for row in ROWS], modified=0)
     folder.result()
     folder.write({"models/orders.yml": (TESTS % ("drop", "warn")).replace("[a, b]", "[a, b, c]")})
+    assert folder.result().status is Status.SUCCESS
+
+    folder.write({"models/orders.yml": "\n" + TESTS % ("drop", "fail")})
+    folder.rows("in/orders/1.json", [order(8, "a", 1)], modified=1)
     assert folder.result().status is Status.SUCCESS
 
     for words in (("drop", "drop"), ("warn", "warn"), ("fail", "warn")):

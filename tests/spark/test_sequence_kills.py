@@ -9,36 +9,19 @@ import os
 import random
 import signal
 import sqlite3
-from collections.abc import Iterable, Sequence
 
 import pytest
 
 from tests.services.database_server import PASSWORD, DatabaseServer
 from tests.spark.conftest import ProjectFolder, java_below, wait_for
-from tests.support.keyed_changes import COLUMNS, keyed_changes
+from tests.support.keyed_changes import SOURCES, as_text, keyed_changes, model
 
 KILLS = int(os.environ.get("SQLSTREAM_KILLS", "2"))
 CHANGES = int(os.environ.get("SQLSTREAM_EVENTS", "2000"))
 FILES = 6 * KILLS
 ENV = {"SQLSTREAM_SECRET_DATABASE": PASSWORD}
 
-SOURCES = f"""\
-sources:
-  - name: shop
-    tables:
-      - {{name: changes, format: json, path: in/changes, schema: "{COLUMNS}", options: {{maxFilesPerTrigger: 1}}}}
-"""
-MODEL = (
-    "{{{{ config(sink='{sink}', unique_key='id', sequence_by='at', delete_when=\"op = 'd'\"{more}) }}}}\n"
-    "select id, at, n, name, op from {{{{ source('shop', 'changes') }}}}"
-)
 VERSIONS = "id, n, name, at, valid_from, valid_to, is_current"
-
-
-def as_text(rows: Iterable[Sequence[object]]) -> list[tuple[str, ...]]:
-    """Returns rows as the clients of all databases show them, sorted."""
-    shown = {"None": "", "NULL": "", "True": "1", "False": "0", "t": "1", "f": "0"}
-    return sorted(tuple(shown.get(str(value), str(value)) for value in row) for row in rows)
 
 
 @pytest.mark.slow
@@ -52,8 +35,8 @@ def test_killed_runs_leave_the_last_change_and_all_versions(
     sinks = "".join(server.sink(name) for name, server in servers.items())
     sqlite = "  - {name: sqlite, format: sqlite, path: '{{ model.name }}.sqlite'}\n"
     names = ("sqlite", *servers)
-    models = {f"models/last_{name}.sql": MODEL.format(sink=name, more="") for name in names}
-    models |= {f"models/versions_{name}.sql": MODEL.format(sink=name, more=", history=true") for name in names}
+    models = {f"models/last_{name}.sql": model(name) for name in names}
+    models |= {f"models/versions_{name}.sql": model(name, ", history=true") for name in names}
     folder.write({"sources.yml": SOURCES, "sinks.yml": f"sinks:\n{sqlite}{sinks}", **models})
     changes = keyed_changes(3, CHANGES, CHANGES // 20, FILES, times=True)
     folder.batches("in/changes", changes.batches)

@@ -10,6 +10,19 @@ from typing import Any
 COLUMNS = "id int, at int, n int, name string, op string"
 """The columns of a change: its key, its sequence (`at`, `n`), a value, and `d` for a deletion."""
 
+SOURCES = f"""\
+sources:
+  - name: shop
+    tables:
+      - {{name: changes, format: json, path: in/changes, schema: "{COLUMNS}", options: {{maxFilesPerTrigger: 1}}}}
+"""
+
+
+def model(sink: str, more: str = "") -> str:
+    """Returns a model that keeps the last change of each key in a table of `sink`; `more` is more configuration."""
+    config = f"sink='{sink}', unique_key='id', sequence_by='at', delete_when=\"op = 'd'\"{more}"
+    return f"{{{{ config({config}) }}}}\nselect id, at, n, name, op from {{{{ source('shop', 'changes') }}}}"
+
 
 @dataclass(frozen=True)
 class Changes:

@@ -65,22 +65,25 @@ def kept_rows(tests: Sequence[DataTest]) -> tuple[str, ...]:
     return tuple(passes(test) for test in tests if test.action == "drop")
 
 
-def with_notes(sql: str, tests: Sequence[DataTest], *, python: bool = False) -> str:
+def with_tests(sql: str, tests: Sequence[DataTest], *, python: bool = False) -> str:
     """Returns the compiled `sql`, or the text of a `python` model, with a comment about each test."""
-    notes = [f"{'#' if python else '--'}{_beginning(test)}{_on_one_line(written(test))}" for test in tests]
-    return "\n".join([sql.rstrip(), *notes, ""]) if notes else sql
+    return f"{sql.rstrip()}\n{_notes(tests, python=python)}" if tests else sql
 
 
-def without_notes(sql: str) -> str:
-    """Returns compiled SQL without the comments about data tests."""
-    start = sql.find(f"--{NOTE}")
-    return sql if start < 0 else sql[:start]
+def without_tests(sql: str, tests: Sequence[DataTest], *, python: bool = False) -> str:
+    """Returns what `with_tests` was given, with its end on a line."""
+    return sql.removesuffix(_notes(tests, python=python))
 
 
-def note_offset(sql: str, test: DataTest) -> int:
+def offset_of_test(sql: str, test: DataTest) -> int:
     """Returns the offset of the condition in the comment about `test`; that of the end of `sql` if it has none."""
     start = sql.rfind(_beginning(test))
     return len(sql) if start < 0 else start + len(_beginning(test))
+
+
+def _notes(tests: Sequence[DataTest], *, python: bool) -> str:
+    comment = "#" if python else "--"
+    return "".join(f"{comment}{_beginning(test)}{_on_one_line(written(test))}\n" for test in tests)
 
 
 def rows_where(relation: str, condition: str) -> str:

@@ -128,7 +128,6 @@ KINDS: dict[str, type[DataTestDocument]] = {
 _OTHER_NAMES = {
     "dbt_utils.accepted_range": "accepted_range",
     "dbt_utils.expression_is_true": "expression_is_true",
-    "dbt_utils.not_null_proportion": "not_null",
     "dbt_expectations.expect_column_value_lengths_to_be_between": "accepted_length",
     "dbt_expectations.expect_column_values_to_be_between": "accepted_range",
     "dbt_expectations.expect_column_values_to_be_in_set": "accepted_values",

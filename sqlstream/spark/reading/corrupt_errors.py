@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.errors import Finding
-from sqlstream.location import Place
+from sqlstream.location import Location, Place
 from sqlstream.project.configuration.columns import fields_of
 from sqlstream.project.declarations.on_corrupt import option_of
 from sqlstream.project.files.paths import plain_path
@@ -69,10 +69,11 @@ class CorruptMessage:
 
 @dataclass(frozen=True)
 class ViolatingRow:
-    """A row, as JSON, that violates a data test of a model."""
+    """A row, as JSON, that violates a data test of a model; `location` is that of the test."""
 
     model: str
     test: str
+    location: Location
     row: str
 
 
@@ -118,8 +119,12 @@ def _corrupt_time(cause: Cause) -> CorruptTime | None:
 
 def _violating_row(cause: Cause) -> ViolatingRow | None:
     text = cause.parameters.get("errorMessage", "") if cause.condition == _RAISED else ""
-    start, *parts = text.split("\n", 3)
-    return ViolatingRow(*parts) if start == VIOLATED and len(parts) == 3 else None
+    # the row is the last part; the user's SQL can raise any text
+    start, *parts = text.split("\n", 6)
+    if start != VIOLATED or len(parts) != 6 or not (parts[3].isdigit() and parts[4].isdigit()):
+        return None
+    model, test, path, line, column, row = parts
+    return ViolatingRow(model, test, Location(path, int(line), int(column)), row)
 
 
 def tables_with_records(compiled: CompiledProject, node_id: str) -> tuple[SourceTable, ...]:
@@ -147,8 +152,7 @@ def corrupt_record_finding(
             f"{what}: a row of `{record.model}` violates the data test `{record.test}`",
             secrets.redact(f"the row is {record.row}"),
             "fix the data or the model, or set on_violation: drop or warn in the test; then run again",
-            place.location,
-            calls=place.calls,
+            record.location,
         )
     if isinstance(record, CorruptMessage):
         return Finding(

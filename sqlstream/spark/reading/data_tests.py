@@ -7,11 +7,12 @@ from pyspark.sql.functions import concat, count, count_if, expr, lit, raise_erro
 
 from sqlstream.compiler.rewrite.data_tests import kept_rows, passes
 from sqlstream.project.configuration.data_tests import DataTest
+from sqlstream.spark.reading.corrupt import is_good
 from sqlstream.state.runs.progress import TESTED_ROWS
 
 VIOLATED = "sqlstream data test:"
 """The start of the error that a query raises at a row that violates a test. Lines with the names of the model and of
-the test, and the row as JSON follow.
+the test, the path, line and column of the test, and the row as JSON follow.
 """
 
 
@@ -27,10 +28,13 @@ def tested_rows(
     for condition in kept_rows(tests):
         frame = frame.filter(condition)
     for test in (test for test in tests if test.action == "fail"):
-        frame = frame.filter(_or_fail(model, test))
+        frame = frame.filter(is_good(_failing(model, test)))
     return frame
 
 
-def _or_fail(model: str, test: DataTest) -> Column:
-    text = concat(lit(f"{VIOLATED}\n{model}\n{test.name}\n"), to_json(struct("*")))
-    return when(expr(passes(test)), lit(True)).otherwise(raise_error(text).cast("boolean"))
+def _failing(model: str, test: DataTest) -> Column:
+    """Returns null for a row that passes `test`; for others the query fails."""
+    place = test.location
+    known = (VIOLATED, model, test.name, place.path, str(place.line), str(place.column), "")
+    text = concat(lit("\n".join(known)), to_json(struct("*")))
+    return when(~expr(passes(test)), raise_error(text).cast("string"))

@@ -177,13 +177,20 @@ class NodeReader:
             if not frame.isStreaming:
                 counter = Observation(counter)
                 self.readers.dropped.append(counter)
-        for test in tests:
+        try:
+            return tested_rows(frame, model.name, tests, counter)
+        except SPARK_ERRORS:
+            self._try_each(model, frame)
+            raise
+
+    def _try_each(self, model: CompiledModel, frame: DataFrame) -> None:
+        """Raises: FindingsError for the first data test that Spark cannot evaluate."""
+        for test in model.file.data_tests:
             try:
                 tested_rows(frame, model.name, (test,), TESTED)
             except SPARK_ERRORS as error:
                 what = f"Spark cannot evaluate the data test `{test.name}` of `{model.name}`"
                 raise FindingsError([self._finding(error, "data-test", what, test.location, TEST_FIX)]) from error
-        return tested_rows(frame, model.name, tests, counter)
 
     def _model_finding(self, model: CompiledModel, error: Exception) -> Finding:
         read = read_error(error, model.sql)

@@ -9,7 +9,7 @@ import pytest
 
 from sqlstream import FindingsError, ProjectRequest, compile_models
 from sqlstream.compiler.compiled import CompiledProject
-from sqlstream.compiler.rewrite.data_tests import passes
+from sqlstream.compiler.rewrite.data_tests import offset_of_test, passes, without_tests
 
 FILES = {
     "project.yml": "name: shop\n",
@@ -95,6 +95,17 @@ def test_the_compiled_sql_shows_the_tests(tmp_path: Path) -> None:
     )
     (model,) = compiled(tmp_path, own=own).models.values()
     assert model.sql.splitlines()[3:] == ["-- sqlstream: data test small (drop): id < 10"]
+
+
+def test_sql_with_the_words_of_a_note_stays_whole(tmp_path: Path) -> None:
+    """What a ledger compares ends where the SQL ends, also if the SQL has the words of a note."""
+    own = "- expression_is_true: {name: small, expression: id < 10, on_violation: drop}"
+    sql = FILES["models/orders.sql"] + "where status <> '-- sqlstream: data test small (drop): id < 10'\n"
+    (model,) = compiled(tmp_path, own=own, model=sql).models.values()
+    (plain,) = compiled(tmp_path, model=sql).models.values()
+
+    assert without_tests(model.sql, model.file.data_tests) == plain.sql
+    assert offset_of_test(model.sql, model.file.data_tests[0]) > len(plain.sql)
 
 
 @pytest.mark.parametrize(
