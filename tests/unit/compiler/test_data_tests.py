@@ -100,7 +100,7 @@ def test_the_compiled_sql_shows_the_tests(tmp_path: Path) -> None:
 def test_sql_with_the_words_of_a_note_stays_whole(tmp_path: Path) -> None:
     """What a ledger compares ends where the SQL ends, also if the SQL has the words of a note."""
     own = "- expression_is_true: {name: small, expression: id < 10, on_violation: drop}"
-    sql = FILES["models/orders.sql"] + "where status <> '-- sqlstream: data test small (drop): id < 10'\n"
+    sql = FILES["models/orders.sql"] + "where status <> ' sqlstream: data test small (drop): id < 10'\n"
     (model,) = compiled(tmp_path, own=own, model=sql).models.values()
     (plain,) = compiled(tmp_path, model=sql).models.values()
 
