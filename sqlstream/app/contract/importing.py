@@ -68,7 +68,7 @@ def import_contract(request: ProjectRequest, file: Path) -> ImportedContract:
     written = {_path_of(name, project): reader.properties(name, item) for name, item in objects.items()}
     for path in written:
         if (root / path).exists():
-            raise UsageError(f"{path} exists already; rename it, or merge the contract by hand")
+            raise UsageError(f"{path} already exists; rename it, or merge the contract by hand")
     for path, document in written.items():
         write_file(str(root / path), block_text(document, is_template=True).encode())
     return ImportedContract(tuple(written), tuple(reader.notes))
@@ -78,7 +78,16 @@ def _objects(contract: Any, place: Location, locate_object: Any) -> dict[str, Ma
     """Returns the objects of the schema by the names of their models. Raises: FindingsError."""
     if not isinstance(contract, dict) or contract.get("kind") != "DataContract":
         why = "it has no `kind: DataContract`, which the Open Data Contract Standard needs"
-        raise FindingsError([_invalid("this file is no data contract", why, "export one in this standard", place)])
+        raise FindingsError(
+            [
+                _invalid(
+                    "this file is not a data contract",
+                    why,
+                    "give a file of this standard, such as `sqlstream contract export` prints",
+                    place,
+                )
+            ]
+        )
     objects = contract.get("schema")
     if not isinstance(objects, list) or not objects:
         why = "`schema` lists the tables of the contract"
@@ -111,7 +120,7 @@ def _path_of(name: str, project: Project | None) -> str:
     if model is None:
         return f"models/{name}.yml"
     if model.properties_location is not None:
-        raise UsageError(f"`{name}` has properties already, at {model.properties_location}; merge the contract by hand")
+        raise UsageError(f"`{name}` already has properties, at {model.properties_location}; merge the contract by hand")
     return str(PurePosixPath(model.path).with_name(f"{name}.yml"))
 
 

@@ -138,7 +138,7 @@ def deprecated_models(compiled: CompiledProject) -> Problems:
             ]
             read = "nothing in the project reads it" if not readers else f"it is read by {' and '.join(readers)}"
             yield Problem(
-                f"`{model.name}` is deprecated since {deprecated.value:%Y-%m-%d}",
+                f"`{model.name}` has been deprecated since {deprecated.value:%Y-%m-%d}",
                 read,
                 "disable or delete the model"
                 if not readers
@@ -286,7 +286,7 @@ def _other_order(model: CompiledModel, columns: Sequence[Column]) -> Iterator[Pr
         if wanted.lower() != name:
             shown = {column.name.lower(): column.name for column in columns}
             yield Problem(
-                f"the columns of `{model.name}` have another order than in its contract",
+                f"the columns of `{model.name}` are not in the order of its contract",
                 f"declared: {', '.join(declared)}; in the model: {', '.join(shown[name] for name in given)}",
                 "select the columns in the declared order, or change the order in `columns:`",
                 model.file.location_of_column(wanted, "name"),

@@ -171,7 +171,7 @@ def test_an_exported_contract_can_be_imported(tmp_path: Path) -> None:
     request = project(tmp_path)
     exported = export_contract(request, "orders")
     (tmp_path / "contract.yaml").write_text(contract_yaml(exported), encoding="utf-8")
-    with pytest.raises(UsageError, match="`orders` has properties already"):
+    with pytest.raises(UsageError, match="`orders` already has properties"):
         import_contract(request, tmp_path / "contract.yaml")
 
     (tmp_path / "models/_models.yml").unlink()
@@ -182,7 +182,7 @@ def test_an_exported_contract_can_be_imported(tmp_path: Path) -> None:
     assert again["schema"] == exported["schema"]
     assert again["team"] == exported["team"]
 
-    with pytest.raises(UsageError, match=r"has properties already"):
+    with pytest.raises(UsageError, match=r"already has properties"):
         import_contract(request, tmp_path / "contract.yaml")
 
 
@@ -225,7 +225,7 @@ def test_a_contract_of_another_tool_is_imported(tmp_path: Path) -> None:
     ]
     assert load_for_reading(request).compiled.models
     (tmp_path / "models/shipments.sql").write_text("select 1 as id\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="has properties already"):
+    with pytest.raises(UsageError, match="already has properties"):
         import_contract(request, tmp_path / "contract.yaml")
 
 
