@@ -29,6 +29,7 @@ CODES: dict[str, str] = {
     "seed-column": "A declared column is not in the header of the seed, or its type is not a Spark type.",
     "seed-value": "A value of a seed does not fit the type of its column.",
     "data-test": "A data test cannot be evaluated while rows flow.",
+    "quarantine": "A query cannot write the rows that violate a data test to another sink.",
     "declared-column": "A properties file declares a column that the model does not have, or with another type.",
     "contract": "A model does not have the columns that its enforced contract declares.",
     "deprecated-model": "The deprecation date of a model has passed.",

@@ -98,7 +98,8 @@ def _secrets(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Check]:
     project = loaded.compiled.project
     options: list[OptionValue] = [*project.target.spark.values()]
     options += [value for table in project.sources for value in table.options.values()]
-    outputs = (output for model in loaded.compiled.models.values() for output in model.outputs)
+    compiled = loaded.compiled
+    outputs = (output for model in compiled.models.values() for output in compiled.outputs_of(model))
     options += [value for output in outputs for value in output.options.values()]
     options += [value for channel in project.target.alerts.notify for value in channel.secret_options.values()]
     names = secret_names(options)

@@ -13,6 +13,7 @@ from sqlstream.compiler.flow.analysis import Analysis
 from sqlstream.compiler.graph import seed_id
 from sqlstream.compiler.metrics import alerts_model, metrics_model, own_columns
 from sqlstream.compiler.outputs import resolve_unused, stored_tables
+from sqlstream.compiler.quarantines import quarantine_columns, quarantine_models
 from sqlstream.compiler.render.rendered import RenderOptions
 from sqlstream.compiler.rules import check_columns, check_models
 from sqlstream.compiler.rules.alerts import unfit_alerts
@@ -38,17 +39,18 @@ def check_project(
     project, graph = assembled.linked.project, assembled.linked.graph
     metrics, wrong = metrics_model(project, options)
     alerts, wrong_alerts = alerts_model(project, options)
-    writers = [*assembled.models.values(), *filter(None, (metrics, alerts))]
+    quarantines, wrong_quarantines = quarantine_models(project, options, assembled.models)
+    writers = [*assembled.models.values(), *filter(None, (metrics, alerts)), *quarantines.values()]
     used = {output.sink for model in writers for output in model.outputs}
     unused, problems = resolve_unused(project, options, used)
     predictable = rules_apply(project.target)
     columns = {node: analysis.columns for node, analysis in analyses.items()} if predictable else {}
     stored = stored_tables(project.name, assembled.models, columns)
     compiled = CompiledProject(
-        project, graph, assembled.models, quiet(options), columns, unused, stored, metrics, alerts
+        project, graph, assembled.models, quiet(options), columns, unused, stored, metrics, alerts, quarantines
     )
     written = _with_own_rows(compiled)
-    findings = [*assembled.findings, *problems, *wrong, *wrong_alerts, *check_models(written)]
+    findings = [*assembled.findings, *problems, *wrong, *wrong_alerts, *wrong_quarantines, *check_models(written)]
     off = rules_off(project.target)
     findings += [] if off is None else [off]
     if predictable:
@@ -60,11 +62,14 @@ def check_project(
 
 
 def _with_own_rows(compiled: CompiledProject) -> CompiledProject:
-    """Returns the project with the rows of metrics and alerts as models, for the rules on sinks."""
+    """Returns the project with the rows that no model selects as models, for the rules on sinks."""
     if not compiled.own_rows:
         return compiled
     models = {model.unique_id: model for model in compiled.own_rows}
-    columns = {node: own_columns(model) for node, model in models.items()}
+    columns = {
+        rows.unique_id: quarantine_columns(compiled.columns.get(node)) for node, rows in compiled.quarantines.items()
+    }
+    columns |= {node: own_columns(model) for node, model in models.items() if node not in columns}
     return replace(compiled, models={**compiled.models, **models}, columns={**compiled.columns, **columns})
 
 

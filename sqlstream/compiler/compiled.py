@@ -27,6 +27,7 @@ from sqlstream.project.values import NO_RECORD, Exposure, ModelFile, Project, Re
 
 if TYPE_CHECKING:
     from sqlstream.compiler.render.source_map import SourceMapper
+    from sqlstream.project.configuration.data_tests import DataTest
 
 
 _DATABASE = re.compile(r"jdbc:\w+://[^/?;]*/(?P<name>[\w.-]+)(?:[?;]|\Z)")
@@ -127,6 +128,12 @@ class CompiledModel:
         return self.file.constraints if self.config.contract.enforced else ()
 
     @property
+    def quarantining(self) -> tuple[DataTest, ...]:
+        """The data tests whose violations go to `quarantine_sink`: only the query of the model itself writes them."""
+        tests = self.file.data_tests if self.file.rows_of is None else ()
+        return tuple(test for test in tests if test.action == "quarantine")
+
+    @property
     def query_id(self) -> str:
         """The name of the query's checkpoint: the name of the model, or its previous name."""
         return self.config.previous_name or self.file.name
@@ -188,7 +195,7 @@ class CompiledProject:
     `options` are the options of the rendering. `columns` are the output columns of each model, None if unknown.
     `unused_outputs` are the outputs of sinks without a model, filled in for a placeholder model. `stored` are the
     stored outputs by unique id, as tables that queries read. `metrics` and `alerts` are the rows that runs write about
-    themselves.
+    themselves, `quarantines` those that violate data tests, by the unique id of their model.
     """
 
     project: Project
@@ -200,11 +207,12 @@ class CompiledProject:
     stored: Mapping[str, SourceTable] = field(default_factory=dict, repr=False)
     metrics: CompiledModel | None = None
     alerts: CompiledModel | None = None
+    quarantines: Mapping[str, CompiledModel] = field(default_factory=dict)
 
     @property
     def own_rows(self) -> tuple[CompiledModel, ...]:
-        """The rows that runs write about themselves, as models."""
-        return tuple(model for model in (self.metrics, self.alerts) if model is not None)
+        """The rows that no model selects, as models: those that runs write about themselves, and the quarantines."""
+        return (*(model for model in (self.metrics, self.alerts) if model is not None), *self.quarantines.values())
 
     @cached_property
     def tables(self) -> Mapping[str, SourceTable]:
@@ -220,6 +228,11 @@ class CompiledProject:
     def exposures(self) -> Mapping[str, Exposure]:
         """The exposures by unique id."""
         return {exposure_id(self.project.name, exposure.name): exposure for exposure in self.project.exposures}
+
+    def outputs_of(self, model: CompiledModel) -> tuple[Output, ...]:
+        """Returns all outputs that the query of a model writes, also that of its quarantine."""
+        quarantine = self.quarantines.get(model.unique_id)
+        return (*model.outputs, *(quarantine.outputs if quarantine is not None else ()))
 
     def tables_of(self, unique_id: str) -> tuple[SourceTable, ...]:
         """Returns the source tables and stored outputs that the query of a node reads."""

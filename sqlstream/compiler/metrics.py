@@ -23,8 +23,8 @@ METRICS, ALERTS = "sqlstream_metrics", "sqlstream_alerts"
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """Rows with the name `name` that the key `key` of project.yml sends to a sink, named at `location`."""
+class NamedRows:
+    """Rows with the name `name` that the configuration key `key` sends to a sink, named at `location`."""
 
     name: str
     key: str
@@ -37,8 +37,8 @@ def metrics_model(project: Project, options: RenderOptions) -> tuple[CompiledMod
     declared = project.target.metrics
     if declared is None:
         return None, []
-    return _rows_model(
-        project, options, _Rows(METRICS, "metrics", declared.sink, project.target.location_of("metrics.sink"))
+    return rows_model(
+        project, options, NamedRows(METRICS, "metrics", declared.sink, project.target.location_of("metrics.sink"))
     )
 
 
@@ -47,10 +47,10 @@ def alerts_model(project: Project, options: RenderOptions) -> tuple[CompiledMode
     channel = project.target.alerts.sink_channel
     if channel is None or channel.sink is None:
         return None, []
-    return _rows_model(
+    return rows_model(
         project,
         options,
-        _Rows(ALERTS, "alerts", channel.sink, project.target.location_of(f"alerts.notify.{channel.name}")),
+        NamedRows(ALERTS, "alerts", channel.sink, project.target.location_of(f"alerts.notify.{channel.name}")),
     )
 
 
@@ -60,7 +60,8 @@ def own_columns(model: CompiledModel) -> tuple[Column, ...]:
     return tuple(Column(name, parse_type(type_)) for name, type_, _ in columns)
 
 
-def _rows_model(project: Project, options: RenderOptions, rows: _Rows) -> tuple[CompiledModel | None, list[Finding]]:
+def rows_model(project: Project, options: RenderOptions, rows: NamedRows) -> tuple[CompiledModel | None, list[Finding]]:
+    """Returns the rows as a model with their sink, None after an error."""
     sink = next((sink for sink in project.sinks if sink.name == rows.sink), None)
     if sink is None:
         return None, [_unknown_sink(rows, project)]
@@ -72,7 +73,7 @@ def _rows_model(project: Project, options: RenderOptions, rows: _Rows) -> tuple[
         return None, list(error.findings)
 
 
-def _model(project: Project, options: RenderOptions, rows: _Rows, sink: Sink) -> CompiledModel:
+def _model(project: Project, options: RenderOptions, rows: NamedRows, sink: Sink) -> CompiledModel:
     config = ModelConfig(sink=sink.name)
     location = rows.location
     file = ModelFile(rows.name, location.path, "", (), "", (), (), declared_at=location)
@@ -91,7 +92,7 @@ def _model(project: Project, options: RenderOptions, rows: _Rows, sink: Sink) ->
     )
 
 
-def _unknown_sink(rows: _Rows, project: Project) -> Finding:
+def _unknown_sink(rows: NamedRows, project: Project) -> Finding:
     return Finding(
         "unknown-sink",
         f"`{rows.sink}` is not a declared sink",
@@ -101,7 +102,7 @@ def _unknown_sink(rows: _Rows, project: Project) -> Finding:
     )
 
 
-def _taken_name(rows: _Rows) -> Finding:
+def _taken_name(rows: NamedRows) -> Finding:
     return Finding(
         "duplicate-name",
         f"the project has a model `{rows.name}`",

@@ -120,15 +120,15 @@ class Forest:
         text.release()
 
     def _tested(self, model: CompiledModel, tree: Node) -> tuple[Node, list[SqlProblem]]:
-        """Returns `tree` with a filter for the data tests that drop rows, and the problems of all data tests, whose
-        places are in the notes in the compiled SQL.
+        """Returns `tree` with a filter for the data tests that leave rows out, and the problems of all data tests,
+        whose places are in the notes in the compiled SQL.
         """
         found: list[SqlProblem] = []
         for test in model.file.data_tests:
             builder, _ = self._filtered(model, tree, written(test), offset_of_test(model.sql, test))
             found += [*grammar_problems(builder.text.read), *builder.problems]
             found += _test_problems(builder.text, test.name, offset_of_test(model.sql, test))
-        dropping = [test for test in model.file.data_tests if test.action == "drop"]
+        dropping = [test for test in model.file.data_tests if test.leaves_out]
         if dropping:
             offset = offset_of_test(model.sql, dropping[0])
             _, tree = self._filtered(model, tree, " and ".join(kept_rows(dropping)), offset)

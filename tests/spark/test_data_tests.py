@@ -11,8 +11,8 @@ import pytest
 
 from sqlstream import FindingsError
 from sqlstream.state.runs.events import AlertChanged, Status
-from sqlstream.state.runs.progress import BatchProgress
 from tests.spark.conftest import ProjectFolder
+from tests.support.violations import counts, order
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 
@@ -30,21 +30,6 @@ models:
       - expression_is_true: {name: small_b, expression: amount < 10, where: kind = 'b'}
 """
 ROWS = [(1, "a", 1), (2, None, 2), (3, "b", -3), (4, "c", 4), (5, "a", None), (6, None, -6), (7, "b", 70)]
-
-
-def order(id_: int, kind: str | None, amount: int | None) -> dict[str, Any]:
-    """Returns an order."""
-    return {"id": id_, "ts": "2024-01-01T00:00:00Z", "kind": kind, "amount": amount}
-
-
-def counts(folder: ProjectFolder) -> dict[str, tuple[int, int]]:
-    """Returns the rows that passed and failed each test, over all batches."""
-    found: dict[str, tuple[int, int]] = {}
-    for batch in (event for event in folder.events if isinstance(event, BatchProgress)):
-        for name, count in batch.data_tests.items():
-            passed, failed = found.get(name, (0, 0))
-            found[name] = (passed + count["passed"], failed + count["failed"])
-    return found
 
 
 @pytest.mark.smoke

@@ -72,7 +72,7 @@ def findings_of_selection(
         return tuple(findings)
     within = set(chosen).union(*(compiled.graph.ancestors(node) for node in chosen if node in compiled.graph.parents))
     selected = [compiled.models[node] for node in chosen if node in compiled.models]
-    within |= {_sink_id(output.sink) for model in selected for output in model.outputs}
+    within |= {_sink_id(output.sink) for model in selected for output in compiled.outputs_of(model)}
     owners = _Owners(compiled, has_columns=any(finding.code in OF_COLUMNS for finding in findings))
     return tuple(
         finding

@@ -87,7 +87,13 @@ class CheckedQuery:
             self.after,
             self.outputs(checks)[1:],
             self.is_unchecked and self.plan.action is not Action.FRESH_EACH_RUN,
+            self._quarantine(checks),
         )
+
+    def _quarantine(self, checks: CheckContext) -> str | None:
+        """Returns the path, URI or table of the quarantine, None without one. It has the rows of all versions."""
+        quarantine = self.query.compiled.quarantines.get(self.query.model.unique_id)
+        return versioned_output(checks.loaded, quarantine.outputs[0], 1, ()) if quarantine is not None else None
 
     def prepared_over(self, compiled: CompiledProject, checks: CheckContext) -> CheckedQuery:
         """Returns the query over the stored outputs of `compiled`. Raises: FindingsError."""

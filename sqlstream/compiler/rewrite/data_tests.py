@@ -15,6 +15,17 @@ if TYPE_CHECKING:
 
 NOTE = " sqlstream: data test "
 
+ERRORS, QUERY, QUERY_ID, BATCH, QUARANTINED_AT = "_errors", "_query", "_query_id", "_batch", "_quarantined_at"
+
+QUARANTINE_COLUMNS: tuple[tuple[str, str], ...] = (
+    (ERRORS, "array<struct<name: string, message: string, columns: array<string>>>"),
+    (QUERY, "string"),
+    (QUERY_ID, "string"),
+    (BATCH, "bigint"),
+    (QUARANTINED_AT, "timestamp"),
+)
+"""The columns of a quarantined row after those of the model, with Spark's types."""
+
 
 def passes(test: DataTest) -> str:
     """Returns the condition of SQL, true or false, that a row meets if it does not violate `test`."""
@@ -61,8 +72,8 @@ def _literal(value: object, *, quote: bool) -> str:
 
 
 def kept_rows(tests: Sequence[DataTest]) -> tuple[str, ...]:
-    """Returns the conditions that all rows meet that no test drops."""
-    return tuple(passes(test) for test in tests if test.action == "drop")
+    """Returns the conditions that all rows meet that no test leaves out."""
+    return tuple(passes(test) for test in tests if test.leaves_out)
 
 
 def with_tests(sql: str, tests: Sequence[DataTest], *, python: bool = False) -> str:

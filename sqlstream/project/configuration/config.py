@@ -132,6 +132,9 @@ class ModelConfig(Document):
         description="With `sequence_by` and `delete_when`: how long a deleted key is remembered, so that an older row "
         "that arrives later does not bring it back; with `history`, all changes are kept for this time.",
     )
+    quarantine_sink: Name | None = Field(
+        None, description="The sink for rows that violate a data test with `on_violation: quarantine`."
+    )
     contract: ContractDocument = Field(
         default_factory=ContractDocument,
         description="`{enforced: true}` refuses a model whose columns differ from `columns`.",

@@ -25,8 +25,10 @@ from sqlstream.project.yaml import (
     follow,
 )
 
-Action = Literal["warn", "drop", "fail"]
-"""What happens to a row that violates a rule: it is counted, it is left out, or the query fails before it writes it."""
+Action = Literal["warn", "drop", "quarantine", "fail"]
+"""What happens to a row that violates a rule: it is counted, it is left out, it is written to another sink instead, or
+the query fails before it writes it.
+"""
 
 
 def _parse_value(value: object) -> object:
@@ -55,8 +57,9 @@ class DataTestConfig(Document):
     where: Text | None = Field(None, description="A condition; the test is about the rows that meet it.")
     on_violation: Action = Field(
         "warn",
-        description="What happens to a row that violates the test: `warn` counts it, `drop` leaves it out, `fail` ends "
-        "the query before it writes anything of the batch.",
+        description="What happens to a row that violates the test: `warn` counts it, `drop` leaves it out, "
+        "`quarantine` writes it to `quarantine_sink` instead, `fail` ends the query before it writes anything of the "
+        "batch.",
     )
     enabled: bool = Field(True, description="Whether the rows are tested.")
     tags: Names = Field((), description="Tags; sqlstream only copies them to the manifest.")
@@ -165,6 +168,11 @@ class DataTest:
     def action(self) -> Action:
         """What happens to a row that violates the rule."""
         return self.document.on_violation or self.document.config.on_violation
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether the model lacks a row that violates the rule."""
+        return self.action in ("drop", "quarantine")
 
 
 def read_data_tests(

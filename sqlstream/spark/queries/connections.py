@@ -92,7 +92,8 @@ def servers_of(
             yield Server("registry", table.described, place, partial(_ask_registry, declared, registry, place, secrets))
     sinks = {sink.name: sink for sink in compiled.project.sinks}
     chosen = [model for model in compiled.models.values() if nodes is None or model.unique_id in nodes]
-    unique = {(each.sink, str(sorted(each.options.items()))): each for model in chosen for each in model.outputs}
+    outputs = [output for model in chosen for output in compiled.outputs_of(model)]
+    unique = {(each.sink, str(sorted(each.options.items()))): each for each in outputs}
     for output in unique.values():
         sink = sinks[output.sink]
         declared = _Declared(f"sink {quoted(output.sink)}", output.options, sink.location, sink.locations, is_sink=True)

@@ -186,7 +186,9 @@ def database_finding(query: PreparedQuery, error: DatabaseError, output: Output 
     """Returns the finding that the database of a sink, `output` or the first one, cannot be used, at the line of the
     sink that can be wrong.
     """
-    output = output or next(each for each in query.model.outputs if format_of(each.format).is_database)
+    output = output or next(
+        each for each in query.compiled.outputs_of(query.model) if format_of(each.format).is_database
+    )
     sink = next(each for each in query.compiled.project.sinks if each.name == output.sink)
     places = {name.lower(): place for name, place in sink.locations.items()}
     problem, fix = "does not answer", "start the database, or fix the address in `url`"

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql.functions import count, lit
+from pyspark.sql.functions import col, count, count_if, lit
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.rewrite.data_tests import ERRORS
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.cluster import PARTITIONS
@@ -27,6 +28,7 @@ from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.reading.type_text import type_text
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.outputs import check_output
+from sqlstream.spark.writing.quarantine import check_quarantine
 from sqlstream.state.checkpoints import unrestartable
 from sqlstream.state.contents import earlier_names
 from sqlstream.state.identity import identity_of
@@ -53,7 +55,8 @@ class PreparedQuery:
 
     `unrestartable` is the reason why the query cannot restart after a failure, None if it can. `dropped` counts the
     corrupt records of its static tables, `endpoints` are the addresses to which it connects, and `tables` the sources
-    that can have corrupt records. Spark keeps the rows of `cached` until `release`.
+    that can have corrupt records. Spark keeps the rows of `cached` until `release`. `marked` has the rows of `frame`
+    and those that data tests quarantine, None if no test does.
     """
 
     compiled: CompiledProject = field(repr=False)
@@ -68,6 +71,7 @@ class PreparedQuery:
     cached: tuple[DataFrame, ...] = ()
     ledger: Ledger | None = field(default=None, repr=False)
     secrets: Secrets = field(default=Secrets({}), repr=False)
+    marked: DataFrame | None = field(default=None, repr=False)
 
     @cached_property
     def input_ids(self) -> InputIds:
@@ -139,7 +143,7 @@ def prepare_query(
     readers = Readers(session, secrets, compiled.project.root, counts_dropped=counts_dropped, caches=True)
     uses = source_uses(compiled, model, ledger)
     _check_secrets(compiled, model, readers)
-    frame = _build_frame(compiled, model, readers, uses)
+    frame, marked = _build_frame(compiled, model, readers, uses)
     settings = dict(_settings(session))
     columns = columns_of(frame)
     find_value = partial(_substituted_value, session)
@@ -166,6 +170,7 @@ def prepare_query(
         tuple(readers.cached),
         ledger,
         secrets,
+        None if marked is None else marked.observe(ROWS_OUT, count_if(col(ERRORS).isNull()).alias("rows")),
     )
 
 
@@ -205,14 +210,16 @@ def columns_of(frame: DataFrame) -> tuple[OutputColumn, ...]:
 
 def _build_frame(
     compiled: CompiledProject, model: CompiledModel, readers: Readers, uses: tuple[SourceUse, ...]
-) -> DataFrame:
+) -> tuple[DataFrame, DataFrame | None]:
     names_sources = readers.session.conf.get(SOURCE_EVOLUTION) == "true"
-    frame = ViewBuilder(NodeReader(compiled, readers), uses, names_sources).build(model)
+    frame, marked = ViewBuilder(NodeReader(compiled, readers), uses, names_sources).build_query(model)
     for output in model.outputs:
         check_output(model, output, frame, readers.secrets)
+    if marked is not None:
+        check_quarantine(compiled, model, marked, readers.secrets)
     if frame.isStreaming and any(processor.in_rocksdb for processor in processors(frame)):
         readers.session.conf.set(PROVIDER, ROCKSDB)  # no other state store supports these processors
-    return frame
+    return frame, marked
 
 
 def _with_row_count(model: CompiledModel, frame: DataFrame) -> DataFrame:
@@ -252,7 +259,9 @@ def _older_spark(model: CompiledModel, runtime: SparkRuntime, ledger: Ledger) ->
 
 
 def _check_secrets(compiled: CompiledProject, model: CompiledModel, readers: Readers) -> None:
-    missing = [found for each in model.outputs for found in readers.secrets.missing(each.options, each.location)]
+    missing = [
+        found for each in compiled.outputs_of(model) for found in readers.secrets.missing(each.options, each.location)
+    ]
     for table in compiled.tables_of(model.unique_id):
         missing += readers.missing_secrets(table)
     if missing:

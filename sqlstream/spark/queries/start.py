@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -25,7 +26,8 @@ from sqlstream.spark.writing.catalog_tables import table_options, table_provider
 from sqlstream.spark.writing.kafka import written_rows
 from sqlstream.spark.writing.micro_batches import BatchWriter, SinkTarget
 from sqlstream.spark.writing.outputs import checked_rows
-from sqlstream.spark.writing.shared import SharedWriter
+from sqlstream.spark.writing.quarantine import QuarantineWriter, quarantine_target
+from sqlstream.spark.writing.shared import FileBatchWriter, SharedWriter, writer_of
 from sqlstream.spark.writing.table_formats.table import FormatTable
 from sqlstream.spark.writing.table_formats.table_writers import prepare_table, table_of
 from sqlstream.spark.writing.writers import batch_writer
@@ -40,7 +42,8 @@ class StartOrder:
     checkpoint, because Spark cannot resume the query. `after` are the models of the same run whose stored outputs it
     reads: it starts after they have ended, or, if they do not end, as soon as the outputs exist. `also` are the outputs
     in the further sinks of a query with `fan_out: shared`, in the order of the model's sinks. `is_unchecked`: the
-    outputs must be checked before its first start, as before a restart.
+    outputs must be checked before its first start, as before a restart. `quarantine` is the path, URI or table of the
+    quarantine, None without one.
     """
 
     query: PreparedQuery
@@ -52,6 +55,7 @@ class StartOrder:
     after: tuple[str, ...] = ()
     also: tuple[str | None, ...] = ()
     is_unchecked: bool = False
+    quarantine: str | None = None
 
     @property
     def is_batch(self) -> bool:
@@ -68,6 +72,8 @@ def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
     frame = checked_rows(query.model, query.output, query.frame)
     target = SinkTarget(query.model, query.output, order.output, frame, secrets)
     batches = _shared_writer(order, target) if order.also else batch_writer(target)
+    if query.marked is not None:
+        target, batches = _quarantining(order, target, batches or writer_of(target, FileBatchWriter), query.marked)
     table = table_of(target) if batches is None else None
     writer = (
         _frame_to_write(target, batches, table)
@@ -103,6 +109,16 @@ def _frame_to_write(target: SinkTarget, batches: BatchWriter | None, table: Form
 def _shared_writer(order: StartOrder, first: SinkTarget) -> BatchWriter:
     further = zip(first.model.also, order.also, strict=True)
     return SharedWriter([first, *(replace(first, output=output, path=path) for output, path in further)])
+
+
+def _quarantining(
+    order: StartOrder, target: SinkTarget, writer: BatchWriter, marked: DataFrame
+) -> tuple[SinkTarget, BatchWriter]:
+    """Returns the target and the writer of a query whose rows are `marked`, and whose good rows `writer` writes."""
+    query = order.query
+    quarantine = quarantine_target(query.compiled, query.model, order.quarantine, marked, target.secrets)
+    check = partial(checked_rows, query.model, query.output)
+    return replace(target, frame=marked), QuarantineWriter(writer, check, quarantine)
 
 
 def _start_batches(

@@ -1,11 +1,29 @@
-"""Applies the data tests of a model to its rows: counts violations, drops rows, and fails the query."""
+"""Applies the data tests of a model to its rows: counts violations, leaves rows out or marks them, and fails the
+query.
+"""
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Observation
-from pyspark.sql.functions import concat, count, count_if, expr, lit, raise_error, struct, to_json, when
+from functools import reduce
+from operator import or_
 
-from sqlstream.compiler.rewrite.data_tests import kept_rows, passes
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql.functions import (
+    array,
+    array_compact,
+    col,
+    concat,
+    count,
+    count_if,
+    expr,
+    lit,
+    raise_error,
+    struct,
+    to_json,
+    when,
+)
+
+from sqlstream.compiler.rewrite.data_tests import ERRORS, kept_rows, passes, written
 from sqlstream.project.configuration.data_tests import DataTest
 from sqlstream.spark.reading.corrupt import is_good
 from sqlstream.state.runs.progress import TESTED_ROWS
@@ -19,17 +37,46 @@ the test, the path, line and column of the test, and the row as JSON follow.
 def tested_rows(
     frame: DataFrame, model: str, tests: tuple[DataTest, ...], counter: str | Observation | None
 ) -> DataFrame:
-    """Returns the rows of `frame` without those that a test drops. With a `counter`, Spark counts the rows, and the
-    violations of each test under its name. A job on the rows fails at one that violates a test with `fail`.
+    """Returns the rows of `frame` without those that a test leaves out. With a `counter`, Spark counts the rows, and
+    the violations of each test under its name. A job on the rows fails at one that violates a test with `fail`.
     """
-    if counter is not None:
-        counts = [count_if(~expr(passes(test))).alias(test.name) for test in tests]
-        frame = frame.observe(counter, count(lit(1)).alias(TESTED_ROWS), *counts)
+    frame = _counted(frame, tests, counter)
     for condition in kept_rows(tests):
         frame = frame.filter(condition)
     for test in (test for test in tests if test.action == "fail"):
         frame = frame.filter(is_good(_failing(model, test)))
     return frame
+
+
+def marked_rows(
+    frame: DataFrame, model: str, tests: tuple[DataTest, ...], counter: str | Observation | None
+) -> DataFrame:
+    """Returns the rows of `frame` without those that a test drops, but with those to quarantine. These have the tests
+    that they violate in the column `ERRORS`, which is null for the other rows. Counts and fails as `tested_rows` does.
+    """
+    is_bad = reduce(or_, (~expr(passes(test)) for test in tests if test.action == "quarantine"))
+    errors = array_compact(array(*(when(~expr(passes(test)), _error(test)) for test in tests)))
+    marked = _counted(frame, tests, counter).select("*", when(is_bad, errors).alias(ERRORS))
+    dropped = [passes(test) for test in tests if test.action == "drop"]
+    if dropped:
+        marked = marked.filter(col(ERRORS).isNotNull() | expr(" and ".join(dropped)))
+    for test in (test for test in tests if test.action == "fail"):
+        marked = marked.filter(is_good(when(col(ERRORS).isNull(), _failing(model, test))))
+    return marked
+
+
+def _error(test: DataTest) -> Column:
+    """Returns the test that a row violates, as an item of `ERRORS`."""
+    columns = array(*map(lit, [test.column] if test.column else [])).cast("array<string>")
+    message = test.document.description or " ".join(written(test).split())
+    return struct(lit(test.name).alias("name"), lit(message).alias("message"), columns.alias("columns"))
+
+
+def _counted(frame: DataFrame, tests: tuple[DataTest, ...], counter: str | Observation | None) -> DataFrame:
+    if counter is None:
+        return frame
+    counts = [count_if(~expr(passes(test))).alias(test.name) for test in tests]
+    return frame.observe(counter, count(lit(1)).alias(TESTED_ROWS), *counts)
 
 
 def _failing(model: str, test: DataTest) -> Column:

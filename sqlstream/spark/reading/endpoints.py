@@ -72,7 +72,7 @@ def endpoints_of(compiled: CompiledProject, model: CompiledModel, secrets: Secre
 def _endpoints(compiled: CompiledProject, model: CompiledModel, secrets: Secrets) -> Iterator[Endpoint]:
     for table in compiled.tables_of(model.unique_id):
         yield source_endpoint(table, secrets)
-    for output in model.outputs:
+    for output in compiled.outputs_of(model):
         sink = next(sink for sink in compiled.project.sinks if sink.name == output.sink)
         place = sink.locations.get(f"options.{BROKERS}", sink.location)
         addresses = addresses_of(output.format, output.options, secrets)

@@ -28,7 +28,7 @@ from sqlstream.spark.jvm.errors import error_finding, host_fix, read_error
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, command_in
 from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.jvm.plans import WATERMARK, AggregateCall, streaming_python_aggregates
-from sqlstream.spark.reading.data_tests import tested_rows
+from sqlstream.spark.reading.data_tests import marked_rows, tested_rows
 from sqlstream.spark.reading.python_code import pickle_by_value
 from sqlstream.spark.reading.seed_frames import open_seed
 from sqlstream.spark.reading.sources import Readers, SchemaError, quoted
@@ -95,11 +95,24 @@ class NodeReader:
 
         Raises: FindingsError, at the location in the model that Spark reports.
         """
+        rows = self.untested(model, frames)
+        return self._tested(model, rows, self._counter(model, rows))
+
+    def analyse_marked(self, model: CompiledModel, frames: Sequence[DataFrame]) -> tuple[DataFrame, DataFrame]:
+        """Returns what `analyse` returns, and the same rows with those that data tests quarantine, as `marked_rows`
+        does. Only one of the two can run, because both have the counter. Raises: FindingsError.
+        """
+        rows = self.untested(model, frames)
+        counter = self._counter(model, rows)
+        return self._tested(model, rows, counter), marked_rows(rows, model.name, model.file.data_tests, counter)
+
+    def untested(self, model: CompiledModel, frames: Sequence[DataFrame]) -> DataFrame:
+        """Returns the analyzed DataFrame of `model`, before its data tests. Raises: FindingsError."""
         frame = self._run(model, frames) if model.file.is_python else self._read(model, frames)
         findings = [self._stream_aggregate(model, call) for call in streaming_python_aggregates(frame)]
         if findings:
             raise FindingsError(findings)
-        return self._tested(model, self._deduplicated(model, frame))
+        return self._deduplicated(model, frame)
 
     def with_contract(self, model: CompiledModel, frame: DataFrame) -> DataFrame:
         """Returns `frame`, the analyzed `model`, if it has the columns of its contract. Previews and unit tests may
@@ -165,18 +178,23 @@ class NodeReader:
             location = model.location_of("deduplicate")
             raise FindingsError([self._finding(error, "sql-analysis", what, location, ROWS_FIX)]) from error
 
-    def _tested(self, model: CompiledModel, frame: DataFrame) -> DataFrame:
+    def _counter(self, model: CompiledModel, frame: DataFrame) -> str | Observation | None:
+        """Returns what counts the violations of the data tests of `model`, None if something else counts them."""
+        # a model that the query reads twice has the same rows
+        if not model.file.data_tests or not self.readers.counts_dropped or model.name in self._counted:
+            return None
+        self._counted.add(model.name)
+        name = f"{TESTED}{model.name}"
+        if frame.isStreaming:
+            return name
+        counter = Observation(name)
+        self.readers.dropped.append(counter)
+        return counter
+
+    def _tested(self, model: CompiledModel, frame: DataFrame, counter: str | Observation | None) -> DataFrame:
         tests = model.file.data_tests
         if not tests:
             return frame
-        counter: str | Observation | None = None
-        # a model that the query reads twice has the same rows
-        if self.readers.counts_dropped and model.name not in self._counted:
-            counter = f"{TESTED}{model.name}"
-            self._counted.add(model.name)
-            if not frame.isStreaming:
-                counter = Observation(counter)
-                self.readers.dropped.append(counter)
         try:
             return tested_rows(frame, model.name, tests, counter)
         except SPARK_ERRORS:
@@ -345,9 +363,20 @@ class ViewBuilder:
 
         Raises: FindingsError, at the location in the model that Spark reports.
         """
+        return self.inputs.with_contract(model, self.inputs.analyse(model, self._open_all(model, above)))
+
+    def build_query(self, model: CompiledModel) -> tuple[DataFrame, DataFrame | None]:
+        """Returns the analyzed DataFrame of `model`, whose query it is. If data tests quarantine rows, also one that
+        has them, see `marked_rows`. Raises: FindingsError.
+        """
+        if not model.quarantining:
+            return self.build(model), None
+        frame, marked = self.inputs.analyse_marked(model, self._open_all(model, ()))
+        return self.inputs.with_contract(model, frame), marked
+
+    def _open_all(self, model: CompiledModel, above: tuple[str, ...]) -> list[DataFrame]:
         # open all inputs before the first is registered: views of their own inputs can have the same names
-        opened = [self._open(read.node_id, (*above, read.view)) for read in model.reads]
-        return self.inputs.with_contract(model, self.inputs.analyse(model, opened))
+        return [self._open(read.node_id, (*above, read.view)) for read in model.reads]
 
     def _open(self, node_id: str, path: tuple[str, ...]) -> DataFrame:
         if node_id in self.inputs.compiled.models:

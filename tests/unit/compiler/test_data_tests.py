@@ -9,7 +9,7 @@ import pytest
 
 from sqlstream import FindingsError, ProjectRequest, compile_models
 from sqlstream.compiler.compiled import CompiledProject
-from sqlstream.compiler.rewrite.data_tests import offset_of_test, passes, without_tests
+from sqlstream.compiler.rewrite.data_tests import kept_rows, offset_of_test, passes, without_tests
 
 FILES = {
     "project.yml": "name: shop\n",
@@ -153,3 +153,72 @@ def test_sources_and_seeds_have_no_data_tests(tmp_path: Path) -> None:
         compile_models(ProjectRequest(tmp_path))
     (found,) = caught.value.findings
     assert (found.code, found.fix.partition(",")[0]) == ("unknown-key", "use `data_tests:` of a model or its columns")
+
+
+QUARANTINE = "- expression_is_true: {name: small, expression: id < 10, on_violation: quarantine}"
+
+
+@pytest.mark.parametrize(
+    ("model", "found"),
+    [
+        ("{{ config(sink='out') }} select id, amount from {{ source('shop', 'orders') }}", "has no quarantine_sink"),
+        ("select id, amount from {{ source('shop', 'orders') }}", "`orders` is a view"),
+        (
+            (
+                "{{ config(sink='out', quarantine_sink='out', output_mode='complete') }} select count(*) as id from "
+                "{{ source('shop', 'orders') }}"
+            ),
+            "in complete mode each batch has all rows again",
+        ),
+        (
+            (
+                "{{ config(sink='out', quarantine_sink='out', trigger={'continuous': '1 second'}) }} select id from "
+                "{{ source('shop', 'orders') }}"
+            ),
+            "the query has a continuous trigger",
+        ),
+        ("{{ config(sink='out', quarantine_sink='out') }} select 1 as id", "`orders` is a batch model"),
+    ],
+)
+def test_a_quarantine_needs_a_query_of_batches(tmp_path: Path, model: str, found: str) -> None:
+    """A test that quarantines rows needs a stream with micro-batches and a sink for them; its place is that of the test."""
+    with pytest.raises(FindingsError) as caught:
+        compiled(tmp_path, own=QUARANTINE, model=model)
+    (finding,) = [each for each in caught.value.findings if each.code == "quarantine"]
+    assert str(finding.location) == "models/orders.yml:4:9"
+    assert found in finding.why
+
+
+@pytest.mark.parametrize(
+    ("model", "sinks", "found"),
+    [
+        ("quarantine_sink='bad'", "{name: bad, format: memory}", "sink `bad` cannot be the quarantine of `orders`"),
+        ("quarantine_sink='bad'", "{name: bad, format: parquet}", "sink `bad` has no path"),
+        ("quarantine_sink='gone'", "{name: bad, format: noop}", "`gone` is not a declared sink"),
+        (
+            "quarantine_sink='out', sink='bad'",
+            "{name: bad, format: memory}",
+            "cannot write its other rows to sink `bad`",
+        ),
+    ],
+)
+def test_the_sink_of_a_quarantine_is_checked(tmp_path: Path, model: str, sinks: str, found: str) -> None:
+    """The sink of a quarantine is checked like that of a model, at `quarantine_sink`; the other sink must share its query."""
+    compiled(tmp_path)
+    (tmp_path / "sinks.yml").write_text(f"{FILES['sinks.yml']}  - {sinks}\n")
+    sink = "" if "sink='bad'" in model and "quarantine_sink='bad'" not in model else "sink='out', "
+    text = f"{{{{ config({sink}{model}) }}}} select id, amount from {{{{ source('shop', 'orders') }}}}"
+    (tmp_path / "models/orders.sql").write_text(text)
+    (tmp_path / "models/orders.yml").write_text(f"models:\n  - name: orders\n    data_tests:\n      {QUARANTINE}\n")
+    with pytest.raises(FindingsError) as caught:
+        compile_models(ProjectRequest(tmp_path))
+    assert any(found in finding.message for finding in caught.value.findings), caught.value.findings
+
+
+def test_a_quarantine_is_part_of_the_manifest_and_of_kept_rows(tmp_path: Path) -> None:
+    """Rows in quarantine are left out of the model; the quarantine has a name and an output of its own."""
+    model = "{{ config(sink='out', quarantine_sink='out') }} select id from {{ source('shop', 'orders') }}"
+    found = compiled(tmp_path, own=QUARANTINE, model=model)
+    ((unique_id, quarantine),) = found.quarantines.items()
+    assert (unique_id, quarantine.name) == ("model.shop.orders", "orders__quarantine")
+    assert kept_rows(found.models[unique_id].file.data_tests) == ("coalesce((id < 10), true)",)

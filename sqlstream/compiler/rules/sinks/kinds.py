@@ -166,6 +166,22 @@ def _location_of(compiled: CompiledProject, model: CompiledModel, output: Output
     return sink.locations.get(key, sink.location)
 
 
+def sink_of_one_query(compiled: CompiledProject, output: Output) -> str | None:
+    """Returns a sink to which only a streaming query of Spark itself can write, for messages; None for others."""
+    made = python_sink(compiled, output)
+    if made is not None and made.kind == "class":
+        return f"the class `{output.python}`"
+    return f"a sink of format {output.format}" if format_of(output.format).needs_separate_query else None
+
+
+def unshared_sink(compiled: CompiledProject, output: Output) -> str | None:
+    """Returns a sink that needs a query of its own, for messages; None for others. Formats that sqlstream does not
+    know may write only streams.
+    """
+    unknown = None if output.format in FORMATS else f"a sink of format {output.format}"
+    return sink_of_one_query(compiled, output) or unknown
+
+
 SEPARATE = "use fan_out='separate', which runs a query for each sink"
 
 
@@ -174,10 +190,8 @@ def unshared_sinks(compiled: CompiledProject, model: CompiledModel, output: Outp
     """Some sinks need a separate query."""
     if not model.also or not model.streaming:
         return
-    made = python_sink(compiled, output)
-    is_class = made is not None and made.kind == "class"
-    if is_class or output.format not in FORMATS or format_of(output.format).needs_separate_query:
-        what = f"the class `{output.python}`" if is_class else f"a sink of format {output.format}"
+    what = unshared_sink(compiled, output)
+    if what is not None:
         yield Problem(
             f"`{model.name}` cannot write to sink `{output.sink}` from a shared query",
             f"{what} gets its rows from Spark, which writes to one sink in each query",
@@ -230,10 +244,8 @@ def unfit_alerts_sinks(compiled: CompiledProject) -> Problems:
 
 def _unfit_sinks(compiled: CompiledProject, model: CompiledModel | None, rows: str) -> Problems:
     for output in model.outputs if model is not None else ():
-        made = python_sink(compiled, output)
-        is_class = made is not None and made.kind == "class"
-        if model is not None and (is_class or format_of(output.format).needs_separate_query):
-            what = f"the class `{output.python}`" if is_class else f"a sink of format {output.format}"
+        what = sink_of_one_query(compiled, output)
+        if model is not None and what is not None:
             yield Problem(
                 f"{rows} cannot be written to sink `{output.sink}`",
                 f"{what} gets its rows from a streaming query of Spark, and {rows} are not one",

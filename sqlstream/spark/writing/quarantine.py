@@ -1,0 +1,115 @@
+"""Writes the rows that data tests quarantine: each batch goes to the sinks of the model, and then to the quarantine.
+
+A quarantine has no versions: rows of all versions of a query are in one place, and say which query and batch wrote
+them. So it needs no log of its own: a batch that Spark repeats replaces its rows, or the sink ignores it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from uuid import UUID, uuid5
+
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import col, current_timestamp, lit
+
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.rewrite.data_tests import BATCH, ERRORS, QUARANTINED_AT, QUERY, QUERY_ID
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.storage.storage import storage_for
+from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, cached
+from sqlstream.spark.writing.outputs import check_output
+from sqlstream.spark.writing.shared import writer_of
+from sqlstream.state.batch_logs import SINK_LOG
+
+_NO_BATCH = MicroBatch(0, "", "", "append", (), {})
+"""A batch for the columns of a quarantine."""
+
+
+def check_quarantine(compiled: CompiledProject, model: CompiledModel, marked: DataFrame, secrets: Secrets) -> None:
+    """Checks that the quarantine of `model` can take rows of `marked`, with Spark. Raises: FindingsError."""
+    quarantine = compiled.quarantines[model.unique_id]
+    # Spark checks the mode of the query, and the sink gets batches of new rows
+    config = quarantine.config.model_copy(update={"output_mode": model.config.output_mode})
+    for output in quarantine.outputs:
+        check_output(replace(quarantine, config=config), output, _quarantined(marked, _NO_BATCH), secrets)
+
+
+def quarantine_target(
+    compiled: CompiledProject, model: CompiledModel, path: str | None, marked: DataFrame, secrets: Secrets
+) -> SinkTarget:
+    """Returns the target of the quarantine of `model`, at `path` if its sink has one."""
+    quarantine = compiled.quarantines[model.unique_id]
+    return SinkTarget(quarantine, quarantine.outputs[0], path, _quarantined(marked, _NO_BATCH), secrets)
+
+
+def _quarantined(marked: DataFrame, batch: MicroBatch) -> DataFrame:
+    """Returns the rows of `marked` that violate a test, with the columns that a quarantine adds."""
+    return marked.where(col(ERRORS).isNotNull()).withColumns(
+        {
+            QUERY: lit(batch.model),
+            QUERY_ID: lit(batch.query_id),
+            BATCH: lit(batch.id).cast("bigint"),
+            QUARANTINED_AT: current_timestamp(),
+        }
+    )
+
+
+class QuarantineWriter:
+    """Writes the rows of each batch that violate no test with `writer`, after `check`, and the others to `quarantine`.
+
+    The quarantine comes last: if it has a batch, the sinks of the model have it too.
+    """
+
+    def __init__(self, writer: BatchWriter, check: Callable[[DataFrame], DataFrame], quarantine: SinkTarget) -> None:
+        self._writer, self._check, self._target = writer, check, quarantine
+        self._quarantine = writer_of(quarantine, _BatchFolders)
+
+    def open(self) -> None:
+        """Prepares all sinks. Raises: FindingsError, Spark's errors."""
+        self._writer.open()
+        self._quarantine.open()
+
+    def write(self, rows: DataFrame, batch: MicroBatch) -> None:
+        """Writes the rows, which have the column `ERRORS`. Raises: any error of a sink."""
+        with cached(rows):
+            self._writer.write(self._check(rows.where(col(ERRORS).isNull()).drop(ERRORS)), batch)
+            quarantined = _quarantined(rows, batch)
+            if not quarantined.isEmpty():
+                # a database may remember one batch of each query, and have the model's table too
+                query_id = str(uuid5(UUID(batch.query_id), "quarantine"))
+                self._quarantine.write(quarantined, self._target.batch(batch.id, query_id))
+
+
+class _BatchFolders:
+    """Writes the files of each batch to a folder of its own, which a repeated batch replaces."""
+
+    def __init__(self, target: SinkTarget, folder: str) -> None:
+        self._target, self._folder = target, folder
+
+    def open(self) -> None:
+        """Checks that no streaming query writes to the folder: readers would not see files that its log does not list.
+
+        Raises: FindingsError.
+        """
+        storage, folder = storage_for(self._folder, self._target.frame.sparkSession)
+        if storage.exists(f"{folder}/{SINK_LOG}"):
+            raise FindingsError([self._is_output()])
+
+    def write(self, rows: DataFrame, batch: MicroBatch) -> None:
+        """Writes the rows. Raises: Spark's errors."""
+        output = self._target.output
+        options = {**batch.options, "partitionOverwriteMode": "dynamic"}
+        writer = rows.write.format(output.format).options(**options).mode("overwrite")
+        writer.partitionBy(QUERY_ID, BATCH, *output.partition_by).save(self._folder)
+
+    def _is_output(self) -> Finding:
+        model = self._target.model
+        return Finding(
+            "quarantine",
+            f"sink `{self._target.output.sink}` cannot be a quarantine in {self._folder}",
+            f"a streaming query has written to this folder, and readers see only the files in its log, {SINK_LOG}",
+            "give the sink of the quarantine a folder that no query writes to",
+            model.location_of("sink"),
+        )

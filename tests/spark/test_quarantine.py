@@ -1,0 +1,224 @@
+"""Rows that violate a data test with `on_violation: quarantine`: each is in the quarantine once, the others in the sink."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlstream import FindingsError
+from tests.spark.conftest import ProjectFolder
+from tests.support.violations import counts, order
+
+Rows = Callable[[Path], list[dict[str, Any]]]
+
+MODEL = (
+    "{{ config(sink='lake', quarantine_sink='QUARANTINE') }}\n"
+    "select id, ts, kind, amount from {{ source('shop', 'orders') }}"
+)
+TESTS = """
+models:
+  - name: orders
+    columns:
+      - name: kind
+        data_tests:
+          - not_null: {on_violation: quarantine, description: an order has a kind}
+          - accepted_values: {values: [a, b], on_violation: warn}
+    data_tests:
+      - expression_is_true: {name: positive, expression: amount >= 0, on_violation: quarantine}
+      - expression_is_true: {name: small, expression: amount < 50, on_violation: drop}
+      - expression_is_true: {name: has_id, expression: id is not null, on_violation: fail}
+"""
+SINKS = """sinks:
+  - {name: files, format: json, path: 'bad/{{ model.name }}'}
+  - {name: tables, format: sqlite, path: '{{ model.name }}.sqlite'}
+  - {name: notes, format: python, function: 'notes:note'}
+"""
+NOTES = """import json, os
+def note(rows, batch):
+    if os.path.exists('broken'):
+        raise ValueError('the quarantine is broken')
+    with open('notes.txt', 'a') as file:
+        file.writelines(f'{line}\\n' for line in rows.toJSON().collect())
+"""
+BATCHES: list[list[tuple[int, str | None, int | None]]] = [
+    [(1, "a", 1), (2, None, 2), (3, "b", -3), (4, "c", 4), (5, "a", 99)],
+    [(6, "a", 1), (7, "b", None)],
+    [(8, None, -8), (9, None, 99), (10, "a", 10)],
+]
+GOOD, BAD = [1, 4, 6, 7, 10], [2, 3, 8, 9]
+"""The ids of the rows in the sink, and of those in the quarantine. The order 5 is dropped."""
+
+
+@pytest.fixture
+def shop(folder: ProjectFolder, monkeypatch: pytest.MonkeyPatch) -> ProjectFolder:
+    """A project with three files of orders, of which each is a batch, and sinks for a quarantine."""
+    monkeypatch.chdir(folder.root)
+    folder.write({"models/_sinks.yml": SINKS, "python/notes.py": NOTES, "models/orders.yml": TESTS})
+    for number, rows in enumerate(BATCHES):
+        folder.rows(f"in/orders/{number}.json", [order(*row) for row in rows], modified=number)
+    return folder
+
+
+def quarantined(folder: ProjectFolder, sink: str) -> list[dict[str, Any]]:
+    """Returns the rows of the quarantine in a sink, by their ids."""
+    found: list[dict[str, Any]] = []
+    if sink == "tables":
+        with sqlite3.connect(folder.root / "store/orders__quarantine.sqlite") as connection:
+            connection.row_factory = sqlite3.Row
+            found = [dict(row) for row in connection.execute("select * from orders__quarantine")]
+        found = [row | {"_errors": json.loads(row["_errors"])} for row in found]
+    elif sink == "files":
+        root = folder.root / "store/bad/orders__quarantine"
+        for file in root.rglob("*.json"):
+            pairs = dict(part.split("=", 1) for part in file.relative_to(root).parts if "=" in part)
+            found += [json.loads(line) | pairs | {"_batch": int(pairs["_batch"])} for line in file.open()]
+    else:
+        found = [json.loads(line) for line in (folder.root / "notes.txt").read_text().splitlines()]
+    return sorted(found, key=lambda row: row["id"])
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("sink", ["files", "tables", "notes"])
+def test_each_row_is_in_the_sink_or_in_the_quarantine(shop: ProjectFolder, read_parquet: Rows, sink: str) -> None:
+    """Good, quarantined and dropped rows are all rows, also if Spark repeats a batch; `_errors` has each violated test."""
+    shop.write({"models/orders.sql": MODEL.replace("QUARANTINE", sink)})
+    result = shop.result()
+
+    assert (result.batches, result.rows_in, result.rows_out, result.violations) == (3, 10, 5, 8)
+    assert counts(shop)["orders.positive"] == (8, 2)
+    assert sorted(row["id"] for row in read_parquet(shop.root / "store/orders")) == GOOD
+    rows = quarantined(shop, sink)
+    assert [row["id"] for row in rows] == BAD
+    assert [[error["name"] for error in row["_errors"]] for row in rows] == [
+        ["not_null_orders_kind"],
+        ["positive"],
+        ["not_null_orders_kind", "positive"],
+        ["not_null_orders_kind", "small"],
+    ]
+    assert rows[1]["_errors"] == [{"name": "positive", "message": "amount >= 0", "columns": []}]
+    assert rows[0]["_errors"][0] == {
+        "name": "not_null_orders_kind",
+        "message": "an order has a kind",
+        "columns": ["kind"],
+    }
+    assert [(row["_query"], row["_batch"]) for row in rows] == [
+        ("orders", 0),
+        ("orders", 0),
+        ("orders", 2),
+        ("orders", 2),
+    ]
+    assert len({row["_query_id"] for row in rows}) == 1
+    assert (rows[1]["kind"], rows[1]["amount"]) == ("b", -3)
+    assert all(row["_quarantined_at"] for row in rows)
+
+    if sink == "notes":
+        return
+    (shop.root / "store/queries/orders/v1/checkpoint/commits/2").unlink()
+    assert shop.result().batches == 1
+    assert [row["id"] for row in quarantined(shop, sink)] == BAD
+    assert sorted(row["id"] for row in read_parquet(shop.root / "store/orders")) == GOOD
+
+
+def test_a_failing_quarantine_loses_no_row(shop: ProjectFolder, read_parquet: Rows) -> None:
+    """A batch whose quarantine fails is repeated: the sink ignores it then, and the quarantine gets it."""
+    shop.write(
+        {"models/orders.sql": MODEL.replace("QUARANTINE", "notes").replace("sink='lake'", "retries=0, sink='lake'")}
+    )
+    (shop.root / "broken").touch()
+    finding = shop.result().finding
+    assert finding is not None
+    assert "the quarantine is broken" in finding.why
+    (shop.root / "broken").unlink()
+
+    assert shop.result().finding is None
+    assert sorted(row["id"] for row in read_parquet(shop.root / "store/orders")) == GOOD
+    assert [row["id"] for row in quarantined(shop, "notes")] == BAD
+
+
+@pytest.mark.parametrize("sink", ["lake", "tables", "both"])
+def test_a_quarantine_begins_and_ends_on_the_same_checkpoint(
+    shop: ProjectFolder, read_parquet: Rows, sink: str
+) -> None:
+    """A query gets a quarantine, and loses it, without a new version: its sinks have each row once."""
+    sinks = "sink=['lake', 'tables'], fan_out='shared'" if sink == "both" else f"sink='{sink}'"
+    model = MODEL.replace("QUARANTINE", "files").replace("sink='lake'", sinks)
+    files = [shop.root / f"in/orders/{number}.json" for number in range(3)]
+    hidden = [file.rename(shop.root / file.name) for file in files[1:]]
+    shop.write({"models/orders.sql": model, "models/orders.yml": TESTS.replace("quarantine", "drop")})
+    assert shop.result().rows_out == 2
+
+    hidden[0].rename(files[1])
+    shop.rows("in/orders/7.json", [order(20, None, 20), order(21, "a", 21)], modified=7)
+    shop.write({"models/orders.yml": TESTS})
+    assert shop.result().batches == 2
+    assert [row["id"] for row in quarantined(shop, "files")] == [20]
+
+    shop.write({"models/orders.yml": TESTS.replace("quarantine", "drop")})
+    hidden[1].rename(files[2])
+    assert shop.result().batches == 1
+    good = [*GOOD, 21]
+    if sink != "tables":
+        assert sorted(row["id"] for row in read_parquet(shop.root / "store/orders")) == good
+    if sink != "lake":
+        with sqlite3.connect(shop.root / "store/orders.sqlite") as connection:
+            assert [id_ for (id_,) in connection.execute("select id from orders order by id")] == good
+
+
+def test_groups_are_quarantined_after_the_state(shop: ProjectFolder) -> None:
+    """A test of a model that aggregates is about its groups: one that violates it goes to the quarantine."""
+    shop.write(
+        {
+            "models/orders.sql": "{{ config(sink='tables', quarantine_sink='files', output_mode='update', unique_key='id') }}\n"
+            "select coalesce(kind, '-') as id, sum(amount) as amount from {{ source('shop', 'orders') }} group by 1",
+            "models/orders.yml": "models: [{name: orders, data_tests: [{expression_is_true: "
+            "{name: high, expression: amount < 50, on_violation: quarantine}}]}]",
+        }
+    )
+    assert shop.result().finding is None
+    with sqlite3.connect(shop.root / "store/orders.sqlite") as connection:
+        assert list(connection.execute("select id, amount from orders order by id")) == [("-", 2), ("b", -3), ("c", 4)]
+    assert sorted((row["id"], row["amount"]) for row in quarantined(shop, "files")) == [
+        ("-", 93),
+        ("a", 100),
+        ("a", 101),
+        ("a", 111),
+    ]
+
+
+def test_a_row_that_fails_the_query_is_nowhere(shop: ProjectFolder, read_parquet: Rows) -> None:
+    """A test with `fail` ends the query before either sink has a row of the batch."""
+    shop.rows("in/orders/1.json", [order(6, "a", 1), order(None, "a", 1), order(None, None, 2)], modified=1)  # type: ignore[arg-type]
+    shop.write({"models/orders.sql": MODEL.replace("QUARANTINE", "files")})
+    finding = shop.result().finding
+    assert finding is not None
+    assert (finding.code, str(finding.location)) == ("data-test-failed", "models/orders.yml:12:9")
+    assert sorted(row["id"] for row in read_parquet(shop.root / "store/orders")) == [1, 4]
+    assert [row["id"] for row in quarantined(shop, "files")] == [2, 3]
+
+
+def test_the_folder_of_a_query_is_no_quarantine(shop: ProjectFolder) -> None:
+    """A folder with the log of a streaming query is refused: readers would not see the rows of the quarantine."""
+    shop.write({"models/orders.sql": MODEL.replace("QUARANTINE", "files")})
+    (shop.root / "store/bad/orders__quarantine/_spark_metadata").mkdir(parents=True)
+    result = shop.result()
+    assert result.finding is not None
+    assert result.finding.code == "quarantine"
+    assert "_spark_metadata" in result.finding.why
+
+
+def test_spark_checks_the_sink_of_a_quarantine(shop: ProjectFolder) -> None:
+    """A sink that cannot have the column `_errors` is refused before the query starts."""
+    shop.write(
+        {
+            "sinks.yml": "sinks:\n  - {name: lake, format: parquet, path: '{{ model.name }}'}\n  - {name: csv, format: csv, path: bad}\n"
+        }
+    )
+    shop.write({"models/orders.sql": MODEL.replace("QUARANTINE", "csv")})
+    with pytest.raises(FindingsError) as caught:
+        shop.run()
+    assert [found.code for found in caught.value.findings] == ["sink-schema"]
