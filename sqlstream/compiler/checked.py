@@ -10,10 +10,16 @@ from sqlstream.compiler.assembled import Assembled
 from sqlstream.compiler.compiled import CompiledProject, Places, place_in
 from sqlstream.compiler.configured import quiet
 from sqlstream.compiler.flow.analysis import Analysis
+from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.graph import seed_id
-from sqlstream.compiler.metrics import alerts_model, metrics_model, own_columns
 from sqlstream.compiler.outputs import resolve_unused, stored_tables
-from sqlstream.compiler.quarantines import quarantine_columns, quarantine_models
+from sqlstream.compiler.own_rows import (
+    alerts_model,
+    metrics_model,
+    own_columns,
+    quarantine_columns,
+    quarantine_models,
+)
 from sqlstream.compiler.render.rendered import RenderOptions
 from sqlstream.compiler.rules import check_columns, check_models
 from sqlstream.compiler.rules.alerts import unfit_alerts
@@ -62,14 +68,14 @@ def check_project(
 
 
 def _with_own_rows(compiled: CompiledProject) -> CompiledProject:
-    """Returns the project with the rows that no model selects as models, for the rules on sinks."""
-    if not compiled.own_rows:
+    """Returns the project with the rows of metrics, alerts and quarantines as models, for the rules on sinks."""
+    if not compiled.own_rows and not compiled.quarantines:
         return compiled
-    models = {model.unique_id: model for model in compiled.own_rows}
-    columns = {
+    models = {model.unique_id: model for model in (*compiled.own_rows, *compiled.quarantines.values())}
+    columns: dict[str, tuple[Column, ...] | None] = {rows.unique_id: own_columns(rows) for rows in compiled.own_rows}
+    columns |= {
         rows.unique_id: quarantine_columns(compiled.columns.get(node)) for node, rows in compiled.quarantines.items()
     }
-    columns |= {node: own_columns(model) for node, model in models.items() if node not in columns}
     return replace(compiled, models={**compiled.models, **models}, columns={**compiled.columns, **columns})
 
 

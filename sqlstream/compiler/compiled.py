@@ -128,7 +128,7 @@ class CompiledModel:
         return self.file.constraints if self.config.contract.enforced else ()
 
     @property
-    def quarantining(self) -> tuple[DataTest, ...]:
+    def quarantine_tests(self) -> tuple[DataTest, ...]:
         """The data tests whose violations go to `quarantine_sink`: only the query of the model itself writes them."""
         tests = self.file.data_tests if self.file.rows_of is None else ()
         return tuple(test for test in tests if test.action == "quarantine")
@@ -211,8 +211,8 @@ class CompiledProject:
 
     @property
     def own_rows(self) -> tuple[CompiledModel, ...]:
-        """The rows that no model selects, as models: those that runs write about themselves, and the quarantines."""
-        return (*(model for model in (self.metrics, self.alerts) if model is not None), *self.quarantines.values())
+        """The rows that runs write about themselves, as models."""
+        return tuple(model for model in (self.metrics, self.alerts) if model is not None)
 
     @cached_property
     def tables(self) -> Mapping[str, SourceTable]:
@@ -230,7 +230,7 @@ class CompiledProject:
         return {exposure_id(self.project.name, exposure.name): exposure for exposure in self.project.exposures}
 
     def outputs_of(self, model: CompiledModel) -> tuple[Output, ...]:
-        """Returns all outputs that the query of a model writes, also that of its quarantine."""
+        """Returns all outputs that the query of a model writes, including that of its quarantine."""
         quarantine = self.quarantines.get(model.unique_id)
         return (*model.outputs, *(quarantine.outputs if quarantine is not None else ()))
 

@@ -61,7 +61,7 @@ def _declared(
                     yield form, {}, by, table.locations.get(key, table.location)
     # a project for rules has the rows of metrics and alerts among its models
     for model in {**compiled.models, **{model.unique_id: model for model in compiled.own_rows}}.values():
-        for output in model.outputs if model.unique_id in nodes else ():
+        for output in compiled.outputs_of(model) if model.unique_id in nodes else ():
             by = f"sink `{output.sink}`"
             yield output.format, output.options, by, output.location
             if output.record.value_format == "avro":

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 from sqlstream.app.observe.metrics_catalog import METRICS, QUERY_LABELS, RUN_LABELS, SOURCE_LABELS, Metric
-from sqlstream.compiler.metrics import ALERT_COLUMNS, METRICS_COLUMNS
+from sqlstream.compiler.own_rows import ALERT_COLUMNS, METRICS_COLUMNS
 
 PAGE = Path(__file__).parents[2] / "docs" / "monitoring.md"
 

@@ -9,7 +9,7 @@ from datetime import UTC
 from typing import Any
 
 from sqlstream.app.alerts.measures import Measures
-from sqlstream.compiler.metrics import ALERT_COLUMNS
+from sqlstream.compiler.own_rows import ALERT_COLUMNS
 from sqlstream.numbers import plural, span_text
 from sqlstream.project.configuration.alerts import AlertKind, AlertRule
 from sqlstream.state.runs.events import AlertChanged

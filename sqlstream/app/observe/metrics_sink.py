@@ -14,7 +14,7 @@ from itertools import count
 
 from sqlstream.app.observe.metrics import RunFacts
 from sqlstream.app.observe.observers import Observed, Snapshot
-from sqlstream.compiler.metrics import METRICS_COLUMNS
+from sqlstream.compiler.own_rows import METRICS_COLUMNS
 from sqlstream.errors import FindingsError
 from sqlstream.figures import FIGURES
 from sqlstream.state.runs.progress import BatchProgress, SourceProgress, moment

@@ -22,10 +22,8 @@ from sqlstream.spark.jvm.errors import error_finding
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, set_pool
 from sqlstream.spark.jvm.session import SparkRuntime
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.storage import storage_for
 from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget
-from sqlstream.spark.writing.shared import writer_of
-from sqlstream.state.batch_logs import SINK_LOG
+from sqlstream.spark.writing.shared import refuse_logged_folder, writer_of
 
 
 @dataclass(frozen=True)
@@ -94,28 +92,14 @@ class _FolderWriter:
         self._target, self._folder = target, folder
 
     def open(self) -> None:
-        """Checks that no streaming query writes to the folder: readers would not see files that its log does not list.
-
-        Raises: FindingsError.
-        """
-        storage, folder = storage_for(self._folder, self._target.frame.sparkSession)
-        if storage.exists(f"{folder}/{SINK_LOG}"):
-            raise FindingsError([self._is_output()])
+        """Checks that no streaming query writes to the folder. Raises: FindingsError."""
+        refuse_logged_folder(self._target, self._folder, self._rows.code, self._rows.name)
 
     def write(self, rows: DataFrame, batch: MicroBatch) -> None:
         """Adds the rows, in one more file for each partition. Raises: Spark's errors."""
         output = self._target.output
         writer = rows.write.format(output.format).options(**batch.options).mode("append")
         (writer.partitionBy(*output.partition_by) if output.partition_by else writer).save(self._folder)
-
-    def _is_output(self) -> Finding:
-        return Finding(
-            self._rows.code,
-            f"{self._rows.name} cannot be written to {self._folder}",
-            f"a streaming query has written to this folder, and readers see only the files in its log, {SINK_LOG}",
-            f"give the sink of the {self._rows.name} a folder that no query writes to",
-            self._target.model.file.location,
-        )
 
 
 METRICS_ROWS, ALERT_ROWS = OwnRows("metrics", METRICS_SCHEMA), OwnRows("alerts", ALERTS_SCHEMA)

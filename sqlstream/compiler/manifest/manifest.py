@@ -84,7 +84,7 @@ def _model(compiled: CompiledProject, model: CompiledModel) -> dict[str, Any]:
         "streaming": model.streaming,
         "output": None if model.output is None else _output(model.output),
         "further_outputs": [_output(output) for output in model.also],
-        "quarantine": next(map(_output, quarantine.outputs), None) if quarantine is not None else None,
+        "quarantine": None if quarantine is None else _output(quarantine.outputs[0]),
         "depends_on": list(compiled.graph.parents[model.unique_id]),
         "reads": {name: "stored" if stored else "view" for name, stored in compiled.models_read(model).items()},
         "compiled_path": model.compiled_path,

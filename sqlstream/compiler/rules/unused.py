@@ -47,7 +47,7 @@ def unused_sources(compiled: CompiledProject) -> Problems:
 def unused_sinks(compiled: CompiledProject) -> Problems:
     """No model writes to the sink."""
     writers = [*compiled.models.values(), *compiled.own_rows]
-    used = {output.sink for model in writers for output in model.outputs}
+    used = {output.sink for model in writers for output in compiled.outputs_of(model)}
     used |= _words(_disabled_texts(compiled))
     unused = {sink.location: sink.name for sink in compiled.project.sinks if sink.name not in used}
     return _unused("no model writes to", "sink", unused)

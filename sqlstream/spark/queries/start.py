@@ -73,7 +73,7 @@ def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
     target = SinkTarget(query.model, query.output, order.output, frame, secrets)
     batches = _shared_writer(order, target) if order.also else batch_writer(target)
     if query.marked is not None:
-        target, batches = _quarantining(order, target, batches or writer_of(target, FileBatchWriter), query.marked)
+        target, batches = _with_quarantine(order, target, batches or writer_of(target, FileBatchWriter), query.marked)
     table = table_of(target) if batches is None else None
     writer = (
         _frame_to_write(target, batches, table)
@@ -111,7 +111,7 @@ def _shared_writer(order: StartOrder, first: SinkTarget) -> BatchWriter:
     return SharedWriter([first, *(replace(first, output=output, path=path) for output, path in further)])
 
 
-def _quarantining(
+def _with_quarantine(
     order: StartOrder, target: SinkTarget, writer: BatchWriter, marked: DataFrame
 ) -> tuple[SinkTarget, BatchWriter]:
     """Returns the target and the writer of a query whose rows are `marked`, and whose good rows `writer` writes."""

@@ -95,18 +95,18 @@ class NodeReader:
 
         Raises: FindingsError, at the location in the model that Spark reports.
         """
-        rows = self.untested(model, frames)
+        rows = self._untested(model, frames)
         return self._tested(model, rows, self._counter(model, rows))
 
     def analyse_marked(self, model: CompiledModel, frames: Sequence[DataFrame]) -> tuple[DataFrame, DataFrame]:
         """Returns what `analyse` returns, and the same rows with those that data tests quarantine, as `marked_rows`
         does. Only one of the two can run, because both have the counter. Raises: FindingsError.
         """
-        rows = self.untested(model, frames)
+        rows = self._untested(model, frames)
         counter = self._counter(model, rows)
         return self._tested(model, rows, counter), marked_rows(rows, model.name, model.file.data_tests, counter)
 
-    def untested(self, model: CompiledModel, frames: Sequence[DataFrame]) -> DataFrame:
+    def _untested(self, model: CompiledModel, frames: Sequence[DataFrame]) -> DataFrame:
         """Returns the analyzed DataFrame of `model`, before its data tests. Raises: FindingsError."""
         frame = self._run(model, frames) if model.file.is_python else self._read(model, frames)
         findings = [self._stream_aggregate(model, call) for call in streaming_python_aggregates(frame)]
@@ -369,7 +369,7 @@ class ViewBuilder:
         """Returns the analyzed DataFrame of `model`, whose query it is. If data tests quarantine rows, also one that
         has them, see `marked_rows`. Raises: FindingsError.
         """
-        if not model.quarantining:
+        if not model.quarantine_tests:
             return self.build(model), None
         frame, marked = self.inputs.analyse_marked(model, self._open_all(model, ()))
         return self.inputs.with_contract(model, frame), marked

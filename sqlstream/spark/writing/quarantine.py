@@ -1,7 +1,7 @@
 """Writes the rows that data tests quarantine: each batch goes to the sinks of the model, and then to the quarantine.
 
 A quarantine has no versions: rows of all versions of a query are in one place, and say which query and batch wrote
-them. So it needs no log of its own: a batch that Spark repeats replaces its rows, or the sink ignores it.
+them. So it needs no log: a batch that Spark repeats replaces its rows, or the sink ignores it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,10 @@ from pyspark.sql.functions import col, current_timestamp, lit
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.rewrite.data_tests import BATCH, ERRORS, QUARANTINED_AT, QUERY, QUERY_ID
-from sqlstream.errors import Finding, FindingsError
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.storage import storage_for
 from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, cached
 from sqlstream.spark.writing.outputs import check_output
-from sqlstream.spark.writing.shared import writer_of
-from sqlstream.state.batch_logs import SINK_LOG
+from sqlstream.spark.writing.shared import refuse_logged_folder, writer_of
 
 _NO_BATCH = MicroBatch(0, "", "", "append", (), {})
 """A batch for the columns of a quarantine."""
@@ -83,19 +80,14 @@ class QuarantineWriter:
 
 
 class _BatchFolders:
-    """Writes the files of each batch to a folder of its own, which a repeated batch replaces."""
+    """Writes the files of each batch to a separate folder, which a repeated batch replaces."""
 
     def __init__(self, target: SinkTarget, folder: str) -> None:
         self._target, self._folder = target, folder
 
     def open(self) -> None:
-        """Checks that no streaming query writes to the folder: readers would not see files that its log does not list.
-
-        Raises: FindingsError.
-        """
-        storage, folder = storage_for(self._folder, self._target.frame.sparkSession)
-        if storage.exists(f"{folder}/{SINK_LOG}"):
-            raise FindingsError([self._is_output()])
+        """Checks that no streaming query writes to the folder. Raises: FindingsError."""
+        refuse_logged_folder(self._target, self._folder, "quarantine", f"the rows of `{self._target.model.name}`")
 
     def write(self, rows: DataFrame, batch: MicroBatch) -> None:
         """Writes the rows. Raises: Spark's errors."""
@@ -103,13 +95,3 @@ class _BatchFolders:
         options = {**batch.options, "partitionOverwriteMode": "dynamic"}
         writer = rows.write.format(output.format).options(**options).mode("overwrite")
         writer.partitionBy(QUERY_ID, BATCH, *output.partition_by).save(self._folder)
-
-    def _is_output(self) -> Finding:
-        model = self._target.model
-        return Finding(
-            "quarantine",
-            f"sink `{self._target.output.sink}` cannot be a quarantine in {self._folder}",
-            f"a streaming query has written to this folder, and readers see only the files in its log, {SINK_LOG}",
-            "give the sink of the quarantine a folder that no query writes to",
-            model.location_of("sink"),
-        )

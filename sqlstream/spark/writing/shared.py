@@ -56,6 +56,22 @@ def writer_of(target: SinkTarget, file_writer: Callable[[SinkTarget, str], Batch
     return PlainWriter(target)
 
 
+def refuse_logged_folder(target: SinkTarget, path: str, code: str, rows: str) -> None:
+    """Checks that no streaming query writes to the folder to which `rows` go: readers would not see files that its log
+    does not list. Raises: FindingsError.
+    """
+    storage, folder = storage_for(path, target.frame.sparkSession)
+    if storage.exists(f"{folder}/{SINK_LOG}"):
+        finding = Finding(
+            code,
+            f"{rows} cannot be written to {path}",
+            f"a streaming query has written to this folder, and readers see only the files in its log, {SINK_LOG}",
+            f"give the sink of {rows} a folder that no query writes to",
+            target.model.file.location,
+        )
+        raise FindingsError([finding])
+
+
 class PlainWriter:
     """Writes batches with Spark's writer for static rows, which keeps no record of them: at least once."""
 

@@ -9,6 +9,7 @@ import pytest
 
 from sqlstream import FindingsError, ProjectRequest, compile_models
 from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.connectors import needed_connectors
 from sqlstream.compiler.rewrite.data_tests import kept_rows, offset_of_test, passes, without_tests
 
 FILES = {
@@ -198,7 +199,7 @@ def test_a_quarantine_needs_a_query_of_batches(tmp_path: Path, model: str, found
         (
             "quarantine_sink='out', sink='bad'",
             "{name: bad, format: memory}",
-            "cannot write its other rows to sink `bad`",
+            "so it cannot write to sink `bad`",
         ),
     ],
 )
@@ -222,3 +223,20 @@ def test_a_quarantine_is_part_of_the_manifest_and_of_kept_rows(tmp_path: Path) -
     ((unique_id, quarantine),) = found.quarantines.items()
     assert (unique_id, quarantine.name) == ("model.shop.orders", "orders__quarantine")
     assert kept_rows(found.models[unique_id].file.data_tests) == ("coalesce((id < 10), true)",)
+
+
+def test_a_query_needs_the_connector_of_its_quarantine(tmp_path: Path) -> None:
+    """The connector of a quarantine is that of the query which writes it, and of no other."""
+    model = "{{ config(sink='out', quarantine_sink='bus') }} select id from {{ source('shop', 'orders') }}"
+    compiled(tmp_path)
+    (tmp_path / "sinks.yml").write_text(
+        f"{FILES['sinks.yml']}  - {{name: bus, format: kafka, options: {{topic: bad, "
+        "kafka.bootstrap.servers: 'localhost:1'}}\n"
+    )
+    (tmp_path / "models/other.sql").write_text(FILES["models/orders.sql"])
+    (tmp_path / "models/orders.sql").write_text(model)
+    (tmp_path / "models/orders.yml").write_text(f"models:\n  - name: orders\n    data_tests:\n      {QUARANTINE}\n")
+    found = compile_models(ProjectRequest(tmp_path)).loaded.compiled
+    assert set(needed_connectors(found, ["model.shop.orders"])) == {"kafka"}
+    assert not needed_connectors(found, ["model.shop.other"])
+    assert set(needed_connectors(found)) == {"kafka"}

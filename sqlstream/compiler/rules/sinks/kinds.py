@@ -1,12 +1,15 @@
 """Rules about what each kind of sink supports: streams or batches, output modes, triggers, partitions, shared queries,
-the rows of metrics and alerts.
+quarantines, the rows of metrics and alerts.
 
 `tests/spark/test_sink_kinds.py` asks the installed Spark about each of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.rewrite.data_tests import QUARANTINE_COLUMNS
 from sqlstream.compiler.rules.formats import is_of_spark
 from sqlstream.compiler.rules.rule import Problem, Problems, output_rule, rule
 from sqlstream.errors import Finding, Severity
@@ -15,6 +18,7 @@ from sqlstream.project.configuration.trigger import TriggerFacts
 from sqlstream.project.databases.jdbc_options import dialect_of
 from sqlstream.project.files.python_files import PythonName, find_name
 from sqlstream.project.formats.formats import FORMATS, format_of
+from sqlstream.project.wording import quoted_list
 
 
 @rule("unknown-format")
@@ -166,7 +170,7 @@ def _location_of(compiled: CompiledProject, model: CompiledModel, output: Output
     return sink.locations.get(key, sink.location)
 
 
-def sink_of_one_query(compiled: CompiledProject, output: Output) -> str | None:
+def _separate_sink(compiled: CompiledProject, output: Output) -> str | None:
     """Returns a sink to which only a streaming query of Spark itself can write, for messages; None for others."""
     made = python_sink(compiled, output)
     if made is not None and made.kind == "class":
@@ -174,12 +178,12 @@ def sink_of_one_query(compiled: CompiledProject, output: Output) -> str | None:
     return f"a sink of format {output.format}" if format_of(output.format).needs_separate_query else None
 
 
-def unshared_sink(compiled: CompiledProject, output: Output) -> str | None:
-    """Returns a sink that needs a query of its own, for messages; None for others. Formats that sqlstream does not
-    know may write only streams.
+def _unshared_sink(compiled: CompiledProject, output: Output) -> str | None:
+    """Returns a sink that needs a separate query, for messages; None for others. A format that sqlstream does not know
+    may write only streams.
     """
     unknown = None if output.format in FORMATS else f"a sink of format {output.format}"
-    return sink_of_one_query(compiled, output) or unknown
+    return _separate_sink(compiled, output) or unknown
 
 
 SEPARATE = "use fan_out='separate', which runs a query for each sink"
@@ -190,7 +194,7 @@ def unshared_sinks(compiled: CompiledProject, model: CompiledModel, output: Outp
     """Some sinks need a separate query."""
     if not model.also or not model.streaming:
         return
-    what = unshared_sink(compiled, output)
+    what = _unshared_sink(compiled, output)
     if what is not None:
         yield Problem(
             f"`{model.name}` cannot write to sink `{output.sink}` from a shared query",
@@ -230,6 +234,75 @@ def shared_triggers(compiled: CompiledProject) -> Problems:
             )
 
 
+_OTHERWISE = "use on_violation: drop or fail"
+
+
+@rule("quarantine")
+def misplaced_quarantines(compiled: CompiledProject) -> Problems:
+    """Only a query of micro-batches can write rows to a quarantine."""
+    for model in compiled.models.values():
+        problem = _misplaced_quarantine(model) if model.quarantine_tests else None
+        if problem is not None:
+            why, fix = problem
+            for test in model.quarantine_tests:
+                message = f"the data test `{test.name}` of `{model.name}` cannot quarantine rows"
+                yield Problem(message, why, fix, test.location)
+        elif model.quarantine_tests:
+            yield from _unfit_quarantine(compiled, model)
+
+
+def _misplaced_quarantine(model: CompiledModel) -> tuple[str, str] | None:
+    """Returns why the tests of a model cannot quarantine rows, and what to do instead."""
+    if model.output is None:
+        why = f"`{model.name}` is a view, so no query writes its rows to a sink"
+        return why, f"{_OTHERWISE}; or give the model a sink, and read its rows with materialized='stored'"
+    if not model.streaming:
+        why = f"`{model.name}` is a batch model, and only the micro-batches of a stream can be written to two sinks"
+        return why, _OTHERWISE
+    if model.config.output_mode == "complete":
+        why = "in complete mode each batch has all rows again, also those that are in the quarantine already"
+        return why, f"{_OTHERWISE}, or output_mode='update'"
+    facts = model.config.trigger.facts
+    if not facts.has_micro_batches:
+        why = f"the query has a {facts.words} trigger, which has no micro-batches to write to two sinks"
+        return why, f"{_OTHERWISE}, or a micro-batch trigger such as trigger='1 second'"
+    if model.config.quarantine_sink is None:
+        why = f"`{model.name}` has no quarantine_sink for these rows"
+        return why, "set quarantine_sink to one of the sinks in sinks.yml, in the model's config or in project.yml"
+    return None
+
+
+def _unfit_quarantine(compiled: CompiledProject, model: CompiledModel) -> Iterator[Problem]:
+    quarantine = compiled.quarantines.get(model.unique_id)
+    for output in model.outputs:
+        needs = _unshared_sink(compiled, output)
+        if needs:
+            yield Problem(
+                f"`{model.name}` has a quarantine, so it cannot write to sink `{output.sink}`",
+                f"{needs} gets its rows from Spark, which writes to one sink in each query",
+                f"{_OTHERWISE}; or use a sink of files, Kafka, a database, Delta Lake or Iceberg",
+                model.location_of("sink"),
+            )
+    for output in quarantine.outputs if quarantine is not None else ():
+        needs = _separate_sink(compiled, output)
+        if needs:
+            yield Problem(
+                f"sink `{output.sink}` cannot be the quarantine of `{model.name}`",
+                f"{needs} needs a separate query, but the query of the model writes the quarantine",
+                "use a sink of files, Kafka, a database, Delta Lake or Iceberg, or a function in python/",
+                model.location_of("quarantine_sink"),
+            )
+    names = {name for name, _ in QUARANTINE_COLUMNS}
+    taken = [column.name for column in compiled.columns.get(model.unique_id) or () if column.name.lower() in names]
+    if taken:
+        yield Problem(
+            f"`{model.name}` has columns that a quarantine adds",
+            f"a quarantined row also has {quoted_list(sorted(names))}, but the model already has {quoted_list(taken)}",
+            "rename the columns of the model",
+            model.location_of("quarantine_sink"),
+        )
+
+
 @rule("metrics-sink")
 def unfit_metrics_sinks(compiled: CompiledProject) -> Problems:
     """Rows of metrics are added to a sink in small batches, without a query of Spark."""
@@ -244,7 +317,7 @@ def unfit_alerts_sinks(compiled: CompiledProject) -> Problems:
 
 def _unfit_sinks(compiled: CompiledProject, model: CompiledModel | None, rows: str) -> Problems:
     for output in model.outputs if model is not None else ():
-        what = sink_of_one_query(compiled, output)
+        what = _separate_sink(compiled, output)
         if model is not None and what is not None:
             yield Problem(
                 f"{rows} cannot be written to sink `{output.sink}`",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlstream.app.alerts.payloads import RunNames, alert_row, message_of
-from sqlstream.compiler.metrics import ALERT_COLUMNS
+from sqlstream.compiler.own_rows import ALERT_COLUMNS
 from sqlstream.state.runs.events import AlertChanged
 
 

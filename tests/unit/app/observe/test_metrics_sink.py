@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime
 from sqlstream.app.observe.metrics import RunFacts
 from sqlstream.app.observe.metrics_sink import MetricsRow, MetricsSink
 from sqlstream.app.observe.observers import Observed
-from sqlstream.compiler.metrics import METRICS_COLUMNS
+from sqlstream.compiler.own_rows import METRICS_COLUMNS
 from sqlstream.state.runs.progress import BatchProgress, SourceProgress, StateProgress
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)

@@ -1,7 +1,10 @@
-"""The queries that no model has: the rows of metrics and of alerts that runs write to sinks."""
+"""Rows that no model selects, as models with their sinks: the metrics and alerts of runs, and the quarantines of
+models. The query of a model writes each batch to its sinks, and then to its quarantine.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlstream.compiler.compiled import CompiledModel
@@ -9,6 +12,7 @@ from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.graph import model_id
 from sqlstream.compiler.outputs import fill_in
 from sqlstream.compiler.render.rendered import RenderedModel, RenderOptions
+from sqlstream.compiler.rewrite.data_tests import QUARANTINE_COLUMNS
 from sqlstream.compiler.sql.edits import EditedText
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.figures import FIGURES
@@ -23,7 +27,7 @@ METRICS, ALERTS = "sqlstream_metrics", "sqlstream_alerts"
 
 
 @dataclass(frozen=True)
-class NamedRows:
+class _Rows:
     """Rows with the name `name` that the configuration key `key` sends to a sink, named at `location`."""
 
     name: str
@@ -37,8 +41,8 @@ def metrics_model(project: Project, options: RenderOptions) -> tuple[CompiledMod
     declared = project.target.metrics
     if declared is None:
         return None, []
-    return rows_model(
-        project, options, NamedRows(METRICS, "metrics", declared.sink, project.target.location_of("metrics.sink"))
+    return _rows_model(
+        project, options, _Rows(METRICS, "metrics", declared.sink, project.target.location_of("metrics.sink"))
     )
 
 
@@ -47,10 +51,10 @@ def alerts_model(project: Project, options: RenderOptions) -> tuple[CompiledMode
     channel = project.target.alerts.sink_channel
     if channel is None or channel.sink is None:
         return None, []
-    return rows_model(
+    return _rows_model(
         project,
         options,
-        NamedRows(ALERTS, "alerts", channel.sink, project.target.location_of(f"alerts.notify.{channel.name}")),
+        _Rows(ALERTS, "alerts", channel.sink, project.target.location_of(f"alerts.notify.{channel.name}")),
     )
 
 
@@ -60,8 +64,37 @@ def own_columns(model: CompiledModel) -> tuple[Column, ...]:
     return tuple(Column(name, parse_type(type_)) for name, type_, _ in columns)
 
 
-def rows_model(project: Project, options: RenderOptions, rows: NamedRows) -> tuple[CompiledModel | None, list[Finding]]:
-    """Returns the rows as a model with their sink, None after an error."""
+def quarantine_models(
+    project: Project, options: RenderOptions, models: Mapping[str, CompiledModel]
+) -> tuple[dict[str, CompiledModel], list[Finding]]:
+    """Returns the quarantines of `models` by the unique id of their model, and the findings about their sinks."""
+    found: dict[str, CompiledModel] = {}
+    findings: list[Finding] = []
+    for unique_id, model in models.items():
+        sink = model.config.quarantine_sink
+        if sink is None or model.output is None or not model.quarantine_tests:
+            continue
+        rows = _Rows(quarantine_name(model), "quarantine_sink", sink, model.location_of("quarantine_sink"))
+        made, wrong = _rows_model(project, options, rows)
+        findings += wrong
+        if made is not None:
+            found[unique_id] = made
+    return found, findings
+
+
+def quarantine_name(model: CompiledModel) -> str:
+    """Returns the name of the quarantine in sinks whose path or table contains `{{ model.name }}`."""
+    return f"{model.query_id}__quarantine"
+
+
+def quarantine_columns(columns: tuple[Column, ...] | None) -> tuple[Column, ...] | None:
+    """Returns the columns of the quarantine of a model with `columns`, None if they are unknown."""
+    if columns is None:
+        return None
+    return (*columns, *(Column(name, parse_type(type_)) for name, type_ in QUARANTINE_COLUMNS))
+
+
+def _rows_model(project: Project, options: RenderOptions, rows: _Rows) -> tuple[CompiledModel | None, list[Finding]]:
     sink = next((sink for sink in project.sinks if sink.name == rows.sink), None)
     if sink is None:
         return None, [_unknown_sink(rows, project)]
@@ -73,7 +106,7 @@ def rows_model(project: Project, options: RenderOptions, rows: NamedRows) -> tup
         return None, list(error.findings)
 
 
-def _model(project: Project, options: RenderOptions, rows: NamedRows, sink: Sink) -> CompiledModel:
+def _model(project: Project, options: RenderOptions, rows: _Rows, sink: Sink) -> CompiledModel:
     config = ModelConfig(sink=sink.name)
     location = rows.location
     file = ModelFile(rows.name, location.path, "", (), "", (), (), declared_at=location)
@@ -92,7 +125,7 @@ def _model(project: Project, options: RenderOptions, rows: NamedRows, sink: Sink
     )
 
 
-def _unknown_sink(rows: NamedRows, project: Project) -> Finding:
+def _unknown_sink(rows: _Rows, project: Project) -> Finding:
     return Finding(
         "unknown-sink",
         f"`{rows.sink}` is not a declared sink",
@@ -102,7 +135,7 @@ def _unknown_sink(rows: NamedRows, project: Project) -> Finding:
     )
 
 
-def _taken_name(rows: NamedRows) -> Finding:
+def _taken_name(rows: _Rows) -> Finding:
     return Finding(
         "duplicate-name",
         f"the project has a model `{rows.name}`",
