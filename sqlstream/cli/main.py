@@ -40,6 +40,7 @@ COMMANDS = {
     "ui": "Show the runs and queries of the project on a page.",
     "replay": "Show what a past batch read and returned.",
     "backfill": "Write history that a stream has left out.",
+    "quarantine": "Show and release rows that violate a data test.",
     "promote": "Make the parallel version of a query the current one.",
     "rollback": "Go back to the previous version of a query.",
     "docs": "Generate and serve the documentation site.",
@@ -50,7 +51,7 @@ COMMANDS = {
 only command in the module with its name.
 """
 
-OF_ONE_QUERY = frozenset({"replay", "backfill", "promote", "rollback", "state"})
+OF_ONE_QUERY = frozenset({"replay", "backfill", "quarantine", "promote", "rollback", "state"})
 """The commands in the folder `queries/`."""
 
 ALIASES = {"list": "ls"}

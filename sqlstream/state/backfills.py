@@ -1,7 +1,7 @@
-"""The history of a query's sources, which of it a backfill can write, and the log of what was written:
-backfills.json beside the checkpoint of a version.
+"""The history of a query's sources, which of it a backfill can write, and the log of the batches that commands have
+added to the stream, backfills and releases of quarantined rows: backfills.json beside the checkpoint of a version.
 
-An entry is written before the backfill begins, with the number of its batch. It counts as done when the checkpoint has
+An entry is written before its batch begins, with the number of its batch. It counts as done when the checkpoint has
 committed that batch, so one atomic step ends both.
 """
 
@@ -26,8 +26,8 @@ from sqlstream.state.sources.positions import DatedFilesOf, read_position
 from sqlstream.state.sources.source_files import FileChoice, file_choice, local_path, unread_files
 
 LOG_NAME = "backfills.json"
-RECORD_VERSION = 1
-"""The format of the file. A later one is refused."""
+WITHOUT_RELEASES, RECORD_VERSION = 1, 2
+"""The formats of the file: sqlstream before releases reads only the first. A later one is refused."""
 
 
 class UnreadableBackfillsError(ValueError):
@@ -56,9 +56,21 @@ class SourceHistory:
 
 
 @dataclass(frozen=True)
+class Release:
+    """Rows of a quarantine that one batch writes to the sinks: those that meet `where` (None: all), with the SQL in
+    `changes` as the values of columns. `folder` has them as Parquet files.
+    """
+
+    rows: int
+    folder: str
+    where: str | None = None
+    changes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Backfill:
-    """One batch of history. `sources` are by their names or positions in the checkpoint. `since` and `until` are the
-    requested range (UTC, ISO 8601), None for no limit.
+    """One batch of history, or of a `release`. `sources` are by their names or positions in the checkpoint. `since` and
+    `until` are the requested range (UTC, ISO 8601), None for no limit.
     """
 
     batch: int
@@ -66,6 +78,7 @@ class Backfill:
     since: str | None
     until: str | None
     sources: Mapping[str, SourceHistory]
+    release: Release | None = None
 
 
 @dataclass(frozen=True)
@@ -84,9 +97,15 @@ class BackfillLog:
         """Yields what was backfilled of a source."""
         yield from (entry.sources[key] for entry in self.entries if key in entry.sources)
 
+    def releases(self, last_commit: int) -> list[Release]:
+        """Returns the committed releases."""
+        return [entry.release for entry in self.entries if entry.release is not None and entry.batch <= last_commit]
+
     def to_json(self) -> str:
         """Returns the text of backfills.json."""
-        return json.dumps({"version": RECORD_VERSION, **asdict(self)}, indent=2) + "\n"
+        has_releases = any(entry.release is not None for entry in self.entries)
+        version = RECORD_VERSION if has_releases else WITHOUT_RELEASES
+        return json.dumps({"version": version, **asdict(self)}, indent=2) + "\n"
 
 
 _LOG = TypeAdapter(BackfillLog)
@@ -111,7 +130,7 @@ def read_backfills(text: str | None) -> BackfillLog:
         return BackfillLog()
     try:
         data = json.loads(text)
-        if not isinstance(data, dict) or data.pop("version", None) != RECORD_VERSION:
+        if not isinstance(data, dict) or data.pop("version", None) not in (WITHOUT_RELEASES, RECORD_VERSION):
             raise UnreadableBackfillsError("it has no version that this sqlstream can read")
         return _LOG.validate_python(data)
     except ValidationError as error:
@@ -267,13 +286,14 @@ def beside(model: str) -> str:
     )
 
 
-def unfinished(model: str, batch: int, location: Location) -> Finding:
-    """Returns the finding that a backfill was interrupted."""
+def unfinished(model: str, begun: Backfill, location: Location) -> Finding:
+    """Returns the finding that a backfill or a release was interrupted."""
+    what, command = ("a backfill", "backfill") if begun.release is None else ("a release", "quarantine release")
     return Finding(
         UNFINISHED,
-        f"a backfill of {quoted(model)} was interrupted in batch {batch}",
+        f"{what} of {quoted(model)} was interrupted in batch {begun.batch}",
         "the sink may have the rows of that batch already, so the stream cannot use its number for new rows",
-        f"complete it: `sqlstream backfill {model}`; it writes each row once",
+        f"complete it: `sqlstream {command} {model}`; it writes each row once",
         location,
     )
 

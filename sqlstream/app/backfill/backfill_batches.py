@@ -1,5 +1,5 @@
 """Finds the history of each source that a backfill can write, and writes it in batches, so that an interruption at any
-moment loses and repeats nothing.
+moment loses and repeats nothing. Releases of quarantined rows are such batches, too.
 
 The steps: the batch is recorded with the number after the last one; its offsets, those of the last batch, are written
 to the checkpoint; Spark runs it on a temporary checkpoint and writes it to the sink with that number; it is committed.
@@ -10,6 +10,7 @@ ignores it.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -50,6 +51,7 @@ from sqlstream.state.backfills import (
     Backfill,
     BackfillLog,
     Offsets,
+    Release,
     SourceHistory,
     TimeRange,
     backfills_path,
@@ -72,6 +74,7 @@ from sqlstream.state.batch_logs import (
     source_offsets,
 )
 from sqlstream.state.layout import archive_moment, archive_path, checkpoint_path
+from sqlstream.state.lost_outputs import find_query_id
 from sqlstream.state.runs.progress import ROWS_OUT
 from sqlstream.state.sources.positions import SourcePosition, read_position
 from sqlstream.state.sources.source_files import file_choice
@@ -97,9 +100,25 @@ class HistoryWriter:
         self._save(BackfillLog((*self.log.entries, backfill)))
         return self._run(backfill)
 
-    def complete(self, backfill: Backfill) -> BackfilledBatch:
-        """Completes the backfill that was interrupted last. Raises: FindingsError, StopRequestedError."""
-        return replace(self._run(backfill), is_completed=True)
+    def release(self, release: Release) -> None:
+        """Writes one batch with the rows of a release. Raises: FindingsError, StopRequestedError."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        self._save(BackfillLog((*self.log.entries, Backfill(self.last + 1, now, None, None, {}, release))))
+        self.complete(self.log.entries[-1])
+
+    def complete(self, begun: Backfill) -> BackfilledBatch:
+        """Completes the batch that was begun last. Raises: FindingsError, StopRequestedError."""
+        if begun.release is None:
+            return replace(self._run(begun), is_completed=True)
+        storage, checkpoint = self._storage
+        planned = _entry(storage, f"{checkpoint}/offsets/{self.last}", OFFSETS_LINES)
+        committed = _entry(storage, f"{checkpoint}/commits/{self.last}", COMMITS_LINES)
+        self._confirm()
+        # Spark runs the batch on the checkpoint of the query, because the state gets a version with each batch
+        storage.write_text(f"{checkpoint}/offsets/{begun.batch}", next_entry(planned, committed))
+        self._write_to_sink(begun, replace(self.query.order(self.checks), released=begun.release.folder))
+        self.last = begun.batch
+        return BackfilledBatch(begun.batch, {}, is_completed=True)
 
     def _run(self, backfill: Backfill) -> BackfilledBatch:
         storage, checkpoint = self._storage
@@ -108,21 +127,22 @@ class HistoryWriter:
         committed = _entry(storage, f"{checkpoint}/commits/{self.last}", COMMITS_LINES)
         self._confirm()
         storage.write_text(f"{checkpoint}/offsets/{backfill.batch}", planned)
-        query_id = str(json.loads(identity)["id"])
         is_local = self.checks.loaded.compiled.project.target.is_local
         session = self.checks.runtime.session
         with temporary_folder(session, None if is_local else storage_base(self.checks.loaded)) as folder:
             write_history(session, folder, backfill, identity, planned, committed)
-            rows_in, rows_out = self._write_to_sink(backfill, folder, query_id)
+            order = replace(self.query.order(self.checks), checkpoint=folder)
+            rows_in, rows_out = self._write_to_sink(backfill, order)
         self._confirm()
         storage.write_text(f"{checkpoint}/commits/{backfill.batch}", committed)
         self.last = backfill.batch
         return BackfilledBatch(backfill.batch, backfill.sources, rows_in, rows_out)
 
-    def _write_to_sink(self, backfill: Backfill, folder: str, query_id: str) -> tuple[int | None, int | None]:
-        order = replace(self.query.order(self.checks), checkpoint=folder, trigger=Trigger(kind="once"))
+    def _write_to_sink(self, backfill: Backfill, order: StartOrder) -> tuple[int | None, int | None]:
+        storage, checkpoint = self._storage
+        query_id = find_query_id(storage, checkpoint) or ""
         try:
-            query = start_query(order, self.checks.secrets)
+            query = start_query(replace(order, trigger=Trigger(kind="once")), self.checks.secrets)
             try:
                 while not query.awaitTermination(POLL_SECONDS):  # type: ignore[arg-type] # also accepts fractions
                     self.signals.check()
@@ -156,7 +176,8 @@ class HistoryWriter:
         if isinstance(error, StopRequestedError):
             return error
         model, secrets = self.query.query.model, self.checks.secrets
-        what = f"the backfill of `{model.name}` failed in batch {backfill.batch}, and nothing was written"
+        kind = "backfill" if backfill.release is None else "release"
+        what = f"the {kind} of `{model.name}` failed in batch {backfill.batch}, and nothing was written"
         record = read_corrupt_record(error)
         place = Place(model.file.location)
         if record is not None:
@@ -168,7 +189,7 @@ class HistoryWriter:
 
     def _unfinished(self, backfill: Backfill) -> Finding:
         model = self.query.query.model
-        return unfinished(model.name, backfill.batch, model.file.location)
+        return unfinished(model.name, backfill, model.file.location)
 
     def _save(self, log: BackfillLog) -> None:
         self._confirm()
@@ -189,6 +210,16 @@ def _targets(order: StartOrder, checks: CheckContext) -> Sequence[SinkTarget]:
     model, frame = order.query.model, order.query.frame
     pairs = zip(model.outputs, (order.output, *order.also), strict=True)
     return [SinkTarget(model, output, place, frame, checks.secrets) for output, place in pairs]
+
+
+def next_entry(planned: str, committed: str) -> str:
+    """Returns the entry of the offsets log of a batch that reads nothing, after the batch with these two entries."""
+    version, batch, *offsets = planned.split("\n")
+    settings, commit = json.loads(batch), committed.split("\n")[1]
+    watermark = json.loads(commit).get("nextBatchWatermarkMs", 0) if commit else 0
+    settings["batchWatermarkMs"] = max(settings.get("batchWatermarkMs", 0), watermark)
+    settings["batchTimestampMs"] = max(settings.get("batchTimestampMs", 0), round(time.time() * 1000))
+    return "\n".join([version, json.dumps(settings, separators=(",", ":")), *offsets])
 
 
 def _entry(storage: Storage, path: str, lines: int) -> str:

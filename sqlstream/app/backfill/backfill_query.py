@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 from sqlstream.app.backfill.backfill import Backfilled, BackfilledBatch, BackfillRequest, backfill_arguments
 from sqlstream.app.backfill.backfill_batches import HistoryFinder, HistoryWriter
@@ -13,7 +14,7 @@ from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.loading.selected_queries import is_quarantine
 from sqlstream.app.plan.ready import CheckContext, CheckedQuery, check_all
 from sqlstream.app.replay.parts import static_names
-from sqlstream.app.request import RunRequest
+from sqlstream.app.request import ProjectRequest, RunRequest
 from sqlstream.app.session.session import spark_session
 from sqlstream.app.session.signals import StopRequestedError, StopSignals, stop_signals
 from sqlstream.app.session.target_storage import storage_location
@@ -25,7 +26,7 @@ from sqlstream.spark.jvm.session import FINITE_RUN_JVM
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.query_locks import NoLocks, QueryLocks
 from sqlstream.spark.storage.storage import storage_problems
-from sqlstream.state.backfills import Backfill, beside, cannot_backfill, in_batches
+from sqlstream.state.backfills import Backfill, beside, cannot_backfill, in_batches, unfinished
 from sqlstream.state.batch_logs import last_entry
 from sqlstream.state.changes import describe_changes
 from sqlstream.state.checkpoints import unrestartable
@@ -43,9 +44,10 @@ def backfill_query(request: BackfillRequest) -> Backfilled:
     loaded = load(request.project)
     model = terminal_model(loaded, request.model)
     check_model(loaded, model)
+    purpose = f"{'plan the backfill of' if request.dry_run else 'backfill'} {model.name}"
     with (
         nullcontext() if request.dry_run else _recorded(loaded, model, request),
-        _checked(loaded, model, request) as found,
+        checked_query(loaded, model, request.project, purpose, writes=not request.dry_run) as found,
     ):
         return _Backfilling(*found, request).run()
 
@@ -67,26 +69,28 @@ def _recorded(loaded: Loaded, model: CompiledModel, request: BackfillRequest) ->
 
 
 @contextmanager
-def _checked(
-    loaded: Loaded, model: CompiledModel, request: BackfillRequest
+def checked_query(
+    loaded: Loaded, model: CompiledModel, project: ProjectRequest, purpose: str, *, writes: bool
 ) -> Iterator[tuple[CheckedQuery, CheckContext, StopSignals]]:
-    """Yields the query, checked as a run checks it, and locked. A dry run locks nothing. Raises: FindingsError."""
-    secrets, project = Secrets(request.project.env), request.project
+    """Yields the query, checked as a run checks it, and locked if the command `writes`. `purpose` says why Spark
+    starts. Raises: FindingsError.
+    """
+    secrets = Secrets(project.env)
     with ExitStack() as stack, _interrupts():
         signals = stack.enter_context(stop_signals())
         # the locks are released after Spark stops: until then the query may write
-        locks = stack.enter_context((NoLocks if request.dry_run else QueryLocks)(secrets, project.notify))
+        locks = stack.enter_context((QueryLocks if writes else NoLocks)(secrets, project.notify))
         starting = spark_session(
             loaded,
             secrets,
             signals,
             [model.unique_id],
             notify=project.notify,
-            notice=f"Starting Spark to {'plan the backfill of' if request.dry_run else 'backfill'} {model.name}",
+            notice=f"Starting Spark to {purpose}",
             purpose=FINITE_RUN_JVM,
         )
         runtime = stack.enter_context(starting)
-        checks = CheckContext(loaded, RunRequest(project), runtime, secrets, locks, is_backfill=True)
+        checks = CheckContext(loaded, RunRequest(project), runtime, secrets, locks, adds_batches=True)
         (query,) = check_all(checks, [model], signals)
         stack.callback(query.query.release)
         with storage_problems(query.root, storage_location(loaded, model), secrets):
@@ -111,9 +115,13 @@ class _Backfilling:
 
     def run(self) -> Backfilled:
         log, last = self.query.backfills(self.checks), self.query.state.last_commit
-        begun = log.unfinished(last)
-        check_plan(self.query)
-        open_batch(self.query, self.checks, begun)
+        begun, model = log.unfinished(last), self.query.query.model
+        if begun is not None and begun.release is not None:
+            raise FindingsError([unfinished(model.name, begun, model.file.location)])
+        if self.query.query.identity.stateful:
+            why = "it keeps state, and the state after the present rows cannot take up older ones"
+            raise _refused(model, why, beside(model.name))
+        check_stream(self.query, self.checks, begun, partial(_refused, model))
         writer = HistoryWriter(self.query, self.checks, self.signals, log, last)
         done: list[BackfilledBatch] = []
         if begun is not None and not self.request.dry_run:
@@ -127,7 +135,6 @@ class _Backfilling:
                 done.append(BackfilledBatch(last + len(done) + 1, sources))
             else:
                 done.append(writer.write(sources, *self._limits))
-        model = self.query.query.model
         return Backfilled(
             model.name, self.query.plan.version, *self._limits, tuple(done), self.request.dry_run, tuple(self._notes())
         )
@@ -169,36 +176,29 @@ def check_model(loaded: Loaded, model: CompiledModel) -> None:
         raise _refused(model, why, beside(model.name))
 
 
-def check_plan(query: CheckedQuery) -> None:
-    """Checks what the ledger and Spark's plan say. Raises: FindingsError."""
-    model, plan = query.query.model, query.plan
-    run = f"`sqlstream run --available-now --select {model.name}`"
-    if query.query.identity.stateful:
-        why = "it keeps state, and the state after the present rows cannot take up older ones"
-        raise _refused(model, why, beside(model.name))
-    if plan.action is not Action.RESUME or query.state.last_commit < 0:
-        why = "it has not committed a batch yet, so there is no stream that left out history"
-        raise _refused(model, why, f"run it first: {run}; its starting offsets decide what it reads")
+def check_stream(
+    query: CheckedQuery, checks: CheckContext, begun: Backfill | None, refused: Callable[[str, str], FindingsError]
+) -> None:
+    """Checks that the query is the one that wrote the last batch, and that no batch of the stream is unfinished.
+    `begun` is a batch that was added and interrupted. Raises: the error that `refused` returns for a reason and a fix.
+    """
+    plan, last = query.plan, query.state.last_commit
+    run = f"`sqlstream run --available-now --select {query.query.model.name}`"
+    if plan.action is not Action.RESUME or last < 0:
+        why = "it has not committed a batch yet, so there is no stream to which a batch can be added"
+        raise refused(why, f"run it first: {run}; its starting offsets decide what it reads")
     ledger, abandoned = query.state.ledger, query.state.abandoned
     if ledger is not None and abandoned is not None and describe_changes(ledger.identity, abandoned.identity):
         why = "a changed query was started on its checkpoint, and has committed nothing"
-        raise _refused(model, why, f"run the present query first: {run}")
+        raise refused(why, f"run the present query first: {run}")
     if plan.changes:
         why = f"it has changed since its last run: {'; '.join(plan.changes)}"
-        raise _refused(model, why, f"run the changed query first: {run}")
-
-
-def open_batch(query: CheckedQuery, checks: CheckContext, begun: Backfill | None) -> None:
-    """Checks that no batch of the stream is unfinished. `begun` is a backfill that was interrupted. Raises:
-    FindingsError.
-    """
-    model, last = query.query.model, query.state.last_commit
+        raise refused(why, f"run the changed query first: {run}")
     storage, checkpoint = checks.storage_of(checkpoint_path(query.root, query.state.version))
     offsets = last_entry(storage.names(f"{checkpoint}/offsets"))
     if offsets > last and (begun is None or offsets > begun.batch):
         why = f"its batch {offsets} has begun and is not committed"
-        fix = f"complete it first: `sqlstream run --available-now --select {model.name}`"
-        raise _refused(model, why, fix)
+        raise refused(why, f"complete it first: {run}")
 
 
 def _refused(model: CompiledModel, why: str, fix: str) -> FindingsError:

@@ -87,10 +87,10 @@ class CheckedQuery:
             self.after,
             self.outputs(checks)[1:],
             self.is_unchecked and self.plan.action is not Action.FRESH_EACH_RUN,
-            self._quarantine(checks),
+            self.quarantine(checks),
         )
 
-    def _quarantine(self, checks: CheckContext) -> str | None:
+    def quarantine(self, checks: CheckContext) -> str | None:
         """Returns the path, URI or table of the quarantine, None without one. It has the rows of all versions."""
         quarantine = self.query.compiled.quarantines.get(self.query.model.unique_id)
         return versioned_output(checks.loaded, quarantine.outputs[0], 1, ()) if quarantine is not None else None
@@ -215,13 +215,13 @@ class CheckedQuery:
         if committed is not None:
             for check in self._output_checks(checks):
                 check.check_files(committed, checks.storage_of)
-        # `backfill` itself completes one that was interrupted
-        if checks.is_backfill:
+        # the command that adds batches completes one that was interrupted
+        if checks.adds_batches:
             return
         log = self.backfills(checks)
         begun = log.unfinished(self.state.last_commit)
         if begun is not None:
-            raise FindingsError([unfinished(model.name, begun.batch, model.file.location)])
+            raise FindingsError([unfinished(model.name, begun, model.file.location)])
         with storage_problems(self.root, storage_location(checks.loaded, model), checks.secrets):
             at = (self.root, self.plan.version)
             check_backfilled(self.query.compiled, model, at, log, checks.storage_of)
@@ -246,8 +246,8 @@ def _started_meanwhile(model: CompiledModel) -> Finding:
 @dataclass(frozen=True)
 class CheckContext:
     """The inputs for checking queries. `locks` keeps other processes from the checked queries until it ends.
-    With `is_backfill`, a query may have a backfill that was interrupted. `written` are the outputs of the queries that
-    have been checked, by the names of their models.
+    With `adds_batches`, a query may have a backfill or a release that was interrupted. `written` are the outputs of the
+    queries that have been checked, by the names of their models.
     """
 
     loaded: Loaded
@@ -255,7 +255,7 @@ class CheckContext:
     runtime: SparkRuntime
     secrets: Secrets
     locks: QueryLocks
-    is_backfill: bool = False
+    adds_batches: bool = False
     written: dict[str, WrittenOutput] = field(default_factory=dict)
 
     @property

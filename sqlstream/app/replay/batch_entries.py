@@ -206,12 +206,13 @@ def sql_note(names: Sequence[str], *, has_ended: bool) -> str:
     return f"the batch has not ended; this is what it returns with the present SQL of {quoted_list(names)}"
 
 
-def backfill_batch(model: str, batch: int, location: Location) -> Finding:
-    """Returns the finding that a batch is one of a backfill."""
+def added_batch(model: str, batch: int, location: Location, *, is_release: bool) -> Finding:
+    """Returns the finding that a batch is one of a backfill or of a release."""
+    command = "quarantine release" if is_release else "backfill"
     return Finding(
         BATCH,
-        f"batch {batch} of {quoted(model)} cannot be replayed, because `sqlstream backfill` wrote it",
-        "its files or offsets are in backfills.json beside the checkpoint, not in the logs of the stream",
+        f"batch {batch} of {quoted(model)} cannot be replayed, because `sqlstream {command}` wrote it",
+        "what it has written is in backfills.json beside the checkpoint, not in the logs of the stream",
         "replay another batch",
         location,
     )

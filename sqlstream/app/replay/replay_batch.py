@@ -16,7 +16,7 @@ from sqlstream.app.replay import batch_entries as findings
 from sqlstream.app.replay.batch_entries import (
     BatchEntries,
     BatchSource,
-    backfill_batch,
+    added_batch,
     files_between,
     no_batches,
     no_test,
@@ -145,11 +145,13 @@ def _until_failure(nodes: Iterator[ReplayedNode]) -> tuple[tuple[ReplayedNode, .
 
 
 def _check_stream(query: StoredQuery, number: int, place: tuple[Storage, str]) -> None:
-    """Raises: FindingsError if the batch is one of a backfill, whose files are in no log of the stream."""
+    """Raises: FindingsError if the batch is one of a backfill or a release, whose rows are in no log of the stream."""
     storage, root = place
     log = readable_backfills(storage.read_text(backfills_path(root, query.state.version)))
-    if any(entry.batch == number for entry in log.entries):
-        raise FindingsError([backfill_batch(query.model.name, number, query.model.file.location)])
+    for entry in log.entries:
+        if entry.batch == number:
+            model, is_release = query.model, entry.release is not None
+            raise FindingsError([added_batch(model.name, number, model.file.location, is_release=is_release)])
 
 
 def _notes(

@@ -22,8 +22,9 @@ class Stored:
     """How a database stores the values of one type.
 
     Spark computes `spark` from a column and writes it to a staging column of type `staged`. The database computes `sql`
-    from the staging column and stores it as `type`. `{}` is replaced by the column. `accepts` are other types of an
-    existing column that hold every value, in lower case. `digits` are the decimal digits before and after the point.
+    from the staging column and stores it as `type`. To read it back, the database computes `read`, which Spark casts to
+    its type. `{}` is replaced by the column. `accepts` are other types of an existing column that hold every value, in
+    lower case. `digits` are the decimal digits before and after the point.
     """
 
     type: str
@@ -32,6 +33,7 @@ class Stored:
     sql: str = "{}"
     accepts: frozenset[str] = frozenset()
     digits: tuple[int, int] = (0, 0)
+    read: str = "{}"
 
     @property
     def staging_type(self) -> str:

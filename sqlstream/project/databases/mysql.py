@@ -50,6 +50,7 @@ _TYPES = {
         "unix_micros({})",
         f"TIMESTAMPADD(MICROSECOND, {{}}, {_EPOCH})",
         frozenset({"datetime", "timestamp"}),
+        read="CONCAT(CAST({} AS CHAR), 'Z')",
     ),
     "timestamp_ntz": Stored(
         "DATETIME(6)",
@@ -57,6 +58,7 @@ _TYPES = {
         "cast({} as string)",
         "CAST({} AS DATETIME(6))",
         frozenset({"datetime", "timestamp"}),
+        read="CAST({} AS CHAR)",
     ),
     "interval": Stored("LONGTEXT", spark="cast({} as string)", accepts=_TEXTS),
     **dict.fromkeys(AS_JSON, Stored("LONGTEXT", spark="to_json({})", accepts=_TEXTS)),

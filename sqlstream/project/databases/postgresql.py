@@ -29,8 +29,8 @@ _TYPES = {
     "void": Stored("text", spark="cast({} as string)", accepts=_TEXTS),
     "binary": Stored("bytea"),
     "date": Stored("date"),
-    "timestamp": Stored("timestamptz"),
-    "timestamp_ntz": Stored("timestamp"),
+    "timestamp": Stored("timestamptz", read="to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') || 'Z'"),
+    "timestamp_ntz": Stored("timestamp", read="CAST({} AS text)"),
     "interval": Stored("text", spark="cast({} as string)", accepts=_TEXTS),
     **dict.fromkeys(AS_JSON, Stored("jsonb", "text", "to_json({})", "CAST({} AS jsonb)", _TEXTS | {"json"})),
 }

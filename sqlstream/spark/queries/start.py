@@ -14,6 +14,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.trigger import Trigger
+from sqlstream.project.files.paths import escaped
 from sqlstream.spark.jvm.fresh_files import read_fresh_files
 from sqlstream.spark.jvm.gateway import java_exceptions, set_active_session, set_pool
 from sqlstream.spark.jvm.internals import call_internal
@@ -24,7 +25,7 @@ from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.locks import HeldLock
 from sqlstream.spark.writing.catalog_tables import table_options, table_provider
 from sqlstream.spark.writing.kafka import written_rows
-from sqlstream.spark.writing.micro_batches import BatchWriter, SinkTarget
+from sqlstream.spark.writing.micro_batches import BatchWriter, SinkTarget, column_of
 from sqlstream.spark.writing.outputs import checked_rows
 from sqlstream.spark.writing.quarantine import QuarantineWriter, quarantine_target
 from sqlstream.spark.writing.shared import FileBatchWriter, SharedWriter, writer_of
@@ -43,7 +44,8 @@ class StartOrder:
     reads: it starts after they have ended, or, if they do not end, as soon as the outputs exist. `also` are the outputs
     in the further sinks of a query with `fan_out: shared`, in the order of the model's sinks. `is_unchecked`: the
     outputs must be checked before its first start, as before a restart. `quarantine` is the path, URI or table of the
-    quarantine, None without one.
+    quarantine, None without one. `released` is the folder of Parquet files with rows of the quarantine that the first
+    batch writes to the sinks, too.
     """
 
     query: PreparedQuery
@@ -56,6 +58,7 @@ class StartOrder:
     also: tuple[str | None, ...] = ()
     is_unchecked: bool = False
     quarantine: str | None = None
+    released: str | None = None
 
     @property
     def is_batch(self) -> bool:
@@ -118,7 +121,11 @@ def _with_quarantine(
     query = order.query
     quarantine = quarantine_target(query.compiled, query.model, order.quarantine, marked, target.secrets)
     check = partial(checked_rows, query.model, query.output)
-    return replace(target, frame=marked), QuarantineWriter(writer, check, quarantine)
+    released = None
+    if order.released is not None:
+        rows = marked.sparkSession.read.parquet(escaped(order.released))
+        released = rows.select(*map(column_of, query.frame.columns))
+    return replace(target, frame=marked), QuarantineWriter(writer, check, quarantine, released)
 
 
 def _start_batches(

@@ -11,10 +11,10 @@ from dataclasses import replace
 from uuid import UUID, uuid5
 
 from pyspark.sql import DataFrame
-from pyspark.sql.functions import col, current_timestamp, lit
+from pyspark.sql.functions import col, current_timestamp, expr, lit
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.rewrite.data_tests import BATCH, ERRORS, QUARANTINED_AT, QUERY, QUERY_ID
+from sqlstream.compiler.rewrite.data_tests import BATCH, ERRORS, QUARANTINED_AT, QUERY, QUERY_ID, ROW_ID
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, cached
 from sqlstream.spark.writing.outputs import check_output
@@ -48,6 +48,7 @@ def _quarantined(marked: DataFrame, batch: MicroBatch) -> DataFrame:
             QUERY: lit(batch.model),
             QUERY_ID: lit(batch.query_id),
             BATCH: lit(batch.id).cast("bigint"),
+            ROW_ID: expr("uuid()"),
             QUARANTINED_AT: current_timestamp(),
         }
     )
@@ -56,11 +57,18 @@ def _quarantined(marked: DataFrame, batch: MicroBatch) -> DataFrame:
 class QuarantineWriter:
     """Writes the rows of each batch that violate no test with `writer`, after `check`, and the others to `quarantine`.
 
-    The quarantine comes last: if it has a batch, the sinks of the model have it too.
+    The quarantine comes last: if it has a batch, the sinks of the model have it too. `released` are rows of the
+    quarantine that are written with the first batch, the only one of such a query.
     """
 
-    def __init__(self, writer: BatchWriter, check: Callable[[DataFrame], DataFrame], quarantine: SinkTarget) -> None:
-        self._writer, self._check, self._target = writer, check, quarantine
+    def __init__(
+        self,
+        writer: BatchWriter,
+        check: Callable[[DataFrame], DataFrame],
+        quarantine: SinkTarget,
+        released: DataFrame | None = None,
+    ) -> None:
+        self._writer, self._check, self._target, self._released = writer, check, quarantine, released
         self._quarantine = writer_of(quarantine, _BatchFolders)
 
     def open(self) -> None:
@@ -71,7 +79,10 @@ class QuarantineWriter:
     def write(self, rows: DataFrame, batch: MicroBatch) -> None:
         """Writes the rows, which have the column `ERRORS`. Raises: any error of a sink."""
         with cached(rows):
-            self._writer.write(self._check(rows.where(col(ERRORS).isNull()).drop(ERRORS)), batch)
+            good = rows.where(col(ERRORS).isNull()).drop(ERRORS)
+            if self._released is not None:
+                good = good.unionByName(self._released)
+            self._writer.write(self._check(good), batch)
             quarantined = _quarantined(rows, batch)
             if not quarantined.isEmpty():
                 # a database may remember one batch of each query, and have the model's table too

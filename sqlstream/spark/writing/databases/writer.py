@@ -66,7 +66,7 @@ class DatabaseWriter:
     """
 
     def __init__(self, target: SinkTarget, database: Database) -> None:
-        self._target, self._database = target, database
+        self._target, self.database = target, database
         self._config = target.model.config
         self._replaces = not target.model.streaming or self._config.output_mode == "complete"
         self._sized: list[FoundColumn] = []
@@ -80,17 +80,17 @@ class DatabaseWriter:
         Raises: FindingsError, DatabaseError.
         """
         layout = self._layout()
-        with closing(self._database.connect()) as connection:
-            check_writable(connection, self._database, self._target.model, self._plain)
+        with closing(self.database.connect()) as connection:
+            check_writable(connection, self.database, self._target.model, self._plain)
             self._records_output = self._create_records(connection)
-            found = connection.find_table(self._database.table)
+            found = connection.find_table(self.database.table)
             if found is None:
                 if self._target.model.streaming:
                     connection.run(create_table(layout.stored))
                     self._create_tables_beside(connection, layout)
                 return
             self._sized = [column for column in found.columns if column.characters is not None]
-            for statement in check_table(self._target, self._database, layout.stored, found):
+            for statement in check_table(self._target, self.database, layout.stored, found):
                 connection.run(statement)
             self._create_tables_beside(connection, layout)
 
@@ -113,13 +113,13 @@ class DatabaseWriter:
         return has_output_column(connection.find_table(record.table))
 
     def _record(self, query_id: str, output: str = "") -> BatchRecord:
-        return BatchRecord(self._database.dialect, query_id, self._database.schema, output)
+        return BatchRecord(self.database.dialect, query_id, self.database.schema, output)
 
     def check_unused(self, query_id: str) -> None:
         """Checks that no other query than `query_id` has written the rows of the table. Raises: FindingsError,
         DatabaseError.
         """
-        problem = used_by_another(self._database, self._target.model, self._plain, query_id)
+        problem = used_by_another(self.database, self._target.model, self._plain, query_id)
         if problem is not None:
             raise FindingsError([problem])
 
@@ -129,7 +129,7 @@ class DatabaseWriter:
 
         Raises: FindingsError, DatabaseError.
         """
-        layout, database = self._layout(), self._database
+        layout, database = self._layout(), self.database
         connection = database.connect_existing()
         if connection is None:
             if committed is not None:
@@ -170,7 +170,7 @@ class DatabaseWriter:
     @property
     def _plain(self) -> str:
         """The table that readers use."""
-        return self._target.output.database_table or self._database.dialect.quote(self._target.model.query_id)
+        return self._target.output.database_table or self.database.dialect.quote(self._target.model.query_id)
 
     def write(self, rows: DataFrame, batch: MicroBatch) -> None:
         """Applies the batch, unless the database has it already.
@@ -179,9 +179,9 @@ class DatabaseWriter:
         """
         layout = self._layout()
         record = self._record(batch.query_id, table_name(self._plain) if self._records_output else "")
-        with closing(self._database.connect()) as connection:
+        with closing(self.database.connect()) as connection:
             if self._target.model.streaming and _last_batch(connection.first(record.find)) >= batch.id:
-                logger.info("%s: batch %s is already in %s", batch.model, batch.id, self._database.table)
+                logger.info("%s: batch %s is already in %s", batch.model, batch.id, self.database.table)
                 discard(rows)
                 return
             staging, versions = self._staging(batch), self._staging(batch, "_versions")
@@ -201,7 +201,7 @@ class DatabaseWriter:
     def last_batch(self, query_id: str) -> int:
         """Returns the last batch of a query that the database has recorded, -1 without one. Raises: DatabaseError."""
         record = self._record(query_id)
-        with closing(self._database.connect()) as connection:
+        with closing(self.database.connect()) as connection:
             return _last_batch(connection.first(record.find))
 
     def _apply(self, connection: Connection, layout: TableLayout, batch: MicroBatch, record: BatchRecord) -> None:
@@ -228,7 +228,7 @@ class DatabaseWriter:
         other.
         """
         name = f"_sqlstream_{batch.query_id.replace('-', '')}{end}"
-        return self._database.schema + self._database.dialect.quote(name)
+        return self.database.schema + self.database.dialect.quote(name)
 
     def _changes(self, layout: TableLayout, batch: MicroBatch) -> Iterator[str]:
         """Yields the statements that change the table, and its table of deleted keys or of changes."""
@@ -251,7 +251,7 @@ class DatabaseWriter:
         return [create_table(layout)]
 
     def _layout(self) -> TableLayout:
-        dialect, config = self._database.dialect, self._config
+        dialect, config = self.database.dialect, self._config
         keys = (*config.unique_key, *config.sequence_by) if config.history else config.unique_key
         named, required = {key.lower() for key in keys}, required_columns(self._target.model)
         columns, large = [], []
@@ -266,7 +266,7 @@ class DatabaseWriter:
                 large.append(field.name)
         deletes = config.delete_when is not None
         sequence = () if self._replaces else config.sequence_by
-        layout = TableLayout(dialect, self._database.table, tuple(columns), keys, deletes, sequence)
+        layout = TableLayout(dialect, self.database.table, tuple(columns), keys, deletes, sequence)
         if config.unavailable_columns is not None:
             fixed = {*named, *(name.lower() for name in (*config.sequence_by, config.unavailable_columns))}
             kept = tuple(name for name in large if name.lower() not in fixed)
@@ -285,7 +285,7 @@ class DatabaseWriter:
         shape = [(column.name.lower(), column.stored.type) for column in known]
         readable = table.encode("ascii", "ignore").decode()[:24]  # PostgreSQL would cut a name of over 63 bytes
         name = f"{start}_{readable}_{digest(table, shape)[:12]}"
-        return self._database.schema + layout.dialect.quote(name)
+        return self.database.schema + layout.dialect.quote(name)
 
     def _check_keys(self, wrong: object) -> None:
         if wrong is None:
@@ -320,7 +320,7 @@ class DatabaseWriter:
         return Finding(
             "sink-schema",
             f"sink `{self._target.output.sink}` cannot write the column `{column}` of `{model.name}`",
-            f"its type is {type_}, which {self._database.dialect.title} cannot store",
+            f"its type is {type_}, which {self.database.dialect.title} cannot store",
             "cast the column to another type, or remove it",
             model.location_of("sink"),
         )
@@ -351,7 +351,7 @@ def check_table(
 
 class _Differences:
     def __init__(self, target: SinkTarget, database: Database, layout: TableLayout, found: FoundTable) -> None:
-        self._target, self._database, self._layout, self._found = target, database, layout, found
+        self._target, self.database, self._layout, self._found = target, database, layout, found
         self._existing = {column.name.lower(): column for column in found.columns}
 
     def missing(self) -> list[tuple[str, str]]:
