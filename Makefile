@@ -8,7 +8,7 @@ IN_PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test test-all check corpus corpus-next fuzz kills chaos changes exactly-once sequences auto-cdc services faults registry data-contracts bench-check bench-compile bench-observers bench-plan bench-run bench-test bench-ui bench-connectors archive lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test test-all check corpus corpus-next fuzz kills chaos changes exactly-once sequences poison auto-cdc services faults registry data-contracts bench-check bench-compile bench-observers bench-plan bench-run bench-test bench-ui bench-connectors archive lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -94,6 +94,11 @@ exactly-once: .venv/ready
 # 20,000 changes in random order into the tables of three databases, through ten kills; `make test-all` makes it two.
 sequences: .venv/ready
 	SQLSTREAM_KILLS=10 SQLSTREAM_EVENTS=20000 $(BIN)/python -m pytest tests/spark/test_sequence_kills.py
+
+# 200 poisoned rows of eight kinds among 100,000, into files and two databases with quarantines, through ten kills;
+# `make test-all` makes it two.
+poison: .venv/ready
+	SQLSTREAM_KILLS=10 SQLSTREAM_EVENTS=100000 $(BIN)/python -m pytest tests/spark/test_quarantine_kills.py
 
 # The tables of 20,000 changes beside those of AUTO CDC in Spark's own pipelines, of type 1 and 2.
 auto-cdc: .venv/ready .venv-pipelines/ready

@@ -4,6 +4,8 @@
     b  the median time of batches of 1,000 rows
     c  from the start of the process to the end of three queries over little data
     d  twenty queries in one run, and one alone: the time of their batches, and the memory of the run
+    e  ten data tests that count, beside the same query without them; and ten with a quarantine, beside a script whose
+       foreachBatch filters each batch twice
 
 All run as commands, in turns, so that a busy machine slows down all of them. Results are medians. Times of batches are
 those that Spark reports (triggerExecution).
@@ -25,7 +27,7 @@ from pathlib import Path
 
 from benchmarks.runs.data import write_cloudtrail, write_events
 from benchmarks.runs.measured import Batches, batches_of_run, batches_of_script, measure_memory, plans_of
-from benchmarks.runs.projects import STATELESS, WINDOWED, write_pipeline, write_project
+from benchmarks.runs.projects import STATELESS, TESTED, WINDOWED, tests_of, write_pipeline, write_project
 from sqlstream.location import Location
 from sqlstream.project.configuration.target import Target
 from sqlstream.spark.jvm.class_archive import use_options
@@ -34,7 +36,7 @@ from sqlstream.spark.storage.storage import CHECKPOINT_FILES, PLAIN_FILES
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-PARTS = ("a", "b", "c", "d")
+PARTS = ("a", "b", "c", "d", "e")
 THROUGHPUT = {"cloudtrail": "cloudtrail", "windows": "windows"}
 FLAT = {"flat": "flat"}
 PLAIN_LOG = {"spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false"}
@@ -73,13 +75,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--repeat", type=int, default=5, help="number of measurements of each case")
-    parser.add_argument("--records", type=int, default=1_000_000, help="rows of part a")
+    parser.add_argument("--records", type=int, default=1_000_000, help="rows of parts a and e")
     parser.add_argument("--pipelines", type=Path, default=ROOT / ".venv-pipelines/bin/spark-pipelines")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-run-") as folder:
         bench = Bench(Path(folder), given.repeat, given.records, given.pipelines)
         for part in given.part:
-            {"a": throughput, "b": triggers, "c": start_times, "d": many_queries}[part](bench)
+            {"a": throughput, "b": triggers, "c": start_times, "d": many_queries, "e": data_tests}[part](bench)
 
 
 def throughput(bench: Bench) -> None:
@@ -204,6 +206,30 @@ def many_queries(bench: Bench) -> None:
         quarter = len(seen) // 4
         early, last = statistics.median(seen[quarter : 2 * quarter]), statistics.median(seen[-quarter:])
         print(f"   memory, {what}: {early:.0f} MB in the second quarter, {last:.0f} MB in the last: {last / early:.2f}")
+
+
+def data_tests(bench: Bench) -> None:
+    """Part e: what data tests cost."""
+    data = bench.data("tested")
+    write_events(data / "events", 20, bench.records // 20)
+
+    def tested(properties: str, folder: Path) -> float:
+        return sum(batches_of_run(sqlstream(write_project(folder, data, TESTED, properties=properties)))["tested"])
+
+    def by_hand(folder: Path) -> float:
+        return sum(batches_of_script(script("tested", data, folder, settings()))["tested"])
+
+    cases: dict[str, Case] = {
+        "without tests": partial(tested, ""),
+        "ten tests": partial(tested, tests_of("tested", "warn")),
+        "quarantine": partial(tested, tests_of("tested", "quarantine")),
+        "by hand": by_hand,
+    }
+    found = {name: statistics.median(times) for name, times in bench.alternate(cases).items()}
+    print(f"\ne  ms of all batches, {bench.records:,} rows, median of {bench.repeat}")
+    for name, other, limit in (("ten tests", "without tests", 1.1), ("quarantine", "by hand", 0.6)):
+        result = verdict(found[name] / found[other], limit)
+        print(f"   {name:12} {found[name]:8,.0f}   {other:14} {found[other]:8,.0f}  {result}")
 
 
 def settings() -> dict[str, str]:

@@ -1,7 +1,7 @@
 """The same queries in plain PySpark, without sqlstream.
 
-    plain.py throughput|triggers DATA OUT [SETTING=VALUE ...]   one query after the other
-    plain.py stateless|windowed DATA OUT [SETTING=VALUE ...]    three queries at once
+    plain.py throughput|triggers|tested DATA OUT [SETTING=VALUE ...]   one query after the other
+    plain.py stateless|windowed DATA OUT [SETTING=VALUE ...]           three queries at once
 
 Prints a line of JSON for each query, with the duration of each batch in ms.
 """
@@ -16,6 +16,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import avg, col, count, explode, to_date, to_timestamp, upper, window
 from pyspark.sql.streaming.query import StreamingQuery
+
+from benchmarks.runs.projects import RULES
 
 EVENTS = "event_time timestamp, device string, kind string, amount double"
 SCHEMA = Path(__file__).resolve().parents[2] / "models/cloudtrail/cloudtrail_schema.ddl"
@@ -73,6 +75,18 @@ def start(frame: DataFrame, name: str, out: Path, partition: Sequence[str] = ())
     return writer.option("checkpointLocation", f"{out}/checkpoints/{name}").trigger(availableNow=True).start()
 
 
+def start_tested(rows: DataFrame, out: Path) -> StreamingQuery:
+    """Starts a query that writes the rows of each batch that meet all rules, and then the others."""
+    good = f"coalesce({' and '.join(RULES)}, true)"
+
+    def write(batch: DataFrame, _: int) -> None:
+        batch.where(good).write.mode("append").parquet(f"{out}/tested")
+        batch.where(f"not {good}").write.mode("append").parquet(f"{out}/quarantine")
+
+    writer = rows.writeStream.option("checkpointLocation", f"{out}/checkpoints/tested").trigger(availableNow=True)
+    return writer.foreachBatch(write).start()
+
+
 def print_batches(name: str, query: StreamingQuery) -> None:
     """Waits for the end of a query and prints the duration of its batches."""
     query.awaitTermination()
@@ -85,7 +99,7 @@ def main(what: str, data: Path, out: Path, given: Sequence[str]) -> None:
     builder = SparkSession.builder.appName("plain")
     for name, _, value in (setting.partition("=") for setting in given):
         builder = builder.config(name, value)
-    if what in ("throughput", "triggers"):
+    if what in ("throughput", "triggers", "tested"):
         builder = builder.config("spark.sql.streaming.numRecentProgressUpdates", PROGRESS_KEPT)
     spark = builder.getOrCreate()
     if what == "throughput":
@@ -93,6 +107,8 @@ def main(what: str, data: Path, out: Path, given: Sequence[str]) -> None:
         print_batches("windows", start(windows(events(spark, data)), "windows", out))
     elif what == "triggers":
         print_batches("flat", start(flat(events(spark, data)), "flat", out))
+    elif what == "tested":
+        print_batches("tested", start_tested(flat(events(spark, data)), out))
     else:
         rows = events(spark, data)
         last = windows(rows) if what == "windowed" else rows.select("event_time", (col("amount") * 2).alias("twice"))

@@ -43,6 +43,32 @@ STATELESS = {"first": "flat", "second": "buys", "third": "twice"}
 WINDOWED = {**STATELESS, "third": "windows"}
 """Three models: the name of the query and its file in models/."""
 
+TESTED = {"tested": "flat"}
+
+RULES = (
+    "event_time is not null",
+    "device is not null",
+    "kind in ('click', 'view', 'buy', 'leave')",
+    "kind <> ''",
+    "amount >= 0",
+    "amount < 1000",
+    "amount < 124.5",
+    "char_length(device) between 2 and 10",
+    "device rlike '^d[0-9]+$'",
+    "event_time >= timestamp '2023-01-01'",
+)
+"""The conditions of data tests. Four of a thousand rows violate one of them."""
+
+
+def tests_of(model: str, on_violation: str) -> str:
+    """Returns the properties of a model with a data test for each rule, and a quarantine."""
+    tests = [
+        f'      - expression_is_true: {{name: rule_{number}, expression: "{rule}", on_violation: {on_violation}}}\n'
+        for number, rule in enumerate(RULES)
+    ]
+    config = "    config: {quarantine_sink: lake}\n" if on_violation == "quarantine" else ""
+    return f"models:\n  - name: {model}\n{config}    data_tests:\n{''.join(tests)}"
+
 
 def write_project(
     folder: Path,
@@ -52,9 +78,10 @@ def write_project(
     sink: str = "lake",
     threads: int = 8,
     spark: Mapping[str, str] | None = None,
+    properties: str = "",
 ) -> Path:
     """Writes a project over the rows in `data`, and returns its folder. `models` are files of models/ by name, `spark`
-    are the target's settings.
+    are the target's settings, `properties` those of the models as YAML.
     """
     (folder / "models").mkdir(parents=True)
     shutil.copytree(ROOT / "macros", folder / "macros")
@@ -63,6 +90,8 @@ def write_project(
     (folder / "project.yml").write_text(PROJECT.format(threads=threads, sink=sink, spark=settings))
     (folder / "sources.yml").write_text(SOURCES.format(data=data))
     (folder / "sinks.yml").write_text(SINKS)
+    if properties:
+        (folder / "models/properties.yml").write_text(properties)
     for name, file in models.items():
         shutil.copy(MODELS / f"{file}.sql", folder / "models" / f"{name}.sql")
     return folder

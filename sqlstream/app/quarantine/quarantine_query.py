@@ -24,7 +24,7 @@ from sqlstream.app.session.signals import StopSignals
 from sqlstream.app.stored.stored_query import terminal_model
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.own_rows import quarantine_name
-from sqlstream.compiler.rewrite.data_tests import BATCH, ERRORS, QUARANTINED_AT, QUERY_ID, ROW_ID, passes
+from sqlstream.compiler.rewrite.data_tests import BATCH, ERRORS, QUARANTINE_ID, QUARANTINED_AT, QUERY_ID, passes
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.location import Place
 from sqlstream.project.files.paths import escaped
@@ -45,7 +45,7 @@ from sqlstream.state.shown_rows import ShownRows
 
 CODE = "cannot-release"
 
-_IDS = f"{ROW_ID} string"
+_IDS = f"{QUARANTINE_ID} string"
 """What is read of released rows to know them."""
 
 _VIOLATED = "sqlstream: violated tests"
@@ -75,8 +75,10 @@ def show_quarantine(request: QuarantineRequest) -> Quarantine:
         with cached(chosen):
             number = chosen.count()
             tests = _counts(chosen.select(explode(col(f"{ERRORS}.name")).alias("test")))
-            ordered = chosen.orderBy(BATCH, QUARANTINED_AT, ROW_ID)
-            first = ordered.select(ROW_ID, BATCH, col(f"{ERRORS}.name").alias(ERRORS), *map(column_of, _columns(query)))
+            ordered = chosen.orderBy(BATCH, QUARANTINED_AT, QUARANTINE_ID)
+            first = ordered.select(
+                QUARANTINE_ID, BATCH, col(f"{ERRORS}.name").alias(ERRORS), *map(column_of, _columns(query))
+            )
             found = first_rows(first, request.limit)
         shown = ShownRows(quarantine_name(model), model.unique_id, columns_of(first), found, request.limit)
         return Quarantine(model.name, query.plan.version, number, released, tests, shown)
@@ -154,7 +156,7 @@ class _Rows:
         # a batch that is not committed will be written again, with other ids
         rows = rows.where((col(QUERY_ID) == query_id) & (col(BATCH) <= self.last))
         released = self._released()
-        return rows if released is None else rows.join(released, ROW_ID, "left_anti").select(*rows.columns)
+        return rows if released is None else rows.join(released, QUARANTINE_ID, "left_anti").select(*rows.columns)
 
     def count_released(self) -> int:
         """Returns the number of rows that were released."""
@@ -273,7 +275,8 @@ def _reading(model: CompiledModel, secrets: Secrets) -> Iterator[None]:
         if isinstance(error, DatabaseError):
             finding = Finding("storage-unusable", what, str(error), "check the server, and its log", location)
         else:
-            finding = error_finding(error, code="storage-unusable", what=what, place=Place(location), secrets=secrets)
+            fix, place = "repair the sink of the quarantine, or restore it from a backup", Place(location)
+            finding = error_finding(error, code="storage-unusable", what=what, place=place, secrets=secrets, fix=fix)
         raise FindingsError([finding]) from error
 
 

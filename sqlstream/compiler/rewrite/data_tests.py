@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 NOTE = " sqlstream: data test "
 
 ERRORS, QUERY, QUERY_ID, BATCH = "_errors", "_query", "_query_id", "_batch"
-ROW_ID, QUARANTINED_AT = "_row_id", "_quarantined_at"
+QUARANTINE_ID, QUARANTINED_AT = "_quarantine_id", "_quarantined_at"
 
 QUARANTINE_COLUMNS: tuple[tuple[str, str], ...] = (
     (ERRORS, "array<struct<name: string, message: string, columns: array<string>>>"),
     (QUERY, "string"),
     (QUERY_ID, "string"),
     (BATCH, "bigint"),
-    (ROW_ID, "string"),
+    (QUARANTINE_ID, "string"),
     (QUARANTINED_AT, "timestamp"),
 )
 """The columns of a quarantined row after those of the model, with Spark's types."""

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, current_timestamp, expr, lit
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.rewrite.data_tests import BATCH, ERRORS, QUARANTINED_AT, QUERY, QUERY_ID, ROW_ID
+from sqlstream.compiler.rewrite.data_tests import BATCH, ERRORS, QUARANTINE_ID, QUARANTINED_AT, QUERY, QUERY_ID
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, cached
 from sqlstream.spark.writing.outputs import check_output
@@ -48,7 +48,7 @@ def _quarantined(marked: DataFrame, batch: MicroBatch) -> DataFrame:
             QUERY: lit(batch.model),
             QUERY_ID: lit(batch.query_id),
             BATCH: lit(batch.id).cast("bigint"),
-            ROW_ID: expr("uuid()"),
+            QUARANTINE_ID: expr("uuid()"),
             QUARANTINED_AT: current_timestamp(),
         }
     )
