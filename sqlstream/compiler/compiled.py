@@ -40,7 +40,7 @@ class Output:
 
     `path` is unresolved: relative to the target's storage, absolute, or a URI. `table` is the name in Spark's catalog
     for the format `table`, `python` the `module:name` in python/ for the format `python`. Each is None if not used.
-    `record` is for the format `kafka`.
+    `record` is for the format `kafka`. `files_per_batch` is the most files of a batch, None for no limit.
     """
 
     sink: str
@@ -52,6 +52,7 @@ class Output:
     table: str | None = None
     python: str | None = None
     record: RecordFormat = NO_RECORD
+    files_per_batch: int | None = None
 
     @property
     def database_table(self) -> str | None:

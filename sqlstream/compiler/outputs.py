@@ -107,6 +107,7 @@ def fill_in(
         table=None if sink.table is None else str(render("table", sink.table)),
         python=sink.function,
         record=sink.record,
+        files_per_batch=sink.files_per_batch,
     )
     return output, renderer.reads
 

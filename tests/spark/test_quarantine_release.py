@@ -242,8 +242,8 @@ def test_rows_of_closed_windows_are_released(shop: ProjectFolder, read_parquet: 
     assert shop.result().finding is None
 
     assert before == [2]
-    rows = {row["id"]: row["amount"] for row in read_parquet(shop.root / "store/orders")}
-    assert rows == {1: 0, 2: 3, 4: 11}
+    amounts = {row["id"]: row["amount"] for row in read_parquet(shop.root / "store/orders")}
+    assert amounts == {1: 0, 2: 3, 4: 11}
 
 
 def test_models_without_a_quarantine_that_can_be_read(shop: ProjectFolder) -> None:

@@ -96,6 +96,7 @@ def sink_entry(sink: Sink, compiled: CompiledProject, chosen: Collection[str]) -
         "key": list(sink.record.key),
         "headers": list(sink.record.headers),
         "partition_by": list(sink.partition_by),
+        "files_per_batch": sink.files_per_batch,
         "options": {name: str(option) for name, option in sink.options.items()},
     }
     writers = [model.unique_id for model, output in terminal_models(compiled) if output.sink == sink.name]

@@ -85,6 +85,7 @@ class ModelPages:
             "format": output.format,
             "place": output.sink_path or output.database_table,
             "partition_by": list(output.partition_by),
+            "files_per_batch": output.files_per_batch,
             "rows": guarantee.rows,
             "means": guarantee.means,
         }

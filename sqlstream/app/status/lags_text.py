@@ -12,6 +12,7 @@ from sqlstream.numbers import bytes_text, count_text, epoch_text, long_seconds_t
 from sqlstream.report.run_text import time_text
 from sqlstream.report.table import fit_table
 from sqlstream.state.batch_logs import DELTA, FILES, KAFKA
+from sqlstream.state.small_files import SmallFiles
 from sqlstream.state.sources.lag import FileLag, Lag, QueryProgress, SourceProgress, VersionLag, VersionProgress
 from sqlstream.state.sources.positions import SourcePosition
 
@@ -62,6 +63,13 @@ def _version_lines(query: QueryProgress, version: VersionProgress, now: datetime
         yield ""
         yield _sources_table(version.sources, width)
     yield from (f"{source.name}: {source.problem}" for source in version.sources if source.problem)
+    yield from map(_small_files_text, version.small_files)
+
+
+def _small_files_text(found: SmallFiles) -> str:
+    files = "1 file" if found.files < 1.05 else f"{found.files:.1f} files".replace(".0 ", " ")
+    folder = f"{files} of {bytes_text(found.size)} to each folder in a batch"
+    return f"sink {found.sink} gets {folder}, a batch every {long_seconds_text(found.seconds)}: {found.advice}"
 
 
 def _beside(query: QueryProgress, version: VersionProgress) -> str:
@@ -158,6 +166,7 @@ def _version_json(version: VersionProgress, now: datetime) -> Mapping[str, Any]:
         "watermark_behind_seconds": None if watermark is None else max(round(now.timestamp() - watermark), 0),
         "problem": position.problem,
         "sources": [_source_json(source) for source in version.sources],
+        "small_files": [{**asdict(found), "advice": found.advice} for found in version.small_files],
     }
 
 

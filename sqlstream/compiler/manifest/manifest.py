@@ -101,6 +101,7 @@ def _output(output: Output) -> dict[str, Any]:
         "function": output.python,
         **_record(output.record),
         "partition_by": list(output.partition_by),
+        "files_per_batch": output.files_per_batch,
         "options": {name: str(value) for name, value in output.options.items()},
     }
 
@@ -158,6 +159,7 @@ def _sink(sink: Sink) -> dict[str, Any]:
         "function": sink.function,
         **_record(sink.record),
         "partition_by": list(sink.partition_by),
+        "files_per_batch": sink.files_per_batch,
         "options": dict(sink.options),
         **_described(sink),
     }

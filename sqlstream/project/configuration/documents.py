@@ -210,6 +210,11 @@ class SinkDocument(Document):
     key: Names = Field((), description="With `format: kafka`, the columns of the key, instead of the `unique_key`.")
     headers: Names = Field((), description="With `format: kafka`, columns to write as headers, not in the value.")
     partition_by: Names = Field((), description="Columns to partition the output by.")
+    files_per_batch: int | None = Field(
+        None,
+        ge=1,
+        description="The most files that a batch adds to the output, and with `partition_by` to each of its folders.",
+    )
     options: Options = Field(default_factory=dict, description="Options of Spark's writer; can use {{ model.name }}.")
     tags: Names = Field((), description=_TAGS)
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)

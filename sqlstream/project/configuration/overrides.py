@@ -19,7 +19,9 @@ SOURCE_FORMAT_KEYS = MESSAGE_KEYS | {
     *("path", "table", "class", "options", "on_corrupt", "quarantine_sink", "refresh"),
     *("changes", "timestamp_unit", "max_event_time"),
 }
-SINK_FORMAT_KEYS = frozenset({"path", "table", "function", "options", "partition_by", "value_format", "key", "headers"})
+SINK_FORMAT_KEYS = frozenset(
+    {"path", "table", "function", "options", "partition_by", "files_per_batch", "value_format", "key", "headers"}
+)
 """Keys that belong to the format. An override with another format drops their declared values."""
 
 SCHEMA_KEYS = frozenset({"schema", "schema_file", "columns"})

@@ -26,7 +26,7 @@ from sqlstream.spark.storage.local import LocalStorage, try_exchange
 from sqlstream.spark.storage.storage import Storage, free_archive, storage_for
 from sqlstream.spark.writing.catalog_tables import replace_table, table_options, table_provider
 from sqlstream.spark.writing.kafka import written_rows
-from sqlstream.spark.writing.micro_batches import SinkTarget
+from sqlstream.spark.writing.micro_batches import SinkTarget, in_few_files
 from sqlstream.spark.writing.outputs import checked_rows
 from sqlstream.spark.writing.writers import batch_writer
 from sqlstream.state.layout import beside_table, writing_folder
@@ -164,7 +164,8 @@ class BatchWrite:
     def _writer(self, frame: DataFrame, mode: str) -> DataFrameWriter:
         query, output = self._order.query, self._order.query.output
         target = SinkTarget(query.model, output, self._order.output, frame, self._secrets)
-        writer = written_rows(query.model, output, frame).write.options(**target.options).mode(mode)
+        rows = in_few_files(written_rows(query.model, output, frame), output)
+        writer = rows.write.options(**target.options).mode(mode)
         return writer.partitionBy(*output.partition_by) if output.partition_by else writer
 
 

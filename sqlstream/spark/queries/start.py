@@ -25,7 +25,7 @@ from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.locks import HeldLock
 from sqlstream.spark.writing.catalog_tables import table_options, table_provider
 from sqlstream.spark.writing.kafka import written_rows
-from sqlstream.spark.writing.micro_batches import BatchWriter, SinkTarget, column_of
+from sqlstream.spark.writing.micro_batches import BatchWriter, SinkTarget, column_of, in_few_files
 from sqlstream.spark.writing.outputs import checked_rows
 from sqlstream.spark.writing.quarantine import QuarantineWriter, quarantine_target
 from sqlstream.spark.writing.shared import FileBatchWriter, SharedWriter, writer_of
@@ -106,7 +106,8 @@ def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
 def _frame_to_write(target: SinkTarget, batches: BatchWriter | None, table: FormatTable | None) -> DataFrame:
     if batches is not None:
         return target.frame
-    return written_rows(target.model, target.output, target.frame) if table is None else prepare_table(target, table)
+    rows = written_rows(target.model, target.output, target.frame) if table is None else prepare_table(target, table)
+    return in_few_files(rows, target.output)
 
 
 def _shared_writer(order: StartOrder, first: SinkTarget) -> BatchWriter:

@@ -22,6 +22,7 @@ from pyspark.sql.functions import (
     lower,
     max_by,
     raise_error,
+    spark_partition_id,
     struct,
     to_json,
     when,
@@ -112,6 +113,23 @@ def cached(rows: DataFrame) -> Iterator[None]:
         yield
     finally:
         rows.unpersist()
+
+
+def in_few_files(rows: DataFrame, output: Output) -> DataFrame:
+    """Returns the rows in so many partitions that a batch has at most `files_per_batch` files, or so many in each
+    folder of `partition_by`: a task of Spark writes a file for each folder of which it has rows.
+    """
+    most = output.files_per_batch
+    if most is None:
+        return rows
+    if not output.partition_by:
+        return rows.repartition(most)
+    folders, tasks = map(column_of, output.partition_by), max(most, rows.sparkSession.sparkContext.defaultParallelism)
+    if most == 1:
+        return rows.repartition(tasks, *folders)
+    part = "sqlstream: part of a folder"
+    parts = rows.withColumn(part, spark_partition_id() % most)
+    return parts.repartition(tasks, *folders, column_of(part)).drop(part)
 
 
 def discard(rows: DataFrame) -> None:

@@ -16,7 +16,7 @@ from pyspark.sql.functions import col, current_timestamp, expr, lit
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.rewrite.data_tests import BATCH, ERRORS, QUARANTINE_ID, QUARANTINED_AT, QUERY, QUERY_ID
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, cached
+from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, cached, in_few_files
 from sqlstream.spark.writing.outputs import check_output
 from sqlstream.spark.writing.shared import refuse_logged_folder, writer_of
 
@@ -104,5 +104,5 @@ class _BatchFolders:
         """Writes the rows. Raises: Spark's errors."""
         output = self._target.output
         options = {**batch.options, "partitionOverwriteMode": "dynamic"}
-        writer = rows.write.format(output.format).options(**options).mode("overwrite")
+        writer = in_few_files(rows, output).write.format(output.format).options(**options).mode("overwrite")
         writer.partitionBy(QUERY_ID, BATCH, *output.partition_by).save(self._folder)

@@ -15,7 +15,7 @@ from sqlstream.spark.jvm.file_sink import add_batch, file_sink
 from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.storage.storage import storage_for
 from sqlstream.spark.writing.kafka import written_rows
-from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, cached, discard
+from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, cached, discard, in_few_files
 from sqlstream.spark.writing.table_formats.table_writers import CommittingWriter, table_of
 from sqlstream.spark.writing.writers import batch_writer
 from sqlstream.state.batch_logs import SINK_LOG, last_entry
@@ -84,7 +84,7 @@ class PlainWriter:
     def write(self, rows: DataFrame, batch: MicroBatch) -> None:
         """Writes the rows. Raises: Spark's errors."""
         output = self._target.output
-        records = written_rows(self._target.model, output, rows)
+        records = in_few_files(written_rows(self._target.model, output, rows), output)
         records.write.format(output.format).options(**batch.options).mode("append").save()
 
 
@@ -116,7 +116,7 @@ class FileBatchWriter:
         if last_entry(names) >= batch.id:
             discard(rows)
         else:
-            add_batch(self._sink, batch.id, rows)
+            add_batch(self._sink, batch.id, in_few_files(rows, self._target.output))
         self._is_first = False
 
     def _missing(self) -> Finding:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from sqlstream.spark.storage.local import LocalStorage, replace_link
 from sqlstream.spark.storage.storage import Storage, storage_for
-from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, discard
+from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, discard, in_few_files
 from sqlstream.state.layout import SNAPSHOT_NAME, snapshot_folder
 
 KEPT_SECONDS = 60
@@ -141,7 +141,7 @@ class SnapshotWriter:
             return
         output = self._target.output
         # a killed attempt may have left files there
-        writer = rows.write.format(output.format).options(**batch.options).mode("overwrite")
+        writer = in_few_files(rows, output).write.format(output.format).options(**batch.options).mode("overwrite")
         if output.partition_by:
             writer = writer.partitionBy(*output.partition_by)
         writer.save(snapshots.folder_of(name))

@@ -268,6 +268,7 @@ def test_the_help_lists_commands_in_working_order(capsys: pytest.CaptureFixture[
         "ui",
         "replay",
         "backfill",
+        "quarantine",
         "promote",
         "rollback",
         "docs",

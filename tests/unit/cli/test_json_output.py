@@ -47,6 +47,8 @@ REFUSED: dict[str, list[str]] = {
 
 OF_A_MODEL = [
     "backfill",
+    "quarantine show",
+    "quarantine release",
     "promote",
     "replay",
     "rollback",

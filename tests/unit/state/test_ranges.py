@@ -116,7 +116,7 @@ def test_a_record_reads_back_and_knows_what_is_unfinished() -> None:
     assert read_backfills(None) == BackfillLog()
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"version": 2, "entries": []}', '{"version": 1, "entries": [1]}'])
+@pytest.mark.parametrize("text", ["{", "[]", '{"version": 3, "entries": []}', '{"version": 1, "entries": [1]}'])
 def test_a_damaged_record_is_refused(text: str) -> None:
     """Text that is no record, and one of a later format."""
     with pytest.raises(UnreadableBackfillsError):

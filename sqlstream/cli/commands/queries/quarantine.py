@@ -47,7 +47,7 @@ def show(project: ProjectRequest, debug: bool, where: str | None, limit: int, ou
     "changes",
     metavar="COLUMN=SQL",
     multiple=True,
-    help="Give a column of the rows a new value, an expression in SQL, before they are tested. Can be repeated.",
+    help="Give a column of the rows a new value, an expression in SQL, before they are tested.",
 )
 @click.option("--replace", "replaces", is_flag=True, help="Replace rows with the same unique_key, also later ones.")
 @click.option("--dry-run", is_flag=True, help="Show how many rows would be released, and write nothing.")

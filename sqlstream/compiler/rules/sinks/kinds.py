@@ -134,6 +134,28 @@ def ignored_partitions(compiled: CompiledProject, model: CompiledModel, output: 
         )
 
 
+@output_rule("unused-config", severity=Severity.WARNING)
+def ignored_files_per_batch(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
+    """`files_per_batch` has an effect on files, and on tables to which rows are added."""
+    facts = format_of(output.format)
+    if output.files_per_batch is None or _is_table_of_files(compiled, output):
+        return
+    if facts.is_table and model.streaming and model.config.unique_key and model.config.output_mode != "complete":
+        why = f"`{model.name}` has a unique_key, and MERGE decides how many files it writes"
+    elif facts.writes_files or facts.is_table or output.table is not None:
+        return
+    else:
+        why = "this format has no files"
+    yield Problem(
+        f"sink `{output.sink}` sets files_per_batch, which has no effect with the format {output.format}",
+        why,
+        "remove files_per_batch",
+        next(sink for sink in compiled.project.sinks if sink.name == output.sink).locations.get(
+            "files_per_batch", output.location
+        ),
+    )
+
+
 def python_sink(compiled: CompiledProject, output: Output) -> PythonName | None:
     """Returns the definition that a sink of format `python` names; None if there is none."""
     if output.python is None:

@@ -38,6 +38,7 @@ from sqlstream.spark.writing.micro_batches import (
     column_of,
     count_keys,
     discard,
+    in_few_files,
 )
 from sqlstream.spark.writing.table_formats.merging import (
     DELETES,
@@ -252,7 +253,8 @@ class CommittingWriter(_RecordingWriter):
     """
 
     def _apply(self, rows: DataFrame, batch: MicroBatch) -> None:
-        writer = self._table.align(_kept(self._target, rows)).writeTo(self._table.name)
+        aligned = self._table.align(_kept(self._target, rows))
+        writer = in_few_files(aligned, self._target.output).writeTo(self._table.name)
         with committing(rows.sparkSession, self._table.format, batch):
             if batch.output_mode == "complete":
                 writer.overwrite(lit(True))
@@ -271,7 +273,8 @@ class ReplacingWriter:
 
     def write(self, rows: DataFrame, batch: MicroBatch) -> None:
         """Replaces the table. Rows that meet `delete_when` are left out. Raises: Spark's errors."""
-        output, kept = self._target.output, _kept(self._target, rows)
+        output = self._target.output
+        kept = in_few_files(_kept(self._target, rows), output)
         if self._table.format == "delta":
             self._overwrite(kept, batch)
             return
