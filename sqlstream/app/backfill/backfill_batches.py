@@ -111,8 +111,7 @@ class HistoryWriter:
         if begun.release is None:
             return replace(self._run(begun), is_completed=True)
         storage, checkpoint = self._storage
-        planned = _entry(storage, f"{checkpoint}/offsets/{self.last}", OFFSETS_LINES)
-        committed = _entry(storage, f"{checkpoint}/commits/{self.last}", COMMITS_LINES)
+        planned, committed = self._last_entries()
         self._confirm()
         # Spark runs the batch on the checkpoint of the query, because the state gets a version with each batch
         storage.write_text(f"{checkpoint}/offsets/{begun.batch}", next_entry(planned, committed))
@@ -123,8 +122,7 @@ class HistoryWriter:
     def _run(self, backfill: Backfill) -> BackfilledBatch:
         storage, checkpoint = self._storage
         identity = storage.read_text(f"{checkpoint}/metadata") or ""
-        planned = _entry(storage, f"{checkpoint}/offsets/{self.last}", OFFSETS_LINES)
-        committed = _entry(storage, f"{checkpoint}/commits/{self.last}", COMMITS_LINES)
+        planned, committed = self._last_entries()
         self._confirm()
         storage.write_text(f"{checkpoint}/offsets/{backfill.batch}", planned)
         is_local = self.checks.loaded.compiled.project.target.is_local
@@ -138,6 +136,12 @@ class HistoryWriter:
         self.last = backfill.batch
         return BackfilledBatch(backfill.batch, backfill.sources, rows_in, rows_out)
 
+    def _last_entries(self) -> tuple[str, str]:
+        """Returns what the logs of offsets and of commits have about the last batch. Raises: OSError."""
+        storage, checkpoint = self._storage
+        planned = _entry(storage, f"{checkpoint}/offsets/{self.last}", OFFSETS_LINES)
+        return planned, _entry(storage, f"{checkpoint}/commits/{self.last}", COMMITS_LINES)
+
     def _write_to_sink(self, backfill: Backfill, order: StartOrder) -> tuple[int | None, int | None]:
         storage, checkpoint = self._storage
         query_id = find_query_id(storage, checkpoint) or ""
@@ -150,6 +154,10 @@ class HistoryWriter:
                 query.stop()
             return _counts(query)
         except (StopRequestedError, *SPARK_ERRORS) as error:
+            if backfill.release is not None and storage.exists(f"{checkpoint}/commits/{backfill.batch}"):
+                if isinstance(error, StopRequestedError):
+                    raise
+                return None, None  # it failed after the commit
             if self._take_back(backfill, order, query_id):
                 raise self._failure(error, backfill) from error
             raise FindingsError([self._unfinished(backfill)]) from error
