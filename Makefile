@@ -78,7 +78,7 @@ kills: .venv/ready .venv41/ready
 	SQLSTREAM_KILLS=10 $(BIN41)/python -m pytest tests/spark/test_lake_kills.py tests/spark/test_lake_changes.py -k killed
 
 # Fifty commands, ended by kill -9 at random moments: runs, parallel runs, full refreshes, promotions, rollbacks and repairs.
-# `make check` does it seven times, each command once.
+# `make test-all` does it seven times, each command once.
 chaos: .venv/ready
 	SQLSTREAM_CHAOS=50 $(BIN)/python -m pytest -s tests/spark/test_chaos.py
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 
 from tests.spark.conftest import ProjectFolder, java_below, order_rows
 
@@ -97,6 +98,7 @@ def finished(folder: ProjectFolder, *command: str) -> None:
     assert process.returncode == 0, printed
 
 
+@pytest.mark.slow
 def test_chaos(folder: ProjectFolder, read_parquet: Rows) -> None:
     """Runs, parallel runs, full refreshes, promotions, rollbacks and repairs are killed at random moments, in Python
     and in the JVM. In the end the current version, the parallel one and the previous one are complete and exact.

@@ -24,6 +24,13 @@ RANDOM_EDITS, SEED = 30, 4096
 NEEDS_NAMES = () if minor_version(pyspark.__version__) >= (4, 3) else ("union_swapped", "csv_order", "csv_name")
 """Edits that a checkpoint allows only if it knows sources by their names, since Spark 4.3."""
 
+GROUPS = [
+    # the group `queries` alone takes longer than all others
+    pytest.param(name, marks=[] if name == "queries" else [pytest.mark.smoke])
+    for name in SETTINGS
+    if any(edit.group == name for edit in CLOSED_EDITS)
+]
+
 MOST_DECIDED = 0.5
 """The least share of random filters with a verdict."""
 
@@ -52,9 +59,8 @@ def test_no_random_filter_has_another_verdict_without_spark(tmp_path: Path) -> N
     assert len(decided) >= MOST_DECIDED * len(verdicts)
 
 
-@pytest.mark.smoke
 @pytest.mark.slow
-@pytest.mark.parametrize("group", [name for name in SETTINGS if any(edit.group == name for edit in CLOSED_EDITS)])
+@pytest.mark.parametrize("group", GROUPS)
 def test_what_a_signature_can_miss(group: str, tmp_path: Path) -> None:
     """Literals, names in types, subqueries, hints and settings: each edit has the verdict of the change matrix, which
     Spark confirms, and without Spark the same or none.
