@@ -90,8 +90,9 @@ def ids(rows: list[dict[str, Any]]) -> list[int]:
     return sorted(row["id"] for row in rows)
 
 
-@pytest.mark.smoke
-@pytest.mark.parametrize("sink", ["files", "tables"])
+@pytest.mark.parametrize(
+    "sink", [pytest.param("files", marks=pytest.mark.smoke), pytest.param("tables", marks=pytest.mark.slow)]
+)
 def test_released_rows_are_in_the_sink_once(shop: ProjectFolder, read_parquet: Rows, sink: str) -> None:
     """A release writes the chosen rows that violate no test any more, with new values, and never again."""
     shop.write({"models/orders.sql": MODEL.replace("QUARANTINE", sink)})
@@ -127,6 +128,7 @@ def test_released_rows_are_in_the_sink_once(shop: ProjectFolder, read_parquet: R
     assert (done.code, "because `sqlstream quarantine release` wrote it" in done.err) == (1, True)
 
 
+@pytest.mark.slow
 def test_the_commands_say_what_they_did(shop: ProjectFolder) -> None:
     """The text of `show` and `release`, and wrong options."""
     shop.write({"models/orders.sql": MODEL.replace("QUARANTINE", "tables")})
@@ -187,6 +189,7 @@ def test_an_interrupted_release_is_completed_once(shop: ProjectFolder, read_parq
     assert ids(read_parquet(shop.root / "store/orders")) == [1, 2, 4, 6, 7, 8]
 
 
+@pytest.mark.slow
 def test_a_failed_release_is_taken_back(shop: ProjectFolder) -> None:
     """If the sink fails, the rows stay in quarantine and the stream goes on."""
     shop.write({"models/orders.sql": MODEL.replace("QUARANTINE", "files").replace("'lake'", "'notes'")})
@@ -200,6 +203,7 @@ def test_a_failed_release_is_taken_back(shop: ProjectFolder) -> None:
     assert release(shop, "id = 2", changes={"kind": "'c'"}).batch == 4
 
 
+@pytest.mark.slow
 def test_a_released_row_does_not_replace_a_later_one(shop: ProjectFolder) -> None:
     """With a key, `--replace` or `sequence_by` is needed; with `sequence_by` the latest row wins."""
     keyed = MODEL.replace("QUARANTINE", "files").replace("'lake'", "'tables', output_mode='update', unique_key='id'")
@@ -217,6 +221,7 @@ def test_a_released_row_does_not_replace_a_later_one(shop: ProjectFolder) -> Non
     assert found == {2: "old", 7: "new"}
 
 
+@pytest.mark.slow
 def test_rows_of_closed_windows_are_released(shop: ProjectFolder, read_parquet: Rows) -> None:
     """A release into a query with state leaves its state and its watermark as they are."""
     shop.write(
@@ -246,6 +251,7 @@ def test_rows_of_closed_windows_are_released(shop: ProjectFolder, read_parquet: 
     assert amounts == {1: 0, 2: 3, 4: 11}
 
 
+@pytest.mark.slow
 def test_models_without_a_quarantine_that_can_be_read(shop: ProjectFolder) -> None:
     """A model without one, a function as its sink, and a query that has not run."""
     shop.write({"models/orders.sql": MODEL.replace("QUARANTINE", "notes")})
@@ -271,6 +277,7 @@ from {{ source('shop', 'orders') }}
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sink", ["json", "parquet", "sqlite", "postgres", "mariadb", "mysql"])
 def test_every_type_comes_back(
     shop: ProjectFolder, read_parquet: Rows, request: pytest.FixtureRequest, sink: str
