@@ -153,10 +153,13 @@ class _Rows:
         query_id = find_query_id(*self.checks.storage_of(checkpoint_path(self.query.root, self.query.state.version)))
         if rows is None or query_id is None:
             return None
-        # a batch that is not committed will be written again, with other ids
-        rows = rows.where((col(QUERY_ID) == query_id) & (col(BATCH) <= self.last))
+        # a batch that is not committed will be written again, with other ids; rows without an id were not quarantined
+        is_known = (col(BATCH) <= self.last) & col(QUARANTINE_ID).isNotNull()
+        rows = rows.where((col(QUERY_ID) == query_id) & is_known)
         released = self._released()
-        return rows if released is None else rows.join(released, QUARANTINE_ID, "left_anti").select(*rows.columns)
+        if released is None:
+            return rows
+        return rows.join(released, QUARANTINE_ID, "left_anti").select(*map(column_of, rows.columns))
 
     def count_released(self) -> int:
         """Returns the number of rows that were released."""
@@ -232,9 +235,14 @@ class _Releasing:
         return rows.withColumns(changes) if changes else rows
 
     def _notes(self) -> tuple[str, ...]:
-        if any(output.format == "kafka" for output in self.query.query.model.outputs):
-            return ("Kafka gets each row at least once: after an interruption, some can be there twice",)
-        return ()
+        query, notes = self.query.query, []
+        if any(output.format == "kafka" for output in query.model.outputs):
+            notes.append("Kafka gets each row at least once: after an interruption, some can be there twice")
+        further = [each for each in query.compiled.models.values() if each.file.rows_of == query.model.name]
+        sinks = [output.sink for each in further for output in each.outputs]
+        if sinks:
+            notes.append(f"the sinks {quoted_list(sinks)} have separate queries and do not get the rows")
+        return tuple(notes)
 
 
 def _columns(query: CheckedQuery) -> Sequence[str]:

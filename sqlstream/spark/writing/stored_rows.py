@@ -39,7 +39,7 @@ def stored_rows(target: SinkTarget) -> DataFrame | None:
         return _table_rows(target, writer.database)
     table, session = table_of(target), target.frame.sparkSession
     if table is not None:
-        return session.table(table.name).select(*target.frame.columns) if table.exists() else None
+        return session.table(table.name).select(*map(column_of, target.frame.columns)) if table.exists() else None
     storage, folder = storage_for(target.path or "", session)
     if not storage.exists(folder):
         return None
