@@ -119,8 +119,8 @@ def in_few_files(rows: DataFrame, output: Output) -> DataFrame:
     """Returns the rows in so many partitions that a batch has at most `files_per_batch` files, or so many in each
     folder of `partition_by`: a task of Spark writes a file for each folder of which it has rows.
     """
-    most = output.files_per_batch
-    if most is None:
+    most, facts = output.files_per_batch, format_of(output.format)
+    if most is None or not (facts.writes_files or facts.is_table or output.table is not None):
         return rows
     if not output.partition_by:
         return rows.repartition(most)

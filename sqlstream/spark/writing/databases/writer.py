@@ -351,7 +351,7 @@ def check_table(
 
 class _Differences:
     def __init__(self, target: SinkTarget, database: Database, layout: TableLayout, found: FoundTable) -> None:
-        self._target, self.database, self._layout, self._found = target, database, layout, found
+        self._target, self._database, self._layout, self._found = target, database, layout, found
         self._existing = {column.name.lower(): column for column in found.columns}
 
     def missing(self) -> list[tuple[str, str]]:
