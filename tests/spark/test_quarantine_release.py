@@ -267,7 +267,7 @@ def test_models_without_a_quarantine_that_can_be_read(shop: ProjectFolder) -> No
 
 EVERY_TYPE = """
 {{ config(sink='lake', quarantine_sink='bad') }}
-select id, kind, cast(7 as tinyint) as i1, cast(-300 as smallint) as i2, 9000000000 as i8, cast(0.1 as float) as f4,
+select id, kind, cast(7 as tinyint) as i1, cast(-300 as smallint) as i2, 9000000000 as i8, cast(1234567.1 as float) as f4,
   0.1d as f8, cast(12345.67 as decimal(12,2)) as d, cast(12345678901234567890.12 as decimal(24,2)) as long_d,
   true as b, 'naïve "quoted" \\\\ text' as s, x'00ff41' as bin, date '1969-12-31' as day,
   timestamp '1969-12-31 23:59:59.000001+00:00' as at, timestamp_ntz '2024-03-31 02:30:00.123456' as local,

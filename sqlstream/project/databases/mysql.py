@@ -38,7 +38,7 @@ _TYPES = {
     "smallint": Stored("SMALLINT", accepts=frozenset(_WHOLE[1:])),
     "int": Stored("INT", accepts=frozenset(_WHOLE[3:])),
     "bigint": Stored("BIGINT", accepts=frozenset(_WHOLE[5:])),
-    "float": Stored("FLOAT", spark=_FINITE, accepts=frozenset({"float", "double"})),
+    "float": Stored("FLOAT", spark=_FINITE, accepts=frozenset({"float", "double"}), read="CAST({} AS DOUBLE)"),
     "double": Stored("DOUBLE", spark=_FINITE, accepts=frozenset({"double"})),
     **dict.fromkeys(("string", "char", "varchar"), Stored("LONGTEXT", accepts=_TEXTS)),
     "void": Stored("LONGTEXT", spark="cast({} as string)", accepts=_TEXTS),
