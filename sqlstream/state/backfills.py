@@ -58,11 +58,10 @@ class SourceHistory:
 @dataclass(frozen=True)
 class Release:
     """Rows of a quarantine that one batch writes to the sinks: those that meet `where` (None: all), with the SQL in
-    `changes` as the values of columns. `folder` has them as Parquet files.
+    `changes` as the values of columns. They are in `released_path`.
     """
 
     rows: int
-    folder: str
     where: str | None = None
     changes: Mapping[str, str] = field(default_factory=dict)
 
@@ -97,9 +96,10 @@ class BackfillLog:
         """Yields what was backfilled of a source."""
         yield from (entry.sources[key] for entry in self.entries if key in entry.sources)
 
-    def releases(self, last_commit: int) -> list[Release]:
-        """Returns the committed releases."""
-        return [entry.release for entry in self.entries if entry.release is not None and entry.batch <= last_commit]
+    def releases(self, last: int) -> dict[int, Release]:
+        """Returns the releases up to the batch `last`, by the numbers of their batches."""
+        found = ((entry.batch, entry.release) for entry in self.entries if entry.batch <= last)
+        return {batch: release for batch, release in found if release is not None}
 
     def to_json(self) -> str:
         """Returns the text of backfills.json."""
@@ -114,6 +114,11 @@ _LOG = TypeAdapter(BackfillLog)
 def backfills_path(root: str, version: int) -> str:
     """Returns the path of the log of a version of the query under `root`."""
     return f"{version_root(root, version)}/{LOG_NAME}"
+
+
+def released_path(root: str, version: int, batch: int) -> str:
+    """Returns the folder of Parquet files with the rows of a release, for a version of the query under `root`."""
+    return f"{version_root(root, version)}/released/{batch}"
 
 
 def readable_backfills(text: str | None) -> BackfillLog:
@@ -315,7 +320,7 @@ def unreadable_backfills(model: str, path: str, problem: str, location: Location
     return Finding(
         "ledger-unreadable",
         f"the record of the backfills of {quoted(model)} cannot be read",
-        f"{path}: {problem}; without it, history could be written twice",
+        f"{path}: {problem}; without it, history or released rows could be written twice",
         f"restore the file from a backup; or start over: `sqlstream run --full-refresh --select {model}`",
         location,
     )

@@ -80,7 +80,7 @@ def test_status_says_what_makes_files_larger(folder: ProjectFolder) -> None:
 
     told = [line for line in folder.invoke("status").out.splitlines() if line.startswith("sink ")]
     assert ["files_per_batch: 1" in line for line in told] == [False, True]
-    assert told[0].startswith("sink one_file gets 1 file of ")
-    assert told[0].endswith(": larger batches or a longer trigger write fewer and larger files")
-    assert told[1].endswith(": set `files_per_batch: 1` in sink `lake`")
+    assert told[0].startswith("sink one_file: a batch adds 1 file of ")
+    assert told[0].endswith("; larger batches or a longer trigger write fewer and larger files")
+    assert told[1].endswith("; set `files_per_batch: 1` in sink `lake`")
     print("\n".join(told))

@@ -152,13 +152,17 @@ def test_the_commands_say_what_they_did(shop: ProjectFolder) -> None:
     wrong = {
         (): "say which rows to release with --where, or release all with --all",
         ("--all", "--where", "true"): "--all and --where cannot be combined",
-        ("--where", "nothing = 1"): "--where: Spark cannot use `nothing = 1`: ",
-        ("--where", "amount +"): "--where: Spark cannot use `amount +`: ",
-        ("--where", "amount"): "--where: Spark cannot use `amount`: ",
+        ("--where", "nothing = 1"): "Spark cannot use --where `nothing = 1`: ",
+        ("--where", "amount +"): "Spark cannot use --where `amount +`: ",
+        ("--where", "amount"): "Spark cannot use --where `amount`: ",
         ("--all", "--set", "kinds='a'"): "--set: `orders` has no column `kinds`; did you mean `kind`?",
         ("--all", "--set", "_batch=1"): "--set: `orders` has no column `_batch`",
         ("--all", "--set", "kind"): "--set 'kind' is not of the form COLUMN=SQL",
-        ("--all", "--set", "kind=nothing"): "--set kind: Spark cannot use `nothing`: ",
+        ("--all", "--set", "amount=cast('abc' as int)"): "Spark cannot use --set `amount=cast('abc' as int)`: ",
+        ("--where", "1 / (id - 3) > 0"): "Spark cannot use --where `1 / (id - 3) > 0`: ",
+        ("--set", "kind='a'"): "--set needs --where or --all",
+        ("--all", "--set", "kind='a'", "--set", "KIND='b'"): "--set gives `KIND` two values",
+        ("--all", "--set", "kind=nothing"): "Spark cannot use --set `kind=nothing`: ",
     }
     for options, message in wrong.items():
         refused = shop.invoke("quarantine", "release", "orders", *options)
@@ -181,6 +185,9 @@ def test_an_interrupted_release_is_completed_once(shop: ProjectFolder, read_parq
         assert refusal(shop, shop.run) == "unfinished-backfill"
         done = shop.invoke("backfill", "orders", "--full-range")
         assert (done.code, "complete it: `sqlstream quarantine release orders`" in done.err) == (1, True)
+        if lost == "sink":
+            planned = release(shop, every=True, dry_run=True)
+            assert (planned.completed, planned.completed_batch, planned.rows, planned.left_rows) == (2, 3, 0, 3)
         completed = release(shop)
         assert (completed.completed, completed.completed_batch, completed.batch) == (2, 3, None)
     assert release(shop, "id = 2", changes={"kind": "'c'"}).rows == 0
@@ -211,7 +218,13 @@ def test_a_released_row_does_not_replace_a_later_one(shop: ProjectFolder) -> Non
     shop.rows("in/orders/3.json", [{**order(7, "new", 70), "ts": "2024-02-01T00:00:00Z", "amount": 8}], modified=3)
     assert shop.result().finding is None
     assert refusal(shop) == "cannot-release"
-    assert release(shop, "id = 2", changes={"kind": "'c'"}, replaces=True).rows == 1
+    # two rows with one key: nothing has begun, and the stream goes on
+    changes = {"kind": "'c'", "amount": "abs(amount)"}
+    assert refusal(shop, lambda: release(shop, every=True, changes=changes, replaces=True)) == "cannot-release"
+    assert shop.result().finding is None
+    assert release(shop, "id = 2", changes=changes, replaces=True).rows == 1
+    (shop.root / f"store/queries/orders/v1/checkpoint/commits/{max(map(int, shop.committed('orders')))}").unlink()
+    assert release(shop).completed == 1
 
     shop.write({"models/orders.sql": keyed.replace("unique_key='id'", "unique_key='id', sequence_by='ts'")})
     assert shop.result(full_refresh=True).finding is None

@@ -2,7 +2,8 @@
 moment loses and repeats nothing. Releases of quarantined rows are such batches, too.
 
 The steps: the batch is recorded with the number after the last one; its offsets, those of the last batch, are written
-to the checkpoint; Spark runs it on a temporary checkpoint and writes it to the sink with that number; it is committed.
+to the checkpoint; Spark runs it and writes it to the sink with that number, history on a temporary checkpoint and a
+release on that of the query; it is committed.
 From the first step to the last no run starts the query, and a repetition runs the same batch again: a sink that has it
 ignores it.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -36,6 +37,7 @@ from sqlstream.project.wording import quoted
 from sqlstream.spark.jvm.errors import error_finding
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.session import SparkRuntime
+from sqlstream.spark.queries.failures import database_finding
 from sqlstream.spark.queries.start import StartOrder, start_query
 from sqlstream.spark.reading.corrupt_errors import corrupt_record_finding, read_corrupt_record
 from sqlstream.spark.reading.endpoints import UnreachableError, check_brokers
@@ -46,6 +48,7 @@ from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.spark.storage.storage import SessionStorages, Storage, storage_for
 from sqlstream.spark.writing.databases.database import DatabaseError
 from sqlstream.spark.writing.micro_batches import SinkTarget
+from sqlstream.spark.writing.quarantine import quarantine_query_id, quarantine_target
 from sqlstream.spark.writing.writers import database_writer
 from sqlstream.state.backfills import (
     Backfill,
@@ -57,6 +60,7 @@ from sqlstream.state.backfills import (
     backfills_path,
     beside,
     cannot_backfill,
+    released_path,
     unfinished,
     unread_history,
     unread_records,
@@ -104,20 +108,24 @@ class HistoryWriter:
         """Writes one batch with the rows of a release. Raises: FindingsError, StopRequestedError."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         self._save(BackfillLog((*self.log.entries, Backfill(self.last + 1, now, None, None, {}, release))))
-        self.complete(self.log.entries[-1])
+        self.complete_release(self.log.entries[-1])
 
-    def complete(self, begun: Backfill) -> BackfilledBatch:
-        """Completes the batch that was begun last. Raises: FindingsError, StopRequestedError."""
-        if begun.release is None:
-            return replace(self._run(begun), is_completed=True)
+    def complete(self, backfill: Backfill) -> BackfilledBatch:
+        """Completes the backfill that was interrupted last. Raises: FindingsError, StopRequestedError."""
+        return replace(self._run(backfill), is_completed=True)
+
+    def complete_release(self, begun: Backfill) -> None:
+        """Writes the batch of a release that has begun. Raises: FindingsError, StopRequestedError."""
         storage, checkpoint = self._storage
         planned, committed = self._last_entries()
         self._confirm()
         # Spark runs the batch on the checkpoint of the query, because the state gets a version with each batch
-        storage.write_text(f"{checkpoint}/offsets/{begun.batch}", next_entry(planned, committed))
-        self._write_to_sink(begun, replace(self.query.order(self.checks), released=begun.release.folder))
+        offsets = f"{checkpoint}/offsets/{begun.batch}"
+        if not is_complete(storage.read_text(offsets) or "", OFFSETS_LINES):  # a repetition keeps the time of the batch
+            storage.write_text(offsets, next_entry(planned, committed))
+        folder = released_path(self.query.root, self.query.state.version, begun.batch)
+        self._write_to_sink(begun, replace(self.query.order(self.checks), released=folder))
         self.last = begun.batch
-        return BackfilledBatch(begun.batch, {}, is_completed=True)
 
     def _run(self, backfill: Backfill) -> BackfilledBatch:
         storage, checkpoint = self._storage
@@ -153,7 +161,7 @@ class HistoryWriter:
             finally:
                 query.stop()
             return _counts(query)
-        except (StopRequestedError, *SPARK_ERRORS) as error:
+        except (StopRequestedError, FindingsError, DatabaseError, *SPARK_ERRORS) as error:
             if backfill.release is not None and storage.exists(f"{checkpoint}/commits/{backfill.batch}"):
                 if isinstance(error, StopRequestedError):
                     raise
@@ -163,11 +171,15 @@ class HistoryWriter:
             raise FindingsError([self._unfinished(backfill)]) from error
 
     def _take_back(self, backfill: Backfill, order: StartOrder, query_id: str) -> bool:
-        """Removes a failed backfill from the checkpoint if no sink has its batch. Returns whether it did."""
-        targets = _targets(order, self.checks)
+        """Removes a failed batch from the checkpoint if neither a sink nor the quarantine has it. Returns whether it
+        did.
+        """
+        if backfill.release is not None and self.query.query.identity.stateful:
+            return False  # the state has a version of the batch
         try:
             # None: only Spark knows it, so the batch may be there
-            if any(has_batch(target, backfill.batch, query_id) is not False for target in targets):
+            found = (has_batch(target, backfill.batch, each) for target, each in _targets(order, self.checks, query_id))
+            if any(has is not False for has in found):
                 return False
         except (OSError, DatabaseError, *SPARK_ERRORS):
             return False
@@ -181,11 +193,13 @@ class HistoryWriter:
         return True
 
     def _failure(self, error: BaseException, backfill: Backfill) -> Exception:
-        if isinstance(error, StopRequestedError):
+        if isinstance(error, StopRequestedError | FindingsError):
             return error
+        if isinstance(error, DatabaseError):
+            return FindingsError([database_finding(self.query.query, error)])
         model, secrets = self.query.query.model, self.checks.secrets
         kind = "backfill" if backfill.release is None else "release"
-        what = f"the {kind} of `{model.name}` failed in batch {backfill.batch}, and nothing was written"
+        what = f"the {kind} of `{model.name}` failed in batch {backfill.batch}, which was taken back"
         record = read_corrupt_record(error)
         place = Place(model.file.location)
         if record is not None:
@@ -214,10 +228,14 @@ class HistoryWriter:
         return self.checks.storage_of(checkpoint_path(self.query.root, self.query.state.version))
 
 
-def _targets(order: StartOrder, checks: CheckContext) -> Sequence[SinkTarget]:
-    model, frame = order.query.model, order.query.frame
-    pairs = zip(model.outputs, (order.output, *order.also), strict=True)
-    return [SinkTarget(model, output, place, frame, checks.secrets) for output, place in pairs]
+def _targets(order: StartOrder, checks: CheckContext, query_id: str) -> Iterator[tuple[SinkTarget, str]]:
+    """Yields the sinks and the quarantine of a query, each with the id under which it records batches."""
+    query, secrets = order.query, checks.secrets
+    for output, place in zip(query.model.outputs, (order.output, *order.also), strict=True):
+        yield SinkTarget(query.model, output, place, query.frame, secrets), query_id
+    if query.marked is not None:
+        quarantine = quarantine_target(query.compiled, query.model, order.quarantine, query.marked, secrets)
+        yield quarantine, quarantine_query_id(query_id)
 
 
 def next_entry(planned: str, committed: str) -> str:

@@ -154,8 +154,15 @@ class _Backfilling:
         kept = [table for table in tables if table.on_corrupt == "quarantine"]
         for table in kept:
             yield f"corrupt records of {quoted(table.full_name)} are left out; backfill the query of its quarantine too"
-        if any(output.format == "kafka" for output in model.outputs):
-            yield "Kafka gets each row at least once: after an interruption, some can be there twice"
+        yield from repeated_rows(model)
+
+
+def repeated_rows(model: CompiledModel) -> Iterator[str]:
+    """Yields a note if a sink of the model keeps no record of batches."""
+    for output in model.outputs:
+        if output.format in ("kafka", "python"):
+            name = "Kafka" if output.format == "kafka" else f"the function of sink {quoted(output.sink)}"
+            yield f"{name} gets each row at least once: after a failure, some can be there twice"
 
 
 def check_model(loaded: Loaded, model: CompiledModel) -> None:
@@ -182,8 +189,8 @@ def check_stream(
     """Checks that the query is the one that wrote the last batch, and that no batch of the stream is unfinished.
     `begun` is a batch that was added and interrupted. Raises: the error that `refused` returns for a reason and a fix.
     """
-    plan, last = query.plan, query.state.last_commit
-    run = f"`sqlstream run --available-now --select {query.query.model.name}`"
+    plan, last, name = query.plan, query.state.last_commit, query.query.model.name
+    run = f"`sqlstream run --available-now --select {name}`"
     if plan.action is not Action.RESUME or last < 0:
         why = "it has not committed a batch yet, so there is no stream to which a batch can be added"
         raise refused(why, f"run it first: {run}; its starting offsets decide what it reads")
@@ -193,7 +200,13 @@ def check_stream(
         raise refused(why, f"run the present query first: {run}")
     if plan.changes:
         why = f"it has changed since its last run: {'; '.join(plan.changes)}"
-        raise refused(why, f"run the changed query first: {run}")
+        fix = f"run the changed query first: {run}"
+        if begun is not None:
+            command = "backfill" if begun.release is None else "quarantine release"
+            fix = (
+                f"undo the change, complete batch {begun.batch} with `sqlstream {command} {name}`, and change it again"
+            )
+        raise refused(why, fix)
     storage, checkpoint = checks.storage_of(checkpoint_path(query.root, query.state.version))
     offsets = last_entry(storage.names(f"{checkpoint}/offsets"))
     if offsets > last and (begun is None or offsets > begun.batch):

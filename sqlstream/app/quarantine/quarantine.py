@@ -111,7 +111,7 @@ def released_text(found: Released) -> str:
         violated = ", ".join(f"{test} ({count_text(rows)})" for test, rows in found.left.items())
         lines.append(f"Left in quarantine: {plural(found.left_rows, 'row')}; violated tests: {violated}")
     rows = plural(found.rows + found.completed, "row")
-    if found.dry_run and found.rows:
+    if found.dry_run and found.rows + found.completed:
         lines.append(f"Would release {rows} of {name}. Nothing was written.")
     elif found.rows + found.completed == 0:
         lines.append(f"Released no row of {name}.")

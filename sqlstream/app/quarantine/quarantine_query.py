@@ -6,7 +6,7 @@ their ids: they are what the batch writes however often it runs, and what is no 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,7 +16,7 @@ from pyspark.sql.functions import array, array_compact, col, count_if, explode, 
 from pyspark.sql.functions import count as count_
 
 from sqlstream.app.backfill.backfill_batches import HistoryWriter
-from sqlstream.app.backfill.backfill_query import check_stream, checked_query
+from sqlstream.app.backfill.backfill_query import check_stream, checked_query, repeated_rows
 from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.plan.ready import CheckContext, CheckedQuery
 from sqlstream.app.quarantine.quarantine import Quarantine, QuarantineRequest, Released, ReleaseRequest
@@ -34,12 +34,20 @@ from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.plain_rows import columns_of, first_rows
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.databases.database import DatabaseError
-from sqlstream.spark.writing.micro_batches import cached, column_of
+from sqlstream.spark.writing.micro_batches import (
+    RefusedRowsError,
+    column_of,
+    count_keys,
+    discard,
+    last_rows,
+    refusing_no_sequence,
+)
+from sqlstream.spark.writing.outputs import checked_rows
 from sqlstream.spark.writing.quarantine import quarantine_target
 from sqlstream.spark.writing.stored_rows import can_read, stored_rows
-from sqlstream.state.backfills import BackfillLog, Release, unfinished
+from sqlstream.state.backfills import BackfillLog, Release, released_path, unfinished
 from sqlstream.state.checkpoints import unrestartable
-from sqlstream.state.layout import checkpoint_path, version_root
+from sqlstream.state.layout import checkpoint_path
 from sqlstream.state.lost_outputs import find_query_id
 from sqlstream.state.shown_rows import ShownRows
 
@@ -62,26 +70,23 @@ def show_quarantine(request: QuarantineRequest) -> Quarantine:
     model = terminal_model(loaded, request.model)
     check_quarantine_of(loaded, model)
     purpose = f"read the quarantine of {model.name}"
-    with (
-        checked_query(loaded, model, request.project, purpose, writes=False) as (query, checks, _),
-        _reading(model, checks.secrets),
-    ):
-        rows = _Rows(query, checks, query.backfills(checks), query.state.last_commit)
-        left, released = rows.left(), rows.count_released()
-        chosen = None if left is None else _where(left, request.where)
-        if chosen is None:
-            shown = ShownRows(quarantine_name(model), model.unique_id, (), (), request.limit)
-            return Quarantine(model.name, query.plan.version, 0, released, {}, shown)
-        with cached(chosen):
-            number = chosen.count()
-            tests = _counts(chosen.select(explode(col(f"{ERRORS}.name")).alias("test")))
-            ordered = chosen.orderBy(BATCH, QUARANTINED_AT, QUARANTINE_ID)
-            first = ordered.select(
-                QUARANTINE_ID, BATCH, col(f"{ERRORS}.name").alias(ERRORS), *map(column_of, _columns(query))
+    with checked_query(loaded, model, request.project, purpose, writes=False) as (query, checks, _):
+        log, last, version = query.backfills(checks), query.state.last_commit, query.plan.version
+        released = sum(release.rows for release in log.releases(last).values())
+        with _kept_rows(query, checks, log, last) as left:
+            if left is None:
+                shown = ShownRows(quarantine_name(model), model.unique_id, (), (), request.limit)
+                return Quarantine(model.name, version, 0, released, {}, shown)
+            chosen = _where(left, request.where)
+            names = col(f"{ERRORS}.name")
+            first = chosen.orderBy(BATCH, QUARANTINED_AT, QUARANTINE_ID).select(
+                QUARANTINE_ID, BATCH, names.alias(ERRORS), *map(column_of, query.query.frame.columns)
             )
-            found = first_rows(first, request.limit)
-        shown = ShownRows(quarantine_name(model), model.unique_id, columns_of(first), found, request.limit)
-        return Quarantine(model.name, query.plan.version, number, released, tests, shown)
+            with _usage(_given(request.where)):
+                number, tests = chosen.count(), _counts(chosen.select(explode(names).alias("test")))
+                found = first_rows(first, request.limit)
+            shown = ShownRows(quarantine_name(model), model.unique_id, columns_of(first), found, request.limit)
+            return Quarantine(model.name, version, number, released, tests, shown)
 
 
 def release_rows(request: ReleaseRequest) -> Released:
@@ -133,42 +138,39 @@ def _check_keys(loaded: Loaded, model: CompiledModel, request: ReleaseRequest) -
         )
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """The quarantined rows of a query whose batches up to `last` are committed. `log` has the releases."""
+@contextmanager
+def _kept_rows(query: CheckedQuery, checks: CheckContext, log: BackfillLog, last: int) -> Iterator[DataFrame | None]:
+    """Yields the rows in quarantine whose batches up to `last` are committed, without those that releases of `log` have
+    written; None before the first row. Spark keeps them in memory. Raises: FindingsError, OSError.
+    """
+    with _reading(query.query.model, checks.secrets):
+        left = _left(query, checks, log, last)
+        if left is not None:
+            left.persist().count()
+    try:
+        yield left
+    finally:
+        if left is not None:
+            left.unpersist()
 
-    query: CheckedQuery
-    checks: CheckContext
-    log: BackfillLog
-    last: int
 
-    def left(self) -> DataFrame | None:
-        """Returns the rows that were not released, with all columns of the quarantine. None before the first row.
-        Raises: DatabaseError, FindingsError, OSError, Spark's errors.
-        """
-        query = self.query.query
-        if query.marked is None:
-            return None
-        place, secrets = self.query.quarantine(self.checks), self.checks.secrets
-        rows = stored_rows(quarantine_target(query.compiled, query.model, place, query.marked, secrets))
-        query_id = find_query_id(*self.checks.storage_of(checkpoint_path(self.query.root, self.query.state.version)))
-        if rows is None or query_id is None:
-            return None
-        # a batch that is not committed will be written again, with other ids; rows without an id were not quarantined
-        is_known = (col(BATCH) <= self.last) & col(QUARANTINE_ID).isNotNull()
-        rows = rows.where((col(QUERY_ID) == query_id) & is_known)
-        released = self._released()
-        if released is None:
-            return rows
-        return rows.join(released, QUARANTINE_ID, "left_anti").select(*map(column_of, rows.columns))
-
-    def count_released(self) -> int:
-        """Returns the number of rows that were released."""
-        return sum(release.rows for release in self.log.releases(self.last))
-
-    def _released(self) -> DataFrame | None:
-        folders = [escaped(release.folder) for release in self.log.releases(self.last)]
-        return self.checks.runtime.session.read.schema(_IDS).parquet(*folders) if folders else None
+def _left(query: CheckedQuery, checks: CheckContext, log: BackfillLog, last: int) -> DataFrame | None:
+    prepared, version = query.query, query.state.version
+    query_id = find_query_id(*checks.storage_of(checkpoint_path(query.root, version)))
+    if prepared.marked is None or query_id is None:
+        return None
+    place, model = query.quarantine(checks), prepared.model
+    rows = stored_rows(quarantine_target(prepared.compiled, model, place, prepared.marked, checks.secrets))
+    if rows is None:
+        return None
+    # a batch that is not committed will be written again, with other ids; rows without an id were not quarantined
+    is_known = (col(BATCH) <= last) & col(QUARANTINE_ID).isNotNull()
+    rows = rows.where((col(QUERY_ID) == query_id) & is_known)
+    folders = [escaped(released_path(query.root, version, batch)) for batch in log.releases(last)]
+    if not folders:
+        return rows
+    released = checks.runtime.session.read.schema(_IDS).parquet(*folders)
+    return rows.join(released, QUARANTINE_ID, "left_anti").select(*map(column_of, rows.columns))
 
 
 @dataclass(frozen=True)
@@ -185,69 +187,89 @@ class _Releasing:
         if begun is not None and begun.release is None:
             raise FindingsError([unfinished(model.name, begun, model.file.location)])
         if self.query.query.identity.stateful and model.config.output_mode != "append":
-            why = "it keeps state, and each batch replaces rows of its groups by newer ones"
+            why = "it keeps state in update mode, in which a later row may have replaced the quarantined one"
             raise _refused(model, why, "correct the rows where they come from")
         check_stream(self.query, self.checks, begun, partial(_refused, model))
         writer = HistoryWriter(self.query, self.checks, self.signals, log, last)
-        done = Released(model.name, self.query.plan.version, dry_run=request.dry_run, notes=self._notes())
-        if begun is not None and begun.release is not None and not request.dry_run:
-            writer.complete(begun)
+        done = Released(model.name, self.query.plan.version, dry_run=request.dry_run, notes=tuple(self._notes()))
+        if begun is not None and begun.release is not None:
+            if request.dry_run:
+                last = begun.batch
+            else:
+                writer.complete_release(begun)
+                last = writer.last
             done = replace(done, completed=begun.release.rows, completed_batch=begun.batch)
         if request.where is None and not request.every:
-            if done.completed_batch is None:
+            if begun is None:
                 raise UsageError("say which rows to release with --where, or release all with --all")
             return done
-        with _reading(model, self.checks.secrets):
-            left = _Rows(self.query, self.checks, writer.log, writer.last).left()
-            if left is None:
-                return done
-            return self._release(writer, self._changed(_where(left, request.where)), done)
+        with _kept_rows(self.query, self.checks, writer.log, last) as left:
+            return done if left is None else self._release(writer, self._changed(_where(left, request.where)), done)
 
     def _release(self, writer: HistoryWriter, chosen: DataFrame, done: Released) -> Released:
         """Releases those of the `chosen` rows that violate no test."""
         tests = [test for test in self.query.query.model.file.data_tests if test.leaves_out or test.action == "fail"]
         violated = array_compact(array(*(when(~expr(passes(test)), lit(test.name)) for test in tests)))
-        checked = chosen.withColumn(_VIOLATED, violated)
-        with cached(checked):
-            is_clean = size(column_of(_VIOLATED)) == 0
+        checked, is_clean = chosen.withColumn(_VIOLATED, violated), size(column_of(_VIOLATED)) == 0
+        with _usage(_given(self.request.where, self.request.changes)):
+            checked.persist()  # what is tested is also what is written
             (row,) = checked.agg(count_if(is_clean).alias("clean"), count_if(~is_clean).alias("left")).collect()
-            done = replace(done, rows=row["clean"], left_rows=row["left"])
-            if done.left_rows:
-                done = replace(done, left=_counts(checked.select(explode(column_of(_VIOLATED)).alias("test"))))
-            if self.request.dry_run or not done.rows:
-                return done
-            folder = f"{version_root(self.query.root, self.query.state.version)}/released/{writer.last + 1}"
-            checked.where(is_clean).drop(_VIOLATED).write.mode("overwrite").parquet(folder)
-        writer.release(Release(done.rows, folder, self.request.where, dict(self.request.changes)))
+            left = _counts(checked.select(explode(column_of(_VIOLATED)).alias("test")))
+        done = replace(done, rows=row["clean"], left_rows=row["left"], left=left)
+        if not done.rows:
+            return done
+        clean = checked.where(is_clean).drop(_VIOLATED)
+        self._check_sink(clean)
+        if self.request.dry_run:
+            return done
+        folder = released_path(self.query.root, self.query.state.version, writer.last + 1)
+        clean.write.mode("overwrite").parquet(folder)
+        checked.unpersist()
+        writer.release(Release(done.rows, self.request.where, dict(self.request.changes)))
         return replace(done, batch=writer.last)
+
+    def _check_sink(self, rows: DataFrame) -> None:
+        """Checks that the sinks can take the rows: a batch that fails would stop the stream. Raises: FindingsError."""
+        query = self.query.query
+        model, config = query.model, query.model.config
+        rows = rows.select(*map(column_of, query.frame.columns))
+        fix = "leave out such rows with --where, or give them other values with --set"
+        try:
+            discard(checked_rows(model, query.output, rows))
+            if config.sequence_by:
+                with refusing_no_sequence():
+                    discard(last_rows(rows, config.unique_key, config.sequence_by))
+            elif config.unique_key:
+                count_keys(rows, config.unique_key)
+        except RefusedRowsError as error:
+            raise _refused(model, str(error), fix) from error
+        except SPARK_ERRORS as error:
+            place, secrets = Place(model.file.location), self.checks.secrets
+            found = error_finding(error, code=CODE, what=_refusal(model), place=place, secrets=secrets, fix=fix)
+            raise FindingsError([found]) from error
 
     def _changed(self, rows: DataFrame) -> DataFrame:
         """Returns the rows with the requested new values. Raises: UsageError."""
-        names = {name.lower(): name for name in _columns(self.query)}
+        names = {name.lower(): name for name in self.query.query.frame.columns}
         changes = {}
         for name, sql in self.request.changes.items():
             found = names.get(name.lower())
             if found is None:
                 hint = did_you_mean(name, names.values())
                 raise UsageError(f"--set: `{self.request.model}` has no column `{name}`; {hint}")
-            with _usage(f"--set {name}", sql):
+            with _usage(_given(None, {name: sql})):
                 changes[found] = expr(sql).cast(rows.schema[found].dataType)
                 rows.select(changes[found]).schema  # noqa: B018 - has Spark analyze the expression
         return rows.withColumns(changes) if changes else rows
 
-    def _notes(self) -> tuple[str, ...]:
-        query, notes = self.query.query, []
-        if any(output.format == "kafka" for output in query.model.outputs):
-            notes.append("Kafka gets each row at least once: after an interruption, some can be there twice")
-        further = [each for each in query.compiled.models.values() if each.file.rows_of == query.model.name]
-        sinks = [output.sink for each in further for output in each.outputs]
+    def _notes(self) -> Iterator[str]:
+        model, models = self.query.query.model, self.query.query.compiled.models
+        yield from repeated_rows(model)
+        sinks = [
+            each.sink for further in models.values() if further.file.rows_of == model.name for each in further.outputs
+        ]
         if sinks:
-            notes.append(f"the sinks {quoted_list(sinks)} have separate queries and do not get the rows")
-        return tuple(notes)
-
-
-def _columns(query: CheckedQuery) -> Sequence[str]:
-    return query.query.frame.columns
+            yield f"the sinks {quoted_list(sinks)} have separate queries and do not get the rows"
 
 
 def _counts(names: DataFrame) -> dict[str, int]:
@@ -260,17 +282,23 @@ def _where(rows: DataFrame, condition: str | None) -> DataFrame:
     """Returns the rows that meet `condition`. Raises: UsageError for one that Spark cannot use."""
     if condition is None:
         return rows
-    with _usage("--where", condition):
+    with _usage(_given(condition)):
         return rows.where(expr(condition))
 
 
+def _given(where: str | None, changes: Mapping[str, str] | None = None) -> str:
+    """Returns the options with SQL, for messages."""
+    options = [] if where is None else [f"--where {quoted(where)}"]
+    return " and ".join([*options, *(f"--set {quoted(f'{name}={sql}')}" for name, sql in (changes or {}).items())])
+
+
 @contextmanager
-def _usage(option: str, sql: str) -> Iterator[None]:
-    """Raises: UsageError for an error of Spark in the body, which analyzes the `sql` of an option."""
+def _usage(options: str) -> Iterator[None]:
+    """Raises: UsageError for an error of Spark in the body, which uses the SQL of `options`."""
     try:
         yield
     except SPARK_ERRORS as error:
-        raise UsageError(f"{option}: Spark cannot use {quoted(sql)}: {read_error(error).message}") from error
+        raise UsageError(f"Spark cannot use {options}: {read_error(error).message}") from error
 
 
 @contextmanager
@@ -290,5 +318,8 @@ def _reading(model: CompiledModel, secrets: Secrets) -> Iterator[None]:
 
 
 def _refused(model: CompiledModel, why: str, fix: str) -> FindingsError:
-    what = f"rows of the quarantine of `{model.name}` cannot be released"
-    return FindingsError([Finding(CODE, what, why, fix, model.file.location)])
+    return FindingsError([Finding(CODE, _refusal(model), why, fix, model.file.location)])
+
+
+def _refusal(model: CompiledModel) -> str:
+    return f"rows of the quarantine of `{model.name}` cannot be released"

@@ -212,7 +212,7 @@ def added_batch(model: str, batch: int, location: Location, *, is_release: bool)
     return Finding(
         BATCH,
         f"batch {batch} of {quoted(model)} cannot be replayed, because `sqlstream {command}` wrote it",
-        "what it has written is in backfills.json beside the checkpoint, not in the logs of the stream",
+        "what it has read is recorded beside the checkpoint, not in the logs of the stream",
         "replay another batch",
         location,
     )

@@ -68,8 +68,8 @@ def _version_lines(query: QueryProgress, version: VersionProgress, now: datetime
 
 def _small_files_text(found: SmallFiles) -> str:
     files = "1 file" if found.files < 1.05 else f"{found.files:.1f} files".replace(".0 ", " ")
-    folder = f"{files} of {bytes_text(found.size)} to each folder in a batch"
-    return f"sink {found.sink} gets {folder}, a batch every {long_seconds_text(found.seconds)}: {found.advice}"
+    batch = f"a batch adds {files} of {bytes_text(found.size)} to each folder"
+    return f"sink {found.sink}: {batch}, every {long_seconds_text(found.seconds)}; {found.advice}"
 
 
 def _beside(query: QueryProgress, version: VersionProgress) -> str:

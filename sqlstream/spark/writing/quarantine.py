@@ -54,6 +54,13 @@ def _quarantined(marked: DataFrame, batch: MicroBatch) -> DataFrame:
     )
 
 
+def quarantine_query_id(query_id: str) -> str:
+    """Returns the id under which the quarantine of a query records its batches: a database remembers one batch of each
+    id, and may have the table of the model, too.
+    """
+    return str(uuid5(UUID(query_id), "quarantine"))
+
+
 class QuarantineWriter:
     """Writes the rows of each batch that violate no test with `writer`, after `check`, and the others to `quarantine`.
 
@@ -85,9 +92,7 @@ class QuarantineWriter:
             self._writer.write(self._check(good), batch)
             quarantined = _quarantined(rows, batch)
             if not quarantined.isEmpty():
-                # a database may remember one batch of each query, and have the model's table too
-                query_id = str(uuid5(UUID(batch.query_id), "quarantine"))
-                self._quarantine.write(quarantined, self._target.batch(batch.id, query_id))
+                self._quarantine.write(quarantined, self._target.batch(batch.id, quarantine_query_id(batch.query_id)))
 
 
 class _BatchFolders:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import from_json, parse_json
+from pyspark.sql.functions import from_json, lit, parse_json
 from pyspark.sql.types import BinaryType, DataType, StringType, StructField, StructType, VariantType
 
 from sqlstream.project.databases.dialect import AS_JSON, Dialect, type_family
@@ -30,7 +30,7 @@ def can_read(format_name: str) -> bool:
 
 def stored_rows(target: SinkTarget) -> DataFrame | None:
     """Returns the rows in a sink that `can_read` names, with the columns and types of `target.frame`. Columns that the
-    query does not have are left out. None if nothing has been written yet.
+    sink does not have are null, and its others are left out. None if nothing has been written yet.
 
     Raises: DatabaseError, FindingsError, Spark's errors.
     """
@@ -39,7 +39,7 @@ def stored_rows(target: SinkTarget) -> DataFrame | None:
         return _table_rows(target, writer.database)
     table, session = table_of(target), target.frame.sparkSession
     if table is not None:
-        return session.table(table.name).select(*map(column_of, target.frame.columns)) if table.exists() else None
+        return _with_types(session.table(table.name), target.frame.schema) if table.exists() else None
     storage, folder = storage_for(target.path or "", session)
     if not storage.exists(folder):
         return None
@@ -54,19 +54,32 @@ def _table_rows(target: SinkTarget, database: Database) -> DataFrame | None:
         return None
     session, fields = target.frame.sparkSession, target.frame.schema.fields
     with closing(connection):
-        if connection.find_table(database.table) is None:
+        found = connection.find_table(database.table)
+        if found is None:
             return None
+        known = {column.name.lower() for column in found.columns}
+        fields = [field for field in fields if field.name.lower() in known]
         listed = ", ".join(_stored_value(database.dialect, field) for field in fields)
         query = f"SELECT {listed} FROM {database.table}"  # noqa: S608 - quoted names
         if isinstance(database, JdbcDatabase):
             unread = {"dbtable", "query"}
             options = {name: value for name, value in database.options.items() if name.lower() not in unread}
+            options["sessionInitStatement"] = database.dialect.session  # for its time zone
             rows = session.read.format("jdbc").options(**reader_options(options), query=query).load()
         else:
             texts = [StructField(field.name, _text_type(field.dataType)) for field in fields]
             values = [tuple(map(_as_text, row)) for row in connection.all(query)]
             rows = session.createDataFrame(values, StructType(texts))
-    return rows.select(*(_parsed(column_of(field.name), field.dataType).alias(field.name) for field in fields))
+    parsed = rows.select(*(_parsed(column_of(field.name), field.dataType).alias(field.name) for field in fields))
+    return _with_types(parsed, target.frame.schema)
+
+
+def _with_types(rows: DataFrame, schema: StructType) -> DataFrame:
+    """Returns the columns of `schema` with its types, null where `rows` does not have them."""
+    known = {name.lower() for name in rows.columns}
+    columns = [(column_of(each.name) if each.name.lower() in known else lit(None), each) for each in schema]
+    # as text, because a type of PySpark can say that its values have no nulls, to which Spark does not cast
+    return rows.select(*(column.cast(type_text(each.dataType)).alias(each.name) for column, each in columns))
 
 
 def _stored_value(dialect: Dialect, field: StructField) -> str:

@@ -73,6 +73,8 @@ def release(
     require_spark_system("quarantine release")
     if every and where is not None:
         raise UsageError("--all and --where cannot be combined")
+    if changes and not every and where is None:
+        raise UsageError("--set needs --where or --all")
     from sqlstream.app.quarantine.quarantine import ReleaseRequest, released_json, released_text
     from sqlstream.app.quarantine.quarantine_query import release_rows
 
@@ -89,7 +91,7 @@ def _changes(given: Sequence[str]) -> dict[str, str]:
         name = name.strip()
         if not equals or not name or not sql.strip():
             raise UsageError(f"--set {text!r} is not of the form COLUMN=SQL, for example amount=0")
-        if name in found:
+        if name.lower() in map(str.lower, found):
             raise UsageError(f"--set gives `{name}` two values")
         found[name] = sql.strip()
     return found
