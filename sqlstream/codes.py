@@ -187,6 +187,7 @@ CODES: dict[str, str] = {
     "watermark-ahead": "The watermark of a query is far ahead of the clock, so all rows are late.",
     "data-test-failed": "A row violates a data test with `on_violation: fail`.",
     "corrupt-record": "A record of a source cannot be read.",
+    "schema-changed": "A record of a source has fields that are not declared.",
     "internal-error": "A bug in sqlstream ended a query or a unit test; the others continue.",
     # checkpoints
     "state-change": "A stateful query has changed since its checkpoint was written.",

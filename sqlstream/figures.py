@@ -48,6 +48,13 @@ FIGURES = (
     Figure("late_rows", "bigint", "sum", "Rows dropped because they were behind the watermark.", "late_rows"),
     Figure("dropped_records", "bigint", "sum", "Corrupt records that `on_corrupt: drop` dropped.", "dropped_records"),
     Figure(
+        "new_field_rows",
+        "bigint",
+        "sum",
+        "Records with fields that their sources, with `schema_changes`, do not declare.",
+        "new_field_rows",
+    ),
+    Figure(
         "violations",
         "bigint",
         "sum",

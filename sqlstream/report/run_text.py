@@ -16,7 +16,7 @@ from sqlstream.errors import Finding
 from sqlstream.numbers import bytes_text, count_text, plural, rate_text, seconds_text
 from sqlstream.report.compiled import found_text
 from sqlstream.report.findings import finding_text
-from sqlstream.report.rows import cell_text
+from sqlstream.report.rows import cell_text, shown_text
 from sqlstream.report.table import PADDING, node_line, table_text
 from sqlstream.report.unit_tests_text import failure_text, result_line
 from sqlstream.state.runs.case_outcomes import CaseResult, Outcome
@@ -163,6 +163,8 @@ def batch_text(batch: BatchProgress) -> str:
         for name, count in batch.data_tests.items()
         if count["failed"]
     ]
+    if batch.new_fields:
+        parts.append(new_fields_text(batch.new_fields))
     return f"{batch.model} batch {batch.batch_id}: {', '.join(parts)}"
 
 
@@ -209,6 +211,21 @@ def _since(alert: AlertChanged) -> str:
 def late_text(rows: int) -> str:
     """Returns the number of rows that Spark dropped, because they were behind the watermark."""
     return f"{plural(rows, 'late row')} dropped"
+
+
+SHOWN_FIELDS = 5
+"""The most new fields that a line names."""
+
+
+def new_fields_text(found: Mapping[str, Mapping[str, int]]) -> str:
+    """Returns the new fields of sources, those of most records first: `new fields in shop.orders: color (12)`."""
+    texts = []
+    for source, fields in found.items():
+        ordered = sorted(fields.items(), key=lambda item: (-item[1], item[0]))
+        shown = [f"{shown_text(name)} ({count_text(rows)})" for name, rows in ordered[:SHOWN_FIELDS]]
+        more = [f"{len(fields) - SHOWN_FIELDS} more"] if len(fields) > SHOWN_FIELDS else []
+        texts.append(f"new fields in {source}: {', '.join([*shown, *more])}")
+    return "; ".join(texts)
 
 
 def dropped_text(records: int) -> str:

@@ -12,6 +12,7 @@ from sqlstream.compiler.digest import digest
 from sqlstream.compiler.graph import seed_id
 from sqlstream.compiler.sql.sql_text import read_sql
 from sqlstream.compiler.sql.tokens import SqlTokenError, Token, TokenKind
+from sqlstream.project.declarations.on_corrupt import required_names
 from sqlstream.project.declarations.seeds import SeedContent, seed_content
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import FORMATS
@@ -219,7 +220,8 @@ def _table_text(table: SourceTable) -> tuple[str, str]:
     """Returns what decides the rows of a table, and the end of it that an earlier sqlstream left out."""
     is_static = table.mode != "stream"
     options = {**table.options, **(table.messages.options if table.messages else {})}
-    keys = {"timestamp_unit": table.timestamp_unit, "max_event_time": table.max_event_time}
+    required = ", ".join(sorted(required_names(table))) or None
+    keys = {"timestamp_unit": table.timestamp_unit, "max_event_time": table.max_event_time, "required": required}
     options |= {key: value for key, value in keys.items() if value is not None}
     counted = [name for name in sorted(options) if _counts(name, table.format, is_static=is_static)]
     added = [name for name in counted if name.lower() == ISOLATION or was_harmless_option(name)]

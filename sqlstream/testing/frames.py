@@ -17,6 +17,7 @@ from sqlstream.project.unit_tests.unit_test import BetweenBatches
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.spark.jvm.plans import WATERMARK, read_columns
+from sqlstream.spark.reading.corrupt import Counters
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.memory_streams import JavaRows, MemoryInput, RowMaker
 from sqlstream.spark.reading.message_formats.parsers import struct_of
@@ -212,7 +213,7 @@ class CaseFrames:
         """Returns `frame`, which has the rows of `stream`, as its source returns them: messages are parsed."""
         if not stream.are_messages or stream.table is None:
             return frame
-        return self.inputs.readers.parse_messages(frame, stream.table, None)
+        return self.inputs.readers.parse_messages(frame, stream.table, Counters())
 
     def _all_rows(self, item: CaseInput) -> list[Rows]:
         if item.rows is not None:

@@ -20,6 +20,7 @@ from sqlstream.project.messages.message_format import BYTES, MessageFormat, chan
 from sqlstream.project.types.data_types import Struct
 from sqlstream.project.unit_tests.fixtures import FIELDS
 from sqlstream.project.values import SourceTable
+from sqlstream.spark.reading.corrupt import Counters
 from sqlstream.spark.reading.message_formats.parsers import struct_of
 from sqlstream.spark.reading.messages import read_messages
 
@@ -80,9 +81,9 @@ def read(
         ],
         struct_of(FIELDS),
     )
-    rows = read_messages(frame, table, messages, options, None).collect()
+    rows = read_messages(frame, table, messages, options, Counters()).collect()
     corrupt = table.model_copy(update={"corrupt_of": table})
-    reasons = read_messages(frame, corrupt, messages, options, None).collect()
+    reasons = read_messages(frame, corrupt, messages, options, Counters()).collect()
     return rows, {row["offset"]: row["reason"].removeprefix("the value ") for row in reasons}
 
 

@@ -35,6 +35,7 @@ def source_entry(table: SourceTable, compiled: CompiledProject) -> dict[str, Any
         "on_corrupt": table.on_corrupt,
         "quarantine_sink": table.quarantine_sink,
         "refresh": table.refresh,
+        "schema_changes": table.schema_changes,
         "timestamp_unit": table.timestamp_unit,
         "max_event_time": table.max_event_time,
         **_freshness(table),

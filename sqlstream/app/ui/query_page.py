@@ -32,7 +32,7 @@ from sqlstream.project.unit_tests.unit_test import BrokenTest, UnitTest
 from sqlstream.report.findings import findings_json
 from sqlstream.state.layout import query_root
 
-SOURCE_KEYS = ("format", "mode", "path", "table", "description", "watermark", "on_corrupt")
+SOURCE_KEYS = ("format", "mode", "path", "table", "description", "watermark", "on_corrupt", "schema_changes")
 
 
 def query_page(seen: SeenProject, request: ProjectRequest, query: QueryShape) -> dict[str, Any]:

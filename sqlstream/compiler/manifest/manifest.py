@@ -136,6 +136,7 @@ def _source(table: SourceTable) -> dict[str, Any]:
         "on_corrupt": table.on_corrupt,
         "quarantine_sink": table.quarantine_sink,
         "refresh": table.refresh,
+        "schema_changes": table.schema_changes,
         "timestamp_unit": table.timestamp_unit,
         "max_event_time": table.max_event_time,
         "freshness": None if table.freshness is None else table.freshness.criteria,

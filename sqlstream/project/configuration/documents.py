@@ -63,6 +63,14 @@ class DeclaredColumn(Document):
     meta: dict[str, Any] = Field(default_factory=dict, description=_META)
 
 
+class SourceColumn(DeclaredColumn):
+    """One column of a source table."""
+
+    required: bool = Field(
+        False, description="For json, csv, xml and Kafka's messages: whether a record without a value is corrupt."
+    )
+
+
 class SchemaRegistry(Document):
     """The registry with the Avro schemas of a topic."""
 
@@ -105,7 +113,7 @@ class TableDocument(Document):
         None,
         description="A project file with Spark DDL, Spark's JSON schema, or for `value_format: avro` Avro's.",
     )
-    columns: tuple[DeclaredColumn, ...] = Field(
+    columns: tuple[SourceColumn, ...] = Field(
         (), description="The columns. If all have a data_type, they are the schema."
     )
     options: Options = Field(default_factory=dict, description="Options for Spark's reader.")
@@ -138,6 +146,11 @@ class TableDocument(Document):
     )
     quarantine_sink: Text | None = Field(
         None, description="For `on_corrupt: quarantine`: the sink for corrupt records."
+    )
+    schema_changes: Literal["ignore", "fail", "rescue"] | None = Field(
+        None,
+        description="For JSON: what to do with fields that are not declared: count them, end the query, or keep them "
+        "in the column `_rescued_data`. Default: they are not looked for.",
     )
     timestamp_unit: Literal["seconds", "milliseconds", "microseconds"] | None = Field(
         None, description="For json: the unit of numbers in timestamp columns, counted from 1970."

@@ -17,7 +17,7 @@ MESSAGE_KEYS = frozenset({"value_format", "value_options", "key_format", "key_co
 
 SOURCE_FORMAT_KEYS = MESSAGE_KEYS | {
     *("path", "table", "class", "options", "on_corrupt", "quarantine_sink", "refresh"),
-    *("changes", "timestamp_unit", "max_event_time"),
+    *("changes", "timestamp_unit", "max_event_time", "schema_changes"),
 }
 SINK_FORMAT_KEYS = frozenset(
     {"path", "table", "function", "options", "partition_by", "files_per_batch", "value_format", "key", "headers"}

@@ -8,14 +8,15 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.configuration.columns import Schema, fields_of
 from sqlstream.project.configuration.config import ConfigPatch
-from sqlstream.project.configuration.documents import DeclaredColumn
+from sqlstream.project.configuration.documents import SourceColumn
 from sqlstream.project.configuration.folder_config import FolderConfig
 from sqlstream.project.configuration.properties import NO_PROPERTIES, Properties
 from sqlstream.project.configuration.resources import written_config
 from sqlstream.project.formats.formats import format_of
+from sqlstream.project.messages.message_format import DEBEZIUM
 from sqlstream.project.types.data_types import Primitive
 from sqlstream.project.values import ModelFile, SourceTable
-from sqlstream.project.wording import quoted
+from sqlstream.project.wording import did_you_mean, quoted
 from sqlstream.project.yaml import Located
 
 CORRUPT_SUFFIX = "__corrupt"
@@ -29,14 +30,15 @@ INHERITED_CONFIG = ("trigger", "retries", "pool", "tags", "meta")
 """The keys of the configuration of all models that also apply to the model of a quarantine: how a query runs."""
 
 
-def _column(name: str, data_type: str, description: str) -> DeclaredColumn:
-    return DeclaredColumn(name=name, data_type=data_type, description=description)
+def _column(name: str, data_type: str, description: str) -> SourceColumn:
+    return SourceColumn(name=name, data_type=data_type, description=description)
 
 
 _QUARANTINED_AT = _column("quarantined_at", "timestamp", "The start time of the batch that found it")
 CORRUPT_COLUMNS = (
     _column("record", "string", "The record as it is in the file"),
     _column("file", "string", "The file of the record"),
+    _column("reason", "string", "Why it is corrupt"),
     _QUARANTINED_AT,
 )
 """The columns of a table of corrupt records."""
@@ -120,6 +122,44 @@ def time_problems(table: SourceTable) -> Iterator[Finding]:
             "it has no `watermark`, and not exactly one column of the type timestamp",
             "declare the watermark in the source: `watermark: {column: ..., delay: ...}`",
         )
+
+
+def required_problems(table: SourceTable) -> Iterator[Finding]:
+    """Yields the errors in `required` of columns of `table` that the table alone shows."""
+    required = [column for column in table.columns if column.required]
+    if not required:
+        return
+    messages = table.messages
+    has_columns = (
+        format_of(table.format).is_parsed
+        if messages is None
+        else not messages.is_plain and messages.value_format != DEBEZIUM
+    )
+    place = table.locations.get("columns", table.location)
+    if not has_columns or option_of(table, "mode") is not None or captures_corrupt(table):
+        yield Finding(
+            "invalid-value",
+            f"source {quoted(table.full_name)} has required columns, but sqlstream does not check its records",
+            "it checks records of json, csv, xml and Kafka's value_format (but for debezium, text and raw), unless "
+            "options handle corrupt ones",
+            "remove `required`, and add the data test `not_null` to the model that reads the source",
+            place,
+        )
+    known = [field.name for field in (fields_of(table.spark_schema) if messages is None else messages.columns)]
+    for column in required if known else ():
+        if column.name.lower() not in map(str.lower, known):
+            yield Finding(
+                "unknown-column",
+                f"the required column {quoted(column.name)} of source {quoted(table.full_name)} is not declared",
+                f"the schema has the columns {', '.join(known)}",
+                f"correct the name; {did_you_mean(column.name, known)}",
+                place,
+            )
+
+
+def required_names(table: SourceTable) -> frozenset[str]:
+    """Returns the columns without which a record of `table` is corrupt, in lower case."""
+    return frozenset(column.name.lower() for column in table.columns if column.required)
 
 
 def event_column(table: SourceTable) -> str | None:

@@ -12,7 +12,13 @@ from sqlstream.project.configuration.freshness import inherit_freshness
 from sqlstream.project.configuration.resources import DESCRIBING, Resources, locations_of, written_keys
 from sqlstream.project.configuration.validate import Path, SeenNames
 from sqlstream.project.declarations.message_schemas import TableNode, build_table_schema, message_problems, pinned_ids
-from sqlstream.project.declarations.on_corrupt import corrupt_table, on_corrupt_problems, time_problems
+from sqlstream.project.declarations.on_corrupt import (
+    corrupt_table,
+    on_corrupt_problems,
+    required_problems,
+    time_problems,
+)
+from sqlstream.project.declarations.schema_changes import schema_change_problems, with_rescued
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.formats.file_options import CHANGE_FEED
 from sqlstream.project.formats.formats import format_of
@@ -32,7 +38,8 @@ def build_sources(resources: Resources, files: ProjectFiles, findings: list[Find
         if _has_format(table, findings) and names.add(table.full_name, table.location, findings):
             findings.extend((*message_problems(table), *on_corrupt_problems(table)))
             findings.extend((*time_problems(table), *_refresh_problems(table), *_changes_problems(table)))
-            tables.append(_with_changes(table) if table.changes else table)
+            findings.extend((*schema_change_problems(table), *required_problems(table)))
+            tables.append(with_rescued(_with_changes(table) if table.changes else table))
     findings += _taken_names(tables)
     corrupt = [found for found in map(corrupt_table, tables) if found is not None]
     tables += [found for found in corrupt if names.add(found.full_name, found.location, findings)]
@@ -214,12 +221,12 @@ def _written_table(node: YamlMapping, path: Path, schema: Schema | None) -> Mapp
 
 
 def _typed_columns(columns: object) -> list[object]:
-    """The names and types of columns that have a type."""
+    """The names and types of columns that have a type, and those that are required."""
     entries = columns if isinstance(columns, list) else []
     return [
-        [entry.get("name"), entry["data_type"]]
+        [entry.get("name"), entry.get("data_type"), *(["required"] if entry.get("required") else [])]
         for entry in entries
-        if isinstance(entry, dict) and entry.get("data_type") is not None
+        if isinstance(entry, dict) and (entry.get("data_type") is not None or entry.get("required"))
     ]
 
 

@@ -18,7 +18,7 @@ from functools import cached_property
 from uuid import uuid4
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, Row, SparkSession
 from pyspark.sql.functions import (
     coalesce,
     col,
@@ -45,10 +45,16 @@ from pyspark.sql.functions import filter as filter_
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType, TimestampType
 
 from sqlstream.compiler.sql.sql_text import quote_identifier
-from sqlstream.project.declarations.on_corrupt import CORRUPT_OPTION, captures_corrupt, event_column, option_of
+from sqlstream.project.declarations.on_corrupt import (
+    CORRUPT_OPTION,
+    captures_corrupt,
+    event_column,
+    option_of,
+    required_names,
+)
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
-from sqlstream.state.runs.progress import DROPPED_STATIC
+from sqlstream.state.runs.progress import DROPPED_STATIC, NEW_FIELDS
 from sqlstream.state.signature.source_checks import CORRUPT, DECLARED, GOOD
 
 DEFAULT_NAME = "spark.sql.columnNameOfCorruptRecord"
@@ -83,10 +89,18 @@ Test = Callable[[Column, DataType, str], Column]
 RawType = Callable[[DataType], DataType | None]
 """Returns the type with which a parser reads a declared type that sqlstream converts itself, None for any other one."""
 
+NEW_FIELD = "sqlstream finds a new field:"
+"""The start of the error that a query raises at a record with fields that its source does not declare. Lines with the
+source, the URI of its file or its place in Kafka, and the names of the fields follow.
+"""
+
 CORRUPT_TIME = "sqlstream cannot read a time:"
 """The start of the error that a query raises at a wrong time. Lines with the source, the URI of its file (empty: none)
 and the reason follow.
 """
+
+CORRUPT_LINE = "sqlstream cannot read a line:"
+"""The start of the same error about a line of a file that is not a record."""
 
 
 def corrupt_policy(table: SourceTable, session: SparkSession) -> str | None:
@@ -115,6 +129,16 @@ def with_corrupt(schema: StructType) -> StructType:
     return StructType([*schema.fields, StructField(CORRUPT, StringType())])
 
 
+@dataclass(frozen=True)
+class Counters:
+    """Under which names Spark counts the corrupt records that a reader drops, and the records with new fields. None: it
+    does not count them.
+    """
+
+    dropped: str | Observation | None = None
+    new_fields: str | Observation | None = None
+
+
 def good_rows(
     frame: DataFrame, columns: Sequence[str], reason: Column | None, metric: str | Observation | None
 ) -> DataFrame:
@@ -136,10 +160,11 @@ def is_good(reason: Column) -> Column:
     return coalesce(reason, lit(GOOD)) == lit(GOOD)
 
 
-def corrupt_rows(frame: DataFrame, columns: Sequence[str], reason: Column | None) -> DataFrame:
-    """Returns the corrupt rows of `frame`, with the columns of a table of corrupt records. A row that Spark can parse
-    has lost its text, so it becomes JSON.
+def corrupt_rows(frame: DataFrame, columns: Sequence[str], reason: Column | None, format_name: str) -> DataFrame:
+    """Returns the corrupt rows of `frame`, a reader of a format, with the columns of a table of corrupt records. A row
+    that Spark can parse has lost its text, so it becomes JSON.
     """
+    unread = lit(f"the record cannot be read as {format_name} with the declared columns")
     is_corrupt, text = expr(_condition(columns, "isnotnull")), col(CORRUPT)
     if reason is not None:
         is_corrupt |= reason.isNotNull()
@@ -147,6 +172,7 @@ def corrupt_rows(frame: DataFrame, columns: Sequence[str], reason: Column | None
     return frame.filter(is_corrupt).select(
         text.alias("record"),
         _of_file(frame, "file_path").alias("file"),
+        (unread if reason is None else coalesce(when(col(CORRUPT).isNotNull(), unread), reason)).alias("reason"),
         current_timestamp().alias("quarantined_at"),
     )
 
@@ -156,7 +182,8 @@ def _of_file(frame: DataFrame, name: str) -> Column:
     return frame.metadataColumn("_metadata").getField(name)
 
 
-def _path_of_file(frame: DataFrame) -> Column:
+def path_of_file(frame: DataFrame) -> Column:
+    """Returns the URI of the file of each row, empty if Spark does not know it."""
     try:
         return _of_file(frame, "file_path")
     except AnalysisException:
@@ -168,19 +195,24 @@ def _condition(columns: Sequence[str], test: str) -> str:
     return f"exists(array(struct({row})), row -> {test}({CORRUPT}))"
 
 
-def new_observation() -> Observation:
-    """Returns a new counter of the corrupt records of one static table.
+def new_counters(table: SourceTable, *, drops: bool) -> Counters:
+    """Returns new counters of a static table; `drops`: it drops corrupt records.
 
-    A stream that reads the table reports the counter with each batch.
+    A stream that reads the table reports the counters with each batch.
     """
-    return Observation(DROPPED_STATIC + uuid4().hex)
+    number = uuid4().hex
+    return Counters(
+        Observation(DROPPED_STATIC + number) if drops else None,
+        Observation(f"{NEW_FIELDS}{table.full_name}/{number}") if table.schema_changes is not None else None,
+    )
 
 
 def dropped_counts(observations: Iterable[Observation]) -> dict[str, dict[str, int]]:
     """Returns the counts of the write that has just ended, in the format of a stream's progress."""
     until = time.monotonic() + OBSERVATION_SECONDS
     complete = [observation for observation in observations if _wait_for(observation, until)]
-    return {str(observation._name): observation.get for observation in complete}  # noqa: SLF001
+    # Spark reports the counts of a stream as JSON
+    return {str(each._name): Row(**each.get).asDict(recursive=True) for each in complete}  # noqa: SLF001
 
 
 def _wait_for(observation: Observation, until: float) -> bool:
@@ -202,9 +234,9 @@ _WIDE = "decimal(38,9)"
 
 
 @dataclass(frozen=True)
-class Timestamps:
-    """How the timestamps of `table` are read and checked in `session`. `options` are those of the parser, with all
-    secrets.
+class ColumnChecks:
+    """How the columns of `table` that a parser returns are checked, and its timestamps read, in `session`. `options`
+    are those of the parser, with all secrets.
     """
 
     table: SourceTable
@@ -249,7 +281,10 @@ class Timestamps:
         """
         found: list[Column] = []
         event = event_column(self.table)
+        required = required_names(self.table)
         for name, value, kind in columns:
+            if name.lower() in required:
+                found.append(when(value.isNull(), f"`{name}` has no value, and is required"))
             found += leaf_reasons(value, kind, name, is_timestamp, self._wrong) if self._reads_text else []
             if event is not None and name.lower() == event.lower() and isinstance(kind, TimestampType):
                 found.append(self._ahead(self.typed(value, kind), name, frame))
@@ -260,7 +295,7 @@ class Timestamps:
         that reads a wrong time of one fails, with an error that `read_corrupt_record` recognizes.
         """
         found = []
-        start = concat(lit(f"{CORRUPT_TIME}\n{self.table.full_name}\n"), _path_of_file(frame), lit("\n"))
+        start = concat(lit(f"{CORRUPT_TIME}\n{self.table.full_name}\n"), path_of_file(frame), lit("\n"))
         for each in schema:
             value = col(quote_identifier(each.name))
             reasons = self.problems([(each.name, value, each.dataType)], frame)

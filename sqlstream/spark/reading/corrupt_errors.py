@@ -17,7 +17,7 @@ from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted
 from sqlstream.spark.jvm.gateway import Cause, causes_of
-from sqlstream.spark.reading.corrupt import CORRUPT_TIME
+from sqlstream.spark.reading.corrupt import CORRUPT_LINE, CORRUPT_TIME, NEW_FIELD
 from sqlstream.spark.reading.data_tests import VIOLATED
 from sqlstream.spark.secrets import Secrets
 
@@ -48,11 +48,14 @@ class CorruptRecord:
 
 
 @dataclass(frozen=True)
-class CorruptTime:
-    """A record with a wrong time: its source, the path or URI of its file (empty: unknown), and the reason."""
+class RefusedRecord:
+    """A record that sqlstream refuses: `start` is that of the error, which says what is wrong. The others are its
+    source, the path or URI of its file or its place in Kafka (empty: unknown), and the reason.
+    """
 
+    start: str
     source: str
-    file: str
+    place: str
     reason: str
 
 
@@ -77,7 +80,7 @@ class ViolatingRow:
     row: str
 
 
-BadRecord = CorruptRecord | CorruptMessage | CorruptTime | ViolatingRow
+BadRecord = CorruptRecord | CorruptMessage | RefusedRecord | ViolatingRow
 """What ends a query, now and whenever it reads the same data again."""
 
 
@@ -85,7 +88,7 @@ def read_corrupt_record(error: BaseException) -> BadRecord | None:
     """Returns the corrupt record that `error` is about, None if it is about something else."""
     causes = causes_of(error)
     for cause in causes:
-        found = _corrupt_message(cause) or _corrupt_time(cause) or _violating_row(cause)
+        found = _corrupt_message(cause) or _refused_record(cause) or _violating_row(cause)
         if found is not None:
             return found
     # one exception of the chain knows the file, another one the record
@@ -110,11 +113,12 @@ def _corrupt_message(cause: Cause) -> CorruptMessage | None:
     return CorruptMessage(source, topic, int(partition), int(offset), reason)
 
 
-def _corrupt_time(cause: Cause) -> CorruptTime | None:
-    """Returns the record with a wrong time at which the query raised `cause`."""
+def _refused_record(cause: Cause) -> RefusedRecord | None:
+    """Returns the record at which sqlstream's reader raised `cause`."""
     text = cause.parameters.get("errorMessage", "") if cause.condition == _RAISED else ""
     start, *parts = text.split("\n", 3)
-    return CorruptTime(parts[0], _plain(parts[1]), parts[2]) if start == CORRUPT_TIME and len(parts) == 3 else None
+    is_refused = start in (CORRUPT_TIME, CORRUPT_LINE, NEW_FIELD) and len(parts) == 3
+    return RefusedRecord(start, parts[0], _plain(parts[1]), parts[2]) if is_refused else None
 
 
 def _violating_row(cause: Cause) -> ViolatingRow | None:
@@ -163,16 +167,8 @@ def corrupt_record_finding(
             place.location,
             calls=place.calls,
         )
-    if isinstance(record, CorruptTime):
-        where = f"{record.file}, which source `{record.source}` reads," if record.file else f"source `{record.source}`"
-        return Finding(
-            "corrupt-record",
-            f"{what}: a record of {where} has a wrong time",
-            secrets.redact(record.reason),
-            "fix the file, or what the source declares, or set on_corrupt: drop or quarantine in it; then run again",
-            place.location,
-            calls=place.calls,
-        )
+    if isinstance(record, RefusedRecord):
+        return _refused_finding(record, what, place, secrets)
     because = f" ({record.reason})" if record.reason else ""
     return Finding(
         "corrupt-record",
@@ -182,6 +178,21 @@ def corrupt_record_finding(
         place.location,
         calls=place.calls,
     )
+
+
+def _refused_finding(record: RefusedRecord, what: str, place: Place, secrets: Secrets) -> Finding:
+    where = f"source `{record.source}`"
+    if record.start == NEW_FIELD:
+        problem = f"a record of {where} has fields that are not declared"
+        why = f"in {record.place}, they are {record.reason}"
+        fix = "declare them, or set schema_changes: rescue or ignore in the source; then run again"
+    else:
+        where = f"{record.place}, which {where} reads," if record.place else where
+        problem = f"a record of {where} {'has a wrong time' if record.start == CORRUPT_TIME else 'cannot be read'}"
+        why = record.reason
+        fix = "fix the file, or what the source declares, or set on_corrupt: drop or quarantine in it; then run again"
+    code = "schema-changed" if record.start == NEW_FIELD else "corrupt-record"
+    return Finding(code, f"{what}: {problem}", secrets.redact(why), fix, place.location, calls=place.calls)
 
 
 def _correction(record: CorruptRecord, tables: Sequence[SourceTable]) -> str:

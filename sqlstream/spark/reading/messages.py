@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import (
     coalesce,
     col,
@@ -25,6 +25,7 @@ from pyspark.sql.functions import (
 from pyspark.sql.types import StructField
 
 from sqlstream.project.declarations.on_corrupt import CORRUPT_MESSAGE_COLUMNS
+from sqlstream.project.declarations.schema_changes import RESCUED
 from sqlstream.project.messages.message_format import (
     AVRO,
     DEBEZIUM,
@@ -41,7 +42,7 @@ from sqlstream.project.messages.message_format import (
 )
 from sqlstream.project.types.data_types import Struct
 from sqlstream.project.values import SourceTable
-from sqlstream.spark.reading.corrupt import Timestamps, is_good
+from sqlstream.spark.reading.corrupt import ColumnChecks, Counters, is_good
 from sqlstream.spark.reading.corrupt_errors import CORRUPT_MESSAGE
 from sqlstream.spark.reading.message_formats.debezium import (
     SCHEMA,
@@ -60,6 +61,7 @@ from sqlstream.spark.reading.message_formats.parsers import (
     TextParser,
     struct_of,
 )
+from sqlstream.spark.reading.new_fields import NewFields
 
 VALUE, PARSED_KEY, REASON = "_sqlstream_value", "_sqlstream_key", "_sqlstream_reason"
 """Columns that models do not see: the parsed value and key, and the reason why a message is corrupt (null: good)."""
@@ -76,34 +78,42 @@ def read_messages(
     table: SourceTable,
     messages: MessageFormat,
     options: Mapping[str, str],
-    metric: str | Observation | None,
+    counters: Counters,
 ) -> DataFrame:
     """Returns the rows of `table` in `frame`, which has the columns of Spark's Kafka reader.
 
     The table's `on_corrupt` defines what happens to corrupt messages. `options` are those of the parser of values, with
-    all secrets. With a `metric`, Spark counts the messages that it drops.
+    all secrets. `counters` count messages.
     """
     if messages.value_format == DEBEZIUM:  # a null value follows each deletion, so that compaction removes the key
         frame = frame.filter(col("value").isNotNull())
-    times = Timestamps(table.corrupt_of or table, options, frame.sparkSession)
-    value, key = value_parser(messages, options, times), key_parser(messages, options)
+    checks = ColumnChecks(table.corrupt_of or table, options, frame.sparkSession)
+    value, key = value_parser(messages, options, checks), key_parser(messages, options)
     kinds: Iterable[StructField] = () if messages.value_format in PLAIN else struct_of(messages.columns)
     columns = [(each.name, value.field(col(VALUE), each.name), each.dataType) for each in kinds]
-    parsed = _parsed(frame, value, key, times.problems(columns, frame), needs_value=messages.value_format not in PLAIN)
+    parsed = _parsed(frame, value, key, checks.problems(columns, frame), needs_value=messages.value_format not in PLAIN)
     if table.corrupt_of is not None:
         return _corrupt(parsed)
-    if table.on_corrupt == "drop" and metric is not None:
-        parsed = parsed.observe(metric, count_if(col(REASON).isNotNull()).alias("rows"))
+    if table.on_corrupt == "drop" and counters.dropped is not None:
+        parsed = parsed.observe(counters.dropped, count_if(col(REASON).isNotNull()).alias("rows"))
     good = is_good(col(REASON))
     if table.on_corrupt in (None, "fail"):
         good = when(good, lit(True)).otherwise(_failure(table))
     metadata = [col(name).alias(field.name) for name, field in METADATA.items()]
     if has_headers(table.options):
         metadata.append(col("headers").alias(HEADERS))
-    typed = [times.typed(field, kind).alias(name) for name, field, kind in columns]
+    typed = [checks.typed(field, kind).alias(name) for name, field, kind in columns]
     # text and bytes have no fields: their only column is the value
     typed = typed or [value.field(col(VALUE), field.name).alias(field.name) for field in messages.columns]
-    return parsed.filter(good).select(*typed, key.result(col(PARSED_KEY)).alias(KEY), *metadata)
+    rows = parsed.filter(good)
+    if table.schema_changes is not None:
+        topic, partition, offset = (col(name).cast("string") for name in ("topic", "partition", "offset"))
+        place = concat(lit("topic "), topic, lit(", partition "), partition, lit(", offset "), offset)
+        new = NewFields(table, struct_of(messages.columns), col("value").cast("string"), options, place)
+        rows = new.found(rows, counters.new_fields)
+        if table.schema_changes == "rescue":
+            metadata.append(new.rescued().alias(RESCUED))
+    return rows.select(*typed, key.result(col(PARSED_KEY)).alias(KEY), *metadata)
 
 
 def _parsed(frame: DataFrame, value: Parser, key: Parser, wrong: Sequence[Column], *, needs_value: bool) -> DataFrame:
@@ -154,8 +164,8 @@ def _corrupt(parsed: DataFrame) -> DataFrame:
     return parsed.filter(col(REASON).isNotNull()).select(*(found.get(name, col(name)).alias(name) for name in names))
 
 
-def value_parser(messages: MessageFormat, options: Mapping[str, str], times: Timestamps) -> Parser:
-    """Returns the parser of values; `options` are those of `messages` with all secrets. `times` reads their times."""
+def value_parser(messages: MessageFormat, options: Mapping[str, str], checks: ColumnChecks) -> Parser:
+    """Returns the parser of values; `options` are those of `messages` with all secrets. `checks` reads their times."""
     form = messages.value_format
     if form == AVRO and messages.avro is not None:
         return AvroParser(messages.avro, options)
@@ -165,7 +175,7 @@ def value_parser(messages: MessageFormat, options: Mapping[str, str], times: Tim
     if form == PROTOBUF:
         return ProtobufParser(struct_of(messages.columns), options)
     if form == JSON:
-        return JsonParser(times.parsed(struct_of(messages.columns)), options)
+        return JsonParser(checks.parsed(struct_of(messages.columns)), options)
     return TextParser() if form == TEXT else RawParser()
 
 

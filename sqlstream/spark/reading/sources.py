@@ -17,6 +17,7 @@ from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.databases.jdbc_options import reader_options
+from sqlstream.project.declarations.schema_changes import RESCUED
 from sqlstream.project.files.paths import escaped, has_special_characters, is_pattern, join
 from sqlstream.project.formats.file_options import CHANGE_FEED
 from sqlstream.project.formats.formats import format_of
@@ -24,14 +25,16 @@ from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.fresh_files import refuse_doubled_files
 from sqlstream.spark.reading.corrupt import (
     FAILING,
-    Timestamps,
+    ColumnChecks,
+    Counters,
     corrupt_policy,
     corrupt_rows,
     good_rows,
-    new_observation,
+    new_counters,
     permissive_options,
     with_corrupt,
 )
+from sqlstream.spark.reading.json_lines import LINE_OPTIONS, JsonLines
 from sqlstream.spark.reading.message_formats.parsers import DESCRIPTOR
 from sqlstream.spark.reading.messages import read_messages
 from sqlstream.spark.reading.python_code import import_name
@@ -39,7 +42,7 @@ from sqlstream.spark.reading.type_text import type_text, without_todays_times
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.hadoop import HadoopStorage, hadoop_file_system
 from sqlstream.state.batch_logs import SINK_LOG
-from sqlstream.state.runs.progress import DROPPED
+from sqlstream.state.runs.progress import DROPPED, NEW_FIELDS
 
 TABLE = "table"
 """The format of sources and sinks that are tables of Spark's catalog."""
@@ -81,8 +84,7 @@ class Readers:
                 self._relative(path, table)  # now, not after the query that writes it has ended
             # the query that writes it has not started: a stream without rows, of a source without input
             return reader.format("rate").load().selectExpr(*_nulls(table)).where("false")
-        metric = DROPPED + (name or uuid4().hex) if self.counts_dropped else None
-        frame = self._load(reader, table, metric)
+        frame = self._load(reader, table, self._counters(table, name))
         if table.watermark is None:
             return frame
         return frame.withWatermark(table.watermark.column, table.watermark.delay)
@@ -94,12 +96,19 @@ class Readers:
         options = self.secrets.resolve_all(table.options)
         reader = self.session.read.options(**(reader_options(options) if table.format == "jdbc" else options))
         if self.caches and table.refresh == "run":
-            self.cached.append(self._load(reader, table, None).persist())
+            self.cached.append(self._load(reader, table, Counters()).persist())
             return self.cached[-1]
-        if corrupt_policy(table, self.session) != "drop":
-            return self._load(reader, table, None)
-        self.dropped.append(new_observation())
-        return self._load(reader, table, self.dropped[-1])
+        counters = new_counters(table, drops=corrupt_policy(table, self.session) == "drop")
+        found = (counters.dropped, counters.new_fields)
+        self.dropped.extend(each for each in found if isinstance(each, Observation))
+        return self._load(reader, table, counters)
+
+    def _counters(self, table: SourceTable, name: str | None) -> Counters:
+        """Returns the counters of a stream, whose reader has a name or none."""
+        if not self.counts_dropped:
+            return Counters()
+        reader = name or uuid4().hex
+        return Counters(DROPPED + reader, f"{NEW_FIELDS}{table.full_name}/{reader}")
 
     def missing_secrets(self, table: SourceTable) -> list[Finding]:
         """Returns a finding for each secret in the options of `table` and its values that is not set."""
@@ -109,45 +118,44 @@ class Readers:
             missing += self.secrets.missing(table.messages.options, place)
         return missing
 
-    def parse_messages(self, frame: DataFrame, table: SourceTable, metric: str | Observation | None) -> DataFrame:
-        """Returns the rows of a Kafka source in `frame`, which has the columns of Spark's reader.
-
-        `metric` counts the corrupt messages that the source drops.
+    def parse_messages(self, frame: DataFrame, table: SourceTable, counters: Counters) -> DataFrame:
+        """Returns the rows of a Kafka source in `frame`, which has the columns of Spark's reader. `counters` count
+        messages.
         """
         if table.messages is None:
             return _declared(frame, _schema_of(table))
         options = self.secrets.resolve_all(table.messages.options)
         if DESCRIPTOR in options:
             options[DESCRIPTOR] = join(str(self.root), options[DESCRIPTOR])
-        return read_messages(frame, table, table.messages, options, metric)
+        return read_messages(frame, table, table.messages, options, counters)
 
-    def _load(
-        self, reader: DataStreamReader | DataFrameReader, table: SourceTable, metric: str | Observation | None
-    ) -> DataFrame:
-        """Returns `table` with the columns that it or its format declares. `metric` counts dropped corrupt records."""
+    def _load(self, reader: DataStreamReader | DataFrameReader, table: SourceTable, counters: Counters) -> DataFrame:
+        """Returns `table` with the columns that it or its format declares. `counters` count records."""
         if table.messages is not None:
-            return self.parse_messages(reader.format(table.format).load(), table, metric)
-        times = Timestamps(table.corrupt_of or table, self.secrets.resolve_all(table.options), self.session)
+            return self.parse_messages(reader.format(table.format).load(), table, counters)
+        if (table.corrupt_of or table).schema_changes is not None:
+            return self._load_lines(reader, table, counters)
+        checks = ColumnChecks(table.corrupt_of or table, self.secrets.resolve_all(table.options), self.session)
         # the table of corrupt records: what its source leaves out
         if table.corrupt_of is not None:
             declared = _struct(_schema_of(table.corrupt_of))
-            frame = self._load_permissive(reader, table.corrupt_of, times.parsed(declared))
-            return corrupt_rows(frame, declared.names, _reason(times, declared, frame))
+            frame = self._load_permissive(reader, table.corrupt_of, checks.parsed(declared))
+            return corrupt_rows(frame, declared.names, _reason(checks, declared, frame), table.corrupt_of.format)
         schema = _schema_of(table)
         if has_own_columns(table):
             return _declared(_check_types(self._open_own(reader, table), schema, table), schema)
         policy = corrupt_policy(table, self.session)
         if policy in ("drop", "quarantine"):
             declared = _struct(schema)
-            frame = self._load_permissive(reader, table, times.parsed(declared))
-            counted = metric if policy == "drop" else None
-            rows = good_rows(frame, declared.names, _reason(times, declared, frame), counted)
-            return _typed(rows, times, schema)
+            frame = self._load_permissive(reader, table, checks.parsed(declared))
+            counted = counters.dropped if policy == "drop" else None
+            rows = good_rows(frame, declared.names, _reason(checks, declared, frame), counted)
+            return _typed(rows, checks, schema)
         reader = reader.format(self._format(table)).options(**(FAILING if policy == "fail" else {}))
         declared = _struct(schema)
         # a format with fixed columns refuses a schema
         if schema is not None and (table.spark_schema is not None or format_of(table.format).schema == "extended"):
-            reader = reader.schema(times.parsed(declared))
+            reader = reader.schema(checks.parsed(declared))
 
         def load(reader: DataStreamReader | DataFrameReader) -> DataFrame:
             return self._load_path(reader, table) if table.path else reader.load()
@@ -157,9 +165,22 @@ class Readers:
             # Spark infers a time of today from a text such as 08:30
             known = without_todays_times(frame.schema, lambda texts: load(reader.schema(texts)))
             return frame if known == frame.schema else load(reader.schema(known))
-        if policy == "fail" and times.problems(_columns(declared), frame):
-            return frame.select(*times.checked(declared, frame))
-        return _typed(frame, times, schema)
+        if policy == "fail" and checks.problems(_columns(declared), frame):
+            return frame.select(*checks.checked(declared, frame))
+        return _typed(frame, checks, schema)
+
+    def _load_lines(
+        self, reader: DataStreamReader | DataFrameReader, table: SourceTable, counters: Counters
+    ) -> DataFrame:
+        """Returns a table of JSON files that looks for new fields, or the corrupt records of one."""
+        whole, options = table.corrupt_of or table, self.secrets.resolve_all(table.options)
+        names = [each for each in _struct(_schema_of(whole)) if each.name != RESCUED]
+        lines = JsonLines(whole, StructType(names), options, ColumnChecks(whole, options, self.session))
+        reader = reader.format("csv").options(**LINE_OPTIONS).schema(lines.schema)
+        frame = self._load_path(reader, whole)
+        if table.corrupt_of is not None:
+            return lines.corrupt(frame)
+        return lines.rows(frame, corrupt_policy(table, self.session) or "fail", counters)
 
     def _open_own(self, reader: DataStreamReader | DataFrameReader, table: SourceTable) -> DataFrame:
         """Returns a table that has its own columns, by its name in the catalog or its path, which is no pattern."""
@@ -349,17 +370,17 @@ def _columns(schema: StructType) -> list[tuple[str, Column, DataType]]:
     return [(each.name, col(quoted(each.name)), each.dataType) for each in schema]
 
 
-def _typed(frame: DataFrame, times: Timestamps, schema: StructType | str | None) -> DataFrame:
+def _typed(frame: DataFrame, checks: ColumnChecks, schema: StructType | str | None) -> DataFrame:
     """Returns only the columns that `schema` declares, with their types."""
     declared = _struct(schema)
-    if times.parsed(declared) == declared:
+    if checks.parsed(declared) == declared:
         return _declared(frame, schema)
-    return frame.select(*(times.typed(value, kind).alias(name) for name, value, kind in _columns(declared)))
+    return frame.select(*(checks.typed(value, kind).alias(name) for name, value, kind in _columns(declared)))
 
 
-def _reason(times: Timestamps, schema: StructType, frame: DataFrame) -> Column | None:
+def _reason(checks: ColumnChecks, schema: StructType, frame: DataFrame) -> Column | None:
     """Returns why a record of `frame` has a wrong time, None if no record can have one."""
-    reasons = times.problems(_columns(schema), frame)
+    reasons = checks.problems(_columns(schema), frame)
     return coalesce(*reasons) if reasons else None
 
 

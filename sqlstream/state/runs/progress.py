@@ -23,6 +23,11 @@ ROWS_OUT = "sqlstream_rows_out"
 DROPPED = "sqlstream_dropped_"
 """The prefix of observations that count dropped corrupt records, one for each reader."""
 
+NEW_FIELDS = "sqlstream_new_fields_"
+"""The prefix of observations that count the records of a source with fields that it does not declare, and the sets of
+such fields. The name of the source, a slash and the name of the reader follow.
+"""
+
 TESTED = "sqlstream_data_tests_"
 """The prefix of observations that count the rows of a model and the violations of each of its data tests."""
 
@@ -82,7 +87,9 @@ class BatchProgress:
     Durations are milliseconds; `parts_ms` has Spark's names (addBatch, queryPlanning, walCommit, ...). `state` is None
     for a stateless query. `dropped_records` counts the corrupt records of sources with `on_corrupt: drop`,
     `dropped_static` those of static tables; `rows_in` includes the others. `data_tests` has the rows that passed and
-    failed each data test, as `model.test`.
+    failed each data test, as `model.test`. `new_field_rows` counts the records with fields that their sources do not
+    declare, of sources with `schema_changes`; `new_fields` has the records with each of the most frequent ones, by
+    source and field.
 
     Has each figure of `FIGURES` under its name, except those of the query.
     """
@@ -104,6 +111,8 @@ class BatchProgress:
     dropped_records: int = 0
     dropped_static: int = 0
     data_tests: Mapping[str, TestCount] = field(default_factory=dict)
+    new_field_rows: int = 0
+    new_fields: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def violations(self) -> int:
@@ -231,6 +240,8 @@ def read_progress(
         dropped_records=_observed(observed, DROPPED),
         dropped_static=_observed(observed, DROPPED_STATIC),
         data_tests=data_tests_in(observed),
+        new_field_rows=_observed(observed, NEW_FIELDS),
+        new_fields=_new_fields(observed),
     )
 
 
@@ -245,6 +256,18 @@ def _test_counts(observed: Mapping[str, Any]) -> Iterator[tuple[str, TestCount]]
         rows = counts.pop(TESTED_ROWS, None) if model != name else None
         for test, failed in counts.items() if rows is not None else ():
             yield f"{model}.{test}", {"passed": rows - failed, "failed": failed}
+
+
+def _new_fields(observed: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for name, row in observed.items():
+        source = name.removeprefix(NEW_FIELDS).rpartition("/")[0]
+        for each in (row or {}).get("sets") or () if name.startswith(NEW_FIELDS) else ():
+            # the rows without new fields have null as their set
+            for new in json.loads(each["item"] or "[]"):
+                fields = found.setdefault(source, {})
+                fields[new] = fields.get(new, 0) + each["count"]
+    return found
 
 
 def _observed(observed: Mapping[str, Any], prefix: str) -> int:
@@ -359,7 +382,8 @@ class Figures:
     batch reads it again: `dropped_static` is the most that one batch dropped.
 
     `durations` counts batches by the first of `DURATION_BUCKETS` that is not exceeded; the last count is of longer
-    batches. `parts_ms`, `source_rows` and `data_tests` are sums by the names of parts, sources and tests.
+    batches. `parts_ms`, `source_rows`, `data_tests` and `new_fields` are sums by the names of parts, sources, tests and
+    fields.
     """
 
     batches: int = 0
@@ -373,6 +397,7 @@ class Figures:
     rates: tuple[float, ...] = ()
     quiet: SilentSpan = field(default_factory=SilentSpan)
     data_tests: Mapping[str, TestCount] = field(default_factory=dict)
+    new_fields: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def watermark_lag_seconds(self) -> float | None:
@@ -406,11 +431,15 @@ def add_batch(figures: Figures, batch: BatchProgress) -> Figures:
         rates=(*figures.rates, batch.input_rows_per_second or 0.0)[-RATES_KEPT:],
         # None is an unknown number, so there may be rows
         quiet=SilentSpan() if batch.rows_out != 0 else _add_quiet(quiet, batch),
-        data_tests={
-            **figures.data_tests,
-            **{name: _added(figures.data_tests.get(name, {}), count) for name, count in batch.data_tests.items()},
-        },
+        data_tests=_added_each(figures.data_tests, batch.data_tests),
+        new_fields=_added_each(figures.new_fields, batch.new_fields),
     )
+
+
+def _added_each(
+    known: Mapping[str, Mapping[str, int]], more: Mapping[str, Mapping[str, int]]
+) -> dict[str, Mapping[str, int]]:
+    return {**known, **{name: _added(known.get(name, {}), counts) for name, counts in more.items()}}
 
 
 def _added(known: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:

@@ -123,6 +123,7 @@ class TrackedQuery:
                 {"alert": each.alert, "message": each.message, "since": each.since} for each in self.open_alerts
             ],
             "data_tests": {name: dict(count) for name, count in figures.data_tests.items()},
+            "new_fields": {name: dict(count) for name, count in figures.new_fields.items()},
             "newest_event": figures.newest_event,
             "watermark_lag_seconds": self.watermark_lag_seconds,
             "latest_rates": list(figures.rates),

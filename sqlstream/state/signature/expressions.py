@@ -6,14 +6,15 @@ Operands whose order does not matter are sorted.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sqlstream.compiler.comparison.terms import CAST, FILTER, Kind, Term, operation
 from sqlstream.state.signature.harmless import IGNORED_FIELDS
-from sqlstream.state.signature.source_checks import TIMES, TRANSPARENT, is_check, value_read
-from sqlstream.state.signature.trees import Tree, is_tree, read_tree, simple_name
+from sqlstream.state.signature.source_checks import COLUMNS, TIMES, TRANSPARENT, is_check, value_read
+from sqlstream.state.signature.trees import Tree, is_tree, quoted_name, read_tree, simple_name
 
 Scope = Mapping[int, str]
 """The texts of columns, by Spark's number of an attribute."""
@@ -109,6 +110,11 @@ def _called(tree: Tree, scope: Scope) -> str:
         operands[index] = f"{_START}{operands[index]}{_END}"
     if kind == "Cast":
         return _cast(tree, operands[0], scope)
+    if kind == "GetStructField" and operands[0].startswith(_LINE):
+        source, types = json.loads(operands[0].removeprefix(_LINE))
+        name = str(tree.fields.get("name"))
+        name = name if name in types else quoted_name(name)
+        return f"{source}\ue001{name}\ue002{types[name]}\ue003"
     if kind == "GetStructField":
         return f"{operands[0]}.{tree.fields.get('name') or tree.fields.get('ordinal')}"
     if kind == "AggregateExpression":
@@ -121,6 +127,15 @@ def _called(tree: Tree, scope: Scope) -> str:
     if kind in _NAMED_FUNCTIONS:
         return f"Python {tree.fields.get('name')}({', '.join(operands)}{details})"
     return f"{_NAMES.get(kind, kind.lower())}({', '.join(operands)}{details})"
+
+
+_LINE = "\ue007"
+"""The start of the text of a line."""
+
+
+def line_text(source: str, types: Mapping[str, str]) -> str:
+    """Returns the text of a parsed line of a source. Its fields are columns of the source with these types."""
+    return _LINE + json.dumps([source, types])
 
 
 def _lambda(tree: Tree, scope: Scope) -> str:
@@ -208,7 +223,7 @@ def type_text(type_: object) -> str:
 
 def _details(tree: Tree, scope: Scope, ignored: tuple[str, ...]) -> str:
     """Returns the other fields of an expression, such as the time zone of a cast."""
-    names = [name for name in tree.fields if name not in {*IGNORED_FIELDS, *ignored, RESULT_ONLY, TIMES}]
+    names = [name for name in tree.fields if name not in {*IGNORED_FIELDS, *ignored, RESULT_ONLY, TIMES, COLUMNS}]
     texts = ((name, value_text(tree.fields[name], scope)) for name in names)
     return "".join(f", {name} {text}" for name, text in texts if text)
 

@@ -335,6 +335,10 @@ SOURCE_KEYS = (
         "on_corrupt quarantine_sink corrupt_of",
         "where records go that cannot be read; you can change it at any time",
     ),
+    Harmless(
+        "schema_changes",
+        "what happens to fields that are not declared; the column that rescue adds is compared with the others",
+    ),
     Harmless("changes", "the option of Delta that it sets is compared, and so are the columns"),
     Harmless("refresh mode", "when a static table is read; a stream that becomes one is another plan"),
     Harmless("watermark", "the reader of the query has it, and Spark's plan has it as an operator"),

@@ -13,6 +13,7 @@ from sqlstream.state.signature.expressions import (
     expression_id,
     flattened,
     kinds_of,
+    line_text,
     references,
     shown,
     text_of,
@@ -22,6 +23,7 @@ from sqlstream.state.signature.expressions import (
 )
 from sqlstream.state.signature.harmless import HARMLESS_OPERATORS, IGNORED_PLAN_FIELDS
 from sqlstream.state.signature.signature import FORMAT, InputRows, StateOperator, is_numbered, shown_source
+from sqlstream.state.signature.source_checks import COLUMNS, RECORD
 from sqlstream.state.signature.trees import Tree, is_tree, quoted_name, read_tree
 
 SOURCE = "sourceIdentifyingName"
@@ -278,8 +280,19 @@ def _kinds(values: Iterable[object]) -> Iterator[str]:
 def _project(node: Tree, inputs: tuple[Rows, ...]) -> Rows:
     (rows,) = inputs
     outputs = node.parts("projectList")
-    columns = {expression_id(each): text_of(each, rows.columns) for each in outputs}
+    columns = {expression_id(each): _line_text(each, rows.columns) or text_of(each, rows.columns) for each in outputs}
     return Rows(rows.origin, columns, rows.streaming)
+
+
+def _line_text(alias: Tree, columns: Mapping[int, str]) -> str | None:
+    """Returns the text of the parsed line of a file, of which each field is a column of the source; None for any other
+    expression.
+    """
+    if alias.kind != "Alias" or alias.fields.get("name") != RECORD:
+        return None
+    parser = next(each for each in alias.walk() if each.kind == "JsonToStructs")
+    line = text_of(parser.children[0], columns)
+    return line_text(line.partition("\ue001")[0], parser.fields[COLUMNS])
 
 
 def _filter(node: Tree, inputs: tuple[Rows, ...]) -> Rows:

@@ -8,10 +8,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sqlstream.state.signature.trees import JsonNode, Tree, simple_name
+from sqlstream.state.signature.trees import JsonNode, Tree, ddl_of, quoted_name, simple_name
 
 CORRUPT = "_sqlstream_corrupt"
 """The column with the text of a corrupt record; models do not see it."""
+
+RECORD = "_sqlstream_record"
+"""The column with the parsed line of a file; models do not see it."""
 
 GOOD = "_sqlstream_good"
 """A text in each condition that keeps the records without a reason to be corrupt."""
@@ -21,6 +24,9 @@ DECLARED = "sqlstream.type"
 
 TIMES = "times"
 """A field of a parser of JSON with the positions of such columns."""
+
+COLUMNS = "columns"
+"""A field of a parser of JSON with the types of its columns by name."""
 
 TRANSPARENT = frozenset({"Alias", "KnownNullable", "KnownNotNull", "KnownFloatingPointNormalized"})
 """Expressions with the value of their only child."""
@@ -35,11 +41,12 @@ def declare_types(node: dict[str, Any], metadata: Mapping[int, JsonNode]) -> Non
         node["metadata"] = metadata[number["id"]]
         node["dataType"] = json.loads(node["metadata"][DECLARED])
     schema = node.get("schema")
-    if simple_name(node["class"]) == "JsonToStructs" and isinstance(schema, dict):
+    if simple_name(node["class"]) == "JsonToStructs" and isinstance(schema, dict) and schema["type"] == "struct":
         marks = [each["metadata"].pop(DECLARED, None) for each in schema["fields"]]
         node[TIMES] = [position for position, mark in enumerate(marks) if mark]
         for position in node[TIMES]:
             schema["fields"][position]["type"] = json.loads(marks[position])
+        node[COLUMNS] = {quoted_name(each["name"]): ddl_of(each["type"]) for each in schema["fields"]}
 
 
 def is_check(condition: Tree) -> bool:
@@ -53,9 +60,22 @@ def is_check(condition: Tree) -> bool:
 
 def value_read(tree: Tree) -> Tree:
     """Returns what an expression reads, without the checks and conversions around it."""
-    tree = _unless_failed(tree)
+    tree = _column_of_line(_unless_failed(tree))
     source = _text_of_times(tree)
     return source if source is not None and _is_marked(source) else tree
+
+
+def is_record(tree: Tree) -> bool:
+    """Returns whether an expression is the parsed line of a file."""
+    return tree.kind == "AttributeReference" and tree.fields.get("name") == RECORD
+
+
+def _column_of_line(tree: Tree) -> Tree:
+    """Returns the column of the reader that an expression is: its value is that of a folder, otherwise that of a field
+    of the line.
+    """
+    is_pair = tree.kind == "Coalesce" and len(tree.children) == 2 and tree.children[1].kind == "GetStructField"
+    return tree.children[0] if is_pair and is_record(tree.children[1].children[0]) else tree
 
 
 def _unless_failed(tree: Tree) -> Tree:
@@ -76,13 +96,13 @@ def _fails(tree: Tree) -> bool:
 
 def _text_of_times(tree: Tree) -> Tree | None:
     """Returns the value that an expression reads times from, and otherwise returns as it is; None for any other one."""
-    tree = _unless_failed(tree)
+    tree = _column_of_line(_unless_failed(tree))
     kind, children = tree.kind, tree.children
     if kind == "Cast" and tree.fields.get("dataType") == "timestamp":
-        return children[0]
+        return _column_of_line(children[0])
     # from_json(to_json(struct(text))): the text is the value in the struct.
     if kind == "GetStructField" and [each.kind for each in children[0].walk()][:3] == _PARSED:
-        return children[0].children[0].children[0].children[1]
+        return _column_of_line(children[0].children[0].children[0].children[1])
     # A struct, unless it is null, whose fields are read one by one.
     if kind in ("If", "CaseWhen") and children[0].kind == "IsNotNull" and children[1].kind == "CreateNamedStruct":
         whole, values = children[0].children[0], children[1].children[1::2]

@@ -30,7 +30,7 @@ def test_a_quarantine_is_a_stream_and_a_model(tmp_path: Path) -> None:
     orders, corrupt = project.sources
     assert (corrupt.full_name, corrupt.corrupt_of, corrupt.options) == ("shop.orders__corrupt", orders, orders.options)
     assert corrupt.spark_schema is not None
-    assert corrupt.spark_schema.ddl == "`record` string, `file` string, `quarantined_at` timestamp"
+    assert corrupt.spark_schema.ddl == "`record` string, `file` string, `reason` string, `quarantined_at` timestamp"
     (model,) = project.models
     assert (model.name, model.path, str(model.location)) == (
         "shop__orders__corrupt",

@@ -14,6 +14,7 @@ from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.functions import (
     array,
     array_except,
+    coalesce,
     concat,
     concat_ws,
     conv,
@@ -159,12 +160,16 @@ class JsonParser:
         """Returns whether there is no object, one with a field that Spark cannot read, or one whose field differs from
         a declared column only in letter case, which Spark would ignore. For blank text Spark returns null.
         """
-        text = data.cast("string")
-        corrupt = parsed.isNull() | parsed.getField(CORRUPT).isNotNull()
+        text, unread = data.cast("string"), self.unread(data, parsed)
         if self.is_wrapped or not self.schema.names:
-            return when(corrupt, self._unread(text))
+            return unread
         can_differ = reduce(or_, (self._can_differ(text, parsed, name) for name in self.schema.names))
-        return when(corrupt, self._unread(text)).when(can_differ, other_case(json_object_keys(text), self.schema.names))
+        return coalesce(unread, when(can_differ, other_case(json_object_keys(text), self.schema.names)))
+
+    def unread(self, data: Column, parsed: Column) -> Column:
+        """Returns whether there is no object, or one with a field that Spark cannot read."""
+        corrupt = parsed.isNull() | parsed.getField(CORRUPT).isNotNull()
+        return when(corrupt, self._unread(data.cast("string")))
 
     def _can_differ(self, text: Column, parsed: Column, name: str) -> Column:
         """Returns whether an object without a declared field can have it in another letter case. To list its fields,

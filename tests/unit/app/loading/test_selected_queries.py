@@ -118,4 +118,4 @@ def test_the_sql_of_a_quarantine_is_written(tmp_path: Path) -> None:
     compile_models(ProjectRequest(tmp_path, env={}))
 
     text = (tmp_path / "target/compiled/p/sources.yml/s__a__corrupt.sql").read_text()
-    assert " ".join(text.split()) == "select record, file, quarantined_at from s__a__corrupt"
+    assert " ".join(text.split()) == "select record, file, reason, quarantined_at from s__a__corrupt"

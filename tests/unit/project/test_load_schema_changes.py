@@ -1,0 +1,77 @@
+"""`schema_changes` and `required` of a source table: the column that they add, and where they cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlstream.project.configuration.columns import fields_of
+from tests.support.loading_cases import load, load_good
+
+KAFKA = "format: kafka, options: {kafka.bootstrap.servers: b, subscribe: t}"
+
+
+def _sources(keys: str) -> dict[str, str]:
+    return {"sources.yml": f"sources: [{{name: shop, tables: [{{name: orders, {keys}}}]}}]\n"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "rescued"),
+    [
+        ("format: json, path: in, schema: id int -- a comment, schema_changes: rescue", True),
+        ("format: json, path: in, schema: id int, schema_changes: ignore", False),
+        (f"{KAFKA}, value_format: json, schema: id int, schema_changes: rescue", True),
+        (
+            "format: json, path: in, schema: id int, options: {encoding: UTF-8, multiLine: false}, schema_changes: fail",
+            False,
+        ),
+    ],
+)
+def test_rescue_adds_the_last_column(keys: str, rescued: bool, tmp_path: Path) -> None:
+    """Only `rescue` adds a column; it is the last one."""
+    (table,) = load_good(tmp_path, _sources(keys)).sources
+
+    names = [field.name for field in fields_of(table.spark_schema)]
+    assert ("_rescued_data" in names, names[-1] == "_rescued_data") == (rescued, rescued)
+
+
+@pytest.mark.parametrize(
+    ("keys", "where", "message"),
+    [
+        ("format: parquet, path: in, schema: id int, schema_changes: fail", "schema_changes", "records are not JSON"),
+        (f"{KAFKA}, value_format: text, schema_changes: fail", "schema_changes", "not JSON but `text`"),
+        (f"{KAFKA}, schema_changes: fail", "schema_changes", "not JSON but `kafka`"),
+        ("format: json, path: in, schema_changes: ignore", "schema_changes", "declares no columns"),
+        (
+            "format: json, path: in, schema: id int, options: {Multiline: true}, schema_changes: fail",
+            "Multiline",
+            "both schema_changes and Multiline: true",
+        ),
+        (
+            "format: json, path: in, schema: id int, options: {mode: DROPMALFORMED}, schema_changes: fail",
+            "schema_changes",
+            "an option or a column handles its corrupt records",
+        ),
+        (
+            "format: json, path: in, schema: 'id int, _Rescued_Data string', schema_changes: rescue",
+            "schema_changes",
+            "declares the column `_rescued_data`",
+        ),
+        ("format: json, path: in, schema: id int, schema_changes: evolve", "evolve", "schema_changes"),
+        ("format: delta, path: in, columns: [{name: id, required: true}]", "columns", "does not check its records"),
+        (
+            "format: json, path: in, schema: id int, columns: [{name: ide, required: true}]",
+            "columns",
+            "`ide` of source `shop.orders` is not declared",
+        ),
+    ],
+)
+def test_where_they_cannot_be(keys: str, where: str, message: str, tmp_path: Path) -> None:
+    """A key that cannot work is an error at the key."""
+    findings = load(tmp_path, _sources(keys)).findings
+
+    assert any(message in finding.message for finding in findings), findings
+    start = _sources(keys)["sources.yml"].index(where)
+    places = [finding.location for finding in findings]
+    assert any(place is not None and start < place.column < start + 30 for place in places)
