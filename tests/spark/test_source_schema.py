@@ -79,6 +79,34 @@ def test_declared_columns_stay_and_new_ones_follow_with_notes(shop: ProjectFolde
     assert table.columns[0].description == "Its number: never 0"
 
 
+def test_differences_are_also_those_within_columns(shop: ProjectFolder) -> None:
+    """New, missing and retyped columns are told apart, also in structs and lists; without a declaration there is none."""
+    shop.write(
+        {
+            "sources.yml": ORDERS
+            + "        schema: 'ID int, at timestamp, amount bigint, gone string, zip string, day date, "
+            "items array<struct<q: int, `sku no`: bigint, lot: int>>'\n"
+        }
+    )
+    shop.rows("in/orders/3.json", [{"ID": 3, "at": None, "items": [{"sku no": 1, "color": "red"}], "Gone": 1}])
+
+    differences = [(each.kind, each.path, each.declared, each.found) for each in found(shop).differences]
+
+    assert differences == [
+        ("retyped", "amount", "bigint", "string"),
+        ("missing", "gone", "string", None),
+        ("retyped", "items[].q", "int", "double"),
+        ("missing", "items[].lot", "int", None),
+        ("new", "items[].color", None, "string"),
+        ("new", "Gone", None, "bigint"),
+    ]
+    shown = shop.invoke("source", "schema", "shop.orders", "--diff")
+    assert shown.code == 1
+    assert "- items[].lot: int  # declared, but not in the data that was read" in shown.out
+    shop.write({"sources.yml": ORDERS})
+    assert (found(shop).differences, shop.invoke("source", "schema", "shop.orders", "--diff").code) == ((), 0)
+
+
 def test_only_a_sample_of_the_files_is_read(shop: ProjectFolder) -> None:
     """Only a sample of the files is read, spread from the first to the last."""
     shop.write({"sources.yml": ORDERS + "        schema: id int\n"})

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 from sqlstream.app.loading.atomic_writes import write_file
@@ -153,6 +154,22 @@ def columns_yaml(found: SourceColumns) -> str:
     return "\n".join(f"{margin}{line}" for line in lines)
 
 
+_SIGNS = {"new": "+", "missing": "-", "retyped": "~"}
+
+
+def differences_text(found: SourceColumns) -> str:
+    """Returns a line for each difference between the data and the declared columns, after one about the data."""
+    lines = [f"# {_comments(found)[0]}"]
+    for each in found.differences:
+        what = {
+            "new": f"{each.found}  # not declared",
+            "missing": f"{each.declared}  # declared, but not in the data that was read",
+            "retyped": f"{each.declared}  # declared type, but the data has {each.found}",
+        }
+        lines.append(f"{_SIGNS[each.kind]} {_scalar(each.path)}: {what[each.kind]}")
+    return "\n".join(lines if found.differences else [*lines, "The data has the declared columns."])
+
+
 def columns_json(found: SourceColumns) -> str:
     """Returns the columns as one JSON object. `files` is null for a format without files."""
     files = {"total": found.files, "looked_at": found.looked_at, "empty": found.empty}
@@ -171,6 +188,7 @@ def columns_json(found: SourceColumns) -> str:
             "format": found.format,
             "files": files if found.files else None,
             "columns": columns,
+            "differences": [asdict(each) for each in found.differences],
         },
         indent=2,
     )

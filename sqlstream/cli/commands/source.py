@@ -31,19 +31,33 @@ def source() -> None:
     show_envvar=True,
     help="Maximum number of files to read.",
 )
+@click.option(
+    "--diff",
+    is_flag=True,
+    envvar="SQLSTREAM_DIFF",
+    show_envvar=True,
+    help="Print only how the data differs from the declared columns; exit code 1 if it does.",
+)
 @output_option("Output format: YAML to paste, or one JSON object.")
-def schema(project: ProjectRequest, debug: bool, name: str, sample: int, output: str) -> None:
+@click.pass_context
+def schema(
+    context: click.Context, project: ProjectRequest, debug: bool, name: str, sample: int, diff: bool, output: str
+) -> None:
     """Infer the columns of a source from its data with Spark, and print them as YAML to paste under the table.
 
     Declared columns remain; comments show how many files were read and where the data differ. Changes no files, except
     that it writes the schemas of a schema registry to registry/.
     """
-    from sqlstream.app.source.source_schema import columns_json, columns_yaml, source_schema
+    from sqlstream.app.source.source_schema import columns_json, columns_yaml, differences_text, source_schema
 
     require_spark_system("source schema")
     with refusals_printed(output, debug):
         found = source_schema(project, name, sample, echo_progress)
-    click.echo(columns_json(found) if output == "json" else columns_yaml(found))
+    if output == "json":
+        click.echo(columns_json(found))
+    else:
+        click.echo(differences_text(found) if diff else columns_yaml(found))
+    context.exit(FAILED if diff and found.differences else 0)
 
 
 @source.command("freshness", short_help="Check how old the newest data of sources is.")

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import coalesce, col, count, every, lit
-from pyspark.sql.types import DataType, DateType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import ArrayType, DataType, DateType, StringType, StructField, StructType, TimestampType
 
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.declarations.schema_changes import RESCUED
 from sqlstream.project.files.paths import escaped, join
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
@@ -204,6 +205,7 @@ def merge_columns(table: SourceTable, inferred: Inferred) -> SourceColumns:
         is_fixed=not (inferred.by_file or has_own_columns(table)),
         replaces=next((key for key in keys if key in table.locations), None),
         indent=max(table.location.column - 1 - len("name: "), 0),  # the location is that of the name
+        differences=tuple(_differences(table, inferred)),
     )
 
 
@@ -214,7 +216,8 @@ def _declared(table: SourceTable) -> Mapping[str, DataType]:
         schema: DataType = StructType.fromJson(json.loads(table.spark_schema.json))
     else:
         schema = DataType.fromDDL(table.spark_schema.ddl or "")
-    return {field.name: field.dataType for field in schema} if isinstance(schema, StructType) else {}
+    fields = schema.fields if isinstance(schema, StructType) else []
+    return {field.name: field.dataType for field in fields if not (table.schema_changes and field.name == RESCUED)}
 
 
 def _notes(
@@ -250,6 +253,48 @@ def _by_type(inferred: Inferred, key: str) -> Mapping[str, list[str]]:
     return {name: [path for other, path in types if other == name] for name, _ in counted.most_common()}
 
 
+def _differences(table: SourceTable, inferred: Inferred) -> Iterator[ColumnDifference]:
+    """Yields how the data of `table` differs from its declared columns; nothing without any."""
+    declared = _declared(table)
+    if not declared:
+        return
+    # JSON has other fields with each letter case, also within columns; Spark finds columns in any
+    found = {field.name if table.format == "json" else field.name.lower(): field for field in inferred.schema}
+    for name, kind in declared.items():
+        field = found.pop(name if table.format == "json" else name.lower(), None)
+        yield from _differing(table, name, kind, None if field is None else field.dataType)
+    for field in found.values():
+        yield ColumnDifference("new", field.name, None, type_text(field.dataType))
+
+
+def _differing(table: SourceTable, path: str, declared: DataType, found: DataType | None) -> Iterator[ColumnDifference]:
+    if found is None:
+        yield ColumnDifference("missing", path, type_text(declared), None)
+    elif isinstance(declared, StructType) and isinstance(found, StructType):
+        known = {field.name: field.dataType for field in found}
+        for each in declared:
+            yield from _differing(table, f"{path}.{each.name}", each.dataType, known.pop(each.name, None))
+        for name, kind in known.items():
+            yield ColumnDifference("new", f"{path}.{name}", None, type_text(kind))
+    elif isinstance(declared, ArrayType) and isinstance(found, ArrayType):
+        yield from _differing(table, f"{path}[]", declared.elementType, found.elementType)
+    elif not (text_fits if format_of(table.format).is_parsed else stored_fits)(found, declared):
+        yield ColumnDifference("retyped", path, type_text(declared), type_text(found))
+
+
+@dataclass(frozen=True)
+class ColumnDifference:
+    """How the data differs from the declaration. `kind` is `new` (not declared), `missing` (not in the data that was
+    read) or `retyped` (of a type that the declared one cannot hold). `path` is the column, or a field within one:
+    `item.lot`, `items[].color`. Types are Spark's DDL, None where there is none.
+    """
+
+    kind: str
+    path: str
+    declared: str | None
+    found: str | None
+
+
 @dataclass(frozen=True)
 class InferredColumn:
     """One column: its type in Spark's DDL, its declared type, and `notes` if the types differ."""
@@ -263,9 +308,9 @@ class InferredColumn:
 @dataclass(frozen=True)
 class SourceColumns:
     """The columns of table `table`, read from `looked_at` of its `files` files, of which `empty` have no columns. All
-    three are 0 for formats without files. `is_fixed`: the format determines the columns and refuses declared types.
-    `replaces` is the other key that declares the schema, None without one. `indent` is the indentation of the table's
-    keys.
+    three are 0 for formats without files. `differences` are those from the declared columns. `is_fixed`: the format
+    determines the columns and refuses declared types. `replaces` is the other key that declares the schema, None
+    without one. `indent` is the indentation of the table's keys.
     """
 
     table: str
@@ -277,3 +322,4 @@ class SourceColumns:
     is_fixed: bool
     replaces: str | None
     indent: int
+    differences: tuple[ColumnDifference, ...] = ()
