@@ -30,7 +30,7 @@ from sqlstream.project.types.data_types import DataType, Struct
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import did_you_mean
 from sqlstream.project.yaml.writing import flow_text
-from sqlstream.report.rows import json_text
+from sqlstream.report.rows import json_text, shown_text
 from sqlstream.spark.reading.infer import InferredColumn, SourceColumns
 from sqlstream.spark.reading.message_formats.schema_registry import RegistryError, registry_client
 from sqlstream.spark.secrets import Secrets
@@ -166,7 +166,7 @@ def differences_text(found: SourceColumns) -> str:
             "missing": f"{each.declared}  # declared, but not in the data that was read",
             "retyped": f"{each.declared}  # declared type, but the data has {each.found}",
         }
-        lines.append(f"{_SIGNS[each.kind]} {_scalar(each.path)}: {what[each.kind]}")
+        lines.append(f"{_SIGNS[each.kind]} {shown_text(each.path)}: {what[each.kind]}")
     return "\n".join(lines if found.differences else [*lines, "The data has the declared columns."])
 
 
