@@ -207,12 +207,21 @@ def new_counters(table: SourceTable, *, drops: bool) -> Counters:
     )
 
 
-def dropped_counts(observations: Iterable[Observation]) -> dict[str, dict[str, int]]:
+def dropped_counts(observations: Iterable[Observation]) -> dict[str, dict[str, object]]:
     """Returns the counts of the write that has just ended, in the format of a stream's progress."""
     until = time.monotonic() + OBSERVATION_SECONDS
     complete = [observation for observation in observations if _wait_for(observation, until)]
-    # Spark reports the counts of a stream as JSON
-    return {str(each._name): Row(**each.get).asDict(recursive=True) for each in complete}  # noqa: SLF001
+    # as in the progress of a stream, which is JSON
+    return {
+        str(each._name): {name: _as_json(value) for name, value in each.get.items()}  # noqa: SLF001
+        for each in complete
+    }
+
+
+def _as_json(value: object) -> object:
+    if isinstance(value, list):
+        return [_as_json(item) for item in value]
+    return value.asDict(recursive=True) if isinstance(value, Row) else value
 
 
 def _wait_for(observation: Observation, until: float) -> bool:
