@@ -10,7 +10,7 @@ import pytest
 from sqlstream.location import Location
 from sqlstream.project.configuration.columns import Schema, fields_of
 from sqlstream.project.configuration.config import merge_configs
-from sqlstream.project.configuration.documents import DeclaredColumn, ModelColumn
+from sqlstream.project.configuration.documents import DeclaredColumn, ModelColumn, SourceColumn
 from sqlstream.project.configuration.target import Target
 from sqlstream.project.configuration.trigger import Trigger
 from sqlstream.project.secret_text import SecretName, SecretText
@@ -114,7 +114,7 @@ sources:
     assert a.spark_schema.ddl == "`odd``name` int, `b` string"
     assert b.spark_schema == Schema(Location("schemas/b.json"), json=struct)
     assert c.spark_schema == Schema(Location("schemas/c.ddl"), ddl="x int")
-    assert c.columns == (DeclaredColumn(name="x", description="the x"),)
+    assert c.columns == (SourceColumn(name="x", description="the x"),)
     assert d.spark_schema is None
 
 
