@@ -163,7 +163,7 @@ def test_corrupt_lines_are_dropped_or_end_the_query(folder: ProjectFolder) -> No
 
     assert finding is not None
     assert finding.code == "corrupt-record"
-    assert "in/a.json, which source `made.rows` reads, cannot be read" in finding.message
+    assert "in/a.json, which source `made.rows` reads, is corrupt" in finding.message
     assert finding.why == "the line has a field that cannot be read: `id` as int"
 
 

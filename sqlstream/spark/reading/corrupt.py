@@ -1,4 +1,4 @@
-"""Separates the records that a parser cannot read, or that have wrong times, from the others.
+"""Separates the records that a parser cannot read, or that have wrong times or lack values, from the others.
 
 Spark does not parse columns that a query does not read, so it would miss errors in them; `count(*)` parses nothing.
 Therefore a condition on all columns separates the rows. Spark's optimizer simplifies most such conditions
@@ -94,13 +94,10 @@ NEW_FIELD = "sqlstream finds a new field:"
 source, the URI of its file or its place in Kafka, and the names of the fields follow.
 """
 
-CORRUPT_TIME = "sqlstream cannot read a time:"
-"""The start of the error that a query raises at a wrong time. Lines with the source, the URI of its file (empty: none)
-and the reason follow.
+CORRUPT_VALUE = "sqlstream finds a corrupt record:"
+"""The start of the error that a query raises at a record that Spark could read, or that sqlstream reads itself. Lines
+with the source, the URI of its file (empty: none) and the reason follow.
 """
-
-CORRUPT_LINE = "sqlstream cannot read a line:"
-"""The start of the same error about a line of a file that is not a record."""
 
 
 def corrupt_policy(table: SourceTable, session: SparkSession) -> str | None:
@@ -301,10 +298,10 @@ class ColumnChecks:
 
     def checked(self, schema: StructType, frame: DataFrame) -> list[Column]:
         """Returns the columns of the reader `frame` with the columns of `schema`, each with its declared type. A query
-        that reads a wrong time of one fails, with an error that `read_corrupt_record` recognizes.
+        that reads a wrong one fails, with an error that `read_corrupt_record` recognizes.
         """
         found = []
-        start = concat(lit(f"{CORRUPT_TIME}\n{self.table.full_name}\n"), path_of_file(frame), lit("\n"))
+        start = concat(lit(f"{CORRUPT_VALUE}\n{self.table.full_name}\n"), path_of_file(frame), lit("\n"))
         for each in schema:
             value = col(quote_identifier(each.name))
             reasons = self.problems([(each.name, value, each.dataType)], frame)

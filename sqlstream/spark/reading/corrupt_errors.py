@@ -17,7 +17,7 @@ from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted
 from sqlstream.spark.jvm.gateway import Cause, causes_of
-from sqlstream.spark.reading.corrupt import CORRUPT_LINE, CORRUPT_TIME, NEW_FIELD
+from sqlstream.spark.reading.corrupt import CORRUPT_VALUE, NEW_FIELD
 from sqlstream.spark.reading.data_tests import VIOLATED
 from sqlstream.spark.secrets import Secrets
 
@@ -117,7 +117,7 @@ def _refused_record(cause: Cause) -> RefusedRecord | None:
     """Returns the record at which sqlstream's reader raised `cause`."""
     text = cause.parameters.get("errorMessage", "") if cause.condition == _RAISED else ""
     start, *parts = text.split("\n", 3)
-    is_refused = start in (CORRUPT_TIME, CORRUPT_LINE, NEW_FIELD) and len(parts) == 3
+    is_refused = start in (CORRUPT_VALUE, NEW_FIELD) and len(parts) == 3
     return RefusedRecord(start, parts[0], _plain(parts[1]), parts[2]) if is_refused else None
 
 
@@ -188,7 +188,7 @@ def _refused_finding(record: RefusedRecord, what: str, place: Place, secrets: Se
         fix = "declare them, or set schema_changes: rescue or ignore in the source; then run again"
     else:
         where = f"{record.place}, which {where} reads," if record.place else where
-        problem = f"a record of {where} {'has a wrong time' if record.start == CORRUPT_TIME else 'cannot be read'}"
+        problem = f"a record of {where} is corrupt"
         why = record.reason
         fix = "fix the file, or what the source declares, or set on_corrupt: drop or quarantine in it; then run again"
     code = "schema-changed" if record.start == NEW_FIELD else "corrupt-record"

@@ -379,7 +379,7 @@ def _typed(frame: DataFrame, checks: ColumnChecks, schema: StructType | str | No
 
 
 def _reason(checks: ColumnChecks, schema: StructType, frame: DataFrame) -> Column | None:
-    """Returns why a record of `frame` has a wrong time, None if no record can have one."""
+    """Returns why a record of `frame` that Spark can read is corrupt, None if none can be."""
     reasons = checks.problems(_columns(schema), frame)
     return coalesce(*reasons) if reasons else None
 
