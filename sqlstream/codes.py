@@ -28,7 +28,7 @@ CODES: dict[str, str] = {
     "seed-row": "A row of a seed has more or fewer values than the header.",
     "seed-column": "A declared column is not in the header of the seed, or its type is not a Spark type.",
     "seed-value": "A value of a seed does not fit the type of its column.",
-    "data-test": "A data test cannot be evaluated while rows flow.",
+    "data-test": "A data test cannot be evaluated.",
     "quarantine": "A query cannot write the rows that violate a data test to another sink.",
     "declared-column": "A properties file declares a column that the model does not have, or with another type.",
     "contract": "A model does not have the columns that its enforced contract declares.",
@@ -185,7 +185,7 @@ CODES: dict[str, str] = {
     "query-failed": "A query failed while it was running.",
     "database-refused": "The database of a sink refuses the connection or the statements of a query.",
     "watermark-ahead": "The watermark of a query is far ahead of the clock, so all rows are late.",
-    "data-test-failed": "A row violates a data test with `on_violation: fail`.",
+    "data-test-failed": "Rows violate a data test: one with `on_violation: fail` in a query, or any in `sqlstream test --data`.",
     "corrupt-record": "A record of a source cannot be read.",
     "internal-error": "A bug in sqlstream ended a query or a unit test; the others continue.",
     # checkpoints
