@@ -185,7 +185,7 @@ CODES: dict[str, str] = {
     "query-failed": "A query failed while it was running.",
     "database-refused": "The database of a sink refuses the connection or the statements of a query.",
     "watermark-ahead": "The watermark of a query is far ahead of the clock, so all rows are late.",
-    "data-test-failed": "Rows violate a data test: one with `on_violation: fail` in a query, or any in `sqlstream test --data`.",
+    "data-test-failed": "Rows violate a data test: with `on_violation: fail`, or in `sqlstream test --data`.",
     "corrupt-record": "A record of a source cannot be read.",
     "internal-error": "A bug in sqlstream ended a query or a unit test; the others continue.",
     # checkpoints

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.services.database_server import PASSWORD, DatabaseServer
 from tests.spark.conftest import ProjectFolder
 from tests.support.violations import order
-
-Rows = Callable[[Path], list[dict[str, Any]]]
 
 MODEL = "{{ config(sink='SINK') }} select id, ts, kind, amount, id as `a.b 'c` from {{ source('shop', 'orders') }}"
 SINKS = """sinks:
@@ -120,9 +118,13 @@ models:
 """
 
 
-def test_failures_are_shown_and_stored(
-    shop: ProjectFolder, read_parquet: Rows, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def stored(folder: Path) -> list[dict[str, Any]]:
+    """Returns the failures that a test has stored."""
+    found: list[dict[str, Any]] = pq.read_table(folder).to_pylist()
+    return found
+
+
+def test_failures_are_shown_and_stored(shop: ProjectFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """The text has a line for each test, with masked rows; `store_failures` replaces what was stored before."""
     monkeypatch.setenv("SQLSTREAM_SECRET_KIND", "hunter2secret")
     model = "{{ config(sink='shown') }} select * from {{ ref('plain') }}"
@@ -152,8 +154,8 @@ def test_failures_are_shown_and_stored(
     assert "`shown (console)` cannot be read" in done.out
     assert "hunter2secret" not in done.out
     folder = shop.root / "target/data_tests/orders"
-    assert [row["kind"] for row in read_parquet(folder / "not_null_orders_kind")] == [None]
-    assert read_parquet(folder / "unique_orders_kind") == [{"kind": "a", "n_records": 2}]
+    assert [row["kind"] for row in stored(folder / "not_null_orders_kind")] == [None]
+    assert stored(folder / "unique_orders_kind") == [{"kind": "a", "n_records": 2}]
     assert not (folder / "positive").exists()
 
     shop.rows("in/orders/1.json", [order(6, "a", -6)], modified=1)
@@ -162,12 +164,12 @@ def test_failures_are_shown_and_stored(
     assert (code, results["positive"]["failures"]) == (1, 2)
     assert results["positive"]["stored_in"] == "target/data_tests/orders/positive"
     assert [row["id"] for row in results["positive"]["shown"]["rows"]] == [4, 6]
-    assert len(read_parquet(folder / "positive")) == 2
-    assert read_parquet(folder / "unique_orders_kind") == [{"kind": "a", "n_records": 3}]
+    assert len(stored(folder / "positive")) == 2
+    assert stored(folder / "unique_orders_kind") == [{"kind": "a", "n_records": 3}]
 
     stopped = shop.invoke("test", "--data", "--select", "orders", "--fail-fast")
     assert (stopped.code, stopped.out.splitlines()[-1]) == (1, "Done. PASS=0 WARN=0 ERROR=1 SKIP=3 TOTAL=4")
-    assert not (folder / "positive").exists() or len(read_parquet(folder / "positive")) == 2
+    assert not (folder / "positive").exists() or len(stored(folder / "positive")) == 2
     assert shop.invoke("retry").code == 2
 
 
