@@ -84,7 +84,13 @@ def outcomes(results: dict[str, dict[str, Any]]) -> dict[str, tuple[str, int | N
     return {name: (result["status"], result["failures"]) for name, result in results.items()}
 
 
-@pytest.mark.parametrize("sink", ["lake", "files", "tables"])
+@pytest.mark.parametrize(
+    "sink",
+    [
+        pytest.param("lake", marks=pytest.mark.smoke),
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("files", "tables")),
+    ],
+)
 def test_each_test_counts_the_failures_of_stored_rows(shop: ProjectFolder, sink: str) -> None:
     """Files and databases have the same failures, with `where`, severities, other tables and strange names."""
     shop.write({"models/orders.sql": MODEL.replace("SINK", sink)})
@@ -173,6 +179,7 @@ def test_failures_are_shown_and_stored(shop: ProjectFolder, monkeypatch: pytest.
     assert shop.invoke("retry").code == 2
 
 
+@pytest.mark.slow
 def test_a_test_that_cannot_be_checked_is_an_error(shop: ProjectFolder) -> None:
     """A column that the sink does not have yet, and a lost value of text, are errors of their tests only."""
     shop.write({"models/orders.sql": MODEL.replace("SINK", "lake"), "models/orders.yml": "models: []\n"})
