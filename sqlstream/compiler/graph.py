@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING
 
 from sqlstream.compiler.render.rendered import NoVersionError, Reference, RenderedModel, find_version
 from sqlstream.compiler.sql.sql_text import view_name
 from sqlstream.errors import Finding
 from sqlstream.project.values import ExposureInput, Project, SourceTable
 from sqlstream.project.wording import did_you_mean, quoted, quoted_list
+
+if TYPE_CHECKING:
+    from sqlstream.project.configuration.data_tests import DataTest  # few projects need its documents
 
 SOURCE, SEED, MODEL, EXPOSURE, SINK, STORED = "source", "seed", "model", "exposure", "sink", "stored"
 """The kinds of nodes and of sinks, the first part of each id. A stored output is no node of the graph: queries read it
@@ -105,6 +109,21 @@ def exposure_inputs(project: Project, names: NodeNames) -> Mapping[str, tuple[st
         )
         for exposure in project.exposures
     }
+
+
+def parent_of(test: DataTest, project: Project, names: NodeNames) -> str | Finding | None:
+    """Returns the unique id of the other table of a data test of the kind `relationships`, or a finding if there is no
+    such table; None for other tests.
+    """
+    call = test.parent
+    if call is None:
+        return None
+    item = _with_version(ExposureInput(call.kind, call.parts, test.location, call.version), project)
+    found = _resolve_input(item, project.name, names)
+    if isinstance(found, Finding) and found.code == "disabled-ref":
+        why, fix = "a disabled model has no table with which to compare", "enable it, or remove the data test"
+        return replace(found, why=why, fix=fix)
+    return found
 
 
 def _with_version(item: ExposureInput, project: Project) -> ExposureInput:

@@ -14,6 +14,7 @@ from sqlstream.compiler.graph import (
     exposure_id,
     exposure_inputs,
     model_id,
+    parent_of,
     project_names,
     resolve_reference,
     source_id,
@@ -58,6 +59,7 @@ def link_models(
     resolved = {node: [resolve_reference(each, names) for each in model.references] for node, model in rendered.items()}
     read = {**resolved, **exposure_inputs(project, names)}
     findings = [item for found in read.values() for item in found if isinstance(item, Finding)]
+    findings += _parent_findings(project, enabled, names)
     findings += _group_findings(project, enabled, read)
     if findings:
         return None, findings
@@ -114,6 +116,23 @@ def _group_findings(
             if isinstance(node, str) and node in ids:
                 findings.append(_private(ids[node], private[ids[node]], "an exposure has no group", "", item))
     return list(dict.fromkeys(findings))
+
+
+def _parent_findings(project: Project, enabled: Mapping[str, ConfiguredModel], names: NodeNames) -> list[Finding]:
+    """Returns a finding for each data test `relationships` without another table with which it can compare."""
+    views = {model_id(project.name, name): name for name, model in enabled.items() if not model.config.query_sinks}
+    findings = []
+    for model in enabled.values():
+        for test in model.file.data_tests if model.file.rows_of is None else ():
+            found = parent_of(test, project, names)
+            if isinstance(found, Finding):
+                findings.append(found)
+            elif found in views:
+                what = f"`{test.name}` cannot compare with `{views[found]}`"
+                why = f"`{views[found]}` is a view: it has no sink whose rows can be read"
+                fix = "name a model with a sink, a seed or a source in `to`"
+                findings.append(Finding("data-test", what, why, fix, test.location))
+    return findings
 
 
 def _private(target: str, group: str | None, reader: str, fix: str, reference: Reference | ExposureInput) -> Finding:

@@ -87,14 +87,8 @@ _SOURCE_CONFIG_KEYS = {
 }
 
 _DATA_TEST_KEYS = {
-    **dict.fromkeys(
-        ("severity", "error_if", "warn_if"),
-        "use `on_violation`: warn, drop or fail",
-    ),
-    **dict.fromkeys(
-        ("store_failures", "store_failures_as", "limit", "fail_calc"),
-        "remove it: the rows are tested while they flow, and their violations are counted",
-    ),
+    "store_failures_as": "remove it: `store_failures` stores the rows as Parquet files in target/data_tests/",
+    "fail_calc": "remove it: a test counts the rows that violate it",
 }
 
 _FILE_KEYS = {

@@ -219,6 +219,11 @@ class ModelFile:
     version: ModelVersion | None = None
 
     @property
+    def row_tests(self) -> tuple[DataTest, ...]:
+        """The data tests that a query checks while rows flow."""
+        return tuple(test for test in self.data_tests if not test.is_of_table)
+
+    @property
     def location(self) -> Location:
         """The file's first character, or the location that declares the model."""
         return self.declared_at or Location(self.path)

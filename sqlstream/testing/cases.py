@@ -315,7 +315,7 @@ def expectation_problems(
 def _of_data_tests(test: UnitTest, compiled: CompiledProject, model: CompiledModel) -> Iterator[Finding]:
     nodes = [*sorted(compiled.upstream(model.unique_id) & compiled.models.keys()), model.unique_id]
     tested = [compiled.models[node] for node in nodes]
-    known = [f"{each.name}.{found.name}" for each in tested for found in each.file.data_tests]
+    known = [f"{each.name}.{found.name}" for each in tested for found in each.file.row_tests]
     for name in test.expect.document.violations or ():
         if data_test_name(name, model.name) not in known:
             what = f"{quoted(name)} is not a data test of {quoted(model.name)} or upstream of it"

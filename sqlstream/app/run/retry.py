@@ -61,6 +61,8 @@ def plan_retry(request: RetryRequest) -> Retry:
     """Returns what to repeat. Starts nothing. Raises: UsageError if there is no command that can be repeated."""
     folder = request.state or find_project_root(request.project.folder) / ARTIFACTS_FOLDER
     last = read_last(folder)
+    if last.which == "test" and last.arguments.get("data"):
+        raise UsageError("`retry` cannot repeat `sqlstream test --data`; run it again")
     if last.life is RunStatus.RUNNING:
         raise UsageError(f"`{command_line(last.arguments)}` is still running; wait for its end")
     if not last.failed and not last.is_refused:

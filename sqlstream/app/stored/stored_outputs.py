@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.session.target_storage import storage_base, versioned_output
-from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.formats.format import BATCH
@@ -55,7 +55,7 @@ class StoredOutputs:
         return replace(compiled, stored={**compiled.stored, **found})
 
     def _resolve(self, table: SourceTable) -> SourceTable:
-        output = self.planned.get(table.name) or self._written(self.loaded.compiled.writer_of(table))
+        output = self.planned.get(table.name) or self.written(self.loaded.compiled.writer_of(table))
         schema = table.spark_schema
         if output.columns is not None:
             schema = Schema(table.location, ddl=", ".join(column.ddl for column in output.columns))
@@ -63,9 +63,11 @@ class StoredOutputs:
         stored = StoredOutput(table.name, exists=self._exists(table, output.path))
         return table.model_copy(update={"path": path, "table": name, "spark_schema": schema, "stored": stored})
 
-    def _written(self, model: CompiledModel) -> WrittenOutput:
-        """Returns the output of the current version of a query that is not part of this run."""
-        base, output = storage_base(self.loaded), model.output
+    def written(self, model: CompiledModel, output: Output | None = None) -> WrittenOutput:
+        """Returns the output of the current version of a query that is not part of this run: to its first sink, or to
+        that of `output`. Raises: FindingsError.
+        """
+        base, output = storage_base(self.loaded), output or model.output
         if output is None:
             raise ValueError(f"{model.name} has no sink")
         root = query_root(base, model.query_id, model.config.checkpoint)

@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from sqlstream.app.request import ProjectRequest, Selection, UnitTestRequest
 from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import project_options, selection_options
-from sqlstream.cli.output import DONE, FAILED, echo_progress, output_option, refusals_printed
+from sqlstream.cli.output import DONE, FAILED, echo_progress, echo_warnings, output_option, refusals_printed
 from sqlstream.cli.terminal import terminal_width
 from sqlstream.errors import UsageError
 from sqlstream.report.findings import findings_text
 
 if TYPE_CHECKING:
+    from sqlstream.app.data_tests.results import DataTestRequest, DataTestResult
     from sqlstream.app.test.unit_tests import UnitTestOutcome
     from sqlstream.state.runs.case_outcomes import Coverage
 
@@ -62,6 +64,14 @@ record_limit_option = click.option(
     help="Write a test case from real input rows of MODEL and its output; see --limit.",
 )
 @record_limit_option
+@click.option("--data", is_flag=True, help="Check the data tests of the selected models on the rows in their sinks.")
+@click.option(
+    "--store-failures",
+    is_flag=True,
+    envvar="SQLSTREAM_STORE_FAILURES",
+    show_envvar=True,
+    help="With --data, write the rows that violate a test to target/data_tests/ as Parquet files.",
+)
 @click.option("--coverage", is_flag=True, help="Show models and columns without tests; runs no test.")
 @click.option(
     "--coverage-min",
@@ -86,6 +96,8 @@ def test(
     update: bool,
     record: str | None,
     limit: int,
+    data: bool,
+    store_failures: bool,
     coverage: bool,
     coverage_min: float | None,
     junit_xml: Path | None,
@@ -94,7 +106,7 @@ def test(
     """Run the unit tests of the selected models, or the tests that unit_test:NAME selects.
 
     A test gives rows to a model, batch by batch, and states the rows that it emits. It needs no source and no
-    network.
+    network. With --data, check the data tests of the models on the rows that their sinks hold.
     """
     from sqlstream.app.test.coverage import find_coverage
     from sqlstream.app.test.unit_tests import run_tests
@@ -102,8 +114,26 @@ def test(
     from sqlstream.cli.test_output import print_outcome, result_printer
 
     require_spark_system("test")
-    modes = {"--coverage": coverage, "--watch": watch, "--record": record is not None, "--update": update}
+    modes = {
+        "--data": data,
+        "--coverage": coverage,
+        "--watch": watch,
+        "--record": record is not None,
+        "--update": update,
+    }
     _check_modes([flag for flag, is_given in modes.items() if is_given], junit_xml)
+    if data:
+        if equivalence or coverage_min is not None:
+            option = "--equivalence" if equivalence else "--coverage-min"
+            raise UsageError(f"--data and {option} cannot be combined; {option} is about unit tests")
+        from sqlstream.app.data_tests.results import DataTestRequest
+
+        return _check_data(DataTestRequest(project, selection, fail_fast, store_failures), output, debug)
+    if (
+        store_failures
+        and click.get_current_context().get_parameter_source("store_failures") is ParameterSource.COMMANDLINE
+    ):
+        raise UsageError("--store-failures needs --data")
     request = UnitTestRequest(project, selection, fail_fast, equivalence)
     if watch:
         return _watch(request, output)
@@ -120,6 +150,27 @@ def test(
         for line in update_expectations(request.project.folder, outcome.results):
             echo_progress(line)
     return DONE if outcome.succeeded and _covers_enough(request, coverage_min) else FAILED
+
+
+def _check_data(request: DataTestRequest, output: str, debug: bool) -> int:
+    from sqlstream.app.data_tests.check_data import check_data
+    from sqlstream.app.data_tests.results import done_text, result_text, results_json
+
+    count, width = 0, terminal_width()
+
+    def show(result: DataTestResult, total: int) -> None:
+        nonlocal count
+        count += 1
+        click.echo(result_text(result, count, total, width))
+
+    with refusals_printed(output, debug):
+        results = check_data(request, show) if output == "text" else check_data(request)
+    if output == "json":
+        click.echo(results_json(results))
+    else:
+        echo_warnings(results.warnings)
+        click.echo(f"\n{done_text(results)}")
+    return DONE if results.succeeded else FAILED
 
 
 def _check_modes(given: Sequence[str], junit_xml: Path | None) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.graph import doc_id, group_id, seed_id, sink_id, source_id
-from sqlstream.compiler.rewrite.data_tests import written
+from sqlstream.compiler.rewrite.data_tests import described
 from sqlstream.project.configuration.docs_blocks import DocsBlock
 from sqlstream.project.configuration.documents import DeclaredColumn
 from sqlstream.project.configuration.properties import Constraint
@@ -207,7 +207,7 @@ def _data_test(test: DataTest) -> dict[str, Any]:
         "name": test.name,
         "test": test.kind,
         "column": test.column,
-        "condition": written(test),
+        "condition": described(test),
         "on_violation": test.action,
         "description": document.description,
         "tags": list(document.config.tags),

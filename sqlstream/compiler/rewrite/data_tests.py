@@ -41,6 +41,19 @@ def written(test: DataTest) -> str:
     return condition if test.where is None else f"({condition}) or not ({_ended(test.where)})"
 
 
+def described(test: DataTest) -> str:
+    """Returns what `test` demands, for readers: its condition as it is written, or of a test that compares rows with
+    others its columns.
+    """
+    if not test.is_of_table:
+        return written(test)
+    text = f"{', '.join(quote_identifier(name, always=True) for name in test.keys or (test.column or '',))} is unique"
+    if test.parent is not None:
+        keys: Any = test.document
+        text = text.replace(" is unique", f" is in {quote_identifier(keys.field, always=True)} of {keys.to}")
+    return text if test.where is None else f"{text}, where {test.where}"
+
+
 def _ended(condition: str) -> str:
     return f"{condition}\n" if "--" in condition else condition  # a comment ends with its line
 
@@ -58,6 +71,8 @@ def _condition(test: DataTest) -> str:
         return f"{column} rlike {quote_text(keys.regex)}"
     if test.kind == "expression_is_true":
         return f"{column} {keys.expression}".lstrip()
+    if test.keys:  # what a row must have to be compared with others
+        return " and ".join(f"{quote_identifier(name, always=True)} is not null" for name in test.keys)
     return f"{column} is not null"
 
 
@@ -96,7 +111,7 @@ def offset_of_test(sql: str, test: DataTest) -> int:
 
 def _notes(tests: Sequence[DataTest], *, python: bool) -> str:
     comment = "#" if python else "--"
-    return "".join(f"{comment}{_beginning(test)}{_on_one_line(written(test))}\n" for test in tests)
+    return "".join(f"{comment}{_beginning(test)}{_on_one_line(described(test))}\n" for test in tests)
 
 
 def rows_where(relation: str, condition: str) -> str:
@@ -105,7 +120,7 @@ def rows_where(relation: str, condition: str) -> str:
 
 
 def _beginning(test: DataTest) -> str:
-    return f"{NOTE}{test.name} ({test.action}): "
+    return f"{NOTE}{test.name} ({'test --data' if test.is_of_table else test.action}): "
 
 
 def _on_one_line(sql: str) -> str:

@@ -78,7 +78,7 @@ def _why_unused(
 
 def _has_data_tests(compiled: CompiledProject, model: CompiledModel) -> bool:
     nodes = {*compiled.upstream(model.unique_id), model.unique_id} & compiled.models.keys()
-    return any(compiled.models[node].file.data_tests for node in nodes)
+    return any(compiled.models[node].file.row_tests for node in nodes)
 
 
 def _why_no_lag(unit: str, formats: set[str]) -> tuple[str, str] | None:

@@ -4,7 +4,9 @@ violate one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -13,6 +15,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.configuration.fields import Document, Identifier, Names, Text
+from sqlstream.project.configuration.reference_calls import ReferenceCall, read_call
 from sqlstream.project.configuration.trigger import invalid
 from sqlstream.project.configuration.validate import Path, SeenNames, validate_node
 from sqlstream.project.wording import did_you_mean, given, quoted_list
@@ -23,12 +26,50 @@ from sqlstream.project.yaml import (
     YamlScalar,
     YamlSequence,
     follow,
+    locate,
 )
 
 Action = Literal["warn", "drop", "quarantine", "fail"]
 """What happens to a row that violates a rule: it is counted, it is left out, it is written to another sink instead, or
 the query fails before it writes it.
 """
+
+Verdict = Literal["pass", "warn", "fail"]
+"""The result of a test of stored rows."""
+
+_COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
+    "=": operator.eq,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<>": operator.ne,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+
+_THRESHOLD = re.compile(r"\s*(==?|!=|<>|<=?|>=?)\s*(\d+)\s*")
+
+
+def _parse_threshold(value: object) -> str:
+    if isinstance(value, str) and _THRESHOLD.fullmatch(value):
+        return value.strip()
+    raise invalid(
+        f"must be a comparison with a number of failures, but is {given(value)}", 'for example, use "> 10" or "!= 0"'
+    )
+
+
+def _parse_severity(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value  # as in dbt, where `ERROR` is common
+
+
+def _parse_parent(value: object) -> str:
+    if isinstance(value, str) and read_call(value) is not None:
+        return value
+    raise invalid(
+        f"must be one call of ref() or source() with names in quotes, but is {given(value)}",
+        "for example, use ref('customers') or source('shop', 'customers')",
+    )
 
 
 def _parse_value(value: object) -> object:
@@ -46,10 +87,36 @@ def _parse_bound(value: object) -> str:
 
 
 Value = Annotated[Any, BeforeValidator(_parse_value), WithJsonSchema({"type": ["string", "number", "boolean"]})]
+Threshold = Annotated[str, BeforeValidator(_parse_threshold)]
+Severity = Annotated[Literal["error", "warn"], BeforeValidator(_parse_severity)]
+Parent = Annotated[str, BeforeValidator(_parse_parent)]
 Bound = Annotated[str, BeforeValidator(_parse_bound), WithJsonSchema({"type": ["string", "number"]})]
 
 
-class DataTestConfig(Document):
+class StoredTestConfig(Document):
+    """How `sqlstream test --data` judges the failures of a data test; without effect while rows flow."""
+
+    severity: Severity = Field(
+        "error", description="Whether failures are errors or warnings for `sqlstream test --data`."
+    )
+    warn_if: Threshold = Field(
+        "!= 0", description="The numbers of failures with which `sqlstream test --data` warns, such as `> 10`."
+    )
+    error_if: Threshold = Field(
+        "!= 0",
+        description="The numbers of failures with which the test fails in `sqlstream test --data`, such as `> 100`.",
+    )
+    limit: int | None = Field(
+        None, ge=1, description="The most failures that `sqlstream test --data` stores (default: all)."
+    )
+    store_failures: bool | None = Field(
+        None,
+        description="Whether `sqlstream test --data` stores the failures as Parquet files in target/data_tests/ "
+        "(default: only with --store-failures).",
+    )
+
+
+class DataTestConfig(StoredTestConfig):
     """The configuration of a data test."""
 
     called: ClassVar[str] = "the configuration of a data test"
@@ -66,7 +133,7 @@ class DataTestConfig(Document):
     meta: dict[str, Any] = Field(default_factory=dict, description="Any values.")
 
 
-class DataTestDocument(Document):
+class DataTestDocument(StoredTestConfig):
     """The keys of every data test; those of `config` can also be beside `name`."""
 
     called: ClassVar[str] = "a data test"
@@ -118,6 +185,25 @@ class ExpressionIsTrue(DataTestDocument):
     expression: Text = Field(description="The condition; at a column, what follows the column, such as `>= 0`.")
 
 
+class Unique(DataTestDocument):
+    """No two rows have the same value in the column; only `sqlstream test --data` checks it."""
+
+
+class UniqueCombinationOfColumns(DataTestDocument):
+    """No two rows have the same values in some columns; only `sqlstream test --data` checks it."""
+
+    combination_of_columns: tuple[Text, ...] = Field(min_length=1, description="The names of the columns.")
+
+
+class Relationships(DataTestDocument):
+    """Each value of the column is in a column of another table; only `sqlstream test --data` checks it."""
+
+    to: Parent = Field(
+        description="The other table: `ref('...')` of a model with a sink or of a seed, or `source('...', '...')`."
+    )
+    field: Text = Field(description="The column of the other table.")
+
+
 KINDS: dict[str, type[DataTestDocument]] = {
     "not_null": NotNull,
     "accepted_values": AcceptedValues,
@@ -125,12 +211,22 @@ KINDS: dict[str, type[DataTestDocument]] = {
     "accepted_length": AcceptedLength,
     "matches_regex": MatchesRegex,
     "expression_is_true": ExpressionIsTrue,
+    "unique": Unique,
+    "unique_combination_of_columns": UniqueCombinationOfColumns,
+    "relationships": Relationships,
 }
 """The tests by name."""
+
+_OF_TABLES = ("unique", "unique_combination_of_columns", "relationships")
+"""The tests that compare rows with others, which only `sqlstream test --data` can do."""
+
+_OF_MODELS = ("expression_is_true", "unique_combination_of_columns")
+"""The tests that need no column."""
 
 _OTHER_NAMES = {
     "dbt_utils.accepted_range": "accepted_range",
     "dbt_utils.expression_is_true": "expression_is_true",
+    "dbt_utils.unique_combination_of_columns": "unique_combination_of_columns",
     "dbt_expectations.expect_column_value_lengths_to_be_between": "accepted_length",
     "dbt_expectations.expect_column_values_to_be_between": "accepted_range",
     "dbt_expectations.expect_column_values_to_be_in_set": "accepted_values",
@@ -139,12 +235,6 @@ _OTHER_NAMES = {
     "dbt_expectations.expression_is_true": "expression_is_true",
 }
 """Tests of dbt's packages, with those that do the same."""
-
-_ABOUT_TABLES = {
-    "unique": "a stream remembers no rows; `deduplicate` or `unique_key` make them unique",
-    "relationships": "join the other table in the model, and test its column with not_null",
-}
-"""Tests of dbt that need more than one row, and what to do instead."""
 
 
 @dataclass(frozen=True)
@@ -174,6 +264,55 @@ class DataTest:
         """Whether the model lacks a row that violates the rule."""
         return self.action in ("drop", "quarantine")
 
+    @property
+    def is_of_table(self) -> bool:
+        """Whether the test compares rows with others, so that only `sqlstream test --data` checks it."""
+        return self.kind in _OF_TABLES
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns whose values no two rows share; empty for other tests."""
+        if isinstance(self.document, UniqueCombinationOfColumns):
+            return self.document.combination_of_columns
+        return (self.column,) if isinstance(self.document, Unique) and self.column is not None else ()
+
+    @property
+    def parent(self) -> ReferenceCall | None:
+        """The other table of `relationships`; None for other tests."""
+        return read_call(self.document.to) if isinstance(self.document, Relationships) else None
+
+    @property
+    def severity(self) -> str:
+        """Whether failures are an `error` or only `warn`."""
+        return self._of("severity").severity
+
+    @property
+    def limit(self) -> int | None:
+        """The most failures to store, None for all."""
+        return self._of("limit").limit
+
+    @property
+    def store_failures(self) -> bool | None:
+        """Whether to store failures, None if only the command decides."""
+        return self._of("store_failures").store_failures
+
+    def judge(self, failures: int) -> Verdict:
+        """Returns the result of the test for a number of failures, as in dbt: `error_if` counts with the severity
+        `error`, and then `warn_if`.
+        """
+        if self.severity == "error" and _meets(failures, self._of("error_if").error_if):
+            return "fail"
+        return "warn" if _meets(failures, self._of("warn_if").warn_if) else "pass"
+
+    def _of(self, key: str) -> StoredTestConfig:
+        """Returns where `key` is set: beside `name`, or in `config`."""
+        return self.document if key in self.document.model_fields_set else self.document.config
+
+
+def _meets(failures: int, threshold: str) -> bool:
+    found = _THRESHOLD.fullmatch(threshold)
+    return found is not None and _COMPARISONS[found[1]](failures, int(found[2]))
+
 
 def read_data_tests(
     model: str, columns: Sequence[str], node: YamlMapping, path: Path, findings: list[Finding]
@@ -196,7 +335,7 @@ def _read(model: str, column: str | None, item: YamlNode, findings: list[Finding
         findings.append(_unknown(kind, location))
         return None
     document = validate_node(document_class, body, findings)
-    problem = None if document is None else _problem(document, kind, column, location)
+    problem = None if document is None else _problem(document, kind, column, body)
     if document is None or problem is not None:
         findings += [problem] if problem is not None else []
         return None
@@ -225,18 +364,28 @@ def _flat(body: YamlMapping) -> Iterator[YamlEntry]:
 
 def _unknown(kind: str, location: Location) -> Finding:
     other = _OTHER_NAMES.get(kind)
-    fix = f"use {other}" if other is not None else _ABOUT_TABLES.get(kind) or did_you_mean(kind, list(KINDS))
-    why = f"the tests of the rows of a stream are {quoted_list(list(KINDS), most=20)}"
+    fix = f"use {other}" if other is not None else did_you_mean(kind, list(KINDS))
+    why = f"the data tests are {quoted_list(list(KINDS), most=20)}"
     return Finding("invalid-value", f"{given(kind)} is not a data test that sqlstream has", why, fix, location)
 
 
-def _problem(document: DataTestDocument, kind: str, column: str | None, location: Location) -> Finding | None:
-    if column is None and kind != "expression_is_true":
+def _problem(document: DataTestDocument, kind: str, column: str | None, body: YamlMapping) -> Finding | None:
+    location = body.location
+    if column is None and kind not in _OF_MODELS:
         why = "it is about the values of one column"
         return Finding(
             "invalid-value", f"`{kind}` has no column", why, "move it to `data_tests:` of a column", location
         )
+    if column is not None and kind == "unique_combination_of_columns":
+        why, fix = "it is about several columns", "move it to `data_tests:` of the model, or use `unique`"
+        return Finding("invalid-value", f"`{kind}` cannot be a test of one column", why, fix, location)
     if isinstance(document, AcceptedRange | AcceptedLength) and document.min_value is document.max_value is None:
         why = "without min_value and max_value every value is accepted"
         return Finding("missing-key", f"`{kind}` has no limit", why, "add min_value, max_value or both", location)
+    action = document.on_violation or document.config.on_violation
+    if kind in _OF_TABLES and action != "warn":
+        path: Path = ("on_violation",) if document.on_violation is not None else ("config", "on_violation")
+        what = f"`{kind}` cannot have on_violation: {action}"
+        why = "a stream does not compare its rows with others, so only `sqlstream test --data` checks this test"
+        return Finding("data-test", what, why, "remove on_violation", locate(body, path))
     return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ from sqlstream.project.configuration.folder_config import (
     unused_folders,
 )
 from sqlstream.project.configuration.properties import config_of
+from sqlstream.project.configuration.reference_calls import read_call
 from sqlstream.project.configuration.resources import Resources
 from sqlstream.project.configuration.settings import Settings
 from sqlstream.project.configuration.validate import Path, SeenNames
@@ -30,12 +30,6 @@ from sqlstream.project.yaml import YamlMapping, entries_at, locate, plain
 
 EXPOSURES = "exposures"
 """The key of exposures in YAML files, and of their configuration in project.yml."""
-
-_TEXT = r"""(?:'([^'\\]*)'|"([^"\\]*)")"""
-_CALL = re.compile(
-    rf"\s*(ref|source)\s*\(\s*{_TEXT}(?:\s*,\s*{_TEXT})?(?:\s*,\s*v(?:ersion)?\s*=\s*(?:{_TEXT}|([\d.]+)))?\s*,?\s*\)\s*"
-)
-_TEMPLATE = re.compile(r"\s*\{\{-?(?P<call>.*?)-?\}\}\s*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -126,18 +120,8 @@ def _config(patch: ConfigPatch) -> ExposureConfig:
 def _input(text: str, node: YamlMapping, path: Path) -> ExposureInput | Finding:
     """Returns what an item of `depends_on` names, also if it is between {{ }}."""
     location = locate(node, path)
-    template = _TEMPLATE.fullmatch(text)
-    match = _CALL.fullmatch(template["call"] if template else text)
-    if match is None:
-        return _invalid(text, location)
-    kind, *texts, one, two, number = match.groups()
-    version = one or two or number
-    parts = tuple(
-        one or two or "" for one, two in zip(texts[::2], texts[1::2], strict=True) if (one, two) != (None, None)
-    )
-    if kind == "source" and (len(parts) != 2 or version is not None):
-        return _invalid(text, location)
-    return ExposureInput("ref" if kind == "ref" else "source", parts, location, version)
+    call = read_call(text)
+    return _invalid(text, location) if call is None else ExposureInput(call.kind, call.parts, location, call.version)
 
 
 def _invalid(text: str, location: Location) -> Finding:

@@ -104,7 +104,7 @@ class NodeReader:
         """
         rows = self._untested(model, frames)
         counter = self._counter(model, rows)
-        return self._tested(model, rows, counter), marked_rows(rows, model.name, model.file.data_tests, counter)
+        return self._tested(model, rows, counter), marked_rows(rows, model.name, model.file.row_tests, counter)
 
     def _untested(self, model: CompiledModel, frames: Sequence[DataFrame]) -> DataFrame:
         """Returns the analyzed DataFrame of `model`, before its data tests. Raises: FindingsError."""
@@ -181,7 +181,7 @@ class NodeReader:
     def _counter(self, model: CompiledModel, frame: DataFrame) -> str | Observation | None:
         """Returns what counts the violations of the data tests of `model`, None if something else counts them."""
         # a model that the query reads twice has the same rows
-        if not model.file.data_tests or not self.readers.counts_dropped or model.name in self._counted:
+        if not model.file.row_tests or not self.readers.counts_dropped or model.name in self._counted:
             return None
         self._counted.add(model.name)
         name = f"{TESTED}{model.name}"
@@ -192,7 +192,7 @@ class NodeReader:
         return counter
 
     def _tested(self, model: CompiledModel, frame: DataFrame, counter: str | Observation | None) -> DataFrame:
-        tests = model.file.data_tests
+        tests = model.file.row_tests
         if not tests:
             return frame
         try:
@@ -203,7 +203,7 @@ class NodeReader:
 
     def _try_each(self, model: CompiledModel, frame: DataFrame) -> None:
         """Raises: FindingsError for the first data test that Spark cannot evaluate."""
-        for test in model.file.data_tests:
+        for test in model.file.row_tests:
             try:
                 tested_rows(frame, model.name, (test,), TESTED)
             except SPARK_ERRORS as error:

@@ -33,7 +33,16 @@ def exit_code(*arguments: str) -> int:
 
 
 @pytest.mark.parametrize(
-    "options", [("--watch", "--update"), ("--record", "m", "--coverage"), ("--record", "m", "--junit-xml", "x.xml")]
+    "options",
+    [
+        ("--watch", "--update"),
+        ("--record", "m", "--coverage"),
+        ("--record", "m", "--junit-xml", "x.xml"),
+        ("--data", "--watch"),
+        ("--data", "--junit-xml", "x.xml"),
+        ("--data", "--equivalence"),
+        ("--store-failures",),
+    ],
 )
 def test_options_of_test_that_exclude_each_other_are_refused(project: Path, options: tuple[str, ...]) -> None:
     """Options of `test` that exclude each other are refused, because one of them would have no effect."""
@@ -190,6 +199,7 @@ def test_variables_and_target_come_from_the_command_line(project: Path) -> None:
         (("show",), 2, "needs a selection such as --select my_model"),
         (("show", "--inline", "select 1", "--select", "a"), 2, "cannot be combined"),
         (("test", "--select", "word_counts"), 1, "[empty-selection] `word_counts` has no unit test"),
+        (("test", "--data", "--select", "word_counts"), 1, "[empty-selection] `word_counts` has no data test"),
     ],
 )
 def test_exit_codes(

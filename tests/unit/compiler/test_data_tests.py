@@ -49,7 +49,8 @@ def conditions(root: Path, columns: str = "", own: str = "") -> dict[str, str]:
     ("test", "condition"),
     [
         ("not_null", "`status` is not null"),
-        ("not_null: {config: {severity: warn}}", None),
+        ("not_null: {config: {severity: warn}}", "`status` is not null"),
+        ("not_null: {config: {store_failures_as: view}}", None),
         ("accepted_values: {values: [paid, open]}", "`status` in ('paid', 'open')"),
         ("accepted_values: {arguments: {values: [\"it's\", 'a\\b']}}", r"`status` in ('it\'s', 'a\\b')"),
         ("accepted_values: {values: [1, 2.5, true], quote: false}", "`status` in (1, 2.5, true)"),
@@ -113,7 +114,53 @@ def test_sql_with_the_words_of_a_note_stays_whole(tmp_path: Path) -> None:
     ("columns", "own", "found"),
     [
         ("- {name: id, data_tests: [not_nul]}", "", "invalid-value 4:33: `not_nul` is not a data test"),
-        ("- {name: id, data_tests: [unique]}", "", "invalid-value 4:33: `unique` is not a data test"),
+        ("- {name: id, data_tests: [{unique: {on_violation: drop}}]}", "", "data-test 4:57: `unique` cannot have"),
+        (
+            "- {name: id, data_tests: [{unique: {config: {on_violation: fail}}}]}",
+            "",
+            "data-test 4:66: `unique` cannot have",
+        ),
+        ("- {name: idd, data_tests: [unique]}", "", "unknown-column 4:34: `idd` is not a column"),
+        ("- {name: id, data_tests: [{unique: {where: idd > 1}}]}", "", "unknown-column 4:34: `idd` is not a column"),
+        (
+            "- {name: id, data_tests: [unique_combination_of_columns]}",
+            "",
+            "missing-key 4:33: a data test needs the key",
+        ),
+        (
+            "",
+            "- unique_combination_of_columns: {combination_of_columns: [a]}",
+            "unknown-column 4:9: `a` is not a column",
+        ),
+        ("", "- unique", "invalid-value 4:9: `unique` has no column"),
+        (
+            "- {name: id, data_tests: [{unique_combination_of_columns: {combination_of_columns: [id]}}]}",
+            "",
+            "invalid-value 4:34: `unique_combination_of_columns` cannot be a test of one column",
+        ),
+        ("- {name: id, data_tests: [{relationships: {field: id}}]}", "", "missing-key 4:34: a data test needs the key"),
+        (
+            "- {name: id, data_tests: [{relationships: {to: orders, field: id}}]}",
+            "",
+            "invalid-value 4:54: `to` must be",
+        ),
+        (
+            "- {name: id, data_tests: [{relationships: {to: ref('order'), field: id}}]}",
+            "",
+            "unknown-ref 4:34: `order` is not a model",
+        ),
+        (
+            "- {name: id, data_tests: [{relationships: {to: \"source('shop', 'order')\", field: id}}]}",
+            "",
+            "unknown-source 4:34: `shop.order` is not a declared",
+        ),
+        (
+            "- {name: id, data_tests: [{not_null: {config: {warn_if: many}}}]}",
+            "",
+            "invalid-value 4:63: `warn_if` must be",
+        ),
+        ("- {name: id, data_tests: [{not_null: {error_if: '> -1'}}]}", "", "invalid-value 4:55: `error_if` must be"),
+        ("- {name: id, data_tests: [{not_null: {severity: bad}}]}", "", "invalid-value 4:55: `severity`"),
         ("- {name: id, data_tests: [accepted_range]}", "", "missing-key 4:33: `accepted_range` has no limit"),
         (
             "- {name: id, data_tests: [{accepted_values: {}}]}",
@@ -240,3 +287,45 @@ def test_a_query_needs_the_connector_of_its_quarantine(tmp_path: Path) -> None:
     assert set(needed_connectors(found, ["model.shop.orders"])) == {"kafka"}
     assert not needed_connectors(found, ["model.shop.other"])
     assert set(needed_connectors(found)) == {"kafka"}
+
+
+def test_a_view_has_no_rows_to_compare_with(tmp_path: Path) -> None:
+    """`relationships` to a view is refused at the test, because a view has no stored rows."""
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models/seen.sql").write_text("select id from {{ source('shop', 'orders') }}")
+    columns = "- {name: id, data_tests: [{relationships: {to: ref('seen'), field: id}}]}"
+    assert "data-test models/orders.yml:4:34: `relationships_orders_id` cannot compare with `seen`" in findings(
+        tmp_path, columns
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "results"),
+    [
+        ("{}", {0: "pass", 1: "fail"}),
+        ("{severity: warn}", {0: "pass", 1: "warn"}),
+        ("{severity: WARN, error_if: '> 0', warn_if: '>2'}", {2: "pass", 3: "warn"}),
+        ("{error_if: '> 10'}", {0: "pass", 1: "warn", 10: "warn", 11: "fail"}),
+        ("{error_if: '>= 10', warn_if: '> 5'}", {5: "pass", 6: "warn", 10: "fail"}),
+        ("{warn_if: '= 0', error_if: '<> 0'}", {0: "warn", 1: "fail"}),
+        ("{warn_if: '< 2', error_if: '== 7'}", {1: "warn", 2: "pass", 7: "fail"}),
+        ("{warn_if: '<= 2', error_if: '> 7'}", {2: "warn", 3: "pass"}),
+    ],
+)
+def test_severity_and_thresholds_judge_failures(tmp_path: Path, config: str, results: dict[int, str]) -> None:
+    """`error_if` counts with the severity `error`, and then `warn_if`, as in dbt; also beside `name`."""
+    for text in (f"unique: {{config: {config}}}", f"unique: {config}"):
+        (model,) = compiled(tmp_path, f"- name: id\n  data_tests:\n    - {text}").models.values()
+        (test,) = model.file.data_tests
+        assert {number: test.judge(number) for number in results} == results
+        assert model.file.row_tests == ()
+
+
+def test_a_test_of_stored_rows_changes_no_query(tmp_path: Path) -> None:
+    """Tests that compare rows are notes in the compiled SQL, and not part of what a ledger compares."""
+    own = "- unique_combination_of_columns: {combination_of_columns: [id, status], where: id > 0}"
+    (model,) = compiled(tmp_path, own=own).models.values()
+    (plain,) = compiled(tmp_path, own="").models.values()
+    note = "-- sqlstream: data test unique_combination_of_columns_orders (test --data): "
+    assert model.sql.splitlines()[3:] == [f"{note}`id`, `status` is unique, where id > 0"]
+    assert without_tests(model.sql, model.file.data_tests) == plain.sql

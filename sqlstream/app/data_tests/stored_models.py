@@ -1,0 +1,267 @@
+"""The part of `test --data` that needs Spark: one session, which reads what each sink holds."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+
+from sqlstream.app.data_tests.results import (
+    DataTestRequest,
+    DataTestResult,
+    DataTestStatus,
+    TestedModel,
+    can_be_read,
+    not_checked,
+)
+from sqlstream.app.loading.load import Loaded
+from sqlstream.app.session.session import spark_session
+from sqlstream.app.session.signals import StopSignals
+from sqlstream.app.stored.stored_outputs import StoredOutputs
+from sqlstream.compiler.compiled import CompiledModel, Output
+from sqlstream.compiler.graph import parent_of, project_names
+from sqlstream.compiler.rewrite.data_tests import described
+from sqlstream.errors import Finding, FindingsError, Severity
+from sqlstream.location import Place
+from sqlstream.numbers import plural
+from sqlstream.project.configuration.data_tests import DataTest, Relationships
+from sqlstream.project.databases.row_history import IS_CURRENT
+from sqlstream.project.files.files import ARTIFACTS_FOLDER
+from sqlstream.spark.jvm.errors import error_finding
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.jvm.session import FINITE_RUN_JVM
+from sqlstream.spark.reading.inputs import TEST_FIX, NodeReader
+from sqlstream.spark.reading.plain_rows import columns_of, first_rows
+from sqlstream.spark.reading.preview import open_batch
+from sqlstream.spark.reading.python_code import register_functions
+from sqlstream.spark.reading.sources import Readers
+from sqlstream.spark.reading.stored_tests import count_failures, failures_of
+from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.writing.databases.database import DatabaseError
+from sqlstream.spark.writing.micro_batches import SinkTarget
+from sqlstream.spark.writing.stored_rows import stored_rows
+from sqlstream.state.shown_rows import ShownRows
+
+SHOWN_FAILURES = 3
+"""How many failures of a test to show."""
+
+FOLDER = "data_tests"
+"""The folder below target/ with stored failures."""
+
+_PARENT_FIX = "name a table that can be read, or write it first"
+
+NOTHING_YET = "its query has written nothing yet"
+
+
+def check_models(
+    loaded: Loaded,
+    request: DataTestRequest,
+    tested: Sequence[TestedModel],
+    signals: StopSignals,
+    note: Callable[[DataTestResult], bool],
+) -> None:
+    """Checks the data tests of models whose sinks can be read, and calls `note` with each result, until it returns
+    False. Raises: FindingsError if Spark cannot start; StopRequestedError.
+    """
+    compiled = loaded.compiled
+    secrets = Secrets(request.project.env)
+    names = project_names(compiled.project, (model.name for model in compiled.models.values()))
+    parents = [parent_of(test, compiled.project, names) for item in tested for test in item.tests]
+    nodes = {*(item.model.unique_id for item in tested), *(node for node in parents if isinstance(node, str))}
+    notice = f"Starting Spark to test the stored rows of {plural(len(tested), 'model')}"
+    starting = spark_session(
+        loaded,
+        secrets,
+        signals,
+        sorted(nodes),
+        notify=request.project.notify,
+        notice=notice,
+        purpose=FINITE_RUN_JVM,
+    )
+    with starting as runtime:
+        register_functions(runtime.session, compiled.project.functions)
+        readers = Readers(runtime.session, secrets, compiled.project.root)
+        checker = _Checker(
+            loaded,
+            request,
+            NodeReader(compiled, readers),
+            StoredOutputs(loaded, runtime.session, secrets, {}),
+            secrets,
+        )
+        for item in tested:
+            for result in checker.check(item):
+                signals.check()
+                if not note(result):
+                    return
+
+
+@dataclass(frozen=True)
+class _Checker:
+    loaded: Loaded
+    request: DataTestRequest
+    inputs: NodeReader
+    outputs: StoredOutputs
+    secrets: Secrets
+
+    def check(self, item: TestedModel) -> Iterator[DataTestResult]:
+        """Yields the results of the tests of a model."""
+        model, output = item.model, item.output
+        waiting = list(not_checked(self.loaded.compiled.project.name, item))
+        began = time.monotonic()
+        if output is None:
+            yield from waiting
+            return
+        try:
+            rows = self._stored(model, output)
+        except FindingsError as error:
+            yield from (replace(each, status=DataTestStatus.ERROR, finding=error.findings[0]) for each in waiting)
+            return
+        if rows is None:
+            reason = f"{NOTHING_YET}; run it first: sqlstream run --select {model.name}"
+            yield from (replace(each, reason=reason) for each in waiting)
+            return
+        counted = self._count(model, rows, item.tests)
+        seconds = time.monotonic() - began
+        for each, test in zip(waiting, item.tests, strict=True):
+            yield self._result(model, rows, test, replace(each, seconds=seconds), counted[test.name])
+
+    def _stored(self, model: CompiledModel, output: Output) -> DataFrame | None:
+        """Returns the rows that a sink holds now, None before the first. Raises: FindingsError."""
+        what = f"the rows of `{model.name}` in sink `{output.sink}` cannot be read"
+        try:
+            written = self.outputs.written(model, output)
+            if written.columns is None:
+                return None
+            columns = [column.ddl for column in written.columns]
+            columns += [f"{IS_CURRENT} boolean"] if model.config.history else []
+            frame = self.outputs.session.createDataFrame([], ", ".join(columns))
+            return stored_rows(SinkTarget(model, output, written.path or None, frame, self.secrets))
+        except DatabaseError as error:
+            why, fix = self.secrets.redact(str(error)), "check the server, and its log"
+            raise FindingsError([Finding("storage-unusable", what, why, fix, output.location)]) from error
+        except SPARK_ERRORS as error:
+            place, fix = Place(output.location), "repair the sink, or restore it from a backup"
+            raise FindingsError(
+                [error_finding(error, code="storage-unusable", what=what, place=place, secrets=self.secrets, fix=fix)]
+            ) from error
+
+    def _parent(self, test: DataTest) -> tuple[DataFrame, str] | None:
+        """Returns the rows and the column with which `relationships` compares, None for other tests.
+
+        Raises: FindingsError.
+        """
+        compiled = self.loaded.compiled
+        node = parent_of(test, compiled.project, project_names(compiled.project, self._names()))
+        if not isinstance(node, str) or not isinstance(test.document, Relationships):
+            return None
+        field, model = test.document.field, compiled.models.get(node)
+        if model is None:
+            table = self.inputs.table(node)
+            rows = self.inputs.open_seed(node) if table is None else open_batch(self.inputs, table)
+            why = "its source can only be read as a stream"
+        else:
+            output = next(filter(can_be_read, model.outputs), None)
+            rows = None if output is None else self._stored(model, output)
+            why = "its sink cannot be read" if output is None else NOTHING_YET
+        if rows is None:
+            what = f"`{test.name}` has no rows with which to compare"
+            raise FindingsError([Finding("data-test", what, f"{test.document.to}: {why}", _PARENT_FIX, test.location)])
+        return rows, field
+
+    def _names(self) -> list[str]:
+        return [model.name for model in self.loaded.compiled.models.values()]
+
+    def _count(self, model: CompiledModel, rows: DataFrame, tests: Sequence[DataTest]) -> dict[str, int | Finding]:
+        """Returns the failures of each test, or why it cannot be checked: together, or one by one after an error."""
+        counted: dict[str, int | Finding] = {}
+        parents: dict[str, tuple[DataFrame, str]] = {}
+        for test in tests:
+            try:
+                parent = self._parent(test)
+            except FindingsError as error:
+                counted[test.name] = error.findings[0]
+            else:
+                parents |= {} if parent is None else {test.name: parent}
+        left = [test for test in tests if test.name not in counted]
+        history = bool(model.config.history)
+        try:
+            counted.update(count_failures(rows, left, parents, history=history))
+        except SPARK_ERRORS:
+            for test in left:
+                try:
+                    counted.update(count_failures(rows, [test], parents, history=history))
+                except SPARK_ERRORS as error:
+                    counted[test.name] = self._finding(model, test, error)
+        return counted
+
+    def _finding(self, model: CompiledModel, test: DataTest, error: Exception) -> Finding:
+        what = f"Spark cannot evaluate the data test `{test.name}` on the stored rows of `{model.name}`"
+        place = Place(test.location)
+        return error_finding(error, code="data-test", what=what, place=place, secrets=self.secrets, fix=TEST_FIX)
+
+    def _result(
+        self, model: CompiledModel, rows: DataFrame, test: DataTest, result: DataTestResult, counted: int | Finding
+    ) -> DataTestResult:
+        """Returns the result of a test, and shows and stores its failures."""
+        root = self.loaded.target_folder
+        folder = root / FOLDER / model.name / _file_name(test.name)
+        shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(counted, Finding):
+            return replace(result, status=DataTestStatus.ERROR, finding=counted)
+        status = DataTestStatus(test.judge(counted))
+        result = replace(result, status=status, failures=counted)
+        if not counted:
+            finding = None if status is DataTestStatus.PASS else self._failed(model, test, status, counted)
+            return replace(result, finding=finding)
+        stores = self.request.store_failures if test.store_failures is None else test.store_failures
+        try:
+            parent = self._parent(test)
+            parents = {} if parent is None else {test.name: parent}
+            failures = failures_of(rows, test, parents, history=bool(model.config.history))
+            if model.config.history and not test.keys:
+                failures = failures.drop(IS_CURRENT)
+            if stores:
+                kept = failures if test.limit is None else failures.limit(test.limit)
+                kept.write.mode("overwrite").parquet(folder.resolve().as_uri())
+                result = replace(result, stored_in=f"{ARTIFACTS_FOLDER}/{folder.relative_to(root)}")
+            if status is DataTestStatus.PASS:
+                return result
+            shown = first_rows(failures, SHOWN_FAILURES)
+        except FindingsError as error:
+            return replace(result, status=DataTestStatus.ERROR, finding=error.findings[0])
+        except SPARK_ERRORS as error:
+            return replace(result, status=DataTestStatus.ERROR, finding=self._finding(model, test, error))
+        masked = tuple(tuple(self._masked(value) for value in row) for row in shown)
+        table = ShownRows(result.full_name, result.unique_id, columns_of(failures), masked, SHOWN_FAILURES)
+        return replace(result, finding=self._failed(model, test, status, counted), shown=table)
+
+    def _failed(self, model: CompiledModel, test: DataTest, status: DataTestStatus, failures: int) -> Finding:
+        word = "value" if test.keys else "row"
+        verb = "violates" if failures == 1 else "violate"
+        return Finding(
+            "data-test-failed",
+            f"{plural(failures, word)} of `{model.name}` {verb} `{test.name}`",
+            f"the test demands {described(test)}",
+            "correct the rows where they come from, or the test",
+            test.location,
+            Severity.ERROR if status is DataTestStatus.FAIL else Severity.WARNING,
+        )
+
+    def _masked(self, value: object) -> object:
+        """Returns a JSON value without secrets."""
+        if isinstance(value, str):
+            return self.secrets.redact(value)
+        if isinstance(value, list):
+            return [self._masked(item) for item in value]
+        if isinstance(value, dict):
+            return {self.secrets.redact(key): self._masked(item) for key, item in value.items()}
+        return value
+
+
+def _file_name(name: str) -> str:
+    """Returns the name of a test as that of a folder; different names stay different."""
+    return re.sub(r"[^\w-]", lambda found: f"~{ord(found[0]):x}", name)

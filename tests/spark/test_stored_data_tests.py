@@ -1,0 +1,265 @@
+"""`sqlstream test --data`: the data tests of models on the rows that their sinks hold."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.services.database_server import PASSWORD, DatabaseServer
+from tests.spark.conftest import ProjectFolder
+from tests.support.violations import order
+
+MODEL = "{{ config(sink='SINK') }} select id, ts, kind, amount, id as `a.b 'c` from {{ source('shop', 'orders') }}"
+SINKS = """sinks:
+  - {name: files, format: json, path: 'files/{{ model.name }}'}
+  - {name: tables, format: sqlite, path: '{{ model.name }}.sqlite'}
+  - {name: shown, format: console}
+"""
+TESTS = """
+models:
+  - name: orders
+    columns:
+      - name: id
+        data_tests:
+          - unique
+          - unique: {name: unique_b, where: kind = 'b'}
+          - unique: {name: unique_warns, config: {severity: WARN}}
+          - unique: {name: few_repeated, config: {error_if: '> 5', warn_if: '> 5'}}
+          - relationships: {arguments: {to: ref('kinds'), field: id}, name: known_id}
+          - relationships: {to: "source('shop', 'orders')", field: id, name: same_id}
+      - name: kind
+        data_tests:
+          - not_null
+          - accepted_values: {values: [a, b]}
+          - relationships: {to: ref('kinds'), field: kind, config: {severity: warn, store_failures: true, limit: 1}}
+      - name: a.b 'c
+        data_tests: [unique, not_null]
+    data_tests:
+      - expression_is_true: {name: positive, expression: amount >= 0}
+      - expression_is_true: {name: small, expression: amount < 50, where: kind = 'b'}
+      - unique_combination_of_columns: {combination_of_columns: [id, kind]}
+"""
+KINDS = "id,kind\n1,a\n2,a\n3,b\n4,b\n"
+ROWS = [(1, "a", 1), (1, "a", None), (2, None, -2), (2, "b", 60), (2, "b", 60), (3, "c", 3), (4, "c", None)]
+EXPECTED = {
+    "unique_orders_id": ("fail", 2),
+    "unique_b": ("fail", 1),
+    "unique_warns": ("warn", 2),
+    "few_repeated": ("pass", 2),
+    "known_id": ("pass", 0),
+    "same_id": ("pass", 0),
+    "not_null_orders_kind": ("fail", 1),
+    "accepted_values_orders_kind": ("fail", 2),
+    "relationships_orders_kind": ("warn", 2),
+    "unique_orders_a.b 'c": ("fail", 2),
+    "not_null_orders_a.b 'c": ("pass", 0),
+    "positive": ("fail", 1),
+    "small": ("fail", 2),
+    "unique_combination_of_columns_orders": ("fail", 2),
+}
+
+
+@pytest.fixture
+def shop(folder: ProjectFolder, monkeypatch: pytest.MonkeyPatch) -> ProjectFolder:
+    """A project with orders, data tests of all kinds, and a seed to compare with."""
+    monkeypatch.chdir(folder.root)
+    folder.write({"models/_sinks.yml": SINKS, "models/orders.yml": TESTS, "seeds/kinds.csv": KINDS})
+    folder.rows("in/orders/0.json", [order(*row) for row in ROWS], modified=0)
+    return folder
+
+
+def check(folder: ProjectFolder, *options: str) -> tuple[int, dict[str, dict[str, Any]]]:
+    """Returns the exit code, and each test by its name, of what `test --data` prints as JSON."""
+    done = folder.invoke("test", "--data", "--output", "json", *options)
+    assert "results" in done.out, done.err + done.out
+    return done.code, {result["name"]: result for result in json.loads(done.out)["results"]}
+
+
+def outcomes(results: dict[str, dict[str, Any]]) -> dict[str, tuple[str, int | None]]:
+    """Returns the status and the failures of each test."""
+    return {name: (result["status"], result["failures"]) for name, result in results.items()}
+
+
+@pytest.mark.parametrize(
+    "sink",
+    [
+        pytest.param("lake", marks=pytest.mark.smoke),
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("files", "tables")),
+    ],
+)
+def test_each_test_counts_the_failures_of_stored_rows(shop: ProjectFolder, sink: str) -> None:
+    """Files and databases have the same failures, with `where`, severities, other tables and strange names."""
+    shop.write({"models/orders.sql": MODEL.replace("SINK", sink)})
+    code, results = check(shop)
+    assert (code, set(outcomes(results).values())) == (0, {("skipped", None)})
+    assert "has written nothing yet" in results["positive"]["reason"]
+    assert shop.result().finding is None
+
+    code, results = check(shop)
+    assert (code, outcomes(results)) == (1, EXPECTED)
+    recorded = json.loads((shop.root / "target/run_results.json").read_text())
+    assert (recorded["status"], recorded["args"]["data"]) == ("error", True)
+    assert {each["name"]: (each["status"], each["failures"]) for each in recorded["results"]} == EXPECTED
+
+
+SHORT = """
+models:
+  - name: orders
+    columns:
+      - name: kind
+        data_tests:
+          - not_null: {config: {store_failures: true, limit: 1}}
+          - accepted_values: {values: [a], config: {severity: warn}}
+          - unique: {config: {store_failures: true}}
+    data_tests:
+      - expression_is_true: {name: positive, expression: amount >= 0}
+  - name: printed
+    data_tests: [{expression_is_true: {expression: id > 0}}]
+  - name: plain
+    data_tests: [{expression_is_true: {expression: id > 0}}]
+"""
+
+
+def stored(folder: Path) -> list[dict[str, Any]]:
+    """Returns the failures that a test has stored."""
+    found: list[dict[str, Any]] = pq.read_table(folder).to_pylist()
+    return found
+
+
+def test_failures_are_shown_and_stored(shop: ProjectFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text has a line for each test, with masked rows; `store_failures` replaces what was stored before."""
+    monkeypatch.setenv("SQLSTREAM_SECRET_KIND", "hunter2secret")
+    model = "{{ config(sink='shown') }} select * from {{ ref('plain') }}"
+    plain = "select id, kind, amount from {{ source('shop', 'orders') }}"
+    orders = MODEL.replace("SINK", "tables")
+    shop.write({"models/orders.sql": orders, "models/orders.yml": SHORT})
+    shop.write({"models/printed.sql": model, "models/plain.sql": plain})
+    rows = [(1, "hunter2secret", 1), (2, None, 2), (3, None, 3), (4, "a", -4), (5, "a", 0)]
+    shop.rows("in/orders/0.json", [order(*row) for row in rows], modified=0)
+    shop.result("orders")
+
+    done = shop.invoke("test", "--data")
+    lines = [line for line in done.out.splitlines() if " data test " in line]
+    assert [line.split(" ....")[0].partition(" of ")[2] for line in lines] == [
+        "6 SKIP data test plain.expression_is_true_plain",
+        "6 SKIP data test printed.expression_is_true_printed",
+        "6 FAIL data test orders.not_null_orders_kind",
+        "6 WARN data test orders.accepted_values_orders_kind",
+        "6 FAIL data test orders.unique_orders_kind",
+        "6 FAIL data test orders.positive",
+    ]
+    assert (done.code, done.out.splitlines()[-1]) == (1, "Done. PASS=0 WARN=1 ERROR=3 SKIP=2 TOTAL=6")
+    assert "models/orders.yml:7:13: [data-test-failed] 2 rows of `orders` violate `not_null_orders_kind`" in done.out
+    assert "models/orders.yml:8:13: warning: [data-test-failed] 1 row of `orders` violates" in done.out
+    assert "stored in target/data_tests/orders/not_null_orders_kind" in done.out
+    assert "it is a view" in done.out
+    assert "`shown (console)` cannot be read" in done.out
+    assert "hunter2secret" not in done.out
+    folder = shop.root / "target/data_tests/orders"
+    assert [row["kind"] for row in stored(folder / "not_null_orders_kind")] == [None]
+    assert stored(folder / "unique_orders_kind") == [{"kind": "a", "n_records": 2}]
+    assert not (folder / "positive").exists()
+
+    shop.rows("in/orders/1.json", [order(6, "a", -6)], modified=1)
+    shop.result("orders")
+    code, results = check(shop, "--store-failures", "--select", "orders")
+    assert (code, results["positive"]["failures"]) == (1, 2)
+    assert results["positive"]["stored_in"] == "target/data_tests/orders/positive"
+    assert [row["id"] for row in results["positive"]["shown"]["rows"]] == [4, 6]
+    assert len(stored(folder / "positive")) == 2
+    assert stored(folder / "unique_orders_kind") == [{"kind": "a", "n_records": 3}]
+
+    stopped = shop.invoke("test", "--data", "--select", "orders", "--fail-fast")
+    assert (stopped.code, stopped.out.splitlines()[-1]) == (1, "Done. PASS=0 WARN=0 ERROR=1 SKIP=3 TOTAL=4")
+    assert not (folder / "positive").exists() or len(stored(folder / "positive")) == 2
+    assert shop.invoke("retry").code == 2
+
+
+@pytest.mark.slow
+def test_a_test_that_cannot_be_checked_is_an_error(shop: ProjectFolder) -> None:
+    """A column that the sink does not have yet, and a lost value of text, are errors of their tests only."""
+    shop.write({"models/orders.sql": MODEL.replace("SINK", "lake"), "models/orders.yml": "models: []\n"})
+    shop.result()
+    shop.write(
+        {
+            "models/orders.sql": MODEL.replace("SINK", "lake").replace("amount,", "amount, 1 as one,"),
+            "models/orders.yml": "models:\n  - name: orders\n    columns:\n      - name: one\n"
+            "        data_tests: [unique, not_null]\n      - {name: id, data_tests: [not_null]}\n",
+        }
+    )
+    code, results = check(shop)
+    assert (code, {name: result["status"] for name, result in results.items()}) == (
+        1,
+        {"unique_orders_one": "error", "not_null_orders_one": "error", "not_null_orders_id": "pass"},
+    )
+    assert results["unique_orders_one"]["finding"]["code"] == "data-test"
+
+
+HISTORY = """{{ config(sink='tables', output_mode='update', unique_key='id', sequence_by='ts', history=true) }}
+select id, ts, kind from {{ source('shop', 'orders') }}"""
+
+
+@pytest.mark.slow
+def test_only_current_versions_of_a_history_must_be_unique(shop: ProjectFolder) -> None:
+    """A key has many versions in a history; conditions are about all of them."""
+    shop.write(
+        {
+            "models/orders.sql": HISTORY,
+            "models/orders.yml": "models:\n  - name: orders\n    columns:\n      - name: id\n        data_tests: [unique]\n"
+            "      - name: kind\n        data_tests: [not_null, unique]\n",
+        }
+    )
+    first = {**order(1, None, 1), "ts": "2024-01-01 00:00:00"}
+    shop.rows("in/orders/0.json", [first, {**order(2, "b", 2), "ts": "2024-01-01 00:00:00"}], modified=0)
+    shop.rows("in/orders/1.json", [{**order(1, "b", 1), "ts": "2024-01-02 00:00:00"}], modified=1)
+    shop.result()
+
+    code, results = check(shop)
+    assert (code, outcomes(results)) == (
+        1,
+        {"unique_orders_id": ("pass", 0), "not_null_orders_kind": ("fail", 1), "unique_orders_kind": ("fail", 1)},
+    )
+    assert set(results["not_null_orders_kind"]["shown"]["rows"][0]) == {"id", "ts", "kind"}
+
+
+@pytest.mark.slow
+def test_rows_of_a_batch_model_and_no_rows_are_tested(shop: ProjectFolder) -> None:
+    """A batch model is tested like a stream, and a sink without rows passes."""
+    shop.write(
+        {
+            "models/orders.sql": MODEL.replace("SINK", "lake") + " where id > 100",
+            "models/kind_rows.sql": "{{ config(sink='lake') }} select kind from {{ ref('kinds') }}",
+            "models/kind_rows.yml": "models:\n  - name: kind_rows\n    columns:\n      - name: kind\n"
+            "        data_tests: [unique, not_null, {relationships: {to: ref('orders'), field: kind}}]\n",
+        }
+    )
+    shop.run()
+    code, results = check(shop)
+    assert code == 1
+    assert {each["failures"] for each in results.values() if each["model"] == "orders"} == {0}
+    assert outcomes({name: each for name, each in results.items() if each["model"] == "kind_rows"}) == {
+        "unique_kind_rows_kind": ("fail", 2),
+        "not_null_kind_rows_kind": ("pass", 0),
+        "relationships_kind_rows_kind": ("fail", 4),
+    }
+
+
+@pytest.mark.slow
+def test_rows_of_postgres_are_tested(
+    shop: ProjectFolder, postgres: DatabaseServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Failures in a table of PostgreSQL are the same as in files."""
+    monkeypatch.setenv("SQLSTREAM_SECRET_DATABASE", PASSWORD)
+    shop.write(
+        {
+            "models/_sinks.yml": f"sinks:\n{postgres.sink('served')}\n",
+            "models/orders.sql": MODEL.replace("SINK", "served"),
+        }
+    )
+    assert shop.result().finding is None
+    code, results = check(shop)
+    assert (code, outcomes(results)) == (1, EXPECTED)
