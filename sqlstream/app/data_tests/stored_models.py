@@ -214,9 +214,11 @@ class _Checker:
             return replace(result, status=DataTestStatus.ERROR, finding=counted)
         status = DataTestStatus(test.judge(counted))
         result = replace(result, status=status, failures=counted)
+        if status is not DataTestStatus.PASS:
+            severity = Severity.ERROR if status is DataTestStatus.FAIL else Severity.WARNING
+            result = replace(result, finding=replace(self._failed(model, test, counted), severity=severity))
         if not counted:
-            finding = None if status is DataTestStatus.PASS else self._failed(model, test, status, counted)
-            return replace(result, finding=finding)
+            return result
         stores = self.request.store_failures if test.store_failures is None else test.store_failures
         try:
             parent = self._parent(test)
@@ -237,9 +239,9 @@ class _Checker:
             return replace(result, status=DataTestStatus.ERROR, finding=self._finding(model, test, error))
         masked = tuple(tuple(self._masked(value) for value in row) for row in shown)
         table = ShownRows(result.full_name, result.unique_id, columns_of(failures), masked, SHOWN_FAILURES)
-        return replace(result, finding=self._failed(model, test, status, counted), shown=table)
+        return replace(result, shown=table)
 
-    def _failed(self, model: CompiledModel, test: DataTest, status: DataTestStatus, failures: int) -> Finding:
+    def _failed(self, model: CompiledModel, test: DataTest, failures: int) -> Finding:
         word = "value" if test.keys else "row"
         verb = "violates" if failures == 1 else "violate"
         return Finding(
@@ -248,7 +250,6 @@ class _Checker:
             f"the test demands {described(test)}",
             "correct the rows where they come from, or the test",
             test.location,
-            Severity.ERROR if status is DataTestStatus.FAIL else Severity.WARNING,
         )
 
     def _masked(self, value: object) -> object:
