@@ -206,6 +206,14 @@ def test_a_static_table_and_a_batch_model_see_new_fields(folder: ProjectFolder) 
     assert json.loads(row["_rescued_data"])["color"] == "red"
     assert _new_fields(folder) == {"color": 1}
 
+    folder.write({"in/a.json": '{"id": 1, "_rescued_data": "of another program"}'})
+    _declare(folder, "mode: batch, schema_changes: ignore", "id int, _rescued_data string")
+    assert folder.result("all_rows").finding is None
+    assert pq.read_table(folder.root / "store/all_rows").to_pylist() == [
+        {"id": 1, "_rescued_data": "of another program"}
+    ]
+
+    folder.write({"in/a.json": '{"id": 1, "color": "red"}'})
     _declare(folder, "mode: batch, schema_changes: fail")
     finding = folder.result("all_rows").finding
     assert finding is not None

@@ -84,7 +84,7 @@ def test_differences_are_also_those_within_columns(shop: ProjectFolder) -> None:
     shop.write(
         {
             "sources.yml": ORDERS
-            + "        schema: 'ID int, at timestamp, amount bigint, gone string, zip string, day date, "
+            + "        schema_changes: fail\n        schema: 'ID int, at timestamp, amount bigint, gone string, zip string, day date, "
             "items array<struct<q: int, `sku no`: bigint, lot: int>>'\n"
         }
     )
@@ -104,7 +104,7 @@ def test_differences_are_also_those_within_columns(shop: ProjectFolder) -> None:
     assert shown.code == 1
     assert "- items[].lot: int  # declared, but not in the data that was read" in shown.out
     shop.write({"sources.yml": ORDERS})
-    assert (found(shop).differences, shop.invoke("source", "schema", "shop.orders", "--diff").code) == ((), 0)
+    assert (found(shop).differences, shop.invoke("source", "schema", "shop.orders", "--diff").code) == ((), 2)
 
 
 def test_only_a_sample_of_the_files_is_read(shop: ProjectFolder) -> None:

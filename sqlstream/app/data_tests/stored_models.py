@@ -228,7 +228,8 @@ class _Checker:
                 failures = failures.drop(IS_CURRENT)
             if stores:
                 kept = failures if test.limit is None else failures.limit(test.limit)
-                kept.write.mode("overwrite").parquet(folder.resolve().as_uri())
+                # not as_uri: Hadoop does not decode it
+                kept.write.mode("overwrite").parquet(f"file://{folder.resolve()}")
                 result = replace(result, stored_in=f"{ARTIFACTS_FOLDER}/{folder.relative_to(root)}")
             if status is DataTestStatus.PASS:
                 return result

@@ -12,6 +12,7 @@ from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.dbt_commands import HintingGroup
 from sqlstream.cli.options import project_options, selection_options
 from sqlstream.cli.output import FAILED, echo_progress, echo_warnings, output_option, refusals_printed
+from sqlstream.errors import UsageError
 
 
 @click.group("source", cls=HintingGroup)
@@ -53,6 +54,11 @@ def schema(
     require_spark_system("source schema")
     with refusals_printed(output, debug):
         found = source_schema(project, name, sample, echo_progress)
+        if diff and not found.is_compared:
+            raise UsageError(
+                f"--diff has nothing to compare: {name} declares no columns, or its data has none without them "
+                f"({found.format})"
+            )
     if output == "json":
         click.echo(columns_json(found))
     else:

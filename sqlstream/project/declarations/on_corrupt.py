@@ -146,6 +146,15 @@ def required_problems(table: SourceTable) -> Iterator[Finding]:
             place,
         )
     known = [field.name for field in (fields_of(table.spark_schema) if messages is None else messages.columns)]
+    if not known and has_columns:
+        yield _problem(
+            table,
+            "columns",
+            "has required columns but no schema",
+            "Spark needs the declared columns to find records without them",
+            'add `data_type:` to each column, or declare schema:, for example schema: "id bigint, ts timestamp"',
+            code="missing-schema",
+        )
     for column in required if known else ():
         if column.name.lower() not in map(str.lower, known):
             yield Finding(

@@ -43,7 +43,7 @@ def schema_change_problems(table: SourceTable) -> Iterator[Finding]:
             'declare columns: or schema:, for example schema: "id bigint, ts timestamp"',
             code="missing-schema",
         )
-    if any(field.name.casefold() == RESCUED for field in fields_of(table.spark_schema)) and _rescues(table):
+    if any(field.name.casefold() == RESCUED for field in fields_of(table.spark_schema)) and rescues(table):
         yield _problem(
             table,
             "schema_changes",
@@ -78,13 +78,14 @@ def _file_problems(table: SourceTable) -> Iterator[Finding]:
 
 def with_rescued(table: SourceTable) -> SourceTable:
     """Returns `table` with the column of rescued fields, if it has one."""
-    if not _rescues(table) or table.spark_schema is None:
+    if not rescues(table) or table.spark_schema is None:
         return table
     column = Field(RESCUED, Primitive("string"))
     return table.model_copy(update={"spark_schema": with_columns(table.spark_schema, (column,))})
 
 
-def _rescues(table: SourceTable) -> bool:
+def rescues(table: SourceTable) -> bool:
+    """Returns whether `table` has the column of rescued fields."""
     return table.schema_changes == "rescue"
 
 

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.errors import Finding
-from sqlstream.location import Location, Place
+from sqlstream.location import Location, Place, printable
 from sqlstream.project.configuration.columns import fields_of
 from sqlstream.project.declarations.on_corrupt import option_of
 from sqlstream.project.files.paths import plain_path
@@ -184,7 +184,7 @@ def _refused_finding(record: RefusedRecord, what: str, place: Place, secrets: Se
     where = f"source `{record.source}`"
     if record.start == NEW_FIELD:
         problem = f"a record of {where} has fields that are not declared"
-        why = f"in {record.place}, they are {record.reason}"
+        why = f"in {record.place}, they are {printable(record.reason)}"
         fix = "declare them, or set schema_changes: rescue or ignore in the source; then run again"
     else:
         where = f"{record.place}, which {where} reads," if record.place else where

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import coalesce, col, count, every, lit
-from pyspark.sql.types import ArrayType, DataType, DateType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import ArrayType, DataType, DateType, MapType, StringType, StructField, StructType, TimestampType
 
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.declarations.schema_changes import RESCUED
+from sqlstream.project.declarations.on_corrupt import CORRUPT_COLUMN
+from sqlstream.project.declarations.schema_changes import RESCUED, rescues
 from sqlstream.project.files.paths import escaped, join
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
@@ -21,7 +22,14 @@ from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.preview import as_batch, open_batch
 from sqlstream.spark.reading.sources import has_own_columns, quoted
-from sqlstream.spark.reading.type_text import stored_fits, text_fits, type_text, without_todays_times
+from sqlstream.spark.reading.type_text import (
+    TIMES,
+    stored_fits,
+    text_fits,
+    text_fits_within,
+    type_text,
+    without_todays_times,
+)
 
 LISTING = ("pathGlobFilter", "recursiveFileLookup", "modifiedBefore", "modifiedAfter")
 """Options that select the files of a source."""
@@ -70,7 +78,7 @@ def spread(paths: Sequence[str], most: int) -> list[str]:
 
 
 def _format_columns(inputs: NodeReader, table: SourceTable) -> StructType:
-    undeclared = table.model_copy(update={"spark_schema": None, "watermark": None})
+    undeclared = table.model_copy(update={"spark_schema": None, "watermark": None, "schema_changes": None})
     frame = open_batch(inputs, undeclared)
     return (inputs.open_source(undeclared, None) if frame is None else frame).schema
 
@@ -81,7 +89,8 @@ def list_files(inputs: NodeReader, table: SourceTable) -> DataFrame:
     """
     # binaryFile lists files as every source of files does, and reads none without its column `content`
     options = {name: value for name, value in table.options.items() if name.lower() in map(str.lower, LISTING)}
-    return inputs.open_source(table.model_copy(update={"format": "binaryFile", "options": options}), None)
+    update = {"format": "binaryFile", "options": options, "schema_changes": None}
+    return inputs.open_source(table.model_copy(update=update), None)
 
 
 def _paths(inputs: NodeReader, table: SourceTable) -> list[str]:
@@ -206,6 +215,7 @@ def merge_columns(table: SourceTable, inferred: Inferred) -> SourceColumns:
         replaces=next((key for key in keys if key in table.locations), None),
         indent=max(table.location.column - 1 - len("name: "), 0),  # the location is that of the name
         differences=tuple(_differences(table, inferred)),
+        is_compared=bool(declared) and (bool(inferred.by_file) or has_own_columns(table)),
     )
 
 
@@ -217,7 +227,7 @@ def _declared(table: SourceTable) -> Mapping[str, DataType]:
     else:
         schema = DataType.fromDDL(table.spark_schema.ddl or "")
     fields = schema.fields if isinstance(schema, StructType) else []
-    return {field.name: field.dataType for field in fields if not (table.schema_changes and field.name == RESCUED)}
+    return {field.name: field.dataType for field in fields if not (rescues(table) and field.name == RESCUED)}
 
 
 def _notes(
@@ -230,8 +240,7 @@ def _notes(
     notes = []
     if declared is not None and inferred.by_file:
         fits = text_fits if format_of(table.format).is_parsed else stored_fits
-        has_pattern = any(name.lower() in ("timestampformat", "dateformat") for name in table.options)
-        if not fits(found, declared) and not has_pattern:
+        if not fits(found, declared) and not _has_pattern(table):
             notes.append(f"declared type, but the files have {type_text(found)}")
     differing = _by_type(inferred, key)
     if len(differing) > 1:
@@ -258,11 +267,18 @@ def _differences(table: SourceTable, inferred: Inferred) -> Iterator[ColumnDiffe
     declared = _declared(table)
     if not declared:
         return
+    valued = {field.name.lower() for _, schema in inferred.by_file for field in schema}
     # JSON has other fields with each letter case, also within columns; Spark finds columns in any
-    found = {field.name if table.format == "json" else field.name.lower(): field for field in inferred.schema}
+    found = {
+        field.name if table.format == "json" else field.name.lower(): field
+        for field in inferred.schema
+        if field.name != CORRUPT_COLUMN
+    }
     for name, kind in declared.items():
         field = found.pop(name if table.format == "json" else name.lower(), None)
-        yield from _differing(table, name, kind, None if field is None else field.dataType)
+        # Spark takes a column without values for text
+        if field is None or name.lower() in valued or not inferred.by_file:
+            yield from _differing(table, name, kind, None if field is None else field.dataType)
     for field in found.values():
         yield ColumnDifference("new", field.name, None, type_text(field.dataType))
 
@@ -278,8 +294,26 @@ def _differing(table: SourceTable, path: str, declared: DataType, found: DataTyp
             yield ColumnDifference("new", f"{path}.{name}", None, type_text(kind))
     elif isinstance(declared, ArrayType) and isinstance(found, ArrayType):
         yield from _differing(table, f"{path}[]", declared.elementType, found.elementType)
-    elif not (text_fits if format_of(table.format).is_parsed else stored_fits)(found, declared):
+    elif isinstance(declared, MapType) and isinstance(found, StructType):
+        # Spark takes a map for an object with fields
+        values = (_differing(table, f"{path}[]", declared.valueType, field.dataType) for field in found)
+        yield from dict.fromkeys(one for several in values for one in several if one.kind != "missing")
+    elif not _fits(table, found, declared):
         yield ColumnDifference("retyped", path, type_text(declared), type_text(found))
+
+
+def _fits(table: SourceTable, found: DataType, declared: DataType) -> bool:
+    """Returns whether data of the type `found` can be read as `declared`, with the keys and options of the table."""
+    if not format_of(table.format).is_parsed:
+        return stored_fits(found, declared)
+    if isinstance(declared, TIMES) and (_has_pattern(table) or table.timestamp_unit is not None):
+        return True
+    return text_fits_within(found, declared)
+
+
+def _has_pattern(table: SourceTable) -> bool:
+    """Returns whether an option says in which form the data has times."""
+    return any(name.lower() in ("timestampformat", "dateformat") for name in table.options)
 
 
 @dataclass(frozen=True)
@@ -308,9 +342,10 @@ class InferredColumn:
 @dataclass(frozen=True)
 class SourceColumns:
     """The columns of table `table`, read from `looked_at` of its `files` files, of which `empty` have no columns. All
-    three are 0 for formats without files. `differences` are those from the declared columns. `is_fixed`: the format
-    determines the columns and refuses declared types. `replaces` is the other key that declares the schema, None
-    without one. `indent` is the indentation of the table's keys.
+    three are 0 for formats without files. `differences` are those from the declared columns, if `is_compared`: there
+    are some, and the data has columns. `is_fixed`: the format determines the columns and refuses declared types.
+    `replaces` is the other key that declares the schema, None without one. `indent` is the indentation of the table's
+    keys.
     """
 
     table: str
@@ -323,3 +358,4 @@ class SourceColumns:
     replaces: str | None
     indent: int
     differences: tuple[ColumnDifference, ...] = ()
+    is_compared: bool = False

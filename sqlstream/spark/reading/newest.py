@@ -89,7 +89,9 @@ class NewestData:
         if table.format == "kafka":
             return _micros(newest_record_ms(readers.session, readers.secrets.resolve_all(table.options)))
         if format_of(table.format).is_file:
-            whole = as_batch(table).model_copy(update={"spark_schema": None, "on_corrupt": None})
+            whole = as_batch(table).model_copy(
+                update={"spark_schema": None, "on_corrupt": None, "schema_changes": None}
+            )
             listed = list_files(self.inputs, whole)
             return _maximum(listed, col("modificationTime"))
         if table.format == "iceberg":

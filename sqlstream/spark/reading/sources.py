@@ -17,7 +17,7 @@ from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.databases.jdbc_options import reader_options
-from sqlstream.project.declarations.schema_changes import RESCUED
+from sqlstream.project.declarations.schema_changes import RESCUED, rescues
 from sqlstream.project.files.paths import escaped, has_special_characters, is_pattern, join
 from sqlstream.project.formats.file_options import CHANGE_FEED
 from sqlstream.project.formats.formats import format_of
@@ -174,7 +174,7 @@ class Readers:
     ) -> DataFrame:
         """Returns a table of JSON files that looks for new fields, or the corrupt records of one."""
         whole, options = table.corrupt_of or table, self.secrets.resolve_all(table.options)
-        names = [each for each in _struct(_schema_of(whole)) if each.name != RESCUED]
+        names = [each for each in _struct(_schema_of(whole)) if each.name != RESCUED or not rescues(whole)]
         lines = JsonLines(whole, StructType(names), options, ColumnChecks(whole, options, self.session))
         reader = reader.format("csv").options(**LINE_OPTIONS).schema(lines.schema)
         frame = self._load_path(reader, whole)

@@ -53,9 +53,9 @@ def text_fits(found: DataType, declared: DataType) -> bool:
     if isinstance(found, TIMES):
         return isinstance(declared, TIMES)
     if isinstance(found, ArrayType) and isinstance(declared, ArrayType):
-        return _text_fits_within(found.elementType, declared.elementType)
+        return text_fits_within(found.elementType, declared.elementType)
     if isinstance(found, StructType) and isinstance(declared, MapType):
-        return all(_text_fits_within(field.dataType, declared.valueType) for field in found)
+        return all(text_fits_within(field.dataType, declared.valueType) for field in found)
     return _fields_fit(found, declared)
 
 
@@ -63,10 +63,10 @@ def _fields_fit(found: DataType, declared: DataType) -> bool:
     if not isinstance(found, StructType) or not isinstance(declared, StructType):
         return False
     both = set(found.names) & set(declared.names)
-    return all(_text_fits_within(found[name].dataType, declared[name].dataType) for name in both)
+    return all(text_fits_within(found[name].dataType, declared[name].dataType) for name in both)
 
 
-def _text_fits_within(found: DataType, declared: DataType) -> bool:
+def text_fits_within(found: DataType, declared: DataType) -> bool:
     """Returns whether nested values of the type `found` can be read as `declared`. Text can be a time there, because
     only the values of columns have been checked.
     """

@@ -350,6 +350,9 @@ def total(counts: Iterable[int | None]) -> int | None:
     return None if None in found else sum(count for count in found if count is not None)
 
 
+FIELDS_KEPT = 100
+"""The most new fields of a source whose sums are kept, those of most records: ids as names have no end."""
+
 RATES_KEPT = 20
 """The number of rates to keep, one per batch: as many as a small chart shows."""
 
@@ -432,7 +435,10 @@ def add_batch(figures: Figures, batch: BatchProgress) -> Figures:
         # None is an unknown number, so there may be rows
         quiet=SilentSpan() if batch.rows_out != 0 else _add_quiet(quiet, batch),
         data_tests=_added_each(figures.data_tests, batch.data_tests),
-        new_fields=_added_each(figures.new_fields, batch.new_fields),
+        new_fields={
+            source: dict(sorted(counts.items(), key=lambda each: -each[1])[:FIELDS_KEPT])
+            for source, counts in _added_each(figures.new_fields, batch.new_fields).items()
+        },
     )
 
 

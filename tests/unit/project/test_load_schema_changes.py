@@ -60,6 +60,7 @@ def test_rescue_adds_the_last_column(keys: str, rescued: bool, tmp_path: Path) -
         ),
         ("format: json, path: in, schema: id int, schema_changes: evolve", "evolve", "schema_changes"),
         ("format: delta, path: in, columns: [{name: id, required: true}]", "columns", "does not check its records"),
+        ("format: json, path: in, columns: [{name: id, required: true}]", "columns", "required columns but no schema"),
         (
             "format: json, path: in, schema: id int, columns: [{name: ide, required: true}]",
             "columns",
