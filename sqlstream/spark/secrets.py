@@ -47,6 +47,14 @@ class Secrets:
             end = max(end, stop)
         return "".join([*shown, text[end:]])
 
+    def redact_value(self, value: object) -> object:
+        """Returns a JSON value with all values of secrets masked, in names of fields, too."""
+        if isinstance(value, dict):
+            return {self.redact(key): self.redact_value(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.redact_value(item) for item in value]
+        return self.redact(value) if isinstance(value, str) else value
+
     def _spans(self, text: str) -> list[tuple[int, int]]:
         """Returns the start and end offsets of secrets in `text`, in order."""
         spans = (

@@ -80,7 +80,7 @@ def test_declared_columns_stay_and_new_ones_follow_with_notes(shop: ProjectFolde
 
 
 def test_differences_are_also_those_within_columns(shop: ProjectFolder) -> None:
-    """New, missing and retyped columns are told apart, also in structs and lists; without a declaration there is none."""
+    """Distinguishes new, missing and retyped columns, also in structs and lists. Without a declaration it is refused."""
     shop.write(
         {
             "sources.yml": ORDERS

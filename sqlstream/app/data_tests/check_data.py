@@ -11,7 +11,6 @@ from sqlstream.app.data_tests.results import (
     DataTestResults,
     DataTestStatus,
     TestedModel,
-    can_be_read,
     not_checked,
 )
 from sqlstream.app.last_command import ShortCommand, project_arguments, selection_arguments
@@ -20,6 +19,7 @@ from sqlstream.app.loading.selecting import select
 from sqlstream.app.session.signals import interruptible
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.wording import quoted, quoted_list
 
 Notify = Callable[[DataTestResult, int], None]
@@ -101,7 +101,7 @@ def _readable(compiled: CompiledProject, model: CompiledModel) -> tuple[Output |
     """Returns the first sink of a model whose rows can be read, or None and why there is none."""
     if not model.outputs:
         return None, "it is a view: it has no sink; test the models that read it"
-    outputs = [output for output in model.outputs if can_be_read(output)]
+    outputs = [output for output in model.outputs if format_of(output.format).keeps_output]
     if not outputs:
         names = quoted_list([f"{output.sink} ({output.format})" for output in model.outputs])
         return None, f"the rows of {names} cannot be read; sqlstream can read files, lakehouse tables and databases"

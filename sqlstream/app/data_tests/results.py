@@ -13,7 +13,6 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.numbers import count_text, seconds_text
 from sqlstream.project.configuration.data_tests import DataTest
-from sqlstream.project.formats.formats import format_of
 from sqlstream.report.findings import finding_text
 from sqlstream.report.rows import json_text, row_objects, rows_text
 from sqlstream.report.table import node_line
@@ -108,12 +107,6 @@ class TestedModel:
     tests: tuple[DataTest, ...]
     output: Output | None
     reason: str = ""
-
-
-def can_be_read(output: Output) -> bool:
-    """Returns whether the rows of a sink can be read back."""
-    facts = format_of(output.format)
-    return facts.writes_files or facts.is_table or facts.is_database
 
 
 def not_checked(project: str, item: TestedModel) -> Iterator[DataTestResult]:

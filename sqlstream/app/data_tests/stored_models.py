@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
@@ -15,7 +15,6 @@ from sqlstream.app.data_tests.results import (
     DataTestResult,
     DataTestStatus,
     TestedModel,
-    can_be_read,
     not_checked,
 )
 from sqlstream.app.loading.load import Loaded
@@ -23,7 +22,7 @@ from sqlstream.app.session.session import spark_session
 from sqlstream.app.session.signals import StopSignals
 from sqlstream.app.stored.stored_outputs import StoredOutputs
 from sqlstream.compiler.compiled import CompiledModel, Output
-from sqlstream.compiler.graph import parent_of, project_names
+from sqlstream.compiler.graph import NodeNames, parent_of, project_names
 from sqlstream.compiler.rewrite.data_tests import described
 from sqlstream.errors import Finding, FindingsError, Severity
 from sqlstream.location import Place
@@ -31,6 +30,7 @@ from sqlstream.numbers import plural
 from sqlstream.project.configuration.data_tests import DataTest, Relationships
 from sqlstream.project.databases.row_history import IS_CURRENT
 from sqlstream.project.files.files import ARTIFACTS_FOLDER
+from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.errors import error_finding
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.session import FINITE_RUN_JVM
@@ -88,6 +88,7 @@ def check_models(
         checker = _Checker(
             loaded,
             request,
+            names,
             NodeReader(compiled, readers),
             StoredOutputs(loaded, runtime.session, secrets, {}),
             secrets,
@@ -103,6 +104,7 @@ def check_models(
 class _Checker:
     loaded: Loaded
     request: DataTestRequest
+    names: NodeNames
     inputs: NodeReader
     outputs: StoredOutputs
     secrets: Secrets
@@ -124,10 +126,11 @@ class _Checker:
             reason = f"{NOTHING_YET}; run it first: sqlstream run --select {model.name}"
             yield from (replace(each, reason=reason) for each in waiting)
             return
-        counted = self._count(model, rows, item.tests)
+        stored = _StoredRows(model, rows, self._parents(item.tests))
+        counted = self._count(stored, item.tests)
         seconds = time.monotonic() - began
         for each, test in zip(waiting, item.tests, strict=True):
-            yield self._result(model, rows, test, replace(each, seconds=seconds), counted[test.name])
+            yield self._result(stored, test, replace(each, seconds=seconds), counted[test.name])
 
     def _stored(self, model: CompiledModel, output: Output) -> DataFrame | None:
         """Returns the rows that a sink holds now, None before the first. Raises: FindingsError."""
@@ -155,7 +158,7 @@ class _Checker:
         Raises: FindingsError.
         """
         compiled = self.loaded.compiled
-        node = parent_of(test, compiled.project, project_names(compiled.project, self._names()))
+        node = parent_of(test, compiled.project, self.names)
         if not isinstance(node, str) or not isinstance(test.document, Relationships):
             return None
         field, model = test.document.field, compiled.models.get(node)
@@ -164,7 +167,7 @@ class _Checker:
             rows = self.inputs.open_seed(node) if table is None else open_batch(self.inputs, table)
             why = "its source can only be read as a stream"
         else:
-            output = next(filter(can_be_read, model.outputs), None)
+            output = next((each for each in model.outputs if format_of(each.format).keeps_output), None)
             rows = None if output is None else self._stored(model, output)
             why = "its sink cannot be read" if output is None else NOTHING_YET
         if rows is None:
@@ -172,30 +175,31 @@ class _Checker:
             raise FindingsError([Finding("data-test", what, f"{test.document.to}: {why}", _PARENT_FIX, test.location)])
         return rows, field
 
-    def _names(self) -> list[str]:
-        return [model.name for model in self.loaded.compiled.models.values()]
-
-    def _count(self, model: CompiledModel, rows: DataFrame, tests: Sequence[DataTest]) -> dict[str, int | Finding]:
-        """Returns the failures of each test, or why it cannot be checked: together, or one by one after an error."""
-        counted: dict[str, int | Finding] = {}
-        parents: dict[str, tuple[DataFrame, str]] = {}
+    def _parents(self, tests: Sequence[DataTest]) -> dict[str, tuple[DataFrame, str] | Finding]:
+        """Returns the other tables of tests by their names, or why one cannot be read."""
+        found: dict[str, tuple[DataFrame, str] | Finding] = {}
         for test in tests:
             try:
                 parent = self._parent(test)
             except FindingsError as error:
-                counted[test.name] = error.findings[0]
+                found[test.name] = error.findings[0]
             else:
-                parents |= {} if parent is None else {test.name: parent}
+                found |= {} if parent is None else {test.name: parent}
+        return found
+
+    def _count(self, stored: _StoredRows, tests: Sequence[DataTest]) -> dict[str, int | Finding]:
+        """Returns the failures of each test, or why it cannot be checked: together, or one by one after an error."""
+        counted: dict[str, int | Finding] = {}
+        counted.update((name, found) for name, found in stored.parents.items() if isinstance(found, Finding))
         left = [test for test in tests if test.name not in counted]
-        history = bool(model.config.history)
         try:
-            counted.update(count_failures(rows, left, parents, history=history))
+            counted.update(stored.count(left))
         except SPARK_ERRORS:
             for test in left:
                 try:
-                    counted.update(count_failures(rows, [test], parents, history=history))
+                    counted.update(stored.count([test]))
                 except SPARK_ERRORS as error:
-                    counted[test.name] = self._finding(model, test, error)
+                    counted[test.name] = self._finding(stored.model, test, error)
         return counted
 
     def _finding(self, model: CompiledModel, test: DataTest, error: Exception) -> Finding:
@@ -204,10 +208,10 @@ class _Checker:
         return error_finding(error, code="data-test", what=what, place=place, secrets=self.secrets, fix=TEST_FIX)
 
     def _result(
-        self, model: CompiledModel, rows: DataFrame, test: DataTest, result: DataTestResult, counted: int | Finding
+        self, stored: _StoredRows, test: DataTest, result: DataTestResult, counted: int | Finding
     ) -> DataTestResult:
         """Returns the result of a test, and shows and stores its failures."""
-        root = self.loaded.target_folder
+        root, model = self.loaded.target_folder, stored.model
         folder = root / FOLDER / model.name / _file_name(test.name)
         shutil.rmtree(folder, ignore_errors=True)
         if isinstance(counted, Finding):
@@ -221,11 +225,7 @@ class _Checker:
             return result
         stores = self.request.store_failures if test.store_failures is None else test.store_failures
         try:
-            parent = self._parent(test)
-            parents = {} if parent is None else {test.name: parent}
-            failures = failures_of(rows, test, parents, history=bool(model.config.history))
-            if model.config.history and not test.keys:
-                failures = failures.drop(IS_CURRENT)
+            failures = stored.failures(test)
             if stores:
                 kept = failures if test.limit is None else failures.limit(test.limit)
                 # not as_uri: Hadoop does not decode it
@@ -234,11 +234,9 @@ class _Checker:
             if status is DataTestStatus.PASS:
                 return result
             shown = first_rows(failures, SHOWN_FAILURES)
-        except FindingsError as error:
-            return replace(result, status=DataTestStatus.ERROR, finding=error.findings[0])
         except SPARK_ERRORS as error:
             return replace(result, status=DataTestStatus.ERROR, finding=self._finding(model, test, error))
-        masked = tuple(tuple(self._masked(value) for value in row) for row in shown)
+        masked = tuple(tuple(map(self.secrets.redact_value, row)) for row in shown)
         table = ShownRows(result.full_name, result.unique_id, columns_of(failures), masked, SHOWN_FAILURES)
         return replace(result, shown=table)
 
@@ -253,15 +251,33 @@ class _Checker:
             test.location,
         )
 
-    def _masked(self, value: object) -> object:
-        """Returns a JSON value without secrets."""
-        if isinstance(value, str):
-            return self.secrets.redact(value)
-        if isinstance(value, list):
-            return [self._masked(item) for item in value]
-        if isinstance(value, dict):
-            return {self.secrets.redact(key): self._masked(item) for key, item in value.items()}
-        return value
+
+@dataclass(frozen=True)
+class _StoredRows:
+    """The rows that a sink of `model` holds. `parents` are the other tables of its tests `relationships`, with their
+    columns, by the names of the tests, or why one cannot be read.
+    """
+
+    model: CompiledModel
+    rows: DataFrame
+    parents: Mapping[str, tuple[DataFrame, str] | Finding]
+
+    def count(self, tests: Sequence[DataTest]) -> dict[str, int]:
+        """Returns the failures of each test by its name. Raises: Spark's errors."""
+        return count_failures(self.rows, tests, self._readable, history=self._has_history)
+
+    def failures(self, test: DataTest) -> DataFrame:
+        """Returns the failures of a test. Raises: Spark's errors."""
+        failures = failures_of(self.rows, test, self._readable, history=self._has_history)
+        return failures.drop(IS_CURRENT) if self._has_history and not test.keys else failures
+
+    @property
+    def _readable(self) -> Mapping[str, tuple[DataFrame, str]]:
+        return {name: found for name, found in self.parents.items() if not isinstance(found, Finding)}
+
+    @property
+    def _has_history(self) -> bool:
+        return bool(self.model.config.history)
 
 
 def _file_name(name: str) -> str:

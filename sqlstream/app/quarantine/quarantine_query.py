@@ -28,6 +28,7 @@ from sqlstream.compiler.rewrite.data_tests import BATCH, ERRORS, QUARANTINE_ID, 
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.location import Place
 from sqlstream.project.files.paths import escaped
+from sqlstream.project.formats.formats import format_of
 from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 from sqlstream.spark.jvm.errors import error_finding, read_error
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
@@ -44,7 +45,7 @@ from sqlstream.spark.writing.micro_batches import (
 )
 from sqlstream.spark.writing.outputs import checked_rows
 from sqlstream.spark.writing.quarantine import quarantine_target
-from sqlstream.spark.writing.stored_rows import can_read, stored_rows
+from sqlstream.spark.writing.stored_rows import stored_rows
 from sqlstream.state.backfills import BackfillLog, Release, released_path, unfinished
 from sqlstream.state.checkpoints import unrestartable
 from sqlstream.state.layout import checkpoint_path
@@ -115,7 +116,7 @@ def check_quarantine_of(loaded: Loaded, model: CompiledModel) -> None:
             "`quarantine_sink` in its configuration"
         )
     output = quarantine.outputs[0]
-    if not can_read(output.format):
+    if not format_of(output.format).keeps_output:
         raise UsageError(
             f"the quarantine of `{model.name}` is in sink `{output.sink}` (format {output.format}), which sqlstream "
             "cannot read; it can read files, tables of Delta Lake and Iceberg, and databases"

@@ -56,7 +56,7 @@ class PastQuery:
         settings = {**ledger.identity.settings, **frozen_settings(present, runtime, ledger)}
         session = child_session(runtime, settings)
         register_functions(session, resolved.project.functions)
-        self._readers = Readers(session, secrets, resolved.project.root, counts_dropped=False)
+        self._readers = Readers(session, secrets, resolved.project.root, counts=False)
         missing = [
             found for table in resolved.tables_of(present.unique_id) for found in self._readers.missing_secrets(table)
         ]

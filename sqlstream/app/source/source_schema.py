@@ -154,6 +154,15 @@ def columns_yaml(found: SourceColumns) -> str:
     return "\n".join(f"{margin}{line}" for line in lines)
 
 
+def require_comparison(found: SourceColumns) -> None:
+    """Raises UsageError if the columns of a source could not be compared with its data."""
+    if not found.is_compared:
+        raise UsageError(
+            f"--diff cannot compare {found.table}: it needs declared columns, and data that has columns without them; "
+            f"its format is {found.format}"
+        )
+
+
 _SIGNS = {"new": "+", "missing": "-", "retyped": "~"}
 
 

@@ -40,7 +40,7 @@ class RowMasker:
         return {
             column.name: self._mask(value)
             if column.name.casefold() in hidden
-            else self._redacted(written_value(value, parse_type(column.data_type)))
+            else self.secrets.redact_value(written_value(value, parse_type(column.data_type)))
             for column, value in zip(columns, values, strict=True)
         }
 
@@ -51,13 +51,6 @@ class RowMasker:
         if isinstance(value, str):
             return _masked_time(number) if _is_time(value) else f"masked-{number}"
         return number if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
-
-    def _redacted(self, value: object) -> object:
-        if isinstance(value, dict):
-            return {key: self._redacted(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [self._redacted(item) for item in value]
-        return self.secrets.redact(value) if isinstance(value, str) else value
 
 
 def _is_time(text: str) -> bool:

@@ -12,7 +12,6 @@ from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.dbt_commands import HintingGroup
 from sqlstream.cli.options import project_options, selection_options
 from sqlstream.cli.output import FAILED, echo_progress, echo_warnings, output_option, refusals_printed
-from sqlstream.errors import UsageError
 
 
 @click.group("source", cls=HintingGroup)
@@ -49,16 +48,19 @@ def schema(
     Declared columns remain; comments show how many files were read and where the data differ. Changes no files, except
     that it writes the schemas of a schema registry to registry/.
     """
-    from sqlstream.app.source.source_schema import columns_json, columns_yaml, differences_text, source_schema
+    from sqlstream.app.source.source_schema import (
+        columns_json,
+        columns_yaml,
+        differences_text,
+        require_comparison,
+        source_schema,
+    )
 
     require_spark_system("source schema")
     with refusals_printed(output, debug):
         found = source_schema(project, name, sample, echo_progress)
-        if diff and not found.is_compared:
-            raise UsageError(
-                f"--diff has nothing to compare: {name} declares no columns, or its data has none without them "
-                f"({found.format})"
-            )
+        if diff:
+            require_comparison(found)
     if output == "json":
         click.echo(columns_json(found))
     else:

@@ -47,10 +47,10 @@ def described(test: DataTest) -> str:
     """
     if not test.is_of_table:
         return written(test)
-    text = f"{', '.join(quote_identifier(name, always=True) for name in test.keys or (test.column or '',))} is unique"
-    if test.parent is not None:
-        keys: Any = test.document
-        text = text.replace(" is unique", f" is in {quote_identifier(keys.field, always=True)} of {keys.to}")
+    columns = ", ".join(quote_identifier(name, always=True) for name in test.keys or (test.column or "",))
+    keys: Any = test.document
+    is_unique = test.parent is None
+    text = f"{columns} is {'unique' if is_unique else f'in {quote_identifier(keys.field, always=True)} of {keys.to}'}"
     return text if test.where is None else f"{text}, where {test.where}"
 
 

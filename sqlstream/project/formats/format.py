@@ -153,7 +153,9 @@ class Format:
 
     @property
     def keeps_output(self) -> bool:
-        """Whether a sink is files or a table, so that a query with a new sink would leave its earlier rows behind."""
+        """Whether a sink is files or a table, whose rows can be read back. A query with a new sink would leave its
+        earlier rows behind.
+        """
         return self.writes_files or self.is_table or self.is_database
 
     @property

@@ -19,7 +19,7 @@ from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, set_pool
 from sqlstream.spark.jvm.internals import call_internal, cancel_jobs
 from sqlstream.spark.queries.start import StartOrder, query_name
-from sqlstream.spark.reading.corrupt import dropped_counts
+from sqlstream.spark.reading.corrupt import observed_counts
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.local import LocalStorage, try_exchange
@@ -90,7 +90,7 @@ class BatchWrite:
             seconds = time.monotonic() - began
             if not self._is_stopped:
                 counted = {} if rows is None else {ROWS_OUT: {"rows": rows}}
-                observed = {**counted, **dropped_counts(self._order.query.dropped)}
+                observed = {**counted, **observed_counts(self._order.query.counters)}
                 self._on_progress(_progress(started_at, seconds, observed))
         except Exception as error:
             self._error = error

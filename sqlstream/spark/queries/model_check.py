@@ -41,7 +41,7 @@ def check_with_spark(
     """
     session = child_session(runtime, {SOURCE_EVOLUTION: str(runtime.names_sources).lower()})
     register_functions(session, compiled.project.functions)
-    readers = Readers(session, secrets, compiled.project.root, counts_dropped=False)
+    readers = Readers(session, secrets, compiled.project.root, counts=False)
     checker = _Checker(NodeReader(compiled, readers), runtime.names_sources)
     selected = {model.unique_id for model in models}
     needed = selected.union(*(compiled.graph.ancestors(node) for node in selected))

@@ -53,10 +53,10 @@ from sqlstream.state.spark_settings import (
 class PreparedQuery:
     """A terminal model that Spark has analyzed and checked; `frame` belongs to the query's session.
 
-    `unrestartable` is the reason why the query cannot restart after a failure, None if it can. `dropped` counts the
-    corrupt records of its static tables, `endpoints` are the addresses to which it connects, and `tables` the sources
-    that can have corrupt records. Spark keeps the rows of `cached` until `release`. `marked` has the rows of `frame`
-    and those that data tests quarantine, None if no test does.
+    `unrestartable` is the reason why the query cannot restart after a failure, None if it can. `counters` count records
+    of its static tables, and in a batch model the rows of data tests. `endpoints` are the addresses to which it
+    connects, and `tables` the sources that can have corrupt records. Spark keeps the rows of `cached` until `release`.
+    `marked` has the rows of `frame` and those that data tests quarantine, None if no test does.
     """
 
     compiled: CompiledProject = field(repr=False)
@@ -65,7 +65,7 @@ class PreparedQuery:
     frame: DataFrame
     identity: QueryIdentity
     unrestartable: str | None
-    dropped: tuple[Observation, ...] = ()
+    counters: tuple[Observation, ...] = ()
     endpoints: tuple[Endpoint, ...] = ()
     tables: tuple[SourceTable, ...] = ()
     cached: tuple[DataFrame, ...] = ()
@@ -139,8 +139,8 @@ def prepare_query(
     session = child_session(runtime, frozen_settings(model, runtime, ledger))
     register_functions(session, compiled.project.functions)
     # Spark counts nothing in a continuous query
-    counts_dropped = not model.config.trigger.facts.has_epochs
-    readers = Readers(session, secrets, compiled.project.root, counts_dropped=counts_dropped, caches=True)
+    counts = not model.config.trigger.facts.has_epochs
+    readers = Readers(session, secrets, compiled.project.root, counts=counts, caches=True)
     uses = source_uses(compiled, model, ledger)
     _check_secrets(compiled, model, readers)
     frame, marked = _build_frame(compiled, model, readers, uses)
@@ -164,7 +164,7 @@ def prepare_query(
         _with_row_count(model, frame),
         identity,
         unrestartable(compiled, model),
-        tuple(readers.dropped),
+        tuple(readers.counters),
         endpoints_of(compiled, model, secrets),
         tables_with_records(compiled, model.unique_id),
         tuple(readers.cached),

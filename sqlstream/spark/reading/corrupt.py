@@ -94,7 +94,7 @@ NEW_FIELD = "sqlstream finds a new field:"
 source, the URI of its file or its place in Kafka, and the names of the fields follow.
 """
 
-CORRUPT_VALUE = "sqlstream finds a corrupt record:"
+CORRUPT_RECORD = "sqlstream finds a corrupt record:"
 """The start of the error that a query raises at a record that Spark could read, or that sqlstream reads itself. Lines
 with the source, the URI of its file (empty: none) and the reason follow.
 """
@@ -204,7 +204,7 @@ def new_counters(table: SourceTable, *, drops: bool) -> Counters:
     )
 
 
-def dropped_counts(observations: Iterable[Observation]) -> dict[str, dict[str, object]]:
+def observed_counts(observations: Iterable[Observation]) -> dict[str, dict[str, object]]:
     """Returns the counts of the write that has just ended, in the format of a stream's progress."""
     until = time.monotonic() + OBSERVATION_SECONDS
     complete = [observation for observation in observations if _wait_for(observation, until)]
@@ -301,7 +301,7 @@ class ColumnChecks:
         that reads a wrong one fails, with an error that `read_corrupt_record` recognizes.
         """
         found = []
-        start = concat(lit(f"{CORRUPT_VALUE}\n{self.table.full_name}\n"), path_of_file(frame), lit("\n"))
+        start = concat(lit(f"{CORRUPT_RECORD}\n{self.table.full_name}\n"), path_of_file(frame), lit("\n"))
         for each in schema:
             value = col(quote_identifier(each.name))
             reasons = self.problems([(each.name, value, each.dataType)], frame)

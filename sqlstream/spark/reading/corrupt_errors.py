@@ -17,7 +17,7 @@ from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted
 from sqlstream.spark.jvm.gateway import Cause, causes_of
-from sqlstream.spark.reading.corrupt import CORRUPT_VALUE, NEW_FIELD
+from sqlstream.spark.reading.corrupt import CORRUPT_RECORD, NEW_FIELD
 from sqlstream.spark.reading.data_tests import VIOLATED
 from sqlstream.spark.secrets import Secrets
 
@@ -117,7 +117,7 @@ def _refused_record(cause: Cause) -> RefusedRecord | None:
     """Returns the record at which sqlstream's reader raised `cause`."""
     text = cause.parameters.get("errorMessage", "") if cause.condition == _RAISED else ""
     start, *parts = text.split("\n", 3)
-    is_refused = start in (CORRUPT_VALUE, NEW_FIELD) and len(parts) == 3
+    is_refused = start in (CORRUPT_RECORD, NEW_FIELD) and len(parts) == 3
     return RefusedRecord(start, parts[0], _plain(parts[1]), parts[2]) if is_refused else None
 
 

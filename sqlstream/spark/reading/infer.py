@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -268,14 +268,11 @@ def _differences(table: SourceTable, inferred: Inferred) -> Iterator[ColumnDiffe
     if not declared:
         return
     valued = {field.name.lower() for _, schema in inferred.by_file for field in schema}
-    # JSON has other fields with each letter case, also within columns; Spark finds columns in any
-    found = {
-        field.name if table.format == "json" else field.name.lower(): field
-        for field in inferred.schema
-        if field.name != CORRUPT_COLUMN
-    }
+    # Spark finds columns in any letter case, but fields of JSON only in that of the column
+    key: Callable[[str], str] = str if table.format == "json" else str.lower
+    found = {key(field.name): field for field in inferred.schema if field.name != CORRUPT_COLUMN}
     for name, kind in declared.items():
-        field = found.pop(name if table.format == "json" else name.lower(), None)
+        field = found.pop(key(name), None)
         # Spark takes a column without values for text
         if field is None or name.lower() in valued or not inferred.by_file:
             yield from _differing(table, name, kind, None if field is None else field.dataType)

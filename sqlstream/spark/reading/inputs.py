@@ -181,14 +181,14 @@ class NodeReader:
     def _counter(self, model: CompiledModel, frame: DataFrame) -> str | Observation | None:
         """Returns what counts the violations of the data tests of `model`, None if something else counts them."""
         # a model that the query reads twice has the same rows
-        if not model.file.row_tests or not self.readers.counts_dropped or model.name in self._counted:
+        if not model.file.row_tests or not self.readers.counts or model.name in self._counted:
             return None
         self._counted.add(model.name)
         name = f"{TESTED}{model.name}"
         if frame.isStreaming:
             return name
         counter = Observation(name)
-        self.readers.dropped.append(counter)
+        self.readers.counters.append(counter)
         return counter
 
     def _tested(self, model: CompiledModel, frame: DataFrame, counter: str | Observation | None) -> DataFrame:

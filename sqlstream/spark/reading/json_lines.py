@@ -37,9 +37,9 @@ from pyspark.sql.types import (
 
 from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.project.declarations.on_corrupt import CORRUPT_COLUMNS
-from sqlstream.project.declarations.schema_changes import RESCUED
+from sqlstream.project.declarations.schema_changes import RESCUED, rescues
 from sqlstream.project.values import SourceTable
-from sqlstream.spark.reading.corrupt import CORRUPT_VALUE, ColumnChecks, Counters, is_good, path_of_file
+from sqlstream.spark.reading.corrupt import CORRUPT_RECORD, ColumnChecks, Counters, is_good, path_of_file
 from sqlstream.spark.reading.message_formats.parsers import JsonParser
 from sqlstream.spark.reading.new_fields import NewFields
 from sqlstream.state.signature.source_checks import RECORD
@@ -91,12 +91,12 @@ class JsonLines:
             records = records.observe(counters.dropped, count_if(col(REASON).isNotNull()).alias("rows"))
         good = is_good(col(REASON))
         if policy == "fail":
-            start = lit(f"{CORRUPT_VALUE}\n{self.table.full_name}\n")
+            start = lit(f"{CORRUPT_RECORD}\n{self.table.full_name}\n")
             error = raise_error(concat(start, col(FILE), lit("\n"), col(REASON)))
             good = when(good, lit(True)).otherwise(error.cast("boolean"))
         new = NewFields(self.table, self.declared, col(LINE), self.options, col(FILE), col(FILE))
         columns = [self.checks.typed(value, kind).alias(name) for name, value, kind in self._columns]
-        if self.table.schema_changes == "rescue":
+        if rescues(self.table):
             columns.append(new.rescued().alias(RESCUED))
         return new.found(records.filter(good), counters.new_fields).select(*columns)
 

@@ -25,7 +25,7 @@ from pyspark.sql.functions import (
 from pyspark.sql.types import StructField
 
 from sqlstream.project.declarations.on_corrupt import CORRUPT_MESSAGE_COLUMNS
-from sqlstream.project.declarations.schema_changes import RESCUED
+from sqlstream.project.declarations.schema_changes import RESCUED, rescues
 from sqlstream.project.messages.message_format import (
     AVRO,
     DEBEZIUM,
@@ -111,7 +111,7 @@ def read_messages(
         place = concat(lit("topic "), topic, lit(", partition "), partition, lit(", offset "), offset)
         new = NewFields(table, struct_of(messages.columns), col("value").cast("string"), options, place)
         rows = new.found(rows, counters.new_fields)
-        if table.schema_changes == "rescue":
+        if rescues(table):
             metadata.append(new.rescued().alias(RESCUED))
     return rows.select(*typed, key.result(col(PARSED_KEY)).alias(KEY), *metadata)
 

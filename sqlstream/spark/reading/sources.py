@@ -58,17 +58,17 @@ up to 32 paths in the driver, and more in a slow job.
 
 @dataclass(frozen=True)
 class Readers:
-    """Creates readers in the session of a query. Relative paths start at `root`, the project's folder. `dropped` counts
-    the corrupt records that the static tables opened so far drop. Those of streams are counted if `counts_dropped`.
+    """Creates readers in the session of a query. Relative paths start at `root`, the project's folder. `counters` are
+    those of the static tables opened so far. Records of streams are counted if `counts`.
     With `caches`, Spark caches tables with `refresh: run` at their first use: `cached`. The caller unpersists them.
     """
 
     session: SparkSession
     secrets: Secrets
     root: Path
-    counts_dropped: bool = True
+    counts: bool = True
     caches: bool = False
-    dropped: list[Observation] = field(default_factory=list, init=False, repr=False, compare=False)
+    counters: list[Observation] = field(default_factory=list, init=False, repr=False, compare=False)
     cached: list[DataFrame] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def open_stream(self, table: SourceTable, name: str | None) -> DataFrame:
@@ -100,12 +100,12 @@ class Readers:
             return self.cached[-1]
         counters = new_counters(table, drops=corrupt_policy(table, self.session) == "drop")
         found = (counters.dropped, counters.new_fields)
-        self.dropped.extend(each for each in found if isinstance(each, Observation))
+        self.counters.extend(each for each in found if isinstance(each, Observation))
         return self._load(reader, table, counters)
 
     def _counters(self, table: SourceTable, name: str | None) -> Counters:
         """Returns the counters of a stream, whose reader has a name or none."""
-        if not self.counts_dropped:
+        if not self.counts:
             return Counters()
         reader = name or uuid4().hex
         return Counters(DROPPED + reader, f"{NEW_FIELDS}{table.full_name}/{reader}")

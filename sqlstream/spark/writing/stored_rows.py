@@ -11,7 +11,6 @@ from pyspark.sql.types import BinaryType, DataType, StringType, StructField, Str
 from sqlstream.project.databases.dialect import AS_JSON, Dialect, type_family
 from sqlstream.project.databases.jdbc_options import reader_options
 from sqlstream.project.files.paths import escaped
-from sqlstream.project.formats.formats import format_of
 from sqlstream.project.types.ddl import parse_type
 from sqlstream.spark.reading.type_text import type_text
 from sqlstream.spark.storage.storage import storage_for
@@ -22,15 +21,9 @@ from sqlstream.spark.writing.table_formats.table_writers import table_of
 from sqlstream.spark.writing.writers import database_writer
 
 
-def can_read(format_name: str) -> bool:
-    """Returns whether `stored_rows` can read the rows of sinks with this format."""
-    facts = format_of(format_name)
-    return facts.writes_files or facts.is_table or facts.is_database
-
-
 def stored_rows(target: SinkTarget) -> DataFrame | None:
-    """Returns the rows in a sink that `can_read` names, with the columns and types of `target.frame`. Columns that the
-    sink does not have are null, and its others are left out. None if nothing has been written yet.
+    """Returns the rows in a sink of a format that `keeps_output`, with the columns and types of `target.frame`. Columns
+    that the sink does not have are null, and its others are left out. None if nothing has been written yet.
 
     Raises: DatabaseError, FindingsError, Spark's errors.
     """
