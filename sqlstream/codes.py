@@ -210,6 +210,7 @@ CODES: dict[str, str] = {
     "backfilled-files": "A stream would read files again that a backfill has written.",
     "cannot-backfill": "A query cannot read a range of history as one more batch.",
     "cannot-release": "Rows of a quarantine cannot become one more batch of their query.",
+    "cannot-maintain": "Spark cannot compact a table of a sink, or remove what it no longer needs.",
     "unfinished-backfill": "A backfill of a query, or a release of quarantined rows, was interrupted.",
     "query-in-use": "Another process is running the query.",
     "query-lock-lost": "A run stopped a query, because another run may have taken it over.",

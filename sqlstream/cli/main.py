@@ -43,6 +43,7 @@ COMMANDS = {
     "quarantine": "Show and release rows that violate a data test.",
     "promote": "Make the parallel version of a query the current one.",
     "rollback": "Go back to the previous version of a query.",
+    "maintain": "Compact the tables and files of sinks.",
     "docs": "Generate and serve the documentation site.",
     "state": "Inspect and repair a query's checkpoint and output.",
     "clean": "Remove target/, but not outputs and checkpoints.",

@@ -88,7 +88,7 @@ class StoredQuery:
 
     loaded: Loaded
     model: CompiledModel
-    storages: LazyStorages
+    storages: LazyStorages | SessionStorages
     storage: Storage
     root: str
     state: CheckpointState
@@ -159,15 +159,27 @@ def open_query(loaded: Loaded, request: ProjectRequest, name: str, version: int 
     version does not exist.
     """
     model = terminal_model(loaded, name)
-    wanted = query_root(storage_base(loaded), model.query_id, model.config.checkpoint)
-    problems = storage_problems(wanted, storage_location(loaded, model), Secrets(request.env))
+    problems = storage_problems(_wanted_root(loaded, model), storage_location(loaded, model), Secrets(request.env))
     with stop_signals() as signals, ExitStack() as stack, problems:
-        storages = LazyStorages(loaded, request, signals, stack, model)
-        storage, root = storages.of(wanted)
-        yield StoredQuery(loaded, model, storages, storage, root, _state(storages, root, name, version))
+        yield stored_query(loaded, model, LazyStorages(loaded, request, signals, stack, model), version)
 
 
-def _state(storages: LazyStorages, root: str, name: str, version: int | None) -> CheckpointState:
+def stored_query(
+    loaded: Loaded, model: CompiledModel, storages: LazyStorages | SessionStorages, version: int | None = None
+) -> StoredQuery:
+    """Returns a version of the query of a terminal model, by default the current one.
+
+    Raises: OSError, Spark's errors; UsageError if the version does not exist.
+    """
+    storage, root = storages.of(_wanted_root(loaded, model))
+    return StoredQuery(loaded, model, storages, storage, root, _state(storages, root, model.name, version))
+
+
+def _wanted_root(loaded: Loaded, model: CompiledModel) -> str:
+    return query_root(storage_base(loaded), model.query_id, model.config.checkpoint)
+
+
+def _state(storages: LazyStorages | SessionStorages, root: str, name: str, version: int | None) -> CheckpointState:
     if version is None:
         return read_checkpoint(storages.of, root)
     known = read_versions(storages.of, root)

@@ -108,14 +108,18 @@ class SessionStorages:
     """The storages that a session can access."""
 
     def __init__(self, session: SparkSession) -> None:
-        self._session = session
+        self.session = session
+
+    def start(self) -> SparkSession:
+        """Returns the session, which has started."""
+        return self.session
 
     def of(self, path: str) -> tuple[Storage, str]:
-        return storage_for(path, self._session)
+        return storage_for(path, self.session)
 
     def exists(self, uri: str) -> bool:
         local = local_path(uri)
-        return hadoop_exists(self._session, uri) if local is None else local.exists()
+        return hadoop_exists(self.session, uri) if local is None else local.exists()
 
 
 def free_archive(storage: Storage, path: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.cli.commands.run import Duration
+from sqlstream.cli.duration import Duration
 from sqlstream.cli.main import main
 
 ROOT = Path(__file__).parents[3]
@@ -281,6 +281,7 @@ def test_the_help_lists_commands_in_working_order(capsys: pytest.CaptureFixture[
         "quarantine",
         "promote",
         "rollback",
+        "maintain",
         "docs",
         "state",
         "clean",

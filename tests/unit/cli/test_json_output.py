@@ -42,6 +42,7 @@ REFUSED: dict[str, list[str]] = {
     "show": ["show", "--select", "missing"],
     "source freshness": ["source", "freshness", "--select", "missing"],
     "status": ["status", "--select", "missing"],
+    "maintain": ["maintain", "--select", "missing"],
 }
 """Commands that need Java or a run, refused before that."""
 

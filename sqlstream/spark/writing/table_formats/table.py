@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import coalesce, col, lit
 from pyspark.sql.functions import max as max_
 from pyspark.sql.streaming.query import StreamingQuery
@@ -160,15 +160,20 @@ def last_batch(session: SparkSession, table: str, query_id: str) -> int:
 
     Ignores snapshots that a rollback has removed from the table's history.
     """
-    batches = _summaries(session, table).where(col("summary")[QUERY] == query_id)
+    batches = current_snapshots(session, table).where(col("summary")[QUERY] == query_id)
     (found,) = batches.select(col("summary")[BATCH].cast("bigint").alias("id")).agg(max_("id")).collect()
     return -1 if found[0] is None else int(found[0])
 
 
-def _summaries(session: SparkSession, table: str) -> DataFrame:
-    """Returns the `summary` of each snapshot in the history of an Iceberg table."""
+def current_snapshots(session: SparkSession, table: str) -> DataFrame:
+    """Returns `summary` and `committed_at` of each snapshot in the history of an Iceberg table."""
     current = session.table(f"{table}.history").where("is_current_ancestor").select("snapshot_id")
-    return session.table(f"{table}.snapshots").join(current, "snapshot_id").select("summary")
+    return session.table(f"{table}.snapshots").join(current, "snapshot_id").select("summary", "committed_at")
+
+
+def query_of_snapshot() -> Column:
+    """Returns the column with the id of the streaming query that wrote a snapshot, null if none did."""
+    return coalesce(col("summary")[QUERY], col("summary")[_SPARK_QUERY])
 
 
 def queries_in(table: FormatTable) -> list[str]:
@@ -178,8 +183,8 @@ def queries_in(table: FormatTable) -> list[str]:
     """
     if table.format == "delta":
         return _delta_queries(table)
-    query_id = coalesce(col("summary")[QUERY], col("summary")[_SPARK_QUERY]).alias("id")
-    rows = _summaries(table.session, table.name).select(query_id).distinct().collect()
+    ids = query_of_snapshot().alias("id")
+    rows = current_snapshots(table.session, table.name).select(ids).distinct().collect()
     return sorted(str(row["id"]) for row in rows if row["id"] is not None)
 
 

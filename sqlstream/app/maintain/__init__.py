@@ -1,0 +1,1 @@
+"""`sqlstream maintain`: tables and files of sinks compacted, with readers undisturbed."""
