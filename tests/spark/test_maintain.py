@@ -129,14 +129,17 @@ class KillingStorage(LocalStorage):
             raise KilledError
 
     def write_text(self, path: str, text: str) -> None:
+        """Writes the file, or is killed."""
         self._step()
         super().write_text(path, text)
 
     def move(self, source: str, destination: str) -> None:
+        """Moves the file, or is killed."""
         self._step()
         super().move(source, destination)
 
     def remove(self, folder: str) -> None:
+        """Removes the folder, or is killed."""
         self._step()
         super().remove(folder)
 

@@ -22,6 +22,9 @@ from sqlstream.spark.writing.table_formats.table import FormatTable, current_sna
 ICEBERG_RETAINED_SECONDS = 5 * 86400.0
 """How old a snapshot of Iceberg must be to expire: Iceberg's own default."""
 
+DELTA_RETAINED_SECONDS = 7 * 86400.0
+"""The shortest time for which VACUUM keeps unused files: Delta Lake's default, and the limit of its safety check."""
+
 LISTING_TASKS = 32
 """The tasks in which VACUUM lists files, on a few cores."""
 
@@ -60,8 +63,10 @@ def _maintain_delta(table: FormatTable, retain_seconds: float | None) -> Iterato
     metrics = row["metrics"]
     removed = metrics["numFilesRemoved"]
     yield f"OPTIMIZE merged {plural(removed, 'file')} into {count_text(metrics['numFilesAdded'])}"
-    # Delta itself refuses a time that is too short
-    retain = "" if retain_seconds is None else f" RETAIN {math.ceil(retain_seconds / 3600)} HOURS"
+    is_safe = retain_seconds is not None and retain_seconds >= DELTA_RETAINED_SECONDS
+    retain = f" RETAIN {math.ceil((retain_seconds or 0) / 3600)} HOURS" if is_safe else ""
+    if retain_seconds is not None and not is_safe:
+        yield "VACUUM uses the retention of the table, because less than 7 days can disturb readers"
     with _few_tasks(table.session):
         table.session.sql(f"VACUUM {table.name}{retain}")
     (last,) = table.session.sql(f"DESCRIBE HISTORY {table.name} LIMIT 1").collect()
