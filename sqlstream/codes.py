@@ -210,6 +210,7 @@ CODES: dict[str, str] = {
     "backfilled-files": "A stream would read files again that a backfill has written.",
     "cannot-backfill": "A query cannot read a range of history as one more batch.",
     "cannot-release": "Rows of a quarantine cannot become one more batch of their query.",
+    "small-files": "A query writes more and smaller files than it should, or the list of its files is long.",
     "cannot-maintain": "Spark cannot compact a table of a sink, or remove what it no longer needs.",
     "unfinished-backfill": "A backfill of a query, or a release of quarantined rows, was interrupted.",
     "query-in-use": "Another process is running the query.",
@@ -243,6 +244,7 @@ ADVICE = frozenset(
         "rows-beside-aggregation",
         "rules-off",
         "set-without-time",
+        "small-files",
         "several-aggregations",
         "stored-model",
         "stream-limit",
@@ -335,8 +337,8 @@ PROTECTS_ROWS = frozenset(
 )
 """The codes of errors in queries that Spark would start, and that would then lose or repeat rows."""
 
-FOUND_BY_RUNS = frozenset({"watermark-ahead"})
-"""The codes among them that only a run finds, so that a comment which allows one is never unused."""
+FOUND_BY_RUNS = frozenset({"small-files", "watermark-ahead"})
+"""The codes among them and the warnings that only a run finds, so that a comment which allows one is never unused."""
 
 LOWERABLE = ADVICE | SPARK_DECIDES | PROTECTS_ROWS
 """The codes that `rules:` and comments may name."""

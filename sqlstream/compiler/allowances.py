@@ -47,14 +47,26 @@ def lower_findings(project: Project, findings: Sequence[Finding], *, spark: str,
     With `complete`, which says that no findings are missing, these include unused allowances.
     """
     allowances, problems = _read_allowances(project)
-    allowed = {(allowance.code, allowance.location.path) for allowance in allowances}
     findings = tuple(on_spark(findings, spark))
-    kept = [finding for finding in findings if not can_be_lowered(finding) or allowed.isdisjoint(_scopes(finding))]
+    kept = list(_not_allowed(findings, allowances))
     if complete:
         used = {scope for finding in findings for scope in _scopes(finding)}
         known = [item for item in allowances if item.code not in FOUND_BY_RUNS]
         problems += [_unused(item) for item in known if (item.code, item.location.path) not in used]
     return tuple(lowered_by_rules(project, [*kept, *problems]))
+
+
+def lowered(project: Project, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yields `findings` of a run without those that the project allows, with the severities from its rules."""
+    allowances, _ = _read_allowances(project)
+    yield from lowered_by_rules(project, _not_allowed(findings, allowances))
+
+
+def _not_allowed(findings: Iterable[Finding], allowances: Iterable[Allowance]) -> Iterator[Finding]:
+    allowed = {(allowance.code, allowance.location.path) for allowance in allowances}
+    for finding in findings:
+        if not can_be_lowered(finding) or allowed.isdisjoint(_scopes(finding)):
+            yield finding
 
 
 def _scopes(finding: Finding) -> set[tuple[str, str]]:

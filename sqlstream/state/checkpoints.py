@@ -12,6 +12,7 @@ from sqlstream.project.formats.formats import format_of
 from sqlstream.state.batch_logs import SINK_LOG, BatchLog, entry_names, last_entry
 from sqlstream.state.layout import SNAPSHOT_NAME, checkpoint_path, ledger_path, version_number, versions_path
 from sqlstream.state.ledger import Ledger, LedgerUnreadableError, read_ledger
+from sqlstream.state.output_files import StoredFile
 from sqlstream.state.query_versions import Versions, read_parts, with_new_names
 
 
@@ -23,6 +24,13 @@ class ReadableFiles(Protocol):
 
     def names(self, folder: str) -> tuple[str, ...]:
         """Returns the names in `folder`, none if it does not exist."""
+
+
+class ListedFiles(ReadableFiles, Protocol):
+    """A folder tree that can be read and listed."""
+
+    def files(self, folder: str) -> tuple[StoredFile, ...]:
+        """Returns all files in `folder` and its subfolders, none if it does not exist."""
 
 
 FilesOf = Callable[[str], tuple[ReadableFiles, str]]

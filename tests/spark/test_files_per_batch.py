@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,7 @@ def test_a_batch_has_at_most_so_many_files(folder: ProjectFolder, read_parquet: 
 
 
 def test_status_says_what_makes_files_larger(folder: ProjectFolder) -> None:
-    """Batches of several files need `files_per_batch`; with it, only a longer trigger helps."""
+    """Batches of several files need `files_per_batch`; with it, only a longer trigger helps. The next run warns, too."""
     folder.write({"project.yml": PROJECT, "models/_sinks.yml": SINKS})
     folder.write({f"models/{name}.sql": MODELS[name] for name in ("plain", "folders")})
     sources = folder.root / "sources.yml"
@@ -83,4 +84,18 @@ def test_status_says_what_makes_files_larger(folder: ProjectFolder) -> None:
     assert told[0].startswith("sink one_file: a batch adds 1 file of ")
     assert told[0].endswith("; larger batches or a longer trigger write fewer and larger files")
     assert told[1].endswith("; set `files_per_batch: 1` in sink `lake`")
-    print("\n".join(told))
+
+    warned = folder.invoke("run", "--available-now")
+    lines = warned.err.splitlines() + warned.out.splitlines()
+    found = [line.partition("warning: ")[2] for line in lines if "[small-files]" in line]
+    assert sorted(found) == [
+        "[small-files] `folders` writes small files to sink `one_file`",
+        "[small-files] `plain` writes small files to sink `lake`",
+    ]
+    results = json.loads((folder.root / "target/run_results.json").read_text())
+    assert [finding["code"] for finding in results["findings"]] == ["small-files"] * 2
+    folder.write(
+        {"models/_sinks.yml": "# sqlstream: allow small-files because the files are for a demonstration\n" + SINKS}
+    )
+    allowed = folder.invoke("run", "--available-now")
+    assert [name in allowed.err + allowed.out for name in ("`folders` writes", "`plain` writes")] == [False, True]

@@ -84,3 +84,18 @@ def test_delta_keeps_unused_files_for_its_own_time(lake: ProjectFolder) -> None:
     done = maintain(lake, "-s", "appended_delta", "--retain", "1h")["appended_delta"]["done"]
     assert done[1] == "VACUUM uses the retention of the table, because less than 7 days can disturb readers"
     assert files < set((lake.root / "store/appended_delta").glob("part-*"))
+
+
+def test_a_table_that_must_keep_its_snapshots(lake: ProjectFolder) -> None:
+    """What Spark refuses is a finding at the sink, and the rows stay."""
+    with lake_session(lake) as session:
+        session.sql("ALTER TABLE files.`appended_iceberg` SET TBLPROPERTIES ('gc.enabled' = 'false')")
+    refused = lake.invoke("maintain", "--output", "json", "-s", "appended_iceberg")
+    (finding,) = json.loads(refused.out)["findings"]
+    assert (refused.code, finding["code"]) == (1, "cannot-maintain")
+    assert (
+        finding["why"]
+        == "Spark reports: Cannot expire snapshots: GC is disabled (deleting files may corrupt other tables)"
+    )
+    with lake_session(lake) as session:
+        assert len(rows(session, lake, "iceberg", "appended_iceberg")) == 12

@@ -222,6 +222,12 @@ def test_what_cannot_be_merged_exactly_is_left_alone(folder: ProjectFolder) -> N
     assert found["young"] == ["Spark has not compacted the log yet, which it does in each tenth batch"]
     (folder.root / "models/reader.sql").unlink()
     assert left("-s", "orders")["orders"] == ["its files are merged only with --merge-files"]
+    shown = folder.invoke("maintain", "-s", "texts").out.splitlines()
+    assert shown[0] == f"texts: sink `texts` (json), {folder.root / 'store/texts'}"
+    assert shown[2:] == [
+        "  left alone: files of format json are not merged, only those of parquet and orc.",
+        "Maintained 1 output; 0 changed.",
+    ]
 
 
 def test_a_running_query_is_refused(shop: ProjectFolder) -> None:

@@ -17,7 +17,7 @@ from sqlstream.app.stored.stored_query import OutputFolder, StoredQuery, stored_
 from sqlstream.compiler.compiled import Output
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
-from sqlstream.numbers import bytes_text, long_seconds_text, plural
+from sqlstream.numbers import long_seconds_text, plural
 from sqlstream.project.files.paths import folder_of_pattern, join, plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.wording import quoted_list
@@ -33,14 +33,12 @@ from sqlstream.spark.writing.table_formats.table import FormatTable, table_at
 from sqlstream.state.batch_logs import BatchLog
 from sqlstream.state.merged_files import has_deletions, last_compact, small_folders
 from sqlstream.state.output_files import OutputFiles
+from sqlstream.state.small_files import LONG_LOG_BYTES, LongLog
 
 CODE = "cannot-maintain"
 
 RETAINED_SECONDS = 7 * 86400.0
 """How long the files that a merge has replaced stay, for readers that have listed them: as long as in Delta Lake."""
-
-LONG_LOG_BYTES = 10_000_000
-"""From this size (bytes) on, the log of a file sink is reported: it lists about 40,000 files, at 250 bytes each."""
 
 
 def maintain_sinks(request: MaintainRequest) -> Maintained:
@@ -178,7 +176,7 @@ class _Maintaining:
             done.append(f"kept {plural(kept, 'replaced file')} for readers, for {long_seconds_text(retain)}")
         after = _size_in_log(read_sink_log(storage, path), files)
         if (after.log_bytes or 0) > LONG_LOG_BYTES:
-            left = (*left, f"its log of {bytes_text(after.log_bytes)}, which each tenth batch reads and writes again")
+            left = (*left, LongLog(use.sink, after.log_bytes or 0).text)
         return replace(found, after=after, done=tuple(done), left=left)
 
     def _why_not_merged(self, use: Output, folder: OutputFolder, log: BatchLog) -> str | None:

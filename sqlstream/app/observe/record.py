@@ -113,6 +113,12 @@ class RunRecorder:
         self(Notice(self._redact(text)))
 
     @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """The warnings so far."""
+        with self._lock:
+            return tuple(self._findings)
+
+    @property
     def open_alerts(self) -> tuple[AlertChanged, ...]:
         """The alerts that are open now."""
         with self._lock:

@@ -18,6 +18,7 @@ from sqlstream.app.session.signals import StopSignals
 from sqlstream.app.session.target_storage import storage_base, storage_location, versioned_output
 from sqlstream.app.stored.local_sources import header_findings
 from sqlstream.app.stored.stored_outputs import StoredOutputs, WrittenOutput
+from sqlstream.compiler.allowances import lowered
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.outputs import stages, stored_inputs
 from sqlstream.errors import Finding, FindingsError
@@ -47,6 +48,7 @@ from sqlstream.state.plan import Action, QueryPlan, StartOptions, plan_model
 from sqlstream.state.query_versions import has_begun_since
 from sqlstream.state.refusals import StartRefusal, refusal_findings
 from sqlstream.state.repartitions import migrated
+from sqlstream.state.small_files import files_of_sink
 from sqlstream.state.verdicts import ProjectPlan, QueryVerdict, Verdict
 
 POLL_SECONDS = 0.1
@@ -62,7 +64,8 @@ class CheckedQuery:
     does not exist yet if the query is new. `locked` is the version that this process has locked (0: none). `after` are
     the models of this run whose stored outputs the query reads. `is_parallel`: it runs in parallel with the current
     version.
-    `is_unchecked`: its database did not answer, so its outputs are checked when it starts.
+    `is_unchecked`: its database did not answer, so its outputs are checked when it starts. `warnings` are about what it
+    has written so far.
     """
 
     query: PreparedQuery
@@ -74,6 +77,7 @@ class CheckedQuery:
     after: tuple[str, ...] = ()
     is_parallel: bool = False
     is_unchecked: bool = False
+    warnings: tuple[Finding, ...] = ()
 
     def order(self, checks: CheckContext) -> StartOrder:
         """Returns the order to start the query, which is locked."""
@@ -200,6 +204,20 @@ class CheckedQuery:
         """Returns the folders of the file sinks that log their batches."""
         pairs = zip(self.query.identity.by_sink, self.outputs(checks), strict=True)
         return tuple(path for identity, path in pairs if identity.adds_files and path is not None)
+
+    def written_files(self, checks: CheckContext) -> tuple[Finding, ...]:
+        """Returns warnings about the files that a query which resumes has added to its sinks. Raises: FindingsError."""
+        if self.plan.action is not Action.RESUME:
+            return ()
+        found: list[Finding] = []
+        project, model = checks.loaded.compiled.project, self.query.model
+        sinks = zip(model.outputs, self.query.identity.by_sink, self.outputs(checks), strict=True)
+        for output, identity, path in sinks:
+            if identity.adds_files and path is not None:
+                with storage_problems(self.root, storage_location(checks.loaded, model), checks.secrets):
+                    files = files_of_sink(output.sink, *checks.storage_of(path))
+                found += files.findings(model.name, output.location)
+        return tuple(lowered(project, found))
 
     def check_whole(self, checks: CheckContext) -> None:
         """Checks that the query can resume on its checkpoint without loss. Raises: FindingsError."""
@@ -350,7 +368,8 @@ def _check(checks: CheckContext, model: CompiledModel) -> CheckedQuery | StartRe
         try:
             ready.check_files(checks)
         except DatabaseError:
-            return replace(ready, is_unchecked=True)  # the start of the query connects again, and retries
+            ready = replace(ready, is_unchecked=True)  # the start of the query connects again, and retries
+        return replace(ready, warnings=ready.written_files(checks))
     return ready
 
 

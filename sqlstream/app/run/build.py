@@ -19,7 +19,6 @@ from sqlstream.app.session.signals import StopRequestedError
 from sqlstream.app.test.case_results import record_results
 from sqlstream.app.test.unit_tests import TestedProject, run_chosen, unit_tests_of
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.errors import Finding
 from sqlstream.state.runs.case_outcomes import CaseResult, Outcome
 from sqlstream.state.runs.events import (
     Notice,
@@ -57,12 +56,11 @@ def _build_loaded(run: RecordedRun) -> RunOutcome:
     request = replace(request, kept=kept)
     plan = make_plan(tested, selected.chosen, models, request)
     write_compiled(loaded, tuple(loaded.compiled.models.values()))
-    warnings = (*findings_of_selection(loaded.compiled, loaded.warnings, selected.involved), *selected.unmatched)
-    for warning in warnings:
+    for warning in (*findings_of_selection(loaded.compiled, loaded.warnings, selected.involved), *selected.unmatched):
         record(WarningEmitted(warning))
     if not selected.chosen:  # no changes since the saved state
-        return RunOutcome((), warnings)
-    return _Build(run, request, tested, plan, warnings).run()
+        return RunOutcome()
+    return _Build(run, request, tested, plan).run()
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,6 @@ class _Build:
     request: RunRequest
     tested: TestedProject
     plan: BuildPlan
-    warnings: tuple[Finding, ...]
 
     def run(self) -> RunOutcome:
         """Tests, then runs what is not skipped."""
@@ -84,7 +81,7 @@ class _Build:
         skipped = why_skipped(self.plan, tests, fail_fast=self.request.limits.fail_fast)
         results = self._run_queries(queries, skipped) if self.plan.queries else ()
         left_out, alerts = tuple(self._leave_out()), self.recorded.record.open_alerts
-        return RunOutcome(results, self.warnings, tests, left_out, alerts=alerts)
+        return RunOutcome(results, tests, left_out, alerts=alerts)
 
     def _test(self) -> tuple[CaseResult, ...]:
         """Runs the unit tests. Those that do not run because of --fail-fast are skipped.

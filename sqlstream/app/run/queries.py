@@ -41,7 +41,7 @@ from sqlstream.spark.storage.query_locks import QueryLocks
 from sqlstream.spark.storage.storage import storage_problems
 from sqlstream.state.layout import archives_path
 from sqlstream.state.plan import Action
-from sqlstream.state.runs.events import Notice, QueryResult, RunEvent, RunStarting, TableShown
+from sqlstream.state.runs.events import Notice, QueryResult, RunEvent, RunStarting, TableShown, WarningEmitted
 from sqlstream.state.shown_rows import ShownRows
 from sqlstream.state.verdicts import resume_reason
 from sqlstream.version import __version__
@@ -104,6 +104,8 @@ def _run_ready(
         notify(Notice(cluster.choice.why))
     for line in empty_source_lines(checks.loaded.compiled, [item.query.model for item in ready]):
         notify(Notice(line))
+    for warning in (warning for item in ready for warning in item.warnings):
+        notify(WarningEmitted(warning))
     for item in ready:
         _notify_unusual(item, checks.request.parallel, notify)
     signals.check()

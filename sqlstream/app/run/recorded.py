@@ -56,6 +56,7 @@ def record_run(
             with _recording_failure(record):
                 attempt = try_load(request.project, invocation)
                 outcome = run(RecordedRun(request, attempt, record, signals, (history.start, page.start)))
+            outcome = replace(outcome, warnings=record.warnings)
             record.end(succeeded=outcome.succeeded, findings=outcome.warnings)
     return replace(outcome, entries=record.entries, invocation_id=invocation.id)
 
@@ -73,15 +74,15 @@ def _recording_failure(record: RunRecorder) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """The results of a run in the order of their start, all warnings, and the alerts that are open at its end. A build
-    also has the results of its unit tests, and the queries that it does not run because they never end. `entries` are
-    the results as in run_results.json.
+    """The results of a run in the order of their start, and the alerts that are open at its end. A build also has the
+    results of its unit tests, and the queries that it does not run because they never end. `warnings` are all that were
+    recorded, and `entries` are the results as in run_results.json.
     """
 
-    results: tuple[QueryResult, ...]
-    warnings: tuple[Finding, ...]
+    results: tuple[QueryResult, ...] = ()
     tests: tuple[CaseResult, ...] = ()
     not_run: tuple[QueryNotRun, ...] = ()
+    warnings: tuple[Finding, ...] = ()
     entries: tuple[Mapping[str, object], ...] = ()
     invocation_id: str = ""
     alerts: tuple[AlertChanged, ...] = ()

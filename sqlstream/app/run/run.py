@@ -38,15 +38,14 @@ def _run_loaded(run: RecordedRun) -> RunOutcome:
     loaded, models = with_trigger(loaded, models, request)
     check_count(loaded, models)
     write_compiled(loaded, tuple(loaded.compiled.models.values()))
-    warnings = (*findings_of_selection(loaded.compiled, loaded.warnings, selected.involved), *selected.unmatched)
-    for warning in warnings:
+    for warning in (*findings_of_selection(loaded.compiled, loaded.warnings, selected.involved), *selected.unmatched):
         record(WarningEmitted(warning))
     if not models:  # no changes since the saved state
-        return RunOutcome((), warnings)
+        return RunOutcome()
     for start in run.begin:
         start()
     with following(loaded, models, request, record, record.problem) as followers:
         record.pass_to(followers.observers)
         record(QueriesSelected(tuple(selected_query(loaded.compiled, model) for model in models)))
         results = run_selected(loaded, models, request, record, run.signals, followers)
-    return RunOutcome(results, warnings, alerts=record.open_alerts)
+    return RunOutcome(results, alerts=record.open_alerts)

@@ -14,12 +14,12 @@ from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
 from sqlstream.state.backfills import BackfillLog, TimeRange, backfills_path, readable_backfills, unread_history
-from sqlstream.state.batch_logs import DELTA, FILES, KAFKA, SINK_LOG
-from sqlstream.state.checkpoints import read_log, read_versions, read_versions_file
+from sqlstream.state.batch_logs import DELTA, FILES, KAFKA
+from sqlstream.state.checkpoints import read_versions, read_versions_file
 from sqlstream.state.layout import lease_path, lock_path, query_root, version_root
 from sqlstream.state.query_versions import Versions
 from sqlstream.state.runs.lease_rules import lease_holder
-from sqlstream.state.small_files import SmallFiles, recent_entries, small_files
+from sqlstream.state.small_files import FilesOfSink, files_of_sink
 from sqlstream.state.sources.lag import (
     Lag,
     PartitionOffsets,
@@ -61,7 +61,7 @@ class ProgressReader:
         versions = []
         if parts.current in stored:
             current = self.version(model, parts.current)
-            versions.append(replace(current, small_files=self._small_files(model, parts)))
+            versions.append(replace(current, sinks=self._sinks(model, parts)))
         if parts.parallel in stored and parts.parallel is not None:
             versions.append(replace(self.version(model, parts.parallel), is_parallel=True))
         if parts.previous in stored and parts.previous is not None and self.holder(model, parts.previous):
@@ -78,20 +78,16 @@ class ProgressReader:
         sources = (self._source(model, source, tables, log) for source in position.sources)
         return VersionProgress(position, tuple(sources), holder=self.holder(model, version))
 
-    def _small_files(self, model: CompiledModel, parts: Versions) -> tuple[SmallFiles, ...]:
-        """Returns the sinks of the current version to which it adds small files. Raises: OSError, Spark's errors."""
+    def _sinks(self, model: CompiledModel, parts: Versions) -> tuple[FilesOfSink, ...]:
+        """Returns the sinks to which the current version adds files. Raises: OSError, Spark's errors."""
         found = []
         for output in model.outputs:
             path = versioned_output(self.loaded, output, parts.current, parts.published or ())
             is_logged = format_of(output.format).writes_files and model.streaming
             if path is None or not is_logged or model.writes_snapshots_to(output):
                 continue
-            files, folder = self.files_of(path)
-            log = read_log(files, f"{folder}/{SINK_LOG}", recent_entries)
-            torn = log.torn()
-            whole = [log.texts[number] for number in sorted(log.texts) if number not in torn]
-            found.append(small_files(output.sink, whole))
-        return tuple(each for each in found if each is not None)
+            found.append(files_of_sink(output.sink, *self.files_of(path)))
+        return tuple(found)
 
     def holder(self, model: CompiledModel, version: int) -> str | None:
         """Returns the process that has locked a version of the query of `model`, None if there is none.

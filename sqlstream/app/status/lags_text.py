@@ -12,7 +12,6 @@ from sqlstream.numbers import bytes_text, count_text, epoch_text, long_seconds_t
 from sqlstream.report.run_text import time_text
 from sqlstream.report.table import fit_table
 from sqlstream.state.batch_logs import DELTA, FILES, KAFKA
-from sqlstream.state.small_files import SmallFiles
 from sqlstream.state.sources.lag import FileLag, Lag, QueryProgress, SourceProgress, VersionLag, VersionProgress
 from sqlstream.state.sources.positions import SourcePosition
 
@@ -63,13 +62,11 @@ def _version_lines(query: QueryProgress, version: VersionProgress, now: datetime
         yield ""
         yield _sources_table(version.sources, width)
     yield from (f"{source.name}: {source.problem}" for source in version.sources if source.problem)
-    yield from map(_small_files_text, version.small_files)
-
-
-def _small_files_text(found: SmallFiles) -> str:
-    files = "1 file" if found.files < 1.05 else f"{found.files:.1f} files".replace(".0 ", " ")
-    batch = f"a batch adds {files} of {bytes_text(found.size)} to each folder"
-    return f"sink {found.sink}: {batch}, every {long_seconds_text(found.seconds)}; {found.advice}"
+    for sink in version.sinks:
+        if sink.small is not None:
+            yield f"sink {sink.small.sink}: {sink.small.text}; {sink.small.advice}"
+        if sink.log is not None:
+            yield f"sink {sink.log.sink}: {sink.log.text}; `sqlstream maintain --merge-files` makes it shorter"
 
 
 def _beside(query: QueryProgress, version: VersionProgress) -> str:
@@ -166,7 +163,10 @@ def _version_json(version: VersionProgress, now: datetime) -> Mapping[str, Any]:
         "watermark_behind_seconds": None if watermark is None else max(round(now.timestamp() - watermark), 0),
         "problem": position.problem,
         "sources": [_source_json(source) for source in version.sources],
-        "small_files": [{**asdict(found), "advice": found.advice} for found in version.small_files],
+        "small_files": [
+            {**asdict(sink.small), "advice": sink.small.advice} for sink in version.sinks if sink.small is not None
+        ],
+        "long_logs": [asdict(sink.log) for sink in version.sinks if sink.log is not None],
     }
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlstream.state.output_files import StoredFile
-from sqlstream.state.small_files import SmallFiles
+from sqlstream.state.small_files import FilesOfSink
 from sqlstream.state.sources.positions import SourcePosition, VersionPosition
 
 PartitionOffsets = Mapping[str, Mapping[str, int]]
@@ -143,8 +143,7 @@ class VersionProgress:
     """A version of a query with the progress of each source. `is_parallel`: it runs in parallel with the current one.
     `is_previous`: it was the current one before, and a process still runs it.
 
-    `holder` is the process that has locked the version, None if there is none. `small_files` is about its sinks whose
-    files are too small.
+    `holder` is the process that has locked the version, None if there is none. `sinks` are those of files.
     """
 
     position: VersionPosition
@@ -152,7 +151,7 @@ class VersionProgress:
     is_parallel: bool = False
     holder: str | None = None
     is_previous: bool = False
-    small_files: tuple[SmallFiles, ...] = ()
+    sinks: tuple[FilesOfSink, ...] = ()
 
 
 @dataclass(frozen=True)

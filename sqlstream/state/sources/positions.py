@@ -17,13 +17,13 @@ from sqlstream.state.batch_logs import (
     source_offsets,
     watermark_of,
 )
-from sqlstream.state.checkpoints import ReadableFiles, read_log, read_version
+from sqlstream.state.checkpoints import ListedFiles, ReadableFiles, read_log, read_version
 from sqlstream.state.layout import checkpoint_path
 from sqlstream.state.ledger import Ledger, SourceUse
 
 
-class DatedFiles(ReadableFiles, Protocol):
-    """A folder tree that can be read, with the times of its files."""
+class DatedFiles(ListedFiles, Protocol):
+    """A folder tree that can be read and listed, with the times of its files."""
 
     def modified(self, path: str) -> float | None:
         """Returns when the file was written, in seconds since 1970, None if it does not exist."""

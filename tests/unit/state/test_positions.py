@@ -11,6 +11,7 @@ import pytest
 from sqlstream.state.batch_logs import BatchLog, from_compact, read_until, watermark_of
 from sqlstream.state.layout import checkpoint_path, ledger_path
 from sqlstream.state.ledger import SourceUse
+from sqlstream.state.output_files import StoredFile
 from sqlstream.state.sources.positions import assigned, read_position
 from tests.support.identities import STATEFUL, ledger_of
 
@@ -32,6 +33,13 @@ class Stored:
         """Returns the names in a folder."""
         below = (path.removeprefix(f"{folder}/") for path in self._texts if path.startswith(f"{folder}/"))
         return tuple(sorted({name.split("/")[0] for name in below}))
+
+    def files(self, folder: str) -> tuple[StoredFile, ...]:
+        """Returns the files in a folder."""
+        inside = {
+            path.removeprefix(f"{folder}/"): text for path, text in self._texts.items() if path.startswith(folder)
+        }
+        return tuple(StoredFile(name, len(text), 0) for name, text in inside.items())
 
     def modified(self, path: str) -> float | None:
         """Returns the time of a file."""

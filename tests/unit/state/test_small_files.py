@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from sqlstream.state.small_files import SmallFiles, recent_entries, small_files
+from sqlstream.location import Location
+from sqlstream.state.output_files import StoredFile
+from sqlstream.state.small_files import SmallFiles, files_of_sink, recent_entries, small_files
 
 KB = 1000
 
@@ -58,6 +60,37 @@ def test_figures() -> None:
 def test_it_is_too_early_to_say() -> None:
     """Four batches say nothing."""
     assert small_files("lake", log([[("", KB)] * 8] * 4)) is None
+
+
+class LongLogFiles:
+    """A folder of a sink whose log has one compact entry of `size` bytes."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def names(self, folder: str) -> tuple[str, ...]:
+        """Returns the entries of the log."""
+        return ("9.compact", "10")
+
+    def files(self, folder: str) -> tuple[StoredFile, ...]:
+        """Returns the files of the log."""
+        return (StoredFile("9.compact", self.size, 0), StoredFile("10", 300, 0))
+
+    def read_text(self, path: str) -> str | None:
+        """Returns an entry without files."""
+        assert not path.endswith(".compact"), "a long entry is not read"
+        return "v1"
+
+
+@pytest.mark.parametrize(("size", "is_long"), [(9_999_999, False), (25_000_000, True)])
+def test_a_long_log_is_found_without_reading_it(size: int, is_long: bool) -> None:
+    """The size of the newest compact entry counts."""
+    found = files_of_sink("lake", LongLogFiles(size), "/out")
+    findings = list(found.findings("orders", Location("sinks.yml", 2, 5)))
+    assert (found.log is not None) is is_long
+    assert [finding.why for finding in findings] == (
+        ["each tenth batch reads and writes its list of files again, which has 25.0 MB"] if is_long else []
+    )
 
 
 def test_compact_entries_are_left_out() -> None:
