@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -120,7 +121,9 @@ def test_a_view_is_tested_in_each_query_that_reads_it(folder: ProjectFolder, rea
 
 @pytest.mark.parametrize("is_view", [False, True])
 def test_a_query_fails_at_a_violation(folder: ProjectFolder, read_parquet: Rows, is_view: bool) -> None:
-    """The query ends without a restart, and the reason has the test and the row; nothing of the batch is written."""
+    """The query ends without a restart, and the reason has the test, how many rows violate it
+    and three of them; nothing of the batch is written.
+    """
     sink = "" if is_view else "{{ config(sink='lake') }} "
     folder.write(
         {
@@ -131,20 +134,54 @@ def test_a_query_fails_at_a_violation(folder: ProjectFolder, read_parquet: Rows,
     )
     folder.rows("in/orders/0.json", [order(1, "a", 1), order(6, None, -6)], modified=0)  # dropped before
     assert folder.result().status is Status.SUCCESS
-    folder.rows("in/orders/1.json", [order(2, "a", 2), order(3, "b", -3)], modified=1)
+    bad = [order(number, "b", -number) for number in (3, 4, 5, 6, 7)]
+    folder.rows("in/orders/1.json", [order(2, "a", 2), *bad, order(8, None, -8)], modified=1)
     result = folder.result()
 
     assert (result.status, result.restarts) == (Status.ERROR, 0)
     assert result.finding is not None
     assert result.finding.code == "data-test-failed"
-    assert result.finding.message.endswith("a row of `orders` violates the data test `positive`")
-    assert '{"id":3,' in result.finding.why
+    assert result.finding.message.endswith("5 rows of `orders` violate the data test `positive`")
+    start, *rows = re.split(r"(?<=\}), |(?<=are) ", result.finding.why)
+    assert (start, [json.loads(row)["id"] for row in rows]) == ("3 of them are", [3, 4, 5])
     assert str(result.finding.location) == "models/orders.yml:10:9"
     output = folder.root / "store" / ("out" if is_view else "orders")
     assert [row["id"] for row in read_parquet(output)] == [1]
     folder.write({"models/orders.yml": TESTS % ("drop", "drop")})
     assert folder.result().status is Status.SUCCESS
     assert sorted(row["id"] for row in read_parquet(output)) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("{{ config(sink='rows') }} select value from {{ source('made', 'numbers') }}", "5 rows of `found` violate"),
+        ("{{ config(sink='rows') }} select explode(array(1, 2)) as value", "2 rows of `found` violate"),
+        (
+            (
+                "{{ config(sink='rows', output_mode='update', unique_key='value') }} "
+                "select value, count(*) as n from {{ source('made', 'numbers') }} group by value"
+            ),
+            "a row of `found` violates",
+        ),
+    ],
+    ids=["connector", "batch model", "state"],
+)
+def test_the_rows_that_end_a_query_are_counted(folder: ProjectFolder, model: str, message: str) -> None:
+    """All rows of the batch count, also in batch models; behind a state only the first row is known."""
+    source = "sources: [{name: made, tables: [{name: numbers, format: rate-micro-batch, options: {rowsPerBatch: 5}}]}]"
+    folder.write(
+        {
+            "models/_sources.yml": source,
+            "models/_sinks.yml": "sinks: [{name: rows, format: sqlite, path: '{{ model.name }}.sqlite'}]",
+            "models/found.sql": model,
+            "models/found.yml": "models: [{name: found, data_tests: "
+            "[{expression_is_true: {name: none, expression: value < 0, on_violation: fail}}]}]",
+        }
+    )
+    finding = folder.result(available_now=False).finding
+    assert finding is not None
+    assert f"{message} the data test `none`" in finding.message
 
 
 def test_what_is_dropped_before_a_state_is_part_of_it(folder: ProjectFolder) -> None:

@@ -281,7 +281,7 @@ def phase_of(query: StreamingQuery) -> Phase:
     if not query.status["isTriggerActive"]:
         return Phase.WAITING
     # runBatch plans the batch first; only what runs it has an execution id
-    stack = _stack_text(_execution(query).queryExecutionThread())
+    stack = _stack_text(execution_of(query).queryExecutionThread())
     writing = "MicroBatchExecution.runBatch" in stack and "SQLExecution$.withNewExecutionId" in stack
     return Phase.WRITING if writing else Phase.PLANNING
 
@@ -302,12 +302,12 @@ def mark_terminated(query: StreamingQuery) -> None:
     `StreamingQuery.stop()` interrupts the batch, which then runs twice. A query that waits for its next trigger
     does not notice the mark: call `stop()` on it. Over Connect: only `stop()`.
     """
-    _execution(query).state().set(_state("TERMINATED"))
+    execution_of(query).state().set(_state("TERMINATED"))
 
 
 def mark_active(query: StreamingQuery) -> None:
     """Removes the mark, for a query that began a batch at the moment of `mark_terminated`."""
-    _execution(query).state().set(_state("ACTIVE"))
+    execution_of(query).state().set(_state("ACTIVE"))
 
 
 def unfinished_batch(query: StreamingQuery) -> int | None:
@@ -315,7 +315,7 @@ def unfinished_batch(query: StreamingQuery) -> int | None:
 
     Over Connect: read the checkpoint's files.
     """
-    execution = _execution(query)
+    execution = execution_of(query)
     begun, committed = execution.offsetLog().getLatestBatchId(), execution.commitLog().getLatestBatchId()
     if not begun.isDefined() or (committed.isDefined() and begun.get() == committed.get()):
         return None
@@ -352,7 +352,7 @@ def operator_watermarks(query: StreamingQuery) -> OperatorWatermarks | None:
 
     Over Connect: after a restart the lowest watermark waits for new rows of each input.
     """
-    execution = _execution(query)
+    execution = execution_of(query)
     tracker = execution.watermarkTracker()
     return None if tracker is None else OperatorWatermarks(tracker, execution.logicalPlan())
 
@@ -362,7 +362,7 @@ def current_watermark(query: StreamingQuery) -> int | None:
 
     Over Connect: that of the last batch.
     """
-    tracker = _execution(query).watermarkTracker()
+    tracker = execution_of(query).watermarkTracker()
     return None if tracker is None else int(tracker.currentWatermark())
 
 
@@ -380,7 +380,8 @@ def node_class(node: Any) -> str:
     return str(node.getClass().getSimpleName())
 
 
-def _execution(query: StreamingQuery) -> Any:
+def execution_of(query: StreamingQuery) -> Any:
+    """Returns Spark's execution of `query`. Over Connect: not available."""
     return query._jsq.streamingQuery()  # noqa: SLF001
 
 

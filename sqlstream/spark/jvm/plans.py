@@ -84,16 +84,17 @@ def is_stateful(frame: DataFrame) -> bool:
     """Returns whether a streaming query of `frame` keeps state. Without access to the plan, it returns True for every
     stream, so that unsafe changes are refused.
     """
-    return call_internal(frame.sparkSession, PLAN, lambda: _keeps_state(analyzed(frame)), lambda: frame.isStreaming)
+    return call_internal(frame.sparkSession, PLAN, lambda: keeps_state(analyzed(frame)), lambda: frame.isStreaming)
 
 
-def _keeps_state(node: Any) -> bool:
+def keeps_state(node: Any) -> bool:
+    """Returns whether a logical plan of a stream keeps state."""
     children, name = seq_items(node.children()), node_class(node)
     if name in STATEFUL_NODES and node.isStreaming():
         return True
     if name == "Join" and all(child.isStreaming() for child in children):  # a join with a static side keeps nothing
         return True
-    return any(_keeps_state(child) for child in children if child.isStreaming())
+    return any(keeps_state(child) for child in children if child.isStreaming())
 
 
 def grouped_by_time(frame: DataFrame, stream: DataFrame) -> GroupedRows | None:
@@ -102,7 +103,7 @@ def grouped_by_time(frame: DataFrame, stream: DataFrame) -> GroupedRows | None:
     """
     found = [node for node in plan_nodes(analyzed(frame)) if node_class(node) in _GROUPS]
     streaming = [node for node in plan_nodes(analyzed(stream)) if node_class(node) in _GROUPS]
-    if len(found) != 1 or len(streaming) != 1 or _keeps_state(streaming[0].child()):
+    if len(found) != 1 or len(streaming) != 1 or keeps_state(streaming[0].child()):
         return None
     (aggregate,) = found
     child = aggregate.child()

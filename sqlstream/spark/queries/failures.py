@@ -17,17 +17,25 @@ from sqlstream.numbers import span_text
 from sqlstream.project.configuration.resources import COMMENT_START
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.errors import LOST_IN_KAFKA, OTHER_RUN_MESSAGES, error_finding, fragment_of, own_error
-from sqlstream.spark.jvm.gateway import JVM_ERRORS, causes_of
+from sqlstream.spark.jvm.failed_batch import rows_of_failed_batch
+from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, causes_of
 from sqlstream.spark.jvm.internals import unfinished_batch
 from sqlstream.spark.queries.connections import ask_servers, servers_of
 from sqlstream.spark.queries.prepare import PreparedQuery
 from sqlstream.spark.queries.query_run import QueryRun
-from sqlstream.spark.reading.corrupt_errors import corrupt_record_finding, read_corrupt_record
+from sqlstream.spark.reading.corrupt_errors import (
+    SHOWN_ROWS,
+    ViolatingRows,
+    corrupt_record_finding,
+    read_corrupt_record,
+)
+from sqlstream.spark.reading.data_tests import violations
 from sqlstream.spark.reading.endpoints import UnreachableError
 from sqlstream.spark.reading.kafka_ends import UNKNOWN_TOPIC
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.state_files import schema_finding, state_finding
 from sqlstream.spark.writing.databases.database import DatabaseError
+from sqlstream.state.runs.progress import TESTED
 
 CONTINUES = "the query continues where it stopped"
 STARTS_OVER = "the query starts from the beginning, with a new checkpoint"
@@ -85,6 +93,8 @@ def failure_finding(run: QueryRun, error: Exception, secrets: Secrets) -> Findin
     place = run.order.query.compiled.place_of_words(model, *fragment_of(error))
     # each of these knows one kind of error, and says more about it than Spark's message
     record = read_corrupt_record(error)
+    if isinstance(record, ViolatingRows):
+        record = _all_violations(run, record)
     if record is not None:
         return corrupt_record_finding(record, what, Place(model.file.location), secrets, run.order.query.tables)
     refused = schema_finding(model.name, what, error, model.file.location)
@@ -105,6 +115,26 @@ def failure_finding(run: QueryRun, error: Exception, secrets: Secrets) -> Findin
     fix = f"fix the cause and run again: {_next_run(run)}"
     found = error_finding(error, code="query-failed", what=what, place=place, secrets=secrets, fix=fix)
     return _with_addresses(found, run, error, secrets)
+
+
+def _all_violations(run: QueryRun, found: ViolatingRows) -> ViolatingRows:
+    """Returns all rows of the failed batch that violate the same data test, or only the row at which the query failed
+    if the others cannot be read.
+    """
+    query, running = run.order.query, run.query
+    model = next((model for model in query.compiled.models.values() if model.name == found.model), None)
+    tests = () if model is None else model.file.row_tests
+    test = next((test for test in tests if test.name == found.test), None)
+    if test is None:
+        return found
+    try:
+        stream = running if isinstance(running, StreamingQuery) else None
+        frame = query.frame if query.marked is None else query.marked
+        rows = rows_of_failed_batch(stream, frame, f"{TESTED}{found.model}")
+        count, shown = (0, ()) if rows is None else violations(rows, tests, test, SHOWN_ROWS)
+    except SPARK_ERRORS:  # the files or records are gone, or Spark stops
+        return found
+    return replace(found, rows=shown, count=count) if count else found
 
 
 _PATIENCE_SECONDS = 5.0

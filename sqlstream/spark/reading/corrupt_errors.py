@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.errors import Finding
 from sqlstream.location import Location, Place, printable
+from sqlstream.numbers import plural
 from sqlstream.project.configuration.columns import fields_of
 from sqlstream.project.declarations.on_corrupt import option_of
 from sqlstream.project.files.paths import plain_path
@@ -25,6 +26,9 @@ CORRUPT_MESSAGE = "sqlstream cannot read a message of Kafka:"
 """The start of the error that a query raises at a corrupt message of Kafka. Lines with the source, the topic, the
 partition, the offset and the reason follow.
 """
+
+SHOWN_ROWS, SHOWN_CHARACTERS = 3, 300
+"""How many rows that violate a data test are shown, and how many characters of each."""
 
 _RAISED = "USER_RAISED_EXCEPTION"
 """The condition of what `raise_error` raises; its parameter is the whole text."""
@@ -71,16 +75,19 @@ class CorruptMessage:
 
 
 @dataclass(frozen=True)
-class ViolatingRow:
-    """A row, as JSON, that violates a data test of a model; `location` is that of the test."""
+class ViolatingRows:
+    """Rows, as JSON, that violate a data test of a model; `location` is that of the test. `count` is how many rows of
+    the batch do, None if it is unknown.
+    """
 
     model: str
     test: str
     location: Location
-    row: str
+    rows: tuple[str, ...]
+    count: int | None = None
 
 
-BadRecord = CorruptRecord | CorruptMessage | RefusedRecord | ViolatingRow
+BadRecord = CorruptRecord | CorruptMessage | RefusedRecord | ViolatingRows
 """What ends a query, now and whenever it reads the same data again."""
 
 
@@ -88,7 +95,7 @@ def read_corrupt_record(error: BaseException) -> BadRecord | None:
     """Returns the corrupt record that `error` is about, None if it is about something else."""
     causes = causes_of(error)
     for cause in causes:
-        found = _corrupt_message(cause) or _refused_record(cause) or _violating_row(cause)
+        found = _corrupt_message(cause) or _refused_record(cause) or _violating_rows(cause)
         if found is not None:
             return found
     # one exception of the chain knows the file, another one the record
@@ -121,14 +128,14 @@ def _refused_record(cause: Cause) -> RefusedRecord | None:
     return RefusedRecord(start, parts[0], _plain(parts[1]), parts[2]) if is_refused else None
 
 
-def _violating_row(cause: Cause) -> ViolatingRow | None:
+def _violating_rows(cause: Cause) -> ViolatingRows | None:
     text = cause.parameters.get("errorMessage", "") if cause.condition == _RAISED else ""
     # the row is the last part; the user's SQL can raise any text
     start, *parts = text.split("\n", 6)
     if start != VIOLATED or len(parts) != 6 or not (parts[3].isdigit() and parts[4].isdigit()):
         return None
     model, test, path, line, column, row = parts
-    return ViolatingRow(model, test, Location(path, int(line), int(column)), row)
+    return ViolatingRows(model, test, Location(path, int(line), int(column)), (row,))
 
 
 def tables_with_records(compiled: CompiledProject, node_id: str) -> tuple[SourceTable, ...]:
@@ -150,14 +157,8 @@ def corrupt_record_finding(
     tables: Sequence[SourceTable],
 ) -> Finding:
     """Returns the finding that `what` fails because of the record, which is from one of `tables`."""
-    if isinstance(record, ViolatingRow):
-        return Finding(
-            "data-test-failed",
-            f"{what}: a row of `{record.model}` violates the data test `{record.test}`",
-            secrets.redact(f"the row is {record.row}"),
-            "fix the data or the model, or set on_violation: drop or warn in the test; then run again",
-            record.location,
-        )
+    if isinstance(record, ViolatingRows):
+        return _violations_finding(record, what, secrets)
     if isinstance(record, CorruptMessage):
         return Finding(
             "corrupt-record",
@@ -177,6 +178,21 @@ def corrupt_record_finding(
         f"{_correction(record, tables)}, or set on_corrupt: drop or quarantine in the source; then run again",
         place.location,
         calls=place.calls,
+    )
+
+
+def _violations_finding(record: ViolatingRows, what: str, secrets: Secrets) -> Finding:
+    count = record.count or 1
+    rows = ", ".join(secrets.redact(row)[:SHOWN_CHARACTERS] for row in record.rows)
+    shown = len(record.rows)
+    start = "the row is" if count == 1 else "they are" if count == shown else f"{shown} of them are"
+    number = "a row" if record.count is None else plural(count, "row")
+    return Finding(
+        "data-test-failed",
+        f"{what}: {number} of `{record.model}` {'violates' if count == 1 else 'violate'} the data test `{record.test}`",
+        f"{start} {rows}",
+        "fix the data or the model, or set on_violation: drop or warn in the test; then run again",
+        record.location,
     )
 
 

@@ -65,6 +65,16 @@ def marked_rows(
     return marked
 
 
+def violations(frame: DataFrame, tests: tuple[DataTest, ...], test: DataTest, most: int) -> tuple[int, tuple[str, ...]]:
+    """Returns how many rows of `frame` end the query because they violate `test`, and up to `most` of them, as JSON.
+    Runs two jobs. Raises: Spark's errors.
+    """
+    for condition in kept_rows(tests):
+        frame = frame.filter(condition)
+    bad = frame.filter(~expr(passes(test)))
+    return bad.count(), tuple(row[0] for row in bad.select(to_json(struct("*"))).head(most))
+
+
 def _error(test: DataTest) -> Column:
     """Returns the test that a row violates, as an item of `ERRORS`."""
     columns = array(*map(lit, [test.column] if test.column else [])).cast("array<string>")
