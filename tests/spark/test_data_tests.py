@@ -54,9 +54,16 @@ def test_violations_are_counted_and_dropped(folder: ProjectFolder, read_parquet:
     assert set(counts(folder).values()) == {(1, 0)}
 
 
-def test_results_and_alerts_have_the_violations(folder: ProjectFolder) -> None:
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        ("'violations': 5", "data tests of orders had 6 violations in the last hour; the limit is 5"),
+        ("'percent': 12.5", "28.6 % of the rows of orders violated a data test in the last hour; the limit is 12.5 %"),
+    ],
+)
+def test_results_and_alerts_have_the_violations(folder: ProjectFolder, limit: str, message: str) -> None:
     """run_results.json has the rows of each test, and an alert is raised over its limit."""
-    rules = "'expectation_failed_over': {'violations': 5, 'per': '1 hour'}"
+    rules = f"'expectation_failed_over': {{{limit}, 'per': '1 hour'}}"
     folder.write(
         {
             "models/orders.sql": MODEL.replace("sink='lake'", f"sink='lake', alerts={{{rules}}}"),
@@ -69,7 +76,7 @@ def test_results_and_alerts_have_the_violations(folder: ProjectFolder) -> None:
     (result,) = json.loads((folder.root / "target/run_results.json").read_text())["results"]
     assert result["data_tests"]["orders.small_b"] == {"passed": 6, "failed": 1}
     raised = [event.message for event in folder.events if isinstance(event, AlertChanged) and event.state == "raised"]
-    assert raised == ["data tests of orders had 6 violations in the last hour; the limit is 5"]
+    assert raised == [message]
 
 
 UNIT_TEST = """

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sqlstream.errors import Finding
-from sqlstream.project.configuration.alerts import AlertKind, AlertRule
+from sqlstream.project.configuration.alerts import PERCENT, AlertKind, AlertRule
 from sqlstream.state.runs.events import QueryRestarting, QueryResult, QueryResumed, QueryStarted, RunEvent, Status
-from sqlstream.state.runs.progress import BatchProgress, epoch_seconds
+from sqlstream.state.runs.progress import BatchProgress, TestCount, epoch_seconds
 from sqlstream.state.sources.lag import MeasuredLag, add_lags
 
 RECOVERED_SECONDS = 60.0
@@ -78,6 +78,7 @@ class Measures:
     _quick: int = 0
     _status: Status | None = None
     _counts: dict[AlertKind, RecentCount] = field(default_factory=dict)
+    _tests: dict[str, tuple[RecentCount, RecentCount]] = field(default_factory=dict)
     _first_batch_at: float | None = None
     lag: MeasuredLag | None = None
 
@@ -121,6 +122,7 @@ class Measures:
         self._watermark = self._watermark if watermark is None else watermark
         self._count(AlertKind.LATE_ROWS_OVER, now, batch.late_rows)
         self._count(AlertKind.EXPECTATION_FAILED, now, batch.violations)
+        self._count_tests(batch.data_tests, now)
         if self.trigger_seconds is not None:
             is_slow = batch.duration_ms / 1000 > self.trigger_seconds
             self._slow, self._quick = (self._slow + 1, 0) if is_slow else (0, self._quick + 1)
@@ -129,6 +131,23 @@ class Measures:
         rule = self.rules.get(kind)
         if rule is not None:
             self._counts.setdefault(kind, RecentCount(rule.per_seconds)).add(at, count)
+
+    def _count_tests(self, tests: Mapping[str, TestCount], now: float) -> None:
+        """Adds the rows that were tested, and those that violated each test."""
+        rule = self.rules.get(AlertKind.EXPECTATION_FAILED)
+        if rule is None or rule.unit != PERCENT:
+            return
+        for name, count in tests.items():
+            both = RecentCount(rule.per_seconds), RecentCount(rule.per_seconds)
+            tested, failed = self._tests.setdefault(name, both)
+            tested.add(now, count["passed"] + count["failed"])
+            failed.add(now, count["failed"])
+
+    def _worst_percent(self, now: float) -> float | None:
+        """Returns how many of a hundred rows violated the data test with the most violations, None before a batch."""
+        counts = ((tested.total(now), failed.total(now)) for tested, failed in self._tests.values())
+        least = 0.0 if self._batches else None
+        return max((100 * failed / tested for tested, failed in counts if tested), default=least)
 
     def read(self, kind: AlertKind, at: datetime) -> Reading | None:
         """Returns what the rule of `kind` measures at `at`, None if there is nothing to measure."""
@@ -183,6 +202,8 @@ class Measures:
         if kind is AlertKind.STATE_ROWS_OVER:
             rows = None if self._last is None else self._last.state_rows
             return None if rows is None else float(rows)
+        if kind is AlertKind.EXPECTATION_FAILED and rule.unit == PERCENT:
+            return self._worst_percent(now)
         count = self._counts.get(kind)
         total = 0.0 if count is None else count.total(now)
         return total if total or self._batches else None  # before its first batch, nothing shows that it is well

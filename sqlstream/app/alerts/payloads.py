@@ -11,7 +11,7 @@ from typing import Any
 from sqlstream.app.alerts.measures import Measures
 from sqlstream.compiler.own_rows import ALERT_COLUMNS
 from sqlstream.numbers import plural, span_text
-from sqlstream.project.configuration.alerts import AlertKind, AlertRule
+from sqlstream.project.configuration.alerts import PERCENT, AlertKind, AlertRule
 from sqlstream.state.runs.events import AlertChanged
 from sqlstream.state.runs.progress import moment
 
@@ -201,9 +201,13 @@ def _measured(model: str, kind: AlertKind, value: float, rule: AlertRule, *, is_
         AlertKind.STATE_ROWS_OVER: f"the state of {model} has {plural(round(value), 'row')}",
         AlertKind.QUARANTINED_OVER: f"{model} quarantined {plural(round(value), 'record')} {recently}",
     }
+    if rule.unit == PERCENT:
+        return f"{value:.3g} % of the rows of {model} violated a data test {recently}"
     return sentences[kind]
 
 
 def _limit(kind: AlertKind, rule: AlertRule) -> str:
     is_time = kind in (AlertKind.NO_ROWS_FOR, AlertKind.WATERMARK_BEHIND, AlertKind.WATERMARK_AHEAD)
+    if rule.unit == PERCENT:
+        return f"{rule.limit:g} %"
     return span_text(rule.limit) if is_time else f"{rule.limit:,.0f}"

@@ -26,6 +26,10 @@ MARGIN = 0.9
 """The part of the limit at which an alert is resolved, unless the rule says otherwise."""
 
 DEFAULT_PER = "1 hour"
+
+PERCENT = "percent"
+"""The key of a limit, from 0 to 100, that can have decimals."""
+
 SLOW_BATCHES = 3
 
 
@@ -48,8 +52,9 @@ class AlertKind(StrEnum):
 @dataclass(frozen=True)
 class AlertRule:
     """When an alert of one kind is raised: when the value is over `limit` (seconds for times, otherwise a count; of
-    slow batches in a row) for `for_seconds`. It is resolved at `resolve_at` or less. `unit` is what `lag_over` counts.
-    Kinds that count events count those of the last `per_seconds`. A rule that is not `is_on` replaces another one.
+    slow batches in a row) for `for_seconds`. It is resolved at `resolve_at` or less. `unit` is what a kind counts
+    that can count different things. Kinds that count events count those of the last `per_seconds`. A rule that is not
+    `is_on` replaces another one.
     """
 
     limit: float = 0.0
@@ -88,7 +93,7 @@ FORMS: Mapping[AlertKind, Form] = {
     AlertKind.WATERMARK_AHEAD: Form(("time",), "1 hour", _LEVEL, is_time=True),
     AlertKind.RESTARTS_OVER: Form(("restarts",), "3", _COUNTED),
     AlertKind.LATE_ROWS_OVER: Form(("rows",), "100", _COUNTED),
-    AlertKind.EXPECTATION_FAILED: Form(("violations",), "100", _COUNTED),
+    AlertKind.EXPECTATION_FAILED: Form(("violations", PERCENT), "100", _COUNTED),
     AlertKind.STATE_ROWS_OVER: Form(("rows",), "1000000", _LEVEL),
     AlertKind.BATCH_SLOWER: Form(("batches",), "true", least=1),
     AlertKind.QUARANTINED_OVER: Form(("rows",), "0", _COUNTED),
@@ -132,7 +137,9 @@ def _from_mapping(form: Form, value: Mapping[object, object]) -> AlertRule:
 
 def _rule(form: Form, name: str, values: Mapping[str, object]) -> AlertRule:
     limit = _limit(form, values, name, form.least)
-    resolve_at = _limit(form, values, "resolve_at", 0) if "resolve_at" in values else _with_margin(form, limit)
+    resolve_at = (
+        _limit(form, values, name, 0, "resolve_at") if "resolve_at" in values else _with_margin(form, name, limit)
+    )
     if resolve_at > limit:
         fix = "use a `resolve_at` below the limit, or remove it"
         raise invalid("has a resolve_at that is over its limit", fix, "resolve_at")
@@ -145,8 +152,8 @@ def _rule(form: Form, name: str, values: Mapping[str, object]) -> AlertRule:
     )
 
 
-def _with_margin(form: Form, limit: float) -> float:
-    return limit * MARGIN if form.is_time else float(int(limit * MARGIN))
+def _with_margin(form: Form, name: str, limit: float) -> float:
+    return limit * MARGIN if form.is_time or name == PERCENT else float(int(limit * MARGIN))
 
 
 def _seconds(values: Mapping[str, object], name: str, *, zero: bool = False) -> float:
@@ -158,13 +165,19 @@ def _seconds(values: Mapping[str, object], name: str, *, zero: bool = False) -> 
         raise invalid(f"cannot have {given(values[name])} as `{name}`", fix, name) from None
 
 
-def _limit(form: Form, values: Mapping[str, object], name: str, least: int) -> float:
-    value = values[name]
+def _limit(form: Form, values: Mapping[str, object], name: str, least: int, key: str | None = None) -> float:
+    """Returns the value of `key`, by default `name`, which is in the unit of the limit `name`."""
+    key = key or name
+    value = values[key]
     if form.is_time:
-        return _seconds(values, name)
+        return _seconds(values, key)
+    if name == PERCENT:
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 100:
+            return float(value)
+        raise invalid(f"cannot have {given(value)} as `{key}`", "use a number from 0 to below 100, such as 0.5", key)
     if _is_count(value, least):
         return float(value)
-    raise invalid(f"cannot have {given(value)} as `{name}`", _fix_of_count(form), name)
+    raise invalid(f"cannot have {given(value)} as `{key}`", _fix_of_count(form), key)
 
 
 def _is_count(value: object, least: int) -> TypeGuard[int]:
@@ -177,7 +190,7 @@ def _fix_of_count(form: Form) -> str:
     if form.least:
         fix = f"{fix}, from {form.least} on"
     if len(form.limits) > 1:
-        fix = f"{fix} ({form.limits[0]}) or {{{form.limits[1]}: 500}}"
+        fix = f"{fix} ({form.limits[0]}) or {{{form.limits[1]}: {5 if form.limits[1] == PERCENT else 500}}}"
     return f"{fix}, or `false`"
 
 
@@ -193,6 +206,9 @@ def _schema(kind: AlertKind) -> dict[str, Any]:
     interval = {"type": "string", "examples": ["10 minutes"]}
     limit: dict[str, Any] = interval if form.is_time else {"type": "integer", "minimum": form.least}
     properties = {key: interval if key in ("for", "per") else limit for key in form.keys}
+    if PERCENT in form.limits:
+        percent = {"type": "number", "minimum": 0, "exclusiveMaximum": 100}
+        properties |= {PERCENT: percent, "resolve_at": {"type": "number", "minimum": 0}}
     mapping = {"type": "object", "properties": properties, "additionalProperties": False}
     switch = {"type": "boolean"} if kind is AlertKind.BATCH_SLOWER else {"type": "boolean", "enum": [False]}
     return {"anyOf": [limit, switch, mapping]}
@@ -243,7 +259,9 @@ class AlertRulesDocument(Document):
         None, description="The query has dropped more late rows (default: within 1 hour)."
     )
     expectation_failed_over: ExpectationFailed | None = Field(
-        None, description="Data tests of the query have had more violations (default: within 1 hour)."
+        None,
+        description="Data tests of the query have had more violations (default: within 1 hour). "
+        "`percent`: a test had more in a hundred rows.",
     )
     state_rows_over: StateRowsOver | None = Field(None, description="The state of the query has more rows.")
     batch_slower_than_trigger: BatchSlower | None = Field(

@@ -13,7 +13,7 @@ from sqlstream.app.alerts.evaluation import AlertBook, OpenAlert, QueryRules
 from sqlstream.app.alerts.measures import PARTS, RecentCount
 from sqlstream.errors import Finding
 from sqlstream.numbers import span_text
-from sqlstream.project.configuration.alerts import AlertKind, AlertRule
+from sqlstream.project.configuration.alerts import PERCENT, AlertKind, AlertRule
 from sqlstream.state.runs.events import (
     AlertChanged,
     QueryRestarting,
@@ -221,6 +221,25 @@ def test_counts_are_of_a_sliding_time(kind: AlertKind) -> None:
     clock.at(61, QueryResumed("orders", 2))
     assert clock.at(120) == []
     assert clock.at(161) == ["resolved"]
+
+
+def test_the_share_of_violations_is_that_of_the_worst_test() -> None:
+    """The percentage of the test with the most violations counts, in a sliding time, and is resolved without rows."""
+    limit = AlertRule(5.0, 4.5, per_seconds=60, unit=PERCENT)
+    clock = Clock({AlertKind.EXPECTATION_FAILED: limit})
+
+    def tested(**failed: int) -> BatchProgress:
+        """Returns a batch of 100 rows, of which so many failed each test."""
+        return replace(batch(), data_tests={name: {"passed": 100 - n, "failed": n} for name, n in failed.items()})
+
+    clock.at(0, STARTED)
+    assert clock.at(1, tested(one=3, other=4)) == []
+    assert clock.at(2, tested(one=3, other=6)) == []
+    (change,) = clock.changes(3, tested(one=0, other=8))
+    assert change.message == "6 % of the rows of orders violated a data test in the last minute; the limit is 5 %"
+    assert clock.at(4, tested(one=0, other=0)) == ["resolved"]
+    assert clock.at(63, tested(one=0, other=90)) == ["raised"]
+    assert clock.at(125, batch()) == ["resolved"]
 
 
 def test_the_rows_of_a_quarantine_are_counted() -> None:
