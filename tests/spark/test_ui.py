@@ -21,7 +21,8 @@ def test_the_page_of_a_run(folder: ProjectFolder) -> None:
     rows = [{"id": number, "ts": f"2024-01-01T12:0{number}:00Z", "kind": "a", "amount": 1} for number in range(5)]
     folder.rows("in/orders/0.json", rows, modified=0)
     sql = "{{ config(sink='lake', trigger='1 second') }} select id, kind from {{ source('shop', 'orders') }}"
-    folder.write({"models/ids.sql": sql})
+    test = "models: [{name: ids, data_tests: [{expression_is_true: {name: small, expression: id < 3}}]}]"
+    folder.write({"models/ids.sql": sql, "models/ids.yml": test})
     process = folder.command("run", "--ui", "--ui-port", "0", "--log-format", "json", "-s", "ids")
     lines = wait_for(process, '"event": "batch"')
     url = next(found.group() for line in lines if (found := re.search(r"http://127.0.0.1:\d+/", line)))
@@ -34,6 +35,7 @@ def test_the_page_of_a_run(folder: ProjectFolder) -> None:
     names = ("unique_id", "status", "batches", "rows_in", "rows_out", "sink", "output", "restarts")
     assert {name: shown[name] for name in names} == {name: entry[name] for name in names}
     assert (shown["status"], shown["rows_in"], shown["run"]) == ("running", 5, results["metadata"]["invocation_id"])
+    assert (shown["violations"], shown["data_tests"]) == (2, {"ids.small": {"passed": 3, "failed": 2}})
     assert get(f"{url}api/project")["runs"][0]["life"] == "running"
     (batch,) = get(f"{url}api/query/ids/batches")["batches"]
     assert (batch["rows_in"], batch["duration_ms"]) == (5, entry["progress"]["duration_ms"])

@@ -37,6 +37,9 @@ def _recorded(status: ProjectStatus, now: datetime, width: int | None) -> Iterat
         yield "No query was started."
     for query in status.queries:
         yield from _alerts(query, now)
+    violations = [line for query in status.queries for line in _violations(query)]
+    if violations:
+        yield "\n".join(violations)
     yield from silence_texts(silent for query in status.queries if (silent := _silence_of(query)))
     for query in status.queries:
         yield from _notes(query, now)
@@ -98,6 +101,15 @@ def _alerts(query: QueryWithStatus, now: datetime) -> Iterator[str]:
     for alert in alerts if isinstance(alerts, list) else ():
         if isinstance(alert, Mapping) and isinstance(alert.get("since"), str):
             yield f"ALERT {alert.get('alert')}, raised {since_text(alert['since'], now)} ago: {alert.get('message')}"
+
+
+def _violations(query: QueryWithStatus) -> Iterator[str]:
+    """Yields a line for each data test that rows of the newest run violate."""
+    tests = query.entry.get("data_tests")
+    for name, count in tests.items() if isinstance(tests, Mapping) else ():
+        if count["failed"]:
+            rows = f"{count['failed']:,} of {plural(count['passed'] + count['failed'], 'row')}"
+            yield f"{query.model}: {rows} {'violates' if count['failed'] == 1 else 'violate'} {name}"
 
 
 def _notes(query: QueryWithStatus, now: datetime) -> Iterator[str]:

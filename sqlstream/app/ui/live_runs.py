@@ -115,6 +115,7 @@ class LiveQuery:
             "status": self.status,
             "heard_at": self.heard_at or None,
             "version": self.version,
+            "data_tests": self.entry.get("data_tests") or {},
             "quarantined_rows": quarantined_rows,
             "quarantines": list(quarantines),
             "output_rows_per_second": self.output_rate(),

@@ -48,6 +48,7 @@ export const COLUMNS = [
   },
   number("bytes", "State size", "Memory of the state", 64, (query) => query.state_bytes, bytes),
   number("late", "Late", "Rows that came too late and were dropped", 46, (query) => query.late_rows, short, null, "warn"),
+  number("violations", "Violat.", "Violations of data tests, in this run", 52, (query) => query.violations, short, null, "warn"),
   number("quarantined", "Quarant.", "Corrupt records of its sources in quarantine", 60, (query) => query.quarantined_rows, short, null, "warn"),
   {
     ...number("restarts", "Restarts", "Restarts after failures, in this run", 58, (query) => query.restarts, short, null, "warn"),
@@ -125,6 +126,7 @@ export const FIELDS = {
   state: ["state_rows", "spark"],
   bytes: ["state_bytes"],
   late: ["late_rows"],
+  violations: ["violations"],
   quarantined: ["quarantined_rows"],
   restarts: ["restarts", "last_failure"],
   last: ["last_batch_at", "last_batch_id"],

@@ -138,3 +138,17 @@ def test_queries_with_the_same_reason_share_a_line() -> None:
 
     assert "\n\none, two emitted no rows: there was no new data to read from a.b" in text
     assert text.count("no new data") == 1
+
+
+def test_violations_of_data_tests() -> None:
+    """Each data test that rows violate has a line, also if only one row does."""
+    counts = {
+        "big.small": {"passed": 1200, "failed": 34},
+        "big.id": {"passed": 9, "failed": 1},
+        "big.x": {"passed": 1, "failed": 0},
+    }
+    lines = shown(seen(RunStatus.RUNNING), {**BIG, "data_tests": counts}, POOR).splitlines()
+    assert [line for line in lines if "violate" in line] == [
+        "big: 34 of 1,234 rows violate big.small",
+        "big: 1 of 10 rows violates big.id",
+    ]

@@ -1,4 +1,5 @@
-// The tab about what sqlstream knows before a run: the plan, findings and unit tests.
+// The tab about what sqlstream knows before a run: the plan, findings and unit tests; and about
+// its data tests in the newest run.
 
 import { h } from "../../dom.js";
 import { codeBlock } from "../../sql.js";
@@ -17,7 +18,20 @@ export function checksTab(page) {
     card("Findings", page.findings?.length
       ? h("div.findings", null, page.findings.map((finding) => findingBox(finding, finding.severity === "error" ? "Error" : "Warning", finding.severity === "error" ? "bad" : "warn")))
       : h("p.note-text", null, "No errors and no warnings.")),
+    card("Data tests", dataTestsBody(page.now?.data_tests)),
     card("Unit tests", testsBody(page.tests)));
+}
+
+function dataTestsBody(tests) {
+  const names = Object.keys(tests || {});
+  if (!names.length) return h("p.note-text", null, "No data test has checked a row in the newest run.");
+  const cell = (value) => h("td.number", null, value);
+  return table("Data tests", ["Test", "Result", ["Passed", "number"], ["Violations", "number"], ["Share", "number"]], names.map((name) => {
+    const { passed, failed } = tests[name];
+    return h("tr", null, h("td", null, h("b", null, name)),
+      h("td", null, h("span.badge", { class: failed ? "warn" : "ok" }, failed ? "violated" : "passed")),
+      cell(exact(passed)), cell(exact(failed)), cell(passed + failed ? `${(100 * failed / (passed + failed)).toPrecision(3)} %` : "–"));
+  }));
 }
 
 function planBody(plan) {

@@ -54,13 +54,14 @@ export const CHARTS = [
     none: "This query keeps no state.",
   },
   {
-    id: "lost", title: "Late and quarantined", unit: "rows per batch or interval", format: exact,
+    id: "lost", title: "Late, quarantined and violating", unit: "rows per batch or interval", format: exact,
     series: [
       { name: "late_rows", label: "Late", color: "--chart-2", fill: true },
       { name: "quarantined_rows", label: "Quarantined", color: "--chart-3", dash: [5, 3] },
       { name: "dropped_records", label: "Dropped", color: "--chart-5", dash: [2, 3] },
+      { name: "violations", label: "Violations", color: "--chart-4", dash: [8, 3] },
     ],
-    none: "No rows were late, quarantined or dropped.", hidesZeros: true,
+    none: "No rows were late, quarantined or dropped, or violated a data test.", hidesZeros: true,
   },
 ];
 

@@ -15,6 +15,7 @@ const TILES = [
   ["behind", "Watermark behind", (now) => seconds(now.watermark_lag_seconds), (now) => (now.watermark ? localTime(now.watermark) : noneOr(now, "no watermark")), (now) => now.watermark && utcTime(now.watermark)],
   ["state", "State", (now) => (known(now.state_rows) ? `${short(now.state_rows)} rows` : NONE), (now) => (known(now.state_bytes) ? bytes(now.state_bytes) : noneOr(now, "keeps no state")), (now) => exact(now.state_rows), "state_rows"],
   ["late", "Late rows", (now) => short(now.late_rows), (now) => (now.dropped_records ? `${short(now.dropped_records)} dropped` : "in this run"), (now) => exact(now.late_rows)],
+  ["violations", "Violations", (now) => short(now.violations), (now) => testsText(now.data_tests), (now) => exact(now.violations)],
   ["quarantined", "Quarantined", (now) => short(now.quarantined_rows), (now) => (known(now.quarantined_rows) ? "corrupt records" : "no quarantine"), (now) => exact(now.quarantined_rows)],
   ["restarts", "Restarts", (now) => short(now.restarts), (now) => (known(now.batches) ? `${short(now.batches)} batches` : "in this run"), (now) => now.last_failure && `last failure: ${now.last_failure.message}`],
 ];
@@ -22,6 +23,11 @@ const TILES = [
 /** Returns what no value means, which only a batch shows. */
 function noneOr(now, text) {
   return now.batches ? text : "no batch in this run";
+}
+
+function testsText(tests) {
+  const count = Object.keys(tests || {}).length;
+  return count ? `of ${count} data test${count === 1 ? "" : "s"}` : "no data tests";
 }
 
 function headroom(now) {
@@ -47,7 +53,7 @@ export class Tiles {
       if (cell.bar) drawParts(cell.bar, partsOf(now));
       if (cell.spark) drawSpark(cell.spark, now.spark?.[series]);
       cell.box.title = title(now) || "";
-      if (["late", "quarantined", "restarts"].includes(name)) cell.box.dataset.tone = parseFloat(value(now)) > 0 ? "warn" : "";
+      if (["late", "violations", "quarantined", "restarts"].includes(name)) cell.box.dataset.tone = parseFloat(value(now)) > 0 ? "warn" : "";
     });
   }
 }
