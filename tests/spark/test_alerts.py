@@ -103,6 +103,7 @@ RESOLVED = {
 }
 
 
+@pytest.mark.slow
 def test_alerts_of_running_queries_are_raised_and_resolved(folder: ProjectFolder, receiver: Receiver) -> None:
     """A query without rows, one whose watermark, late rows and state are over their limits, one with quarantined
     records and one that restarts raise alerts; each is resolved when the condition ends, and the receiver gets both.
@@ -151,6 +152,7 @@ def test_alerts_of_running_queries_are_raised_and_resolved(folder: ProjectFolder
     assert changes(folder).count(("quarantined_over", "raised")) == 1
 
 
+@pytest.mark.slow
 def test_files_left_to_read(folder: ProjectFolder, receiver: Receiver) -> None:
     """`lag_over` counts the files of a folder that a query has not read, also while no batch runs."""
     alerts_to(folder.root, receiver.url)
@@ -273,6 +275,7 @@ def test_the_next_run_delivers_what_a_killed_run_left(orders: ProjectFolder) -> 
     assert not any("hunter2secret" in text for text in texts)
 
 
+@pytest.mark.slow
 def test_a_refused_run_raises_failed(orders: ProjectFolder, receiver: Receiver) -> None:
     """A query that cannot start, because the run is refused, has failed. A run without any rule resolves the alert."""
     without = (orders.root / "project.yml").read_text()

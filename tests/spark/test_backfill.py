@@ -234,6 +234,7 @@ def test_records_before_the_first_offsets_of_kafka(
     assert ids(read_parquet(folder.root / "store/flat")) == [*range(26)]
 
 
+@pytest.mark.slow
 def test_files_of_a_backfill_are_not_read_again(shop: ProjectFolder, read_parquet: ReadParquet) -> None:
     """A longer `maxFileAge` after a backfill is refused, because the stream would write the files twice. A replay of the
     backfill's batch is refused, too.
@@ -281,6 +282,7 @@ def test_queries_that_cannot_take_history_are_refused(shop: ProjectFolder) -> No
     assert not (shop.root / "store/queries/flat/v1/backfills.json").exists()
 
 
+@pytest.mark.slow
 def test_a_query_with_state_gets_its_history_in_a_new_version(folder: ProjectFolder, read_parquet: ReadParquet) -> None:
     """A query with state is refused; the commands that the finding names give it all rows."""
     folder.write({"models/once.sql": FLAT.replace("'lake'", "'lake', deduplicate='id'")})

@@ -92,6 +92,7 @@ def test_batches_allow_sql_that_streams_do_not(shop: ProjectFolder) -> None:
     assert (shop.root / "store/counts/c=3").is_dir()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sink", ["csv", "json", "orc", "text", "xml", "noop", "console", "memory"])
 def test_every_sink_accepts_a_batch(shop: ProjectFolder, sink: str) -> None:
     """Every sink accepts a batch: files are replaced, and sinks that keep nothing get all rows on each run."""

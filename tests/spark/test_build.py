@@ -47,6 +47,7 @@ def results(shop: ProjectFolder) -> dict[str, str]:
     return {entry.get("name") or entry["model"]: entry["status"] for entry in entries}
 
 
+@pytest.mark.slow
 def test_a_failed_unit_test_skips_its_model_and_all_downstream(shop: ProjectFolder) -> None:
     """The model of a failed unit test and the stored stage below do not run. Other queries do, except those that never
     end, which `status` does not show as skipped.

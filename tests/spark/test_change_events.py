@@ -213,6 +213,7 @@ def test_types_of_sql_server(spark: SparkSession) -> None:
     assert found == (AT.replace(microsecond=777000), AT, AT, AT, Decimal("100000000000.0001"), date(1969, 12, 31))
 
 
+@pytest.mark.slow
 def test_types_of_other_modes(spark: SparkSession) -> None:
     """With `time.precision.mode` connect or isostring, and with decimals as text or numbers, the values are the same."""
     connect = [
@@ -401,6 +402,7 @@ def test_messages_without_a_row_are_skipped(spark: SparkSession) -> None:
     }
 
 
+@pytest.mark.slow
 def test_unwrapped_rows(spark: SparkSession) -> None:
     """Rows of ExtractNewRecordState that says which rows are deleted are changes, with and without schemas."""
     fields = [decimal_field("price", 2), field("payload", "string"), field("__deleted", "string")]
@@ -462,6 +464,7 @@ def test_documents_of_mongodb(spark: SparkSession) -> None:
     assert list(reasons) == [3, 4]
 
 
+@pytest.mark.slow
 def test_keys_have_types_of_connectors(spark: SparkSession) -> None:
     """The times and decimals of a key are read by its schema, or by the options of the values."""
     fields = [decimal_field("id", 0), field("day", "int32", f"{TIME}.Date")]
@@ -475,6 +478,7 @@ def test_keys_have_types_of_connectors(spark: SparkSession) -> None:
     assert reasons == {2: "the key has a decimal that cannot be read as decimal(20,0): `id`"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["millis", "micros", "nanos"])
 def test_times_without_a_schema(spark: SparkSession, unit: str) -> None:
     """Without a schema the numbers of a timestamp have the declared unit, and those of a date are days."""

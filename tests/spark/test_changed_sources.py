@@ -104,6 +104,7 @@ def test_the_plan_tells_of_changed_files_of_static_tables(folder: ProjectFolder)
     assert folder.result().finding is None
 
 
+@pytest.mark.slow
 def test_topics_are_read_once(folder: ProjectFolder, topic: Topic, read_parquet: Rows) -> None:
     """A topic can be added and, without `failOnDataLoss`, removed; one that returns, other topics and other brokers are
     refused, and so is a renamed source.

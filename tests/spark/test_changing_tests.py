@@ -77,6 +77,7 @@ def run(folder: Path) -> list[Outcome]:
     return [result.outcome for result in outcome.results]
 
 
+@pytest.mark.slow
 def test_update_changes_only_expected_rows(project: Path) -> None:
     """`--update` keeps comments, other rows and formatting, and the cases pass afterwards."""
     outcome = run_tests(UnitTestRequest(ProjectRequest(project)), lambda _result, _total: None)
@@ -101,6 +102,7 @@ def test_update_keeps_expected_errors(project: Path) -> None:
     assert "DIVIDE_BY_ZERO" in path.read_text()
 
 
+@pytest.mark.slow
 def test_a_case_is_recorded_from_real_rows(project: Path) -> None:
     """A recorded case passes as written; masked columns get other values, and equal values stay equal."""
     data = project / "data"

@@ -95,6 +95,7 @@ def test_a_broken_source_is_one_finding(orders: ProjectFolder) -> None:
     assert _heads(_refused(orders)) == ["models/typed.sql:2:8: sql-analysis", "sources.yml:9:42: source-unreadable"]
 
 
+@pytest.mark.slow
 def test_only_selected_models_are_checked(orders: ProjectFolder) -> None:
     """A selected view is analysed even if nothing else is selected; unselected models are not."""
     orders.write(

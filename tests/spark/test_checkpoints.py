@@ -55,6 +55,7 @@ def refused(folder: ProjectFolder, **wishes: Any) -> tuple[str, str]:
     return finding.code, str(finding.location)
 
 
+@pytest.mark.slow
 def test_a_changed_stateful_query_is_refused(sums: ProjectFolder) -> None:
     """A changed stateful query is refused, although Spark would accept it on the old state; nothing is touched."""
     before = sums.committed("sums")
@@ -73,6 +74,7 @@ def test_formatting_changes_resume(sums: ProjectFolder) -> None:
     assert sums.result().rows_in == 5
 
 
+@pytest.mark.slow
 def test_an_accepted_change_is_recorded_in_the_ledger(sums: ProjectFolder) -> None:
     """`--accept-state-change` keeps the old state; after the first committed batch the ledger has the new SQL."""
     sums.write({"models/sums.sql": SUMS.format(aggregate="sum(amount * 1000)")})
@@ -85,6 +87,7 @@ def test_an_accepted_change_is_recorded_in_the_ledger(sums: ProjectFolder) -> No
     assert sums.result().rows_in == 0
 
 
+@pytest.mark.slow
 def test_a_full_refresh_keeps_the_old_version(sums: ProjectFolder, read_parquet: Rows) -> None:
     """`--full-refresh` uses a new checkpoint and a new output folder; the old ones stay the same, byte for byte."""
     old = sorted(path.read_bytes() for path in (sums.root / "store/sums").rglob("*.parquet"))
@@ -100,6 +103,7 @@ def test_a_full_refresh_keeps_the_old_version(sums: ProjectFolder, read_parquet:
     assert sums.result().output == str(sums.root / "store/sums")
 
 
+@pytest.mark.slow
 def test_a_changed_stateless_query_resumes(orders: ProjectFolder, read_parquet: Rows) -> None:
     """A stateless query may change its filter; the rows written before stay."""
     model = "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }} where amount > "
@@ -113,6 +117,7 @@ def test_a_changed_stateless_query_resumes(orders: ProjectFolder, read_parquet: 
     assert sorted(row["id"] for row in read_parquet(orders.root / "store/big")) == [4, 14, 23, 24]
 
 
+@pytest.mark.slow
 def test_a_change_in_an_upstream_view_counts(orders: ProjectFolder) -> None:
     """A query's identity includes the SQL of the views that it reads."""
     orders.write(
@@ -129,6 +134,7 @@ def test_a_change_in_an_upstream_view_counts(orders: ProjectFolder) -> None:
     assert refused(orders) == ("state-change", "models/positive.sql:1:52")
 
 
+@pytest.mark.slow
 def test_queries_over_a_changed_view_share_one_finding(orders: ProjectFolder) -> None:
     """All queries with state over a changed view share one finding, which is at the view and names them."""
     sums = SUMS.replace("source('shop', 'orders')", "ref('positive')")
@@ -153,6 +159,7 @@ def test_queries_over_a_changed_view_share_one_finding(orders: ProjectFolder) ->
     assert "--select counts sums" in finding.fix
 
 
+@pytest.mark.slow
 def test_a_changed_variable_is_named(orders: ProjectFolder) -> None:
     """When only a variable has changed, the finding names it with its old and new value."""
     orders.write({"models/sums.sql": SUMS.format(aggregate="sum(amount * {{ var('factor') }})")})
@@ -166,6 +173,7 @@ def test_a_changed_variable_is_named(orders: ProjectFolder) -> None:
     assert "the variable `factor` changed from 3 to 5" in finding.message
 
 
+@pytest.mark.slow
 def test_a_change_that_spark_refuses_does_not_change_the_ledger(sums: ProjectFolder) -> None:
     """An accepted change takes effect with its first committed batch; until then the old query resumes."""
     wrong = SUMS.format(aggregate="sum(amount)").replace("'1 hour')", "'1 hour'), kind")
@@ -241,6 +249,7 @@ def test_a_first_run_without_a_commit_starts_over(
     assert orders.result().rows_in == 0
 
 
+@pytest.mark.slow
 def test_a_changed_type_of_a_stateless_query_is_refused(orders: ProjectFolder, read_parquet: Rows) -> None:
     """A changed or renamed column is refused and the output stays; a new column is allowed and announced once."""
     model = "{{{{ config(sink='lake') }}}}\nselect id, {} from {{{{ source('shop', 'orders') }}}}"
@@ -278,6 +287,7 @@ def test_changed_partitions_are_refused(orders: ProjectFolder) -> None:
     assert [finding.code for finding in caught.value.findings] == ["output-columns"]
 
 
+@pytest.mark.slow
 def test_other_options_of_text_files_are_said(orders: ProjectFolder) -> None:
     """The query resumes and says it, without Spark too. A stored model is refused, because its readers would misread
     the earlier files, until the options are as before.
@@ -332,6 +342,7 @@ def test_a_failed_first_start_allows_changes(orders: ProjectFolder) -> None:
     assert orders.result().rows_in == 10
 
 
+@pytest.mark.slow
 def test_frozen_settings_come_from_the_checkpoint(sums: ProjectFolder) -> None:
     """The target's number of shuffle partitions does not change a query that already has state."""
     project = (
@@ -346,6 +357,7 @@ def test_frozen_settings_come_from_the_checkpoint(sums: ProjectFolder) -> None:
     assert ledger(sums, "sums", 1)["identity"]["settings"]["spark.sql.shuffle.partitions"] == "2"
 
 
+@pytest.mark.slow
 def test_a_changed_time_zone_is_refused_where_it_matters(sums: ProjectFolder) -> None:
     """A changed time zone is refused if a key is a date, which would mean different days; windows are the same."""
     sums.write({"models/days.sql": DAYS})
@@ -393,6 +405,7 @@ def test_old_checkpoints_of_a_memory_query_are_removed(orders: ProjectFolder) ->
         assert sorted(path.name for path in versions.iterdir() if path.is_dir()) == ["v1", newest]
 
 
+@pytest.mark.slow
 def test_except_keeps_state(orders: ProjectFolder) -> None:
     """A change to EXCEPT is refused like that of any other aggregation, because Spark plans it as one."""
     model = "{{{{ config(sink='nowhere', output_mode='update') }}}} select {} from {{{{ source('shop', 'orders') }}}} except select 'b' from range(1)"
@@ -418,6 +431,7 @@ def test_a_renamed_query_resumes(orders: ProjectFolder, read_parquet: Rows) -> N
     assert len(read_parquet(orders.root / "store/before")) == 15
 
 
+@pytest.mark.slow
 def test_a_changed_stateless_query_is_announced(orders: ProjectFolder) -> None:
     """When a stateless query has changed, the run says so once."""
     model = "{{ config(sink='nowhere') }} select id from {{ source('shop', 'orders') }}"
@@ -434,6 +448,7 @@ def test_a_changed_stateless_query_is_announced(orders: ProjectFolder) -> None:
     assert "the SQL of `all` changed" in announced[0][0]
 
 
+@pytest.mark.slow
 def test_a_fresh_checkpoint_has_current_settings(orders: ProjectFolder) -> None:
     """A fresh checkpoint ignores the frozen settings of an older version of a query that Spark cannot restart."""
     orders.write({"models/shown.sql": "{{ config(sink='table') }} select id from {{ source('shop', 'orders') }}"})
@@ -460,6 +475,7 @@ def test_unreachable_storage_is_a_finding(orders: ProjectFolder, storage: str) -
     assert refused(orders) == ("storage-unusable", "project.yml:3:3")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["", "file:", "file://"])
 def test_storage_can_have_any_local_path(orders: ProjectFolder, prefix: str) -> None:
     """Spaces, non-ASCII letters and `%20` are literal in a storage path and in a URI; both lead to the same folder."""

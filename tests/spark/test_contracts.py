@@ -52,6 +52,7 @@ def test_spark_checks_what_the_compiler_does_not_know(orders: ProjectFolder) -> 
     assert orders.run().succeeded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("constraint", "sql", "words"),
     [
@@ -101,6 +102,7 @@ def test_a_new_table_of_a_database_allows_no_null(orders: ProjectFolder) -> None
     assert required == {"id": 1, "kind": 1}
 
 
+@pytest.mark.slow
 def test_a_plan_names_what_breaks_a_contract(orders: ProjectFolder) -> None:
     """The ledger has the contract; after the next run, the new one counts."""
     columns = COLUMNS.replace("CONSTRAINTS", "[{type: not_null}]")

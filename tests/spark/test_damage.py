@@ -143,6 +143,7 @@ def torn_sink(folder: ProjectFolder) -> str:
     return f"{SINK}/2"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [
@@ -188,6 +189,7 @@ def test_a_healthy_checkpoint_needs_no_repair(stopped: ProjectFolder) -> None:
     assert sorted(path for path in stopped.root.rglob("*") if "target" not in path.parts) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "entry", [f"{LOST}/offsets/2", f"{LOST}/sources/shop__orders/1", f"{SINK}/1", f"{LOST}/metadata"]
 )
@@ -247,6 +249,7 @@ def test_a_batch_in_the_sink_needs_no_source_file(stopped: ProjectFolder, read_p
     assert ids(stopped, read_parquet) == ROWS
 
 
+@pytest.mark.slow
 def test_a_file_that_vanishes_during_a_run_fails_the_query(stopped: ProjectFolder, read_parquet: Rows) -> None:
     """If a file vanishes during a run, the query fails in that batch and does not restart with fewer rows."""
     rows = "{{ source('shop', 'orders') }} where id < 30 or reflect('java.lang.Long', 'parseLong', concat('x', id)) = 0"

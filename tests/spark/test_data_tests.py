@@ -107,6 +107,7 @@ def test_unit_tests_expect_violations(folder: ProjectFolder) -> None:
     assert "`positiv` is not a data test of `orders`" in folder.invoke("test").out
 
 
+@pytest.mark.slow
 def test_a_view_is_tested_in_each_query_that_reads_it(folder: ProjectFolder, read_parquet: Rows) -> None:
     """Rows that a view drops reach no query that reads it; a query that reads it twice counts its rows once."""
     folder.write(
@@ -126,6 +127,7 @@ def test_a_view_is_tested_in_each_query_that_reads_it(folder: ProjectFolder, rea
     assert sorted(row["id"] for row in read_parquet(folder.root / "store/both")) == [-7, -5, -4, -3, -1, 1, 3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_view", [False, True])
 def test_a_query_fails_at_a_violation(folder: ProjectFolder, read_parquet: Rows, is_view: bool) -> None:
     """The query ends without a restart, and the reason has the test, how many rows violate it
@@ -191,6 +193,7 @@ def test_the_rows_that_end_a_query_are_counted(folder: ProjectFolder, model: str
     assert f"{message} the data test `none`" in finding.message
 
 
+@pytest.mark.slow
 def test_what_is_dropped_before_a_state_is_part_of_it(folder: ProjectFolder) -> None:
     """A test that drops rows before a state is a change of the state, one that only counts them is not."""
     folder.write(
@@ -219,6 +222,7 @@ def test_what_is_dropped_before_a_state_is_part_of_it(folder: ProjectFolder) -> 
         assert "the data tests of `orders` drop other rows" in found.message
 
 
+@pytest.mark.slow
 def test_batch_models_and_python_models_are_tested(folder: ProjectFolder, read_parquet: Rows) -> None:
     """Models in Python, and batch models over static tables and seeds, are tested in the same way."""
     folder.write(

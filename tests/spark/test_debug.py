@@ -37,6 +37,7 @@ def test_failed_checks_have_a_fix(folder: ProjectFolder, tmp_path: Path) -> None
     assert out.count("fix: ") == 2
 
 
+@pytest.mark.slow
 def test_missing_secrets_and_packages_are_reported_as_json(folder: ProjectFolder) -> None:
     """Missing secrets are named even if a rule refuses a model; an unresolvable package is blamed, not Spark."""
     target = "name: shop\ntargets: {local: {master: 'local[1]', storage: store, packages: ['no.such:package_2.13:1'],"

@@ -49,6 +49,7 @@ def test_the_first_row_of_a_key_is_kept_within_the_watermark(folder: ProjectFold
     assert compiled.splitlines()[-1] == "-- sqlstream: deduplicate by ID"
 
 
+@pytest.mark.slow
 def test_without_a_watermark_a_key_is_known_for_ever(folder: ProjectFolder, read_parquet: Rows) -> None:
     """Without a watermark a key stays known for ever, with a warning; a view is deduplicated before its readers."""
     folder.write(
@@ -68,6 +69,7 @@ def test_without_a_watermark_a_key_is_known_for_ever(folder: ProjectFolder, read
     assert amounts(read_parquet(folder.root / "store/out")) == [0, 9, 9, 9]
 
 
+@pytest.mark.slow
 def test_other_columns_are_a_state_change(folder: ProjectFolder) -> None:
     """Other columns are a state change, another order of them is not; an accepted change continues where Spark can."""
     folder.rows("in/orders/0.json", [order(1, 0, 10)], modified=0)
@@ -86,6 +88,7 @@ def test_other_columns_are_a_state_change(folder: ProjectFolder) -> None:
     )
 
 
+@pytest.mark.slow
 def test_static_rows_are_deduplicated_too(folder: ProjectFolder) -> None:
     """Static rows are deduplicated too: a batch ignores the watermark in the SQL."""
     folder.write(

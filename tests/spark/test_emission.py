@@ -106,6 +106,7 @@ def test_a_group_comes_out_after_the_named_event(tmp_path: Path) -> None:
     assert found == {name: [0, 0, 0, 1] for name in TIMED}
 
 
+@pytest.mark.slow
 def test_the_slowest_input_holds_back_the_others(tmp_path: Path) -> None:
     """With several inputs, the window waits until every watermark has reached the event that is named."""
     union = (
@@ -125,6 +126,7 @@ def test_the_slowest_input_holds_back_the_others(tmp_path: Path) -> None:
     assert _rows_out(folder) == {"both": [0, 0, 0, 1]}
 
 
+@pytest.mark.slow
 def test_spark_moves_the_watermark_by_rows_that_a_condition_on_the_time_removes(tmp_path: Path) -> None:
     """A removed row moves the watermark where `--explain` says so, for each form of a condition; in front it does not."""
     behind = "select window.start as s from (select HINT *, year(ts) as y from READ) where {} group by window(ts, '10 minutes')"
@@ -157,6 +159,7 @@ def test_spark_moves_the_watermark_by_rows_that_a_condition_on_the_time_removes(
     assert found == {name: [0, 0, 1] if name in advances else [0, 0, 0] for name in models}
 
 
+@pytest.mark.slow
 def test_a_trigger_of_one_batch_waits_for_a_run_with_new_rows(tmp_path: Path) -> None:
     """A `once` run without new rows has no batch, so closed groups wait for a run that has some."""
     text = _timed_model("once", TIMED["tumbling"]).replace("'available_now'", "'once'")

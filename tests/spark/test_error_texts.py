@@ -152,6 +152,7 @@ def failure_over_constants(spark: SparkSession, tmp_path: Path, expression: str)
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("expression", "condition", "is_permanent"),
     [

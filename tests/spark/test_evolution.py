@@ -77,6 +77,7 @@ def test_a_self_join_of_a_view_without_aliases_keeps_its_qualified_columns(order
     assert orders.result().rows_out == 20
 
 
+@pytest.mark.slow
 def test_a_stream_stream_join_over_one_source_runs(orders: ProjectFolder, read_parquet: Rows) -> None:
     """Two views of one source can be joined within a time bound."""
     orders.write(
@@ -96,6 +97,7 @@ def test_a_stream_stream_join_over_one_source_runs(orders: ProjectFolder, read_p
     assert rows == [(0, 1), (2, 3), (10, 11), (12, 13)]
 
 
+@pytest.mark.slow
 def test_moved_references_resume_at_their_own_offsets(orders: ProjectFolder, read_parquet: Rows) -> None:
     """A reader keeps its name when another is added before it: it reads no row twice, the new one reads all rows."""
     small = "select id, 'small' as arm from {{ source('shop', 'orders') }} where amount < 2"
@@ -118,6 +120,7 @@ def move(folder: ProjectFolder, path: str) -> None:
     sources.write_text(sources.read_text().replace("path: in/orders", f"path: '{path}'"))
 
 
+@pytest.mark.slow
 def test_a_source_that_has_moved_is_refused(orders: ProjectFolder) -> None:
     """A moved source is refused: Spark would look for the last batch's files below the new path and fail for good."""
     orders.write({"models/ids.sql": "{{ config(sink='lake') }}\nselect id from {{ source('shop', 'orders') }}"})
@@ -131,6 +134,7 @@ def test_a_source_that_has_moved_is_refused(orders: ProjectFolder) -> None:
     assert [finding.code for finding in refused.value.findings] == ["source-change"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["{in,new}/orders", "."])
 def test_a_source_with_more_folders_resumes(orders: ProjectFolder, read_parquet: Rows, path: str) -> None:
     """A pattern or a wider folder that still contains the last batch's files is allowed: each row is read once."""
@@ -147,6 +151,7 @@ def test_a_source_with_more_folders_resumes(orders: ProjectFolder, read_parquet:
     assert sorted(row["id"] for row in read_parquet(orders.root / "store/ids")) == [*range(5), *range(10, 15), 20]
 
 
+@pytest.mark.slow
 def test_a_branch_inserted_above_another_is_refused(orders: ProjectFolder) -> None:
     """A new branch above another one in the same query is refused: only their order tells them apart, so the old branch
     would read everything again.

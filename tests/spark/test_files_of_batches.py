@@ -140,6 +140,7 @@ def test_without_internals_such_a_file_fails_the_query(tmp_path: Path) -> None:
     assert "b%20%5B2%5D.json" in result.finding.why
 
 
+@pytest.mark.slow
 def test_a_compressed_file_that_is_cut_off(tmp_path: Path) -> None:
     """The finding names the reason and the file, and the option in its fix lets the query continue."""
     folder = shop_project(tmp_path)
@@ -160,6 +161,7 @@ def test_a_compressed_file_that_is_cut_off(tmp_path: Path) -> None:
     assert 1 in [row["id"] for row in written(folder, "flat")]
 
 
+@pytest.mark.slow
 def test_partitions_below_a_pattern(tmp_path: Path) -> None:
     """A declared column has the value in the name of the folder, in a stream and in a static table."""
     folder = shop_project(tmp_path)
@@ -197,6 +199,7 @@ def test_names_are_read_whatever_the_locale_is(tmp_path: Path, locale: str) -> N
     assert sorted(row["id"] for row in written(folder, "flat")) == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_refresh_once_in_a_run(tmp_path: Path) -> None:
     """With `refresh: run` all batches of a run read the files as they were in its first batch."""
     folder = shop_project(tmp_path)
@@ -214,6 +217,7 @@ def test_refresh_once_in_a_run(tmp_path: Path) -> None:
     assert {row["name"] for row in written(folder, "joined")} == {"old"}
 
 
+@pytest.mark.slow
 def test_a_stream_lists_its_files_in_one_session(spark: SparkSession, tmp_path: Path) -> None:
     """Files with all names are read once in one batch, also with state and in partitions."""
     session = spark.newSession()
@@ -230,6 +234,7 @@ def test_a_stream_lists_its_files_in_one_session(spark: SparkSession, tmp_path: 
     assert sorted(_batches(parts.groupBy("p").count(), "complete")[0]) == [(0, 7), (1, 7)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "json", "parquet", "orc", "text", "xml"])
 def test_a_static_file_that_is_replaced(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     """The next batch reads the whole new file, and new files of a folder and of a pattern."""

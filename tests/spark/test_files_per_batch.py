@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.spark.conftest import ProjectFolder
 
 Rows = Callable[[Path], list[dict[str, Any]]]
@@ -36,6 +38,7 @@ targets: {local: {master: 'local[2]', storage: store, spark: {spark.sql.files.op
 """
 
 
+@pytest.mark.slow
 def test_a_batch_has_at_most_so_many_files(folder: ProjectFolder, read_parquet: Rows) -> None:
     """Streams, a shared query, complete mode, a batch model and a quarantine: the files in each folder are counted."""
     folder.write(

@@ -56,6 +56,7 @@ def test_file_sources_are_read(folder: ProjectFolder, written: Path, name: str, 
     assert sorted(row["name"] for row in read_parquet(folder.root / "store/out")) == ["a", "b", "c"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["json", "csv", "parquet", "orc", "text"])
 def test_file_sinks_are_written(orders: ProjectFolder, name: str) -> None:
     """Each file sink writes the model's rows into one file per batch, split by `partition_by`."""
@@ -88,6 +89,7 @@ def test_writer_options_of_a_model_override_those_of_the_sink(orders: ProjectFol
     assert any(text.startswith("id|kind\n0|a") for text in texts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("columns", "sink", "code"),
     [

@@ -38,6 +38,7 @@ def first_offsets(project: ProjectFolder) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_process_that_ran_without_kafka_can_run_with_it(
     events: ProjectFolder, topic: Topic, read_parquet: ReadParquet
 ) -> None:
@@ -83,6 +84,7 @@ def test_torn_first_offsets_before_a_commit_are_damage(events: ProjectFolder, to
     assert [finding.code for finding in refused.value.findings] == ["torn-checkpoint"]
 
 
+@pytest.mark.slow
 def test_deps_pins_the_jars_that_runs_use(events: ProjectFolder, topic: Topic) -> None:
     """The command writes a lock with Kafka's jars, and a run with the lock succeeds."""
     topic.send([{"id": 1}])

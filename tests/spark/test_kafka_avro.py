@@ -119,6 +119,7 @@ def test_each_record_is_read_by_its_writers_schema(
     assert {row["value"]: row["reason"] for row in kept} == bad
 
 
+@pytest.mark.slow
 def test_messages_without_ids_are_read_by_a_schema_file(
     folder: ProjectFolder, topic: Topic, read_parquet: ReadParquet
 ) -> None:
@@ -173,6 +174,7 @@ EVERY = record(
 )
 
 
+@pytest.mark.slow
 def test_the_compiler_knows_sparks_types(folder: ProjectFolder, topic: Topic) -> None:
     """The columns of a schema with every type that Spark reads by default have the types that its connector gives them."""
     folder.write({"every.avsc": json.dumps(EVERY)})

@@ -23,6 +23,7 @@ def sink(topic: Topic, keys: str = "", options: str = "") -> str:
     return f"sinks: [{{name: bus, format: kafka, {keys} options: {{kafka.bootstrap.servers: '{topic.servers}', {options}}}}}]"
 
 
+@pytest.mark.slow
 def test_records_are_made_of_the_columns(folder: ProjectFolder, topic: Topic) -> None:
     """The value has all columns, nulls too, but no headers; unique_key is the key; delete_when writes no value. The
     query resumes.

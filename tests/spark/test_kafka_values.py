@@ -125,6 +125,7 @@ def test_a_corrupt_message_fails_the_query(folder: ProjectFolder, topic: Topic) 
     assert f"in topic {topic.name}, partition 0, at offset 1, the value is null" in finding.why
 
 
+@pytest.mark.slow
 def test_dropped_messages_are_counted(folder: ProjectFolder, topic: Topic, read_parquet: ReadParquet) -> None:
     """`drop` skips corrupt messages and counts them, in streams and in static tables."""
     topic.send_bytes([Message(value) for value in (*GOOD, *BAD)])

@@ -8,6 +8,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from sqlstream.state.runs.events import Notice
 from tests.spark.conftest import ProjectFolder, wait_for
 
@@ -25,6 +27,7 @@ def events(folder: ProjectFolder) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder.root / "logs/events.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_a_killed_run_leaves_its_progress(orders: ProjectFolder) -> None:
     """The results of a killed run name its process, the started query and its progress so far."""
     orders.write({"models/slow.sql": MODEL})

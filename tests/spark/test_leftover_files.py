@@ -118,6 +118,7 @@ def test_leftovers_are_moved_aside_after_the_next_run(project: ProjectFolder, re
     assert project.result().rows_out == 5
 
 
+@pytest.mark.slow
 def test_leftovers_are_moved_aside_before_the_next_run(project: ProjectFolder, read_parquet: Rows) -> None:
     """Leftover files can be moved aside before the next run, which repeats the batch: any reader gets each row once."""
     done = state(project, "repair", "all", "--output", "json")

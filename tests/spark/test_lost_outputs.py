@@ -60,6 +60,7 @@ def statement(file: Path, sql: str) -> None:
         connection.execute(sql)
 
 
+@pytest.mark.slow
 def test_outputs_that_are_gone_are_refused(shop: ProjectFolder) -> None:
     """A removed folder, file or table is refused by `run` and `plan --check` alike, and by `plan` as far as local files
     show it; a full refresh is a way out, and nothing was written before.
@@ -81,6 +82,7 @@ def test_outputs_that_are_gone_are_refused(shop: ProjectFolder) -> None:
     assert shop.run().succeeded
 
 
+@pytest.mark.slow
 def test_older_and_newer_copies_are_refused(shop: ProjectFolder) -> None:
     """A log or record that ends before the last committed batch, or that a checkpoint from a backup does not know."""
     store = shop.root / "store"
@@ -119,6 +121,7 @@ def test_the_record_of_a_restored_table_can_be_written(shop: ProjectFolder) -> N
         assert connection.execute("select count(*), count(distinct id) from keyed").fetchone() == (15, 15)
 
 
+@pytest.mark.slow
 def test_batches_without_rows_and_without_a_commit_are_no_loss(orders: ProjectFolder) -> None:
     """A query whose batches were all empty resumes, and so do one that has read nothing yet, one that was killed
     before its first commit, and one between the batch of the sink and that of the checkpoint.
@@ -143,6 +146,7 @@ def test_batches_without_rows_and_without_a_commit_are_no_loss(orders: ProjectFo
     assert orders.run().succeeded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lose", [shutil.rmtree, lambda path: shutil.rmtree(path / "_spark_metadata")])
 def test_versions_are_checked_where_they_write(shop: ProjectFolder, lose: Callable[[Path], None]) -> None:
     """After a promotion the plain name shows another version: the folder and the table of the version count."""
@@ -165,6 +169,7 @@ def test_versions_are_checked_where_they_write(shop: ProjectFolder, lose: Callab
     assert refused(shop) == lost
 
 
+@pytest.mark.slow
 def test_a_table_with_batches_of_another_checkpoint_is_refused(orders: ProjectFolder) -> None:
     """A moved checkpoint would write all rows again. Its old name and a renamed table are ways out."""
     file = orders.root / "store/keyed.sqlite"

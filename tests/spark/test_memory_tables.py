@@ -34,6 +34,7 @@ def running(orders: ProjectFolder) -> ProjectFolder:
     return orders
 
 
+@pytest.mark.slow
 def test_json_has_the_whole_table(running: ProjectFolder) -> None:
     """JSON has the whole table with typed values; people see the first 20 rows, or as many as `--limit` says."""
     lines = running.invoke("run", "--available-now", "--log-format", "json").out.splitlines()

@@ -22,6 +22,7 @@ def run(selection: Selection, *, equivalence: bool = False) -> dict[str, CaseRes
     return {result.name: result for result in run_tests(request, lambda _result, _total: None).results}
 
 
+@pytest.mark.slow
 def test_messages_in_other_batches_give_the_same_rows() -> None:
     """The equivalence check parses the same messages again: in one batch, in other batches, and as a static table."""
     results = run(Selection(("unit_test:messages_are_parsed",)), equivalence=True)
@@ -29,6 +30,7 @@ def test_messages_in_other_batches_give_the_same_rows() -> None:
     assert [result.outcome for result in results.values()] == [Outcome.PASSED]
 
 
+@pytest.mark.slow
 def test_cases_end_as_their_names_say() -> None:
     """Cases named `fails_` or `broken_` end that way, and all others pass."""
     results = run(Selection())

@@ -79,6 +79,7 @@ def monitored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MonitoredRun
     process.communicate(timeout=LONGEST_WAIT_SECONDS)
 
 
+@pytest.mark.slow
 def test_a_run_exports_its_queries(monitored: MonitoredRun) -> None:
     """The endpoint has rows, batches, watermarks and state as the queries reach them, and the failure."""
     left = ("sqlstream_source_lag_files", "counts")

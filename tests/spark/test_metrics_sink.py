@@ -57,6 +57,7 @@ def test_files_get_a_row_for_each_batch(orders: ProjectFolder) -> None:
     assert not (folder / "_spark_metadata").exists()
 
 
+@pytest.mark.slow
 def test_a_database_gets_the_rows(orders: ProjectFolder) -> None:
     """A SQLite file gets a table of metrics."""
     with_metrics(orders, "{name: metrics, format: sqlite, path: metrics.db}")

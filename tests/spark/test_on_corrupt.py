@@ -125,6 +125,7 @@ def shown(folder: ProjectFolder) -> dict[str, list[tuple[str, ...]]]:
 QUARANTINE = "on_corrupt: quarantine, quarantine_sink: lake"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_good_and_quarantined_records_are_complete(case: str, folder: ProjectFolder, read_parquet: Rows) -> None:
     """Models of all columns, one column, no column and groups see the good records; the quarantine has all others."""
@@ -237,6 +238,7 @@ def test_dropped_records_of_a_static_table_are_counted(folder: ProjectFolder) ->
     assert [batch.dropped_records for batch in batches] == [6, 6]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["json", "csv", "xml"])
 def test_a_corrupt_record_fails_the_query_at_once(form: str, folder: ProjectFolder, read_parquet: Rows) -> None:
     """A corrupt record fails the query at once, also without `on_corrupt`: the finding names the file, and there is no
@@ -273,6 +275,7 @@ def test_a_corrupt_record_fails_the_query_at_once(form: str, folder: ProjectFold
     assert (other.model, other.finding) == ("one", None)
 
 
+@pytest.mark.slow
 def test_errors_in_batches_that_sqlstream_writes_are_sparks_own(folder: ProjectFolder) -> None:
     """Whoever writes the batch, its failure has the file or the condition, and a corrupt record is not read again."""
     declare(folder, "on_corrupt: fail")

@@ -85,6 +85,7 @@ def with_spark(session: SparkSession, path: Path) -> list[int]:
     return sorted(row["id"] for row in session.read.parquet(str(path)).select("id").collect())
 
 
+@pytest.mark.slow
 def test_every_reader_keeps_the_plain_path(ids: ProjectFolder) -> None:
     """After each switch the plain path has the rows of the current version, and each version its own path."""
     store = ids.root / "store"
@@ -172,6 +173,7 @@ class KilledError(Exception):
     """Ends a command in the middle of a switch."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("next_command", ["run", "promote", "rollback"])
 def test_the_next_command_completes_an_interrupted_switch(
     orders: ProjectFolder, next_command: str, monkeypatch: pytest.MonkeyPatch
@@ -215,6 +217,7 @@ def listed(path: Path) -> list[int]:
     return sorted(pq.read_table(path, columns=["id"])["id"].to_pylist())
 
 
+@pytest.mark.slow
 def test_a_full_refresh_without_a_batch_changes_nothing_for_readers(orders: ProjectFolder) -> None:
     """Readers switch to the new version once it has committed a batch, also in a later run."""
     orders.write({"models/flat.sql": IDS.format("", 1)})
@@ -229,6 +232,7 @@ def test_a_full_refresh_without_a_batch_changes_nothing_for_readers(orders: Proj
     assert listed(orders.root / "store/flat.v1") == expected(1, 2)
 
 
+@pytest.mark.slow
 def test_outputs_of_an_earlier_sqlstream_stay_until_the_next_switch(orders: ProjectFolder) -> None:
     """Readers that have followed an output to `<path>.v2` find it there, and the plain path has version 1."""
     orders.write({"models/flat.sql": IDS.format("", 1)})

@@ -101,6 +101,7 @@ NO_MISTAKES = (
 )
 
 
+@pytest.mark.slow
 def test_doubtful_sql_is_parsed_by_spark(compiling: Compilations) -> None:
     """Spark's parser decides about SQL that sqlglot reads more tolerantly, and nothing is said if Spark accepts it."""
     queries = dict(enumerate(query.format(READS) for query in (*MISTAKES, *NO_MISTAKES)))
@@ -115,6 +116,7 @@ def test_doubtful_sql_is_parsed_by_spark(compiling: Compilations) -> None:
     assert len(compiling.lines) == 1
 
 
+@pytest.mark.slow
 def test_spark_parses_beside_a_session(compiling: Compilations, spark: SparkSession) -> None:
     """Spark's parser also answers in a program with a session, which has another JVM."""
     compiling.project.write({f"models/m{number}.sql": f"select id as x y\n{READS} -- {number}" for number in range(40)})
@@ -124,6 +126,7 @@ def test_spark_parses_beside_a_session(compiling: Compilations, spark: SparkSess
     assert {(finding.code, str(finding.severity)) for finding in compiling.findings()} == {("sql-syntax", "error")}
 
 
+@pytest.mark.slow
 def test_the_parser_uses_the_targets_settings(compiling: Compilations) -> None:
     """The parser uses the target's settings, such as whether double quotes mark names."""
     compiling.project.write({"models/a.sql": f'select id as "my id", x:y:z::string {READS}'})
@@ -136,6 +139,7 @@ def test_the_parser_uses_the_targets_settings(compiling: Compilations) -> None:
     assert len(compiling.lines) == 1  # another setting needs a new answer
 
 
+@pytest.mark.slow
 def test_a_misspelt_from_is_the_only_error(compiling: Compilations) -> None:
     """A misspelt FROM is the only error of a model with a watermark hint; where Spark parses the text, the hint is."""
     hint = "/*+ WATERMARK(at, '1 minute') */"

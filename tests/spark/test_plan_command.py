@@ -84,6 +84,7 @@ def test_each_query_has_a_verdict(changed: ProjectFolder) -> None:
     assert stored(changed) == before
 
 
+@pytest.mark.slow
 def test_without_spark_only_what_it_alone_can_tell_is_open(changed: ProjectFolder) -> None:
     """Without Spark, the SQL decides what it can about the state, and never says that a refused query resumes."""
     changed.write({"models/totals.sql": MODELS["totals"].replace("sum(amount)", "sum(coalesce(amount, 0))")})
@@ -138,6 +139,7 @@ def test_the_command_starts_no_java(changed: ProjectFolder, tmp_path: Path) -> N
     assert "pyspark" not in done.stderr
 
 
+@pytest.mark.slow
 def test_other_formats(changed: ProjectFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """JSON has all facts, and Markdown a row for each changed query with its SQL."""
     monkeypatch.chdir(changed.root)
@@ -178,6 +180,7 @@ DOWNSTREAM = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", [False, True])
 def test_a_changed_type_breaks_what_is_downstream(orders: ProjectFolder, *, check: bool) -> None:
     """A query whose column changes its type names its sink, the queries that read its stored output, and exposures."""

@@ -81,6 +81,7 @@ def test_a_python_model_runs_and_resumes_like_any_other(orders: ProjectFolder, r
     assert (orders.root / "target/compiled/shop/models/large.py").read_text() == LARGE
 
 
+@pytest.mark.slow
 def test_each_reference_has_a_reader_of_its_own(orders: ProjectFolder) -> None:
     """In a self-join each reference has its own reader, so Spark can tell their columns apart."""
     orders.write(

@@ -124,6 +124,7 @@ def test_each_row_is_in_the_sink_or_in_the_quarantine(shop: ProjectFolder, read_
     assert sorted(row["id"] for row in read_parquet(shop.root / "store/orders")) == GOOD
 
 
+@pytest.mark.slow
 def test_a_failing_quarantine_loses_no_row(shop: ProjectFolder, read_parquet: Rows) -> None:
     """A batch whose quarantine fails is repeated: the sink ignores it then, and the quarantine gets it."""
     shop.write(
@@ -140,6 +141,7 @@ def test_a_failing_quarantine_loses_no_row(shop: ProjectFolder, read_parquet: Ro
     assert [row["id"] for row in quarantined(shop, "notes")] == BAD
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sink", ["lake", "tables", "both"])
 def test_a_quarantine_begins_and_ends_on_the_same_checkpoint(
     shop: ProjectFolder, read_parquet: Rows, sink: str
@@ -169,6 +171,7 @@ def test_a_quarantine_begins_and_ends_on_the_same_checkpoint(
             assert [id_ for (id_,) in connection.execute("select id from orders order by id")] == good
 
 
+@pytest.mark.slow
 def test_groups_are_quarantined_after_the_state(shop: ProjectFolder) -> None:
     """A test of a model that aggregates is about its groups: one that violates it goes to the quarantine."""
     shop.write(
@@ -190,6 +193,7 @@ def test_groups_are_quarantined_after_the_state(shop: ProjectFolder) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_row_that_fails_the_query_is_nowhere(shop: ProjectFolder, read_parquet: Rows) -> None:
     """A test with `fail` ends the query before either sink has a row of the batch."""
     shop.rows("in/orders/1.json", [order(6, "a", 1), order(None, "a", 1), order(None, None, 2)], modified=1)  # type: ignore[arg-type]

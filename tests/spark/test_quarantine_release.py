@@ -170,6 +170,7 @@ def test_the_commands_say_what_they_did(shop: ProjectFolder) -> None:
     assert shop.committed("orders") == {"0", "1", "2", "3"}
 
 
+@pytest.mark.slow
 def test_an_interrupted_release_is_completed_once(shop: ProjectFolder, read_parquet: Rows) -> None:
     """A run and a backfill are refused until the release is complete, whether or not the sink has its rows."""
     shop.write({"models/orders.sql": MODEL.replace("QUARANTINE", "files")})

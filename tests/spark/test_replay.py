@@ -101,6 +101,7 @@ def test_a_batch_with_state_runs_again_and_changes_no_file(shop: ProjectFolder) 
     assert found.notes == ()
 
 
+@pytest.mark.slow
 def test_late_rows_are_counted(shop: ProjectFolder) -> None:
     """The result of a run and a replay of its last batch say how many rows were dropped behind the watermark."""
     shop.run("big")
@@ -115,6 +116,7 @@ def test_late_rows_are_counted(shop: ProjectFolder) -> None:
     assert "model big: no rows, 1 late row dropped" in replayed_text(found, None)
 
 
+@pytest.mark.slow
 def test_a_failed_batch_has_the_sql_that_failed(shop: ProjectFolder) -> None:
     """A batch that fails after a change of the SQL is replayed with the new SQL, although the ledger has the old one."""
     shop.write({"models/flat.sql": "{{ config(sink='lake', retries=0) }}\nselect id, kind from {{ ref('paid') }}"})
@@ -129,6 +131,7 @@ def test_a_failed_batch_has_the_sql_that_failed(shop: ProjectFolder) -> None:
     assert "fails again, at `paid`" in done.err
 
 
+@pytest.mark.slow
 def test_the_last_batch_is_the_one_that_failed(shop: ProjectFolder) -> None:
     """Without a number, the batch that has begun last is replayed: it fails again, and a later, torn entry is no batch."""
     shop.write(
@@ -225,6 +228,7 @@ def test_a_batch_becomes_a_unit_test_that_passes(shop: ProjectFolder) -> None:
     assert not run_tests(UnitTestRequest(request(shop)), lambda _result, _total: None).succeeded
 
 
+@pytest.mark.slow
 def test_a_large_batch_does_not_become_a_unit_test(shop: ProjectFolder) -> None:
     """A unit test has at most 1,000 rows of an input."""
     shop.rows("in/orders/9.json", [{"id": number, "amount": 1} for number in range(1001)], modified=9)

@@ -77,6 +77,7 @@ def test_a_retry_of_tests_repeats_those_that_failed(orders: ProjectFolder) -> No
     assert orders.invoke("status").code == 2  # a test is no run
 
 
+@pytest.mark.slow
 def test_a_retry_of_a_run_repeats_the_failed_query_and_what_reads_its_output(orders: ProjectFolder) -> None:
     """A query whose source fails and the stage below it run again; the query that succeeded does not."""
     write_models(orders, BRONZE)

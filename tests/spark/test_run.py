@@ -127,6 +127,7 @@ def test_a_memory_table_is_shown_when_the_run_ends(orders: ProjectFolder) -> Non
     assert (shown.columns, shown.rows, shown.count) == (("kind", "total"), (("a", 12), ("b", 8)), 2)
 
 
+@pytest.mark.slow
 def test_nothing_starts_when_one_query_is_refused(orders: ProjectFolder) -> None:
     """Spark checks every query before the first one starts; one refusal starts none, and all findings come together."""
     orders.write(
@@ -147,6 +148,7 @@ def test_nothing_starts_when_one_query_is_refused(orders: ProjectFolder) -> None
     assert not (orders.root / "store/queries").exists()
 
 
+@pytest.mark.slow
 def test_a_run_warns_only_about_its_models(orders: ProjectFolder) -> None:
     """A run prints and counts only warnings about its selected and upstream models."""
     kinds = "select kind, count(*) as n from {{ source('shop', 'orders') }} group by kind"

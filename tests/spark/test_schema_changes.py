@@ -117,6 +117,7 @@ def test_new_fields_are_counted_and_kept(folder: ProjectFolder, read_parquet: Ro
     assert batch.new_field_rows == sum(bool(names) for _, names, _ in DRIFT.values())
 
 
+@pytest.mark.slow
 def test_a_new_field_ends_the_query(folder: ProjectFolder, read_parquet: Rows) -> None:
     """With `fail` nothing of the batch is written, whichever columns the model reads, and the error names the file and
     the fields; without a new field all is written. `ignore` counts, and reads on from the same checkpoint.

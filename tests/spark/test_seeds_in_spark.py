@@ -88,6 +88,7 @@ def random_value(random: Random) -> str:
     return "".join(random.choices('"ab \t\\é', k=random.randint(0, 4)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(6))  # hypothesis is not installed in the environment with the oldest Spark
 def test_random_accepted_text_is_the_same(number: int, spark: SparkSession, tmp_path: Path) -> None:
     """Spark reads every random text that the check accepts as the check does."""

@@ -67,6 +67,7 @@ def run(folder: ProjectFolder) -> bool:
     return folder.run("customers", env={"SQLSTREAM_SECRET_DATABASE": PASSWORD}).succeeded
 
 
+@pytest.mark.slow
 def test_the_highest_sequence_wins_in_any_order(folder: ProjectFolder, table: Table) -> None:
     """Of 600 changes in random order over batches and two runs, those with the highest sequence of their key remain;
     a deletion is not undone by an older change.
@@ -142,6 +143,7 @@ HISTORY = (
 VERSIONS = "id, n, name, at, valid_from, valid_to, is_current"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tracked", [(), ("name",)])
 def test_a_history_has_the_versions_of_each_row(folder: ProjectFolder, table: Table, tracked: tuple[str, ...]) -> None:
     """Changes in random order over batches and two runs make the same versions as in their order: late ones split a

@@ -129,6 +129,7 @@ def test_a_killed_query_writes_each_row_once(shared: ProjectFolder, read_parquet
     assert [row[0] for row in table(shared, "events")] == ids
 
 
+@pytest.mark.slow
 def test_complete_mode_replaces_all_outputs(shared: ProjectFolder) -> None:
     """Each batch replaces the files and the rows of the table; the state of the aggregation advances once."""
     shared.write({"models/totals.sql": TOTALS})
@@ -171,6 +172,7 @@ def test_records_are_written_beside_files(shared: ProjectFolder, topic: Topic, r
     assert sorted(row["id"] for row in read_parquet(shared.root / "store/sent")) == ["0", "1"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sinks", "message"),
     [

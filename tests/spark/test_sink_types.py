@@ -60,6 +60,7 @@ def test_accepted_types_are_written(spark: SparkSession, tmp_path: Path, format_
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_refused_types_are_not_written(spark: SparkSession, tmp_path: Path, format_name: str) -> None:
     """Each column that the compiler refuses makes the query fail."""

@@ -41,6 +41,7 @@ def undo_commit(folder: ProjectFolder, batch: int) -> None:
     (folder.root / f"store/queries/totals/v1/checkpoint/commits/{batch}").unlink()
 
 
+@pytest.mark.slow
 def test_each_batch_replaces_the_output(totals: ProjectFolder) -> None:
     """The output has the rows of the last batch, in their order."""
     assert rows(totals) == [("a", 6, 12), ("b", 4, 8)]

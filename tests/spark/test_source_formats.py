@@ -82,6 +82,7 @@ def test_generators_give_rows(folder: ProjectFolder, table: str, columns: str) -
     assert (outcome.results[0].rows_out or 0) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "names", "batches"),
     [
@@ -143,6 +144,7 @@ def write_files(folder: ProjectFolder) -> None:
         os.utime(path, (at, at))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["xml", "json", "csv", "text"])
 def test_static_tables_are_read(orders: ProjectFolder, read_parquet: Rows, name: str) -> None:
     """`mode: batch` joins a static table of each format with a stream."""

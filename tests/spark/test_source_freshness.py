@@ -29,6 +29,7 @@ def check(folder: ProjectFolder, *tables: str) -> dict[str, Any]:
     return {result["unique_id"].rpartition(".")[2]: result for result in results}
 
 
+@pytest.mark.slow
 def test_a_column_has_its_maximum_among_filtered_rows(folder: ProjectFolder) -> None:
     """The time is the maximum of a column or expression over the rows of the filter; without rows it is infinitely old."""
     rows: list[dict[str, Any]] = [

@@ -79,6 +79,7 @@ def test_declared_columns_stay_and_new_ones_follow_with_notes(shop: ProjectFolde
     assert table.columns[0].description == "Its number: never 0"
 
 
+@pytest.mark.slow
 def test_differences_are_also_those_within_columns(shop: ProjectFolder) -> None:
     """Distinguishes new, missing and retyped columns, also in structs and lists. Without a declaration it is refused."""
     shop.write(
@@ -143,6 +144,7 @@ def test_parquet_files_and_partition_folders(folder: ProjectFolder) -> None:
     assert notes["amount"] == ("files differ: int in 1, string in 1, such as a.parquet",)
 
 
+@pytest.mark.slow
 def test_formats_without_files_and_missing_files(shop: ProjectFolder, tmp_path: Path) -> None:
     """Formats without files show their fixed columns; empty folders and wrong paths, files or names give findings."""
     (tmp_path / "empty").mkdir()
@@ -181,6 +183,7 @@ def test_csv_options_apply(shop: ProjectFolder) -> None:
 DECLARED_A = [("a", "int")]
 
 
+@pytest.mark.slow
 def test_times_of_day_are_text(shop: ProjectFolder) -> None:
     """A column or field with a time without a day is text: Spark would add the day on which it reads the data."""
     files = {

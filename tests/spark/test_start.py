@@ -35,6 +35,7 @@ def test_refused_settings_are_a_finding_at_the_target(orders: ProjectFolder, tar
     assert lines[0].startswith("project.yml:4:3: [spark-start]")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("home", "path", "code"), [("", "EMPTY", "java-missing"), ("OLD", "", "java-too-old")])
 def test_an_unusable_java_gives_one_message(
     orders: ProjectFolder, tmp_path: Path, home: str, path: str, code: str

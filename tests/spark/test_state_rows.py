@@ -87,6 +87,7 @@ def test_the_size_of_an_aggregation(totals: ProjectFolder, monkeypatch: pytest.M
     assert text.splitlines()[-1].startswith("stateStoreSave 0: 2 rows, ")
 
 
+@pytest.mark.slow
 def test_the_stores_of_a_join(orders: ProjectFolder) -> None:
     """A join of streams has four stores; the rows of both sides are in it."""
     orders.write({"models/pairs.sql": PAIRS})

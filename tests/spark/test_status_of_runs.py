@@ -26,6 +26,7 @@ def status(folder: ProjectFolder, *arguments: str) -> tuple[int, str]:
     return process.returncode, out
 
 
+@pytest.mark.slow
 def test_the_status_of_a_run_and_of_one_that_was_killed(folder: ProjectFolder) -> None:
     """Status says that a window waits and which event closes it; after a kill it reports the run as killed."""
     for number in range(3):
@@ -54,6 +55,7 @@ def test_the_status_of_a_run_and_of_one_that_was_killed(folder: ProjectFolder) -
     assert query["progress"]["state"]["rows"] == 1
 
 
+@pytest.mark.slow
 def test_an_idle_side_of_a_join_is_named(folder: ProjectFolder) -> None:
     """Of two joined streams, status names the idle one that holds back the watermark."""
     sources = (folder.root / "sources.yml").read_text()
@@ -98,6 +100,7 @@ def test_rows_behind_the_watermark_are_counted(folder: ProjectFolder) -> None:
     assert [event.silence.cause for event in folder.events if isinstance(event, QuerySilent)][-1] is Cause.LATE
 
 
+@pytest.mark.slow
 def test_a_run_without_rows_explains_why(orders: ProjectFolder) -> None:
     """A run without rows explains why, as status does; a second run without input gives a different reason."""
     orders.write(

@@ -73,6 +73,7 @@ def test_a_signal_stops_after_the_running_batch(
     assert results["results"][0]["batches"] == len(committed)
 
 
+@pytest.mark.slow
 def test_a_query_that_waits_for_its_trigger_stops_at_once(folder: ProjectFolder) -> None:
     """A query that waits an hour for its trigger stops without waiting."""
     folder.rows("in/orders/0.json", [{"id": 1}])

@@ -130,6 +130,7 @@ def stored(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 def test_failures_are_shown_and_stored(shop: ProjectFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """The text has a line for each test, with masked rows; `store_failures` replaces what was stored before."""
     monkeypatch.setenv("SQLSTREAM_SECRET_KIND", "hunter2secret")

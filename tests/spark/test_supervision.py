@@ -69,6 +69,7 @@ def test_a_failed_query_restarts(orders: ProjectFolder, read_parquet: Rows) -> N
     assert [type(event) for event in events].count(QueryStarted) == 1
 
 
+@pytest.mark.slow
 def test_a_restart_over_a_static_stored_output_is_reported(orders: ProjectFolder) -> None:
     """Such a query is prepared again, in a new session, whose batches are reported like those of the first one."""
     kinds = "{{ config(sink='lake', materialized='stored', output_mode='complete') }} select kind, count(*) as n from "
@@ -92,6 +93,7 @@ def test_a_restart_over_a_static_stored_output_is_reported(orders: ProjectFolder
     assert found == {"kinds": (Status.SUCCESS, 0, 4), "joined": (Status.SUCCESS, 1, 10)}
 
 
+@pytest.mark.slow
 def test_a_query_fails_after_its_last_attempt(orders: ProjectFolder) -> None:
     """After the last attempt the query is reported as failed; delays grow, and the other query runs to its end."""
     orders.write({"models/moody.sql": moody("second"), "models/good.sql": f"{{{{ config(sink='lake') }}}} {ALL}"})
@@ -103,6 +105,7 @@ def test_a_query_fails_after_its_last_attempt(orders: ProjectFolder) -> None:
     assert all(0.005 <= delays[0] <= 0.01 and before < after <= 4 * before for before, after in pairwise(delays))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "expression",
     ["raise_error('no')", "cast(concat('x', id) as int)", "id / (id - id)", "element_at(array(id), 5)"],
@@ -133,6 +136,7 @@ STEPS = ("failure_finding", "read_progress", "start_query", "stop_when_lost", "n
 CHECKS = ("lost_lock", "must_wait", "has_been_idle")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [*STEPS, *CHECKS])
 def test_a_bug_ends_only_its_query(
     orders: ProjectFolder, monkeypatch: pytest.MonkeyPatch, read_parquet: Rows, step: str
@@ -194,6 +198,7 @@ def test_a_failure_that_is_read_slowly_delays_no_other_query(
     assert (poor.status, poor.finding and poor.finding.code) == (Status.ERROR, "query-failed")
 
 
+@pytest.mark.slow
 def test_a_failing_expression_is_located_in_its_model(orders: ProjectFolder) -> None:
     """A failing expression is located in the model that contains it, also in an upstream view or below Jinja."""
     every = ALL.replace("id", "*")

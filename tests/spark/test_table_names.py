@@ -144,6 +144,7 @@ def test_readers_see_one_version_at_any_time(table: Table) -> None:
     assert "sqlstream_next" not in str(table.server.run("select table_name from information_schema.tables"))
 
 
+@pytest.mark.slow
 def test_an_interrupted_first_switch_can_go_back(table: Table) -> None:
     """After a rollback version 1 writes to its new name, so its table gets it, although readers never saw another."""
     table.publish(1, rehearse=True)

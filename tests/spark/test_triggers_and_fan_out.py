@@ -38,6 +38,7 @@ def test_several_queries_read_one_view(
     assert ids == {"big": [3, 4, 13, 14], "small": [1, 2, 11, 12]}
 
 
+@pytest.mark.slow
 def test_a_further_sink_has_its_own_query(
     orders: ProjectFolder, read_parquet: Callable[[Path], list[dict[str, Any]]]
 ) -> None:

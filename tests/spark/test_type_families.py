@@ -20,6 +20,7 @@ def resolves(spark: SparkSession) -> Callable[[str], bool]:
     return analyser(spark)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "rule"),
     [

@@ -69,6 +69,7 @@ def heads(result: CaseResult) -> list[str]:
     return [f"{finding.location}: {finding.code}" for finding in result.findings]
 
 
+@pytest.mark.slow
 def test_a_missing_input_column_is_named(results: dict[str, CaseResult]) -> None:
     """A missing input column that the model reads is named; columns that it does not read may be left out."""
     (finding,) = results["broken_because_a_column_is_left_out"].findings
@@ -137,6 +138,7 @@ def test_a_failed_split_is_reported() -> None:
     assert printed.count("  batch ") == 2
 
 
+@pytest.mark.slow
 def test_equivalence_without_idle_batches_compares_closed_groups() -> None:
     """Without idle batches, equivalence compares only what later rows close; nothing follows the last batch."""
     chosen = Selection(("unit_test:a_window_that_is_closed*", "unit_test:a_watermark_of_the_source"))

@@ -33,6 +33,7 @@ def read(text: str) -> Rows:
     return Rows(Location("t.yml"), tuple(row for row in rows.items if isinstance(row, YamlMapping)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "UTC"])
 def test_each_value_is_read_as_it_was_written(spark: SparkSession, zone: str) -> None:
     """Every type keeps its odd values, in every time zone: nulls, blanks, templates, digits, hours that occur twice."""

@@ -60,6 +60,7 @@ def test_no_random_filter_has_another_verdict_without_spark(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.parametrize("group", GROUPS)
 def test_what_a_signature_can_miss(group: str, tmp_path: Path) -> None:
     """Literals, names in types, subqueries, hints and settings: each edit has the verdict of the change matrix, which
@@ -74,6 +75,7 @@ def test_what_a_signature_can_miss(group: str, tmp_path: Path) -> None:
     assert contradictions(edits, verdicts) == []
 
 
+@pytest.mark.slow
 def test_an_early_signature_is_compared_as_it_was(tmp_path: Path) -> None:
     """A ledger whose signature has an earlier format is neither refused for that nor taken for the same."""
     names = (
