@@ -226,3 +226,23 @@ def test_spark_checks_the_sink_of_a_quarantine(shop: ProjectFolder) -> None:
     with pytest.raises(FindingsError) as caught:
         shop.run()
     assert [found.code for found in caught.value.findings] == ["sink-schema"]
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_rows_without_a_sequence_can_be_quarantined(shop: ProjectFolder, history: bool) -> None:
+    """A data test on the column of `sequence_by` keeps rows without a place in the order from ending the query."""
+    config = "unique_key='id', sequence_by='amount'" + (", history=true" if history else ", output_mode='update'")
+    tests = "models: [{name: orders, columns: [{name: amount, data_tests: [{not_null: {on_violation: quarantine}}]}]}]"
+    shop.write(
+        {
+            "models/orders.sql": MODEL.replace("sink='lake'", f"sink='tables', {config}").replace(
+                "QUARANTINE", "files"
+            ),
+            "models/orders.yml": tests,
+        }
+    )
+    assert shop.result().finding is None
+    with sqlite3.connect(shop.root / "store/orders.sqlite") as connection:
+        ids = [row[0] for row in connection.execute("select id from orders order by id")]
+    assert ids == [1, 2, 3, 4, 5, 6, 8, 9, 10]
+    assert [row["id"] for row in quarantined(shop, "files")] == [7]
