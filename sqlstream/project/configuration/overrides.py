@@ -117,7 +117,10 @@ class _OverrideMerger:
             return node
         # `wrong_overrides` reports a `name`; using it here would only cause follow-up errors.
         over = over.where(lambda entry: entry.key != "name")
-        replaced = set(of_format) if self._has_other_format(node, over) else set()
+        replaced: set[str] = set()
+        if self._has_other_format(node, over):
+            replaced |= of_format
+            node = _map_items(node, "columns", _not_required)
         if any(_declares_schema(entry) for entry in over.entries):
             replaced |= SCHEMA_KEYS
         return merge_nodes(node.where(lambda entry: entry.key not in replaced), over)
@@ -125,6 +128,11 @@ class _OverrideMerger:
     def _has_other_format(self, node: YamlMapping, over: YamlMapping) -> bool:
         formats = [plain(self._render(found)) for found in (node.get("format"), over.get("format")) if found]
         return len(formats) == 2 and str(formats[0]).lower() != str(formats[1]).lower()
+
+
+def _not_required(column: YamlNode) -> YamlNode:
+    """Returns a column without `required`, which belongs to the format as `on_corrupt` does."""
+    return column.where(lambda entry: entry.key != "required") if isinstance(column, YamlMapping) else column
 
 
 _INHERITED = ("format", "options")

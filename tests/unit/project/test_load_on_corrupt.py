@@ -81,6 +81,21 @@ def test_a_target_can_override_on_corrupt(tmp_path: Path) -> None:
     assert (orders.on_corrupt, orders.quarantine_sink) == ("drop", None)
 
 
+def test_another_format_has_no_required_columns(tmp_path: Path) -> None:
+    """`required` belongs to the declared format, as `on_corrupt` does; the columns stay."""
+    columns = "        format: json\n        columns: [{name: id, required: true, description: a number}]\n"
+    files = {
+        "project.yml": "name: shop\ntargets: {dev: {sources: {shop.orders: {format: parquet, path: fixed}}}}\n",
+        "sources.yml": sources(columns),
+    }
+
+    (orders,) = load_good(tmp_path, files, "dev").sources
+
+    assert [(column.name, column.required, column.description) for column in orders.columns] == [
+        ("id", False, "a number")
+    ]
+
+
 def test_an_unknown_value_is_refused(tmp_path: Path) -> None:
     """An unknown value is refused with the allowed ones."""
     result = load(tmp_path, {"sources.yml": sources("        format: json\n        on_corrupt: skip\n")})
