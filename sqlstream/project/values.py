@@ -228,6 +228,11 @@ class ModelFile:
         """The file's first character, or the location that declares the model."""
         return self.declared_at or Location(self.path)
 
+    @property
+    def name_words(self) -> tuple[str, ...]:
+        """The end of dbt's dotted name: the name, or the model and `v1` for a version of a model."""
+        return (self.name,) if self.version is None else (self.version.name, f"v{self.version.v}")
+
     def location_of_column(self, column: str, key: str) -> Location:
         """Returns the location of `name` or `data_type` of a declared column, or else of the model."""
         return self.column_locations.get(column, {}).get(key, self.location)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from sqlstream.app.docs.declared_pages import (
@@ -110,6 +111,7 @@ def _selectable(node: SelectableNode) -> dict[str, Any]:
         "sinks": list(node.sinks),
         "source_name": node.source_name,
         "properties_path": node.properties_path,
+        "version": None if node.version is None else asdict(node.version),
     }
 
 

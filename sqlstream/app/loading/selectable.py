@@ -27,12 +27,13 @@ def _model_node(project: str, model: CompiledModel) -> SelectableNode:
         unique_id=model.unique_id,
         resource_type="model",
         name=model.name,
-        fqn=(project, *model.file.folders, model.name),
+        fqn=(project, *model.file.folders, *model.file.name_words),
         path=model.file.path,
         tags=frozenset(model.config.tags),
         config=model.config.plain(),
         sinks=model.config.query_sinks,
         properties_path=properties.path if properties else None,
+        version=model.file.version,
     )
 
 

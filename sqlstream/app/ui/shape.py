@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import PurePosixPath
 from typing import Any
 
 from sqlstream.compiler.graph import SINK, SOURCE, kind_of, sink_id
@@ -105,7 +106,7 @@ class _Builder:
                 yield Node(node, "seed", entry["name"], "seeds")
             else:
                 kind = "query" if entry["output"] else "view"
-                folder = "/".join(entry["fqn"][1:-1])
+                folder = "/".join(PurePosixPath(entry["path"]).parent.parts[1:])
                 yield Node(node, kind, entry["name"], folder, tuple(entry["tags"]), entry["name"])
         for node, entry in self._manifest["sinks"].items():
             yield Node(node, SINK, entry["name"], "", tuple(entry.get("tags") or ()))

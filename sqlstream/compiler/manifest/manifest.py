@@ -63,7 +63,7 @@ def _model(compiled: CompiledProject, model: CompiledModel) -> dict[str, Any]:
         "resource_type": "model",
         "name": model.name,
         "path": model.file.path,
-        "fqn": [compiled.project.name, *model.file.folders, model.name],
+        "fqn": [compiled.project.name, *model.file.folders, *model.file.name_words],
         "description": model.file.description,
         "columns": _columns(model.file.columns),
         "output_columns": output_columns(compiled.columns.get(model.unique_id)),

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 from sqlstream.compiler.selection.criteria import Criterion, SelectorError
+from sqlstream.project.configuration.properties import ModelVersion
 from sqlstream.project.wording import nearest, quoted_list
 
 DBT_RESOURCE_TYPES = (
@@ -41,6 +42,9 @@ STATES = (
 )
 """The values of `state:`."""
 
+VERSIONS = ("latest", "prerelease", "old", "none")
+"""The values of `version:`."""
+
 SELECTOR = "selector"
 """The method that includes a selector of selectors.yml."""
 
@@ -51,8 +55,9 @@ class SelectableNode:
 
     `unique_id` has dbt's form (`model.<project>.<name>`, `source.<project>.<source>.<table>`). `resource_type` is
     model, seed, source or exposure; `name` is a source table's name without its source. `fqn` is the project's name,
-    the folders below models/ or seeds/, and the name (for a source: of the source and the table). `path` is the file
-    that defines it, and `properties_path` the YAML file with properties of a model or seed, both posix and relative to
+    the folders below models/ or seeds/, and the name (for a source: of the source and the table; for a version of a
+    model: of the model, and `v1`; `version` is this version, and `name` that of its file). `path` is the file that
+    defines it, and `properties_path` the YAML file with properties of a model or seed, both posix and relative to
     the project. `config` is the effective configuration with at least `enabled`, `tags` and `meta`. `sinks` are the
     names of the sinks to which its query writes; `source_name` the source of a source table. `states` are the `STATES`
     from a comparison with a saved manifest; None without a comparison. `is_fresher`
@@ -71,6 +76,7 @@ class SelectableNode:
     properties_path: str | None = None
     states: frozenset[str] | None = None
     is_fresher: bool | None = None
+    version: ModelVersion | None = None
 
 
 class NoStateError(ValueError):
@@ -109,10 +115,31 @@ def check_criterion(criterion: Criterion) -> None:
 
 
 def _by_fqn(criterion: Criterion) -> Matcher:
-    """Matches a name, or the first words of its dotted path, with or without the project; never a source."""
-    return lambda node: (
-        node.resource_type != "source" and any(_fqn_matches(fqn, criterion.value) for fqn in (node.fqn, node.fqn[1:]))
-    )
+    """Matches a name, or the first words of its dotted path, with or without the project; never a source.
+
+    `orders` also matches every version of the model `orders`, and `orders.v1` or `orders_v1` this one. A version also
+    has the name of its file.
+    """
+
+    def matches(node: SelectableNode) -> bool:
+        if node.resource_type == "source":
+            return False
+        paths = [node.fqn, node.fqn[1:]]
+        if node.version is None:
+            return any(_fqn_matches(path, criterion.value) for path in paths)
+        if _is_version(node.version, criterion.value):
+            return True
+        files = [(*path[:-2], node.name) for path in paths]
+        return any(_fqn_matches(path, criterion.value) for path in (*paths, *files))
+
+    return matches
+
+
+def _is_version(version: ModelVersion, value: str) -> bool:
+    """Returns whether `value` is the name of a model, also with wildcards, or ends with that of this version."""
+    if "." not in value and fnmatchcase(version.name, value):
+        return True
+    return "_".join(value.split(".")[-2:]) == f"{version.name}_v{version.v}"
 
 
 def _fqn_matches(fqn: Sequence[str], value: str) -> bool:
@@ -167,6 +194,17 @@ def _by_group(criterion: Criterion) -> Matcher:
 
 def _by_access(criterion: Criterion) -> Matcher:
     return lambda node: node.config.get("access") == criterion.value
+
+
+def _by_version(criterion: Criterion) -> Matcher:
+    """Matches models by how their version compares with the latest one; `none` is a model without versions."""
+    if criterion.value not in VERSIONS:
+        close = nearest(criterion.value, VERSIONS) or VERSIONS
+        problem = f"`{criterion.value}` is none of {quoted_list(VERSIONS)}"
+        raise SelectorError(criterion.raw, problem, [f"version:{word}" for word in close])
+    return lambda node: (
+        node.resource_type == "model" and criterion.value == ("none" if node.version is None else node.version.release)
+    )
 
 
 def _by_path(criterion: Criterion) -> Matcher:
@@ -299,6 +337,7 @@ METHODS: Mapping[str, Callable[[Criterion], Matcher]] = {
     "exposure": _by_exposure,
     "group": _by_group,
     "access": _by_access,
+    "version": _by_version,
     "path": _by_path,
     "file": _by_file,
     "config": _by_config,

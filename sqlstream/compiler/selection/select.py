@@ -256,6 +256,7 @@ def _names(nodes: _Nodes) -> Iterator[_Candidate]:
     readable = [node for node in nodes if node.resource_type != "source"]
     yield from _plain(node.name for node in readable)
     yield from _plain(".".join(node.fqn[1:]) for node in readable)
+    yield from _plain(".".join(node.fqn[-2:]) for node in readable if node.version is not None)
     folders = {node.fqn[1:end] for node in readable for end in range(2, len(node.fqn))}
     for folder in sorted(folders):
         yield ".".join(folder), ".".join(folder)
@@ -308,10 +309,12 @@ _KINDS: Mapping[str, Callable[[_Nodes], Iterator[_Candidate]]] = {
     "unit_test": _unit_tests,
     "test_name": _unit_tests,
     "exposure": lambda nodes: _plain(node.name for node in nodes if node.resource_type == "exposure"),
+    "group": lambda nodes: _plain(str(node.config["group"]) for node in nodes if node.config.get("group")),
+    "access": lambda nodes: _plain(str(node.config["access"]) for node in nodes if node.config.get("access")),
     "sink": lambda nodes: _plain(sink for node in nodes for sink in node.sinks),
     "path": _paths,
     "file": lambda nodes: _plain(PurePosixPath(node.path).name for node in nodes),
     "resource_type": lambda nodes: _plain(node.resource_type for node in nodes),
     "package": lambda nodes: _plain(node.fqn[0] for node in nodes),
-    **dict.fromkeys(("state", "source_status"), lambda _: iter(())),
+    **dict.fromkeys(("version", "state", "source_status"), lambda _: iter(())),
 }

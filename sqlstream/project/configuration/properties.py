@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import cmp_to_key
+from typing import TYPE_CHECKING, Literal
 
 from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
@@ -47,11 +48,18 @@ class Constraint:
 
 @dataclass(frozen=True)
 class ModelVersion:
-    """The version `v` of the model `name`, which has a file of its own. `is_latest`: it is what `ref('name')` reads."""
+    """The version `v` of the model `name`, which has a file for itself. `release` is how it compares with the latest
+    version, which `ref('name')` reads.
+    """
 
     name: str
     v: str
-    is_latest: bool
+    release: Literal["old", "latest", "prerelease"]
+
+    @property
+    def is_latest(self) -> bool:
+        """Whether `ref('name')` reads this version."""
+        return self.release == "latest"
 
 
 @dataclass(frozen=True)
@@ -113,7 +121,7 @@ def _versions(
     if not isinstance(entry, ModelProperties):
         return
     path = whole.path
-    latest = entry.latest_version or max((each.v for each in entry.versions), key=_by_number)
+    latest = entry.latest_version or max((each.v for each in entry.versions), key=cmp_to_key(_compare))
     if latest not in {each.v for each in entry.versions}:
         findings.append(_no_latest(entry, latest, locate(node, (*path, "latest_version"))))
     seen = SeenNames(f"versions of {quoted(entry.name)}", in_spark=False)
@@ -150,16 +158,22 @@ def _versions(
             constraints=(*inherited, *_constraints(version, node, at)),
             data_tests=(*tests, *_tests_of(name, version, node, at, findings)),
             deprecated=_deprecated(version, node, at) or whole.deprecated,
-            version=ModelVersion(entry.name, version.v, version.v == latest),
+            version=ModelVersion(entry.name, version.v, _release(version.v, latest)),
         )
 
 
-def _by_number(v: str) -> tuple[bool, float, str]:
-    """Returns the order of versions: texts before numbers, as in dbt."""
+def _release(v: str, latest: str) -> Literal["old", "latest", "prerelease"]:
+    if v == latest:
+        return "latest"
+    return "prerelease" if _compare(v, latest) > 0 else "old"
+
+
+def _compare(v: str, other: str) -> int:
+    """Compares versions as dbt does: as numbers if both are, otherwise as texts."""
     try:
-        return True, float(v), v
+        return int(float(v) > float(other)) - int(float(v) < float(other))
     except ValueError:
-        return False, 0.0, v
+        return int(v > other) - int(v < other)
 
 
 def _includes(chosen: VersionColumn, name: str) -> bool:

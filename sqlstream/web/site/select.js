@@ -5,6 +5,7 @@ import { selectable, edges } from "./store.js";
 const CRITERION = /^(@)?((\d*)\+)?(?:([\p{L}\p{N}_.]+):)?(.*?)(\+(\d*))?$/u;
 const FILE_ENDINGS = [".sql", ".py", ".csv"];
 const RESOURCE_TYPES = ["model", "seed", "source", "exposure", "unit_test"];
+const VERSIONS = ["latest", "prerelease", "old", "none"];
 
 /** An invalid selector. Its message says why. */
 export class SelectorError extends Error {}
@@ -74,11 +75,21 @@ function walk(starts, next, depth = Infinity) {
 }
 
 const METHODS = {
-  fqn: (value) => (node) => node.resource_type !== "source" && [node.fqn, node.fqn.slice(1)].some((fqn) => fqnMatches(fqn, value)),
+  fqn: (value) => (node) => {
+    if (node.resource_type === "source") return false;
+    const paths = [node.fqn, node.fqn.slice(1)];
+    if (!node.version) return paths.some((path) => fqnMatches(path, value));
+    if (isVersion(node.version, value)) return true;
+    return [...paths, ...paths.map((path) => [...path.slice(0, -2), node.name])].some((path) => fqnMatches(path, value));
+  },
   tag: (value) => (node) => node.tags.some((tag) => like(tag, value)),
   source: (value, _, raw) => bySource(value, raw),
   exposure: (value, _, raw) => byExposure(value, raw),
   group: (value) => (node) => node.config?.group === value,
+  version: (value, _, raw) => {
+    if (!VERSIONS.includes(value)) throw new SelectorError(`\`${raw}\`: \`${value}\` is none of ${VERSIONS.join(", ")}`);
+    return (node) => node.resource_type === "model" && value === (node.version ? node.version.release : "none");
+  },
   access: (value) => (node) => node.config?.access === value,
   sink: (value) => (node) => node.sinks.some((sink) => like(sink, value)),
   path: (value, _, raw) => byPath(value, raw),
@@ -93,6 +104,11 @@ const METHODS = {
   },
   package: (value) => (node) => value === "this" || like(node.fqn[0], value),
 };
+
+function isVersion(version, value) {
+  if (!value.includes(".") && like(version.name, value)) return true;
+  return value.split(".").slice(-2).join("_") === `${version.name}_v${version.v}`;
+}
 
 function fqnMatches(fqn, value) {
   if (fqn.at(-1) === value) return true;

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from sqlstream.app.compile.ls import list_nodes
 from sqlstream.app.loading.load import load_for_reading, try_load
 from sqlstream.app.loading.selecting import select
 from sqlstream.app.request import ProjectRequest, Selection
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.errors import FindingsError
 
 ORDERS = "{{{{ config(sink='lake') }}}} select {} from {{{{ source('shop', 'orders') }}}}\n"
 FILES = {
@@ -158,6 +160,84 @@ def test_a_new_latest_version_reaches_its_readers_in_the_cache(tmp_path: Path) -
     )
     (tmp_path / "models/orders.sql").rename(tmp_path / "models/orders_v2.sql")
     assert load_for_reading(request).compiled.graph.parents["model.shop.reader"] == ("model.shop.orders_v1",)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "expected"),
+    [
+        ("orders", ["next_orders", "orders", "orders_v1"]),
+        ("orders.v1", ["orders_v1"]),
+        ("orders_v1", ["orders_v1"]),
+        ("orders.v2", ["orders"]),
+        ("orders_v2", ["orders"]),
+        ("shop.orders.v3", ["next_orders"]),
+        ("next_orders", ["next_orders"]),
+        ("order?", ["next_orders", "orders", "orders_v1"]),
+        ("orders.v[12]", ["orders", "orders_v1"]),
+        ("orders.v1+", ["board", "orders_v1", "reader"]),
+        ("1+orders.v3", ["next_orders", "orders"]),
+        ("version:latest", ["orders"]),
+        ("version:old", ["orders_v1"]),
+        ("version:prerelease", ["next_orders"]),
+        ("version:none", ["reader"]),
+        ("orders,version:old+", ["orders_v1"]),
+    ],
+)
+def test_versions_are_selected_as_in_dbt(compiled: CompiledProject, criterion: str, expected: list[str]) -> None:
+    """A model's name selects all its versions, and `orders.v1` one; `version:` compares with the latest one."""
+    chosen, _ = select(compiled, Selection((criterion,)))
+
+    assert sorted(node.rsplit(".", 1)[-1] for node in chosen) == expected
+
+
+@pytest.mark.parametrize(
+    ("criterion", "code", "fix"),
+    [
+        ("orders.v4", "empty-selection", "orders.v3"),
+        ("version:newest", "unknown-selector", "version:latest"),
+        ("group:sale", "empty-selection", "group:sales"),
+        ("access:privat", "empty-selection", "access:private"),
+    ],
+)
+def test_a_wrong_selector_of_versions_has_a_hint(
+    compiled: CompiledProject, criterion: str, code: str, fix: str
+) -> None:
+    """A version, group or access that no model has is an error, which names those that there are."""
+    with pytest.raises(FindingsError) as error:
+        select(compiled, Selection((criterion,)))
+
+    assert error.value.findings[0].code == code
+    assert fix in error.value.findings[0].fix
+
+
+def test_ls_names_versions_as_dbt_does(compiled: CompiledProject) -> None:
+    """`ls` prints the model and its version, and each name selects what it stands for."""
+    names = list_nodes(ProjectRequest(compiled.project.root), Selection(("orders",))).names
+
+    assert names == ("shop.orders.v3", "shop.orders.v2", "shop.orders.v1")
+    assert [len(select(compiled, Selection((name,)))[0]) for name in names] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("versions", "latest"),
+    [("[{v: 9}, {v: 10}]", "10"), ("[{v: beta}, {v: alpha}]", "beta"), ("[{v: 1}, {v: a}]", "a")],
+)
+def test_the_latest_version_is_the_highest_one(tmp_path: Path, versions: str, latest: str) -> None:
+    """Versions are compared as numbers if both are, otherwise as texts, as in dbt."""
+    files = {
+        f"models/m_v{v}.sql": "select 1 as a\n"
+        for v in ("9", "10", "alpha", "beta", "1", "a")
+        if f"{{v: {v}}}" in versions
+    }
+    for name, text in {
+        **files,
+        "project.yml": "name: shop\n",
+        "models/m.yml": f"models: [{{name: m, versions: {versions}}}]\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    assert load_for_reading(ProjectRequest(tmp_path)).compiled.project.versions["m"].latest == f"m_v{latest}"
 
 
 def test_models_are_selected_by_group_and_access(compiled: CompiledProject) -> None:
