@@ -1,8 +1,11 @@
-"""The pages of models: SQL, columns with lineage, configuration, guarantees, and when rows are emitted."""
+"""The pages of models: SQL, columns with lineage, configuration, contract, data tests, guarantees, and when rows are
+emitted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -13,15 +16,24 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject, place_in
 from sqlstream.compiler.emission import explain_emission, explain_reads
 from sqlstream.compiler.flow.analysis import Analysis
 from sqlstream.compiler.flow.columns import Column
-from sqlstream.compiler.graph import sink_id
+from sqlstream.compiler.graph import model_id, sink_id
+from sqlstream.compiler.rewrite.data_tests import described as demanded
+from sqlstream.compiler.rules.contracts import required_columns, unenforced
 from sqlstream.compiler.spark_findings import is_about
 from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.compiler.trees import direct_origins
 from sqlstream.location import Location
+from sqlstream.project.configuration.data_tests import DataTest
 from sqlstream.project.configuration.documents import DeclaredColumn
+from sqlstream.project.configuration.properties import Constraint
 from sqlstream.project.formats.guarantees import guarantee_of
 from sqlstream.web.site.markdown import markdown_html, markdown_words
+
+_SHOWN_ELSEWHERE = ("tags", "meta", "contract", "access", "group")
+
+DEFAULT_ACCESS = "protected"
+"""Who may read a model that says nothing about it: every model of the project."""
 
 
 class ModelPages:
@@ -49,6 +61,9 @@ class ModelPages:
             "stored": model.config.is_stored,
             "columns": self._columns(model),
             "config": _shown_config(model.config.plain()),
+            "contract": _contract(compiled, model),
+            "versions": _versions(compiled, model),
+            "data_tests": [_data_test(test) for test in file.data_tests],
             "language": "python" if file.is_python else "sql",
             "raw": file.text,
             "compiled": model.sql,
@@ -107,6 +122,85 @@ class ModelPages:
         )
 
 
+def _contract(compiled: CompiledProject, model: CompiledModel) -> dict[str, Any] | None:
+    """Returns what others can rely on: the contract, and who may read the model and owns it. None if its YAML says
+    nothing about it.
+    """
+    file, config = model.file, model.config
+    group = next((each for each in compiled.project.groups if each.name == config.group), None)
+    has_types = any(column.data_type for column in file.columns)
+    says_more = config.group or file.version or file.deprecated or config.access != DEFAULT_ACCESS
+    if not (model.has_contract or file.constraints or has_types or says_more):
+        return None
+    return {
+        "enforced": model.has_contract,
+        "columns": _contract_columns(model) if model.has_contract or file.constraints else [],
+        "constraints": [_constraint(model, each) for each in file.constraints],
+        "access": config.access,
+        "group": config.group,
+        "group_description": group.description if group else "",
+        "owner": ", ".join([*filter(None, [group.owner.name]), *group.owner.email]) if group else "",
+        **_deprecation(compiled, model),
+    }
+
+
+def _contract_columns(model: CompiledModel) -> list[dict[str, Any]]:
+    """Returns the declared columns. `required`: no row has a null there."""
+    required = required_columns(model)
+    return [
+        {"name": each.name, "type": each.data_type, "required": each.name.lower() in required}
+        for each in model.file.columns
+    ]
+
+
+def _constraint(model: CompiledModel, constraint: Constraint) -> dict[str, Any]:
+    """Returns a constraint, and why nothing enforces it; None if the query or the sink does."""
+    reasons = unenforced(model, constraint)
+    return {
+        "type": constraint.type,
+        "name": constraint.name,
+        "columns": list(constraint.columns),
+        "expression": constraint.expression,
+        "to": constraint.to,
+        "to_columns": list(constraint.to_columns),
+        "unenforced": None if reasons is None else reasons[0],
+    }
+
+
+def _versions(compiled: CompiledProject, model: CompiledModel) -> list[dict[str, Any]]:
+    """Returns all versions of a model with versions, in the order of their declaration."""
+    if model.file.version is None:
+        return []
+    found = []
+    for name in compiled.project.versions[model.file.version.name].files.values():
+        other = compiled.models.get(model_id(compiled.project.name, name))
+        if other is not None and other.file.version is not None:
+            version = other.file.version
+            found.append(
+                {"node": other.unique_id, "v": version.v, "release": version.release, **_deprecation(compiled, other)}
+            )
+    return sorted(found, key=lambda each: (len(each["v"]), each["v"]))
+
+
+def _deprecation(compiled: CompiledProject, model: CompiledModel) -> dict[str, Any]:
+    deprecated = model.file.deprecated
+    if deprecated is None or not isinstance(deprecated.value, datetime):
+        return {"deprecated": None, "is_deprecated": False}
+    is_past = deprecated.value <= compiled.options.run_started_at
+    return {"deprecated": f"{deprecated.value:%Y-%m-%d}", "is_deprecated": is_past}
+
+
+def _data_test(test: DataTest) -> dict[str, Any]:
+    return {
+        "name": test.name,
+        "column": test.column,
+        "condition": demanded(test),
+        "on_violation": None if test.is_of_table else test.action,
+        "severity": test.severity,
+        **described(test.document.description),
+    }
+
+
 def described(description: str) -> dict[str, str]:
     """Returns a description as HTML and as plain words."""
     return {"description": markdown_html(description), "words": markdown_words(description)}
@@ -130,5 +224,5 @@ def _column(column: Column, description: str, origins: Collection[tuple[str, str
 def _shown_config(config: Mapping[str, object]) -> dict[str, object]:
     """Returns the settings that say something: no empty ones, and none that the page shows elsewhere."""
     return {
-        key: value for key, value in config.items() if key not in ("tags", "meta") and value not in (None, [], {}, ())
+        key: value for key, value in config.items() if key not in _SHOWN_ELSEWHERE and value not in (None, [], {}, ())
     }

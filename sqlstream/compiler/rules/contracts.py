@@ -83,7 +83,7 @@ def unenforced_constraints(compiled: CompiledProject) -> Problems:
     for model in compiled.models.values():
         for constraint in model.file.constraints if model.file.rows_of is None else ():
             is_complete = constraint.columns or constraint.type in ("check", "custom")
-            reasons = _unenforced(model, constraint) if constraint.warns and is_complete else None
+            reasons = unenforced(model, constraint) if constraint.warns and is_complete else None
             if reasons is not None:
                 why, fix = reasons
                 yield Problem(
@@ -94,7 +94,7 @@ def unenforced_constraints(compiled: CompiledProject) -> Problems:
                 )
 
 
-def _unenforced(model: CompiledModel, constraint: Constraint) -> tuple[str, str] | None:
+def unenforced(model: CompiledModel, constraint: Constraint) -> tuple[str, str] | None:
     """Returns why nothing enforces a constraint, and what to do; None if the query or each sink enforces it."""
     if not model.has_contract:
         return "constraints have no effect without a contract", "add `contract: {enforced: true}` to `config:`"

@@ -4,7 +4,7 @@ import { copyButton, h, icon, kindIcon, markup, show } from "../assets/dom.js";
 import { createGraph } from "../assets/graph.js";
 import { codeBlock } from "../assets/sql.js";
 import { columnGraph, columnOf, columnKey, uses } from "./lineage.js";
-import { IN_GRAPH, MEANINGS, edges, graphNode, linkTo, nameOf, nodes, testsOf } from "./store.js";
+import { IN_GRAPH, MEANINGS, edges, graphNode, linkTo, nameOf, nodes, selectable, testsOf } from "./store.js";
 
 const MANY_NEIGHBORS = 40;
 const IS_LEAF = new Set(["source", "seed"]);
@@ -13,8 +13,9 @@ const IS_LEAF = new Set(["source", "seed"]);
 export function nodePage(id, column) {
   const node = nodes.get(id);
   const sections = [
-    findingsCard(node), descriptionCard(node), graphCard(id), columnsCard(id, node, column), codeCard(node), outputsCard(node),
-    guaranteesCard(node), emissionCard(node), testsCard(id), linksCard(id, node), configCard(node),
+    findingsCard(node), descriptionCard(node), graphCard(id), columnsCard(id, node, column), contractCard(node), versionsCard(id, node),
+    codeCard(node), outputsCard(node), guaranteesCard(node), emissionCard(node), dataTestsCard(node), testsCard(id), linksCard(id, node),
+    configCard(node),
   ].filter(Boolean);
   return h("article", null, head(id, node), h("div.cards", null, sections));
 }
@@ -29,6 +30,8 @@ function head(id, node) {
       node.kind === "query" ? h("span.badge.accent", null, `mode ${node.mode}`) : null,
       node.trigger ? h("span.badge", null, icon("clock"), node.trigger) : null,
       node.stored ? h("span.badge", null, "stored") : null,
+      node.contract?.enforced ? h("span.badge.ok", null, icon("ok"), "contract") : null,
+      node.contract?.is_deprecated ? h("span.badge.warn", null, icon("warn"), "deprecated") : null,
       (node.tags || []).map((tag) => h("span.badge", { title: "tag" }, `#${tag}`)),
       node.url ? h("a.button.quiet", { href: node.url, rel: "noopener noreferrer" }, icon("link"), "Open") : null,
       IN_GRAPH.has(node.kind) ? h("a.button.quiet.no-print", { href: graphLink(id) }, icon("graph"), "Show in the graph") : null));
@@ -36,7 +39,9 @@ function head(id, node) {
 
 function graphLink(id) {
   const node = nodes.get(id);
-  const name = ["source", "sink", "exposure"].includes(node.kind) ? `${node.kind}:${node.name}` : node.name;
+  const version = selectable[id]?.version;
+  const plain = version ? `${version.name}.v${version.v}` : node.name;
+  const name = ["source", "sink", "exposure"].includes(node.kind) ? `${node.kind}:${node.name}` : plain;
   return `#/graph?select=${encodeURIComponent(`+${name}+`)}`;
 }
 
@@ -137,6 +142,76 @@ function lineagePanel(id, name) {
     found.cut ? h("p.muted", null, "The graph shows the nearest 400 columns.") : null,
     h("div.two", null, list("Comes from", found.up, "No other column: it is a constant, a count, or a column of a source."),
       list("Used in", found.down, "No other column.")));
+}
+
+/** What readers can rely on: columns, nulls and constraints; who may read the model, and who owns it. */
+function contractCard(node) {
+  const contract = node.contract;
+  if (!contract) return null;
+  const settings = [
+    ["contract", contract.enforced ? [badge("ok", "enforced"), " the columns, their types and their order are these"] : [badge("idle", "not enforced"), " the declared columns only describe the model"]],
+    ["access", { private: "private: only models of its group can read it", public: "public" }[contract.access] || contract.access],
+    ["group", contract.group ? [contract.group, contract.group_description ? h("span.muted", null, ` · ${contract.group_description}`) : null] : null],
+    ["owner", contract.owner],
+    ["deprecation date", deprecation(contract)],
+  ].filter(([, value]) => value);
+  return h("section.card", { "aria-label": "Contract" }, h("header", null, h("h2", null, "Contract")),
+    h("table.table.settings", null, h("tbody", null, settings.map(([name, value]) => h("tr", null, h("th", { scope: "row" }, name), h("td", null, value))))),
+    contract.columns.length ? dataTable("columns of the contract", ["Column", "Type", "Null", "Constraints"], contract.columns.map((column) => [
+      h("code", null, column.name), h("code", null, column.type || "any"), column.required ? "never" : "possible",
+      contract.constraints.filter((each) => each.columns.length === 1 && each.columns[0].toLowerCase() === column.name.toLowerCase()).map(constraintText),
+    ])) : null,
+    ...wholeConstraints(contract));
+}
+
+function wholeConstraints(contract) {
+  const whole = contract.constraints.filter((each) => each.columns.length !== 1);
+  return whole.length ? [h("div.body", null, h("h3", null, "Constraints of the whole row"), whole.map(constraintText))] : [];
+}
+
+function constraintText(each) {
+  const columns = each.columns.length > 1 ? ` (${each.columns.join(", ")})` : "";
+  const to = each.to ? ` to ${each.to}${each.to_columns.length ? ` (${each.to_columns.join(", ")})` : ""}` : "";
+  return h("div.constraint", null, h("span", null, each.type, columns, to), each.expression ? h("code", null, each.expression) : null,
+    each.name ? h("span.muted", null, each.name) : null,
+    each.unenforced ? h("span.badge.warn", { title: each.unenforced }, icon("warn"), "not enforced") : null);
+}
+
+function versionsCard(id, node) {
+  if (!node.versions?.length) return null;
+  const signs = { latest: "ok", old: "idle", prerelease: "idle" };
+  return h("section.card", { "aria-label": "Versions" }, h("header", null, h("h2", null, "Versions")),
+    dataTable("versions", ["Version", "Model", "Release", "Deprecation date"], node.versions.map((each) => [
+      h("code", null, `v${each.v}`), each.node === id ? h("strong", null, nameOf(id), " (this page)") : nodeLink(each.node), badge(signs[each.release], each.release), deprecation(each),
+    ])));
+}
+
+function deprecation(each) {
+  if (!each.deprecated) return null;
+  return each.is_deprecated ? badge("warn", `deprecated since ${each.deprecated}`) : each.deprecated;
+}
+
+function dataTestsCard(node) {
+  if (!node.data_tests?.length) return null;
+  return h("section.card", { "aria-label": "Data tests" }, h("header", null, h("h2", null, "Data tests"), h("span.muted", null, node.data_tests.length)),
+    dataTable("data tests", ["Name", "Rows must meet", "A row that violates it", "In test --data"], node.data_tests.map((test) => [
+      h("span.mono", null, test.name), [test.description ? markup("div.prose", test.description) : null, h("code", null, test.condition)],
+      VIOLATIONS[test.on_violation] || "is not looked for in the stream", h("span.badge", null, test.severity === "warn" ? "warning" : "error"),
+    ])));
+}
+
+const VIOLATIONS = {
+  warn: "is counted (warn)", drop: "is left out (drop)", quarantine: "goes to the quarantine (quarantine)", fail: "ends the query (fail)",
+};
+
+function badge(sign, text) {
+  return h(`span.badge.${sign}`, null, icon(sign === "idle" ? "info" : sign), text);
+}
+
+function dataTable(name, titles, rows) {
+  return h("div.scroll-x", { tabindex: 0, role: "region", "aria-label": `Table of ${name}` }, h("table.table", null,
+    h("thead", null, h("tr", null, titles.map((title) => h("th", { scope: "col" }, title)))),
+    h("tbody", null, rows.map((cells) => h("tr", null, cells.map((cell) => h("td", null, cell)))))));
 }
 
 function codeCard(node) {

@@ -107,6 +107,76 @@ def test_a_query_says_how_often_and_when(shop: Path) -> None:
     assert "each batch emits all groups" in str(query["emission"])
 
 
+CONTRACT = """
+groups: [{name: sales, description: All that sells, owner: {name: Ada, email: ada@example.com}}]
+models:
+  - name: amounts
+    latest_version: 2
+    config: {contract: {enforced: true}, group: sales, access: private}
+    constraints: [{type: check, name: positive, expression: id > 0}, {type: unique, columns: [id, price]}]
+    columns:
+      - {name: id, data_type: bigint, constraints: [{type: not_null}]}
+      - name: price
+        data_type: double
+        data_tests:
+          - unique
+          - accepted_range: {min_value: 0, on_violation: drop, severity: warn, description: Not *free*}
+    versions: [{v: 1, deprecation_date: 2020-01-31}, {v: 2}]
+"""
+
+
+def test_a_model_has_its_contract_versions_and_data_tests(shop: Path) -> None:
+    """The page of a model says what readers can rely on, who owns it, its versions, and what its rows are tested for."""
+    (shop / "models/amounts.yml").write_text(CONTRACT)
+    for version in ("1", "2"):
+        sql = "{{ config(sink='lake') }} select id, price from {{ source('shop', 'orders') }}"
+        (shop / f"models/amounts_v{version}.sql").write_text(sql)
+    generate_docs(ProjectRequest(shop))
+    nodes = data_of(shop)["nodes"]
+    old = nodes["model.shop.amounts_v1"]
+
+    contract = old["contract"]
+    assert {name: contract[name] for name in ("enforced", "access", "group", "group_description", "owner")} == {
+        "enforced": True,
+        "access": "private",
+        "group": "sales",
+        "group_description": "All that sells",
+        "owner": "Ada, ada@example.com",
+    }
+    assert contract["columns"] == [
+        {"name": "id", "type": "bigint", "required": True},
+        {"name": "price", "type": "double", "required": False},
+    ]
+    assert [(each["type"], each["columns"], each["unenforced"] is None) for each in contract["constraints"]] == [
+        ("not_null", ["id"], True),
+        ("check", [], True),
+        ("unique", ["id", "price"], False),
+    ]
+    assert old["versions"] == nodes["model.shop.amounts_v2"]["versions"]
+    assert [tuple(each.values()) for each in old["versions"]] == [
+        ("model.shop.amounts_v1", "1", "old", "2020-01-31", True),
+        ("model.shop.amounts_v2", "2", "latest", None, False),
+    ]
+    assert [
+        (each["name"], each["condition"], each["on_violation"], each["severity"]) for each in old["data_tests"]
+    ] == [
+        ("unique_amounts_price", "`price` is unique", None, "error"),
+        ("accepted_range_amounts_price", "`price` >= 0", "drop", "warn"),
+    ]
+    assert old["data_tests"][1]["description"] == "<p>Not <em>free</em></p>"
+
+
+def test_a_model_without_a_contract_has_none(shop: Path) -> None:
+    """A model whose YAML promises nothing has no contract on its page; declared types are only a description."""
+    generate_docs(ProjectRequest(shop))
+    assert data_of(shop)["nodes"]["model.shop.totals"]["contract"] is None
+
+    (shop / "models/totals.yml").write_text("models: [{name: totals, columns: [{name: rows, data_type: bigint}]}]")
+    generate_docs(ProjectRequest(shop))
+    contract = data_of(shop)["nodes"]["model.shop.totals"]["contract"]
+    assert (contract["enforced"], contract["columns"]) == (False, [])
+
+
 def test_a_selection_limits_the_site(shop: Path) -> None:
     """With a selection, the site has its nodes, their sinks and tests, and no links to others."""
     generate_docs(ProjectRequest(shop), Selection(("totals",)))
