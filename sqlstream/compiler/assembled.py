@@ -10,6 +10,7 @@ from sqlstream.compiler.cache import CachedModel
 from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.compiler.configured import ConfiguredModel
 from sqlstream.compiler.digest import declared, digest
+from sqlstream.compiler.generic_tests import unknown_tables
 from sqlstream.compiler.graph import (
     closure_of,
     model_id,
@@ -80,7 +81,7 @@ def assemble_models(linked: LinkedProject, options: RenderOptions, renderer: Cac
         outputs, reads, problems = resolve_outputs(sinks, options, model)
         if reads is not None:
             cached.note(outputs=outputs, sink_reads=reads, key=keys.of(unique_id, model, reads))
-        problems = [*rewritten.findings, *problems]
+        problems = [*rewritten.findings, *problems, *unknown_tables(model.file, linked.spellings)]
         findings += problems
         if any(problem.is_error for problem in problems):
             broken[unique_id] = problems
@@ -114,7 +115,7 @@ class _Keys:
                 for parent in linked.inputs_of(linked.graph.parents[node])
             ]
             model = models[node]
-            tests = [(test.name, test.action, data_tests.passes(test)) for test in model.file.data_tests]
+            tests = [(test.name, test.action, test.query, data_tests.passes(test)) for test in model.file.data_tests]
             key = digest(node, model.rendered.model.sql, model.config.deduplicate, tests, inputs, *common)
             self._sql[node] = self._sql[linked.stored.get(node, node)] = key
 

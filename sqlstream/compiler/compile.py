@@ -10,6 +10,7 @@ from sqlstream.compiler.cache import Memory
 from sqlstream.compiler.checked import check_project
 from sqlstream.compiler.compiled import CompileResult
 from sqlstream.compiler.configured import configure_models
+from sqlstream.compiler.generic_tests import render_generic_tests
 from sqlstream.compiler.linked import link_models
 from sqlstream.compiler.render.rendered import RenderOptions
 from sqlstream.compiler.rendering import CachedRenderer
@@ -42,7 +43,9 @@ def compile_project(
 def _compile(
     project: Project, options: RenderOptions, renderer: CachedRenderer, parser: SparkParser | None, lower: Lower
 ) -> CompileResult:
+    project, wrong = (project, []) if renderer.macro_findings else render_generic_tests(project, renderer)
     configured, findings = configure_models(project, renderer)
+    findings += wrong
     if _has_errors(findings):
         return CompileResult(None, tuple(findings))
     linked, problems = link_models(project, configured, options.env)

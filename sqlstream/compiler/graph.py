@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sqlstream.compiler.render.rendered import NoVersionError, Reference, RenderedModel, find_version
 from sqlstream.compiler.sql.sql_text import view_name
 from sqlstream.errors import Finding
+from sqlstream.project.configuration.reference_calls import ReferenceCall
 from sqlstream.project.values import ExposureInput, Project, SourceTable
 from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 
@@ -111,13 +112,13 @@ def exposure_inputs(project: Project, names: NodeNames) -> Mapping[str, tuple[st
     }
 
 
-def parent_of(test: DataTest, project: Project, names: NodeNames) -> str | Finding | None:
-    """Returns the unique id of the other table of a data test of the kind `relationships`, or a finding if there is no
-    such table; None for other tests.
-    """
-    call = test.parent
-    if call is None:
-        return None
+def parents_of(test: DataTest, project: Project, names: NodeNames) -> list[str | Finding]:
+    """Returns the unique ids of the other tables that a data test reads, and a finding for each that does not exist."""
+    calls = test.references if test.parent is None else (test.parent,)
+    return [_parent(test, call, project, names) for call in calls]
+
+
+def _parent(test: DataTest, call: ReferenceCall, project: Project, names: NodeNames) -> str | Finding:
     item = _with_version(ExposureInput(call.kind, call.parts, test.location, call.version), project)
     found = _resolve_input(item, project.name, names)
     if isinstance(found, Finding) and found.code == "disabled-ref":

@@ -14,7 +14,7 @@ from sqlstream.compiler.graph import (
     exposure_id,
     exposure_inputs,
     model_id,
-    parent_of,
+    parents_of,
     project_names,
     resolve_reference,
     source_id,
@@ -119,19 +119,19 @@ def _group_findings(
 
 
 def _parent_findings(project: Project, enabled: Mapping[str, ConfiguredModel], names: NodeNames) -> list[Finding]:
-    """Returns a finding for each data test `relationships` without another table with which it can compare."""
+    """Returns a finding for each other table of a data test that cannot be read."""
     views = {model_id(project.name, name): name for name, model in enabled.items() if not model.config.query_sinks}
     findings = []
     for model in enabled.values():
         for test in model.file.data_tests if model.file.rows_of is None else ():
-            found = parent_of(test, project, names)
-            if isinstance(found, Finding):
-                findings.append(found)
-            elif found in views:
-                what = f"`{test.name}` cannot compare with `{views[found]}`"
-                why = f"`{views[found]}` is a view: it has no sink whose rows can be read"
-                fix = "name a model with a sink, a seed or a source in `to`"
-                findings.append(Finding("data-test", what, why, fix, test.location))
+            for found in parents_of(test, project, names):
+                if isinstance(found, Finding):
+                    findings.append(found)
+                elif found in views:
+                    what = f"`{test.name}` cannot compare with `{views[found]}`"
+                    why = f"`{views[found]}` is a view: it has no sink whose rows can be read"
+                    fix = f"name a model with a sink, a seed or a source{'' if test.is_generic else ' in `to`'}"
+                    findings.append(Finding("data-test", what, why, fix, test.location))
     return findings
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from sqlstream.compiler.cache import CachedModel
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
@@ -24,10 +25,13 @@ from sqlstream.compiler.rewrite.deduplicate import key_columns, note_offset
 from sqlstream.compiler.spark_versions import knows_functions
 from sqlstream.compiler.sql.edits import SqlProblem, Where
 from sqlstream.compiler.sql.grammar import grammar_problems
-from sqlstream.compiler.sql.sql_text import quote_identifier
+from sqlstream.compiler.sql.sql_text import quote_identifier, view_name
 from sqlstream.compiler.sql.sqlglot_tree import ParsedSql, parse_text
 from sqlstream.project.values import Project
 from sqlstream.project.wording import did_you_mean
+
+if TYPE_CHECKING:
+    from sqlstream.project.configuration.data_tests import DataTest  # few projects need its documents
 
 
 class Forest:
@@ -125,6 +129,9 @@ class Forest:
         """
         found: list[SqlProblem] = []
         for test in model.file.data_tests:
+            if test.is_generic and test.is_of_table:
+                found += self._query_problems(model, tree, test)
+                continue
             builder, _ = self._filtered(model, tree, written(test), offset_of_test(model.sql, test))
             found += [*grammar_problems(builder.text.read), *builder.problems]
             found += _test_problems(builder.text, test.name, offset_of_test(model.sql, test))
@@ -133,6 +140,20 @@ class Forest:
             offset = offset_of_test(model.sql, dropping[0])
             _, tree = self._filtered(model, tree, " and ".join(kept_rows(dropping)), offset)
         return tree, found
+
+    def _query_problems(self, model: CompiledModel, tree: Node, test: DataTest) -> list[SqlProblem]:
+        """Returns the problems of the query of a generic test, which only `sqlstream test --data` runs. The columns of
+        the other tables that it reads are not looked up: they may be those of models that read this one.
+        """
+        offset = offset_of_test(model.sql, test)
+        text = Text(model.unique_id, f"{'':{offset}}{test.query}")
+        builder = Builder(text, parse_text(text.read), self._knows_functions, self._function_types)
+        unknown = Opaque(where=Where(model.unique_id, offset), columns=None, children=())
+        read: dict[str, Node] = {view_name(each.parts).lower(): unknown for each in test.references}
+        read[model.name.lower()] = _view(tree)
+        builder.build(read)
+        text.release()
+        return [*grammar_problems(text.read, set(read)), *builder.problems]
 
     def _filtered(self, model: CompiledModel, tree: Node, condition: str, offset: int) -> tuple[Builder, Node]:
         """Returns the rows of `tree` that meet a condition, as a query with the condition at `offset`."""

@@ -25,8 +25,6 @@ TEMPLATE_NAMES = {
 """The replacement for a name in a dbt template."""
 
 TEMPLATE_TAGS = {
-    "test": "remove the block: use `expression_is_true` in `data_tests:` of a model",
-    "data_test": "remove the block: use `expression_is_true` in `data_tests:` of a model",
     "snapshot": "remove the block: sqlstream has no snapshots; read the changes as a stream and write them to a sink",
     "materialization": "remove the block: a model with a sink is a query that writes to it, and one without is a view",
     "docs": "move the block to a Markdown file (.md) in models/ or macros/; descriptions include it with doc()",

@@ -18,6 +18,7 @@ from sqlstream.project.configuration.folder_config import (
     read_folder_config,
     unused_folders,
 )
+from sqlstream.project.configuration.generic_tests import GenericTest, find_generic_tests
 from sqlstream.project.configuration.overrides import wrong_keys, wrong_overrides
 from sqlstream.project.configuration.properties import collect_properties, unused_properties
 from sqlstream.project.configuration.resources import (
@@ -121,8 +122,11 @@ def _load(
     data = _data_paths(files.root, settings, sources, sinks)
     python = tuple(replace(module, data=data) for module in load_python(files, findings))
     seeds = _load_seeds(files, settings, resources, seed_paths, findings)
-    models = _load_models(files, settings, resources, model_paths, sources, findings)
     macros = load_macros(files, findings)
+    generic = find_generic_tests(((macro.path, macro.text) for macro in macros), findings)
+    if settings is not None:  # in dbt, a test can also have the name of its package
+        generic = {**generic, **{f"{settings.document.name}.{name}": test for name, test in generic.items()}}
+    models = _load_models(files, settings, resources, model_paths, sources, findings, generic)
     selectors = load_selectors(files, settings, findings)
     exposures = build_exposures(resources, settings, findings)
     groups = build_groups(resources, findings)
@@ -181,10 +185,11 @@ def _load_models(
     paths: tuple[str, ...],
     sources: tuple[SourceTable, ...],
     findings: list[Finding],
+    generic: Mapping[str, GenericTest],
 ) -> tuple[ModelFile, ...]:
     folders = _folder_config(files, settings, MODELS, paths, findings)
     names = [*map(file_name, paths), *quarantine_names(sources)]
-    properties = collect_properties(resources, MODELS, names, findings)
+    properties = collect_properties(resources, MODELS, names, findings, generic)
     if resources.complete:  # an unreadable table may declare the model of a quarantine
         findings.extend(unused_properties(properties.values(), names, MODELS))
     models = load_models(files, paths, folders, properties, findings)

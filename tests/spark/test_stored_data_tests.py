@@ -11,7 +11,7 @@ import pytest
 
 from tests.services.database_server import PASSWORD, DatabaseServer
 from tests.spark.conftest import ProjectFolder
-from tests.support.violations import order
+from tests.support.violations import counts, order
 
 MODEL = "{{ config(sink='SINK') }} select id, ts, kind, amount, id as `a.b 'c` from {{ source('shop', 'orders') }}"
 SINKS = """sinks:
@@ -264,3 +264,65 @@ def test_rows_of_postgres_are_tested(
     assert shop.result().finding is None
     code, results = check(shop)
     assert (code, outcomes(results)) == (1, EXPECTED)
+
+
+BLOCKS = """
+{% test is_positive(model, column_name, minimum=0) %}
+select * from {{ model }} where {{ column_name }} < {{ minimum }}
+{% endtest %}
+{% test is_odd(model, column_name) %}
+with v as (select {{ column_name }} as n from {{ model }})
+select n from v where n % 2 = 0
+{% endtest %}
+{% test known(model, column_name, to) %}
+select m.id from {{ model }} m left join {{ to }} k on m.{{ column_name }} = k.id where k.id is null
+{% endtest %}
+{% test at_most(model, most) %}
+select count(*) as n from {{ model }} having count(*) > {{ most }}
+{% endtest %}
+"""
+GENERIC = """
+models:
+  - name: orders
+    columns:
+      - name: amount
+        data_tests:
+          - is_positive: {on_violation: drop}
+          - is_positive: {arguments: {minimum: 50}, name: large, where: kind = 'b', config: {severity: warn}}
+      - name: id
+        data_tests:
+          - is_odd: {store_failures: true, limit: 1}
+          - is_odd: {name: odd_a, where: kind = 'a', error_if: '> 5', warn_if: '> 5'}
+          - known: {to: ref('kinds')}
+          - known: {name: known_self, to: "ref('orders')"}
+    data_tests:
+      - at_most: {most: 2}
+      - at_most: {name: few, most: 100}
+"""
+
+
+@pytest.mark.slow
+def test_generic_tests_are_checked_in_the_stream_and_on_stored_rows(shop: ProjectFolder) -> None:
+    """A filter drops rows while they flow, and any query counts the rows that it returns from what the sink holds."""
+    shop.write({"models/orders.sql": MODEL.replace("SINK", "lake"), "models/orders.yml": GENERIC})
+    shop.write({"tests/generic/own.sql": BLOCKS, "seeds/kinds.csv": "id,kind\n1,a\n2,a\n"})
+    result = shop.result()
+    assert (result.rows_out, counts(shop)) == (6, {"orders.is_positive_orders_amount": (6, 1), "orders.large": (7, 0)})
+
+    code, results = check(shop)
+    assert (code, outcomes(results)) == (
+        1,
+        {
+            "is_positive_orders_amount": ("pass", 0),
+            "large": ("pass", 0),
+            "is_odd_orders_id": ("fail", 3),
+            "odd_a": ("pass", 0),
+            "known_orders_id": ("fail", 2),
+            "known_self": ("pass", 0),
+            "at_most_orders": ("fail", 1),
+            "few": ("pass", 0),
+        },
+    )
+    assert results["at_most_orders"]["shown"]["rows"] == [{"n": 6}]
+    assert "no row from: select count(*) as n from orders" in results["at_most_orders"]["finding"]["why"]
+    assert len(stored(shop.root / "target/data_tests/orders/is_odd_orders_id")) == 1

@@ -22,8 +22,8 @@ from sqlstream.app.session.session import spark_session
 from sqlstream.app.session.signals import StopSignals
 from sqlstream.app.stored.stored_outputs import StoredOutputs
 from sqlstream.compiler.compiled import CompiledModel, Output
-from sqlstream.compiler.graph import NodeNames, parent_of, project_names
-from sqlstream.compiler.rewrite.data_tests import described
+from sqlstream.compiler.graph import NodeNames, parents_of, project_names, view_of
+from sqlstream.compiler.rewrite.data_tests import demanded
 from sqlstream.errors import Finding, FindingsError, Severity
 from sqlstream.location import Place
 from sqlstream.numbers import plural
@@ -39,7 +39,7 @@ from sqlstream.spark.reading.plain_rows import columns_of, first_rows
 from sqlstream.spark.reading.preview import open_batch
 from sqlstream.spark.reading.python_code import register_functions
 from sqlstream.spark.reading.sources import Readers
-from sqlstream.spark.reading.stored_tests import count_failures, failures_of
+from sqlstream.spark.reading.stored_tests import Tables, TestedRows, count_failures, failures_of
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.databases.database import DatabaseError
 from sqlstream.spark.writing.micro_batches import SinkTarget
@@ -70,7 +70,7 @@ def check_models(
     compiled = loaded.compiled
     secrets = Secrets(request.project.env)
     names = project_names(compiled.project, (model.name for model in compiled.models.values()))
-    parents = [parent_of(test, compiled.project, names) for item in tested for test in item.tests]
+    parents = [node for item in tested for test in item.tests for node in parents_of(test, compiled.project, names)]
     nodes = {*(item.model.unique_id for item in tested), *(node for node in parents if isinstance(node, str))}
     notice = f"Starting Spark to test the stored rows of {plural(len(tested), 'model')}"
     starting = spark_session(
@@ -126,7 +126,7 @@ class _Checker:
             reason = f"{NOTHING_YET}; run it first: sqlstream run --select {model.name}"
             yield from (replace(each, reason=reason) for each in waiting)
             return
-        stored = _StoredRows(model, rows, self._parents(item.tests))
+        stored = _StoredRows(model, rows, self._tables(item.tests))
         counted = self._count(stored, item.tests)
         seconds = time.monotonic() - began
         for each, test in zip(waiting, item.tests, strict=True):
@@ -152,16 +152,14 @@ class _Checker:
                 [error_finding(error, code="storage-unusable", what=what, place=place, secrets=self.secrets, fix=fix)]
             ) from error
 
-    def _parent(self, test: DataTest) -> tuple[DataFrame, str] | None:
-        """Returns the rows and the column with which `relationships` compares, None for other tests.
+    def _tables_of(self, test: DataTest) -> Tables:
+        """Returns the other tables that a test reads, by the names of their views. Raises: FindingsError."""
+        nodes = parents_of(test, self.loaded.compiled.project, self.names)
+        return {view_of(node): self._table(test, node) for node in nodes if isinstance(node, str)}
 
-        Raises: FindingsError.
-        """
-        compiled = self.loaded.compiled
-        node = parent_of(test, compiled.project, self.names)
-        if not isinstance(node, str) or not isinstance(test.document, Relationships):
-            return None
-        field, model = test.document.field, compiled.models.get(node)
+    def _table(self, test: DataTest, node: str) -> DataFrame:
+        """Returns the rows of another table that a test reads. Raises: FindingsError."""
+        model = self.loaded.compiled.models.get(node)
         if model is None:
             table = self.inputs.table(node)
             rows = self.inputs.open_seed(node) if table is None else open_batch(self.inputs, table)
@@ -172,25 +170,24 @@ class _Checker:
             why = "its sink cannot be read" if output is None else NOTHING_YET
         if rows is None:
             what = f"`{test.name}` has no rows with which to compare"
-            raise FindingsError([Finding("data-test", what, f"{test.document.to}: {why}", _PARENT_FIX, test.location)])
-        return rows, field
+            named = test.document.to if isinstance(test.document, Relationships) else f"`{view_of(node)}`"
+            raise FindingsError([Finding("data-test", what, f"{named}: {why}", _PARENT_FIX, test.location)])
+        return rows
 
-    def _parents(self, tests: Sequence[DataTest]) -> dict[str, tuple[DataFrame, str] | Finding]:
-        """Returns the other tables of tests by their names, or why one cannot be read."""
-        found: dict[str, tuple[DataFrame, str] | Finding] = {}
+    def _tables(self, tests: Sequence[DataTest]) -> dict[str, Tables | Finding]:
+        """Returns the other tables of tests by the names of the tests, or why one cannot be read."""
+        found: dict[str, Tables | Finding] = {}
         for test in tests:
             try:
-                parent = self._parent(test)
+                found[test.name] = self._tables_of(test)
             except FindingsError as error:
                 found[test.name] = error.findings[0]
-            else:
-                found |= {} if parent is None else {test.name: parent}
         return found
 
     def _count(self, stored: _StoredRows, tests: Sequence[DataTest]) -> dict[str, int | Finding]:
         """Returns the failures of each test, or why it cannot be checked: together, or one by one after an error."""
         counted: dict[str, int | Finding] = {}
-        counted.update((name, found) for name, found in stored.parents.items() if isinstance(found, Finding))
+        counted.update((name, found) for name, found in stored.tables.items() if isinstance(found, Finding))
         left = [test for test in tests if test.name not in counted]
         try:
             counted.update(stored.count(left))
@@ -246,7 +243,7 @@ class _Checker:
         return Finding(
             "data-test-failed",
             f"{plural(failures, word)} of `{model.name}` {verb} `{test.name}`",
-            f"the test demands {described(test)}",
+            f"the test demands {demanded(test)}",
             "correct the rows where they come from, or the test",
             test.location,
         )
@@ -254,26 +251,27 @@ class _Checker:
 
 @dataclass(frozen=True)
 class _StoredRows:
-    """The rows that a sink of `model` holds. `parents` are the other tables of its tests `relationships`, with their
-    columns, by the names of the tests, or why one cannot be read.
+    """The rows that a sink of `model` holds. `tables` are the other tables that its tests read, by the names of the
+    tests, or why one cannot be read.
     """
 
     model: CompiledModel
     rows: DataFrame
-    parents: Mapping[str, tuple[DataFrame, str] | Finding]
+    tables: Mapping[str, Tables | Finding]
 
     def count(self, tests: Sequence[DataTest]) -> dict[str, int]:
         """Returns the failures of each test by its name. Raises: Spark's errors."""
-        return count_failures(self.rows, tests, self._readable, history=self._has_history)
+        return count_failures(self._tested, tests)
 
     def failures(self, test: DataTest) -> DataFrame:
         """Returns the failures of a test. Raises: Spark's errors."""
-        failures = failures_of(self.rows, test, self._readable, history=self._has_history)
+        failures = failures_of(self._tested, test)
         return failures.drop(IS_CURRENT) if self._has_history and not test.keys else failures
 
     @property
-    def _readable(self) -> Mapping[str, tuple[DataFrame, str]]:
-        return {name: found for name, found in self.parents.items() if not isinstance(found, Finding)}
+    def _tested(self) -> TestedRows:
+        tables = {name: found for name, found in self.tables.items() if not isinstance(found, Finding)}
+        return TestedRows(self.rows, self.model.name, tables, has_history=self._has_history)
 
     @property
     def _has_history(self) -> bool:

@@ -17,7 +17,7 @@ from sqlstream.compiler.emission import explain_emission, explain_reads
 from sqlstream.compiler.flow.analysis import Analysis
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.graph import model_id, sink_id
-from sqlstream.compiler.rewrite.data_tests import described as demanded
+from sqlstream.compiler.rewrite.data_tests import demanded
 from sqlstream.compiler.rules.contracts import required_columns, unenforced
 from sqlstream.compiler.spark_findings import is_about
 from sqlstream.compiler.spark_versions import rules_apply

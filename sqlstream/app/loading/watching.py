@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from sqlstream.project.configuration.resources import RESOURCE_FOLDERS
-from sqlstream.project.declarations.models import MACROS
+from sqlstream.project.declarations.models import GENERIC_TESTS, MACROS
 from sqlstream.project.files.python_files import PYTHON
 
 POLL_SECONDS = 0.1
@@ -31,7 +31,9 @@ def take_snapshot(root: Path, others: Collection[str] = (), folders: Collection[
     """Returns the states of the YAML files in `root`, of all files in the project's folders and in `folders`, and of
     `others`.
     """
-    walked = chain.from_iterable(os.walk(root / folder) for folder in (*RESOURCE_FOLDERS, MACROS, PYTHON, *folders))
+    walked = chain.from_iterable(
+        os.walk(root / folder) for folder in (*RESOURCE_FOLDERS, MACROS, GENERIC_TESTS, PYTHON, *folders)
+    )
     below = (Path(folder, name) for folder, _, names in walked for name in names)
     states = ((path, _state(path)) for path in chain((root / name for name in (*_yaml_names(root), *others)), below))
     return {path.relative_to(root).as_posix(): state for path, state in states if state is not None}

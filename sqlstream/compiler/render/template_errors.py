@@ -22,7 +22,7 @@ from sqlstream.project.wording import did_you_mean
 MOST_CALLS = 8
 """The most calls that a finding names: a recursion has hundreds, and the first ones show where it began."""
 
-BLOCKS = ("if", "for", "set", "with", "macro", "call", "filter")
+BLOCKS = ("if", "for", "set", "with", "macro", "call", "filter", "test", "data_test")
 """The statements that have an end. `set` has one only without a value."""
 
 TAGS = (*BLOCKS, *(f"end{block}" for block in BLOCKS), "elif", "else", "do", "raw", "endraw")

@@ -43,15 +43,23 @@ def written(test: DataTest) -> str:
 
 def described(test: DataTest) -> str:
     """Returns what `test` demands, for readers: its condition as it is written, or of a test that compares rows with
-    others its columns.
+    others its columns or its query.
     """
     if not test.is_of_table:
         return written(test)
+    if test.query is not None:
+        return test.query
     columns = ", ".join(quote_identifier(name, always=True) for name in test.keys or (test.column or "",))
     keys: Any = test.document
     is_unique = test.parent is None
     text = f"{columns} is {'unique' if is_unique else f'in {quote_identifier(keys.field, always=True)} of {keys.to}'}"
     return text if test.where is None else f"{text}, where {test.where}"
+
+
+def demanded(test: DataTest) -> str:
+    """Returns what `test` demands, for readers, on one line."""
+    text = _on_one_line(described(test))
+    return f"no row from: {text}" if test.is_of_table and test.query is not None else text
 
 
 def _ended(condition: str) -> str:
@@ -61,6 +69,8 @@ def _ended(condition: str) -> str:
 def _condition(test: DataTest) -> str:
     keys: Any = test.document  # the keys of its kind
     column = "" if test.column is None else quote_identifier(test.column, always=True)
+    if test.is_generic:
+        return f"not ({_ended(test.fails_if or 'false')})"
     if test.kind == "accepted_values":
         return f"{column} in ({', '.join(_literal(value, quote=keys.quote) for value in keys.values)})"
     if test.kind == "accepted_range":

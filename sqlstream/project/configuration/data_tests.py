@@ -7,14 +7,15 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema, create_model
 
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.configuration.fields import Document, Identifier, Names, Text
+from sqlstream.project.configuration.generic_tests import COLUMN, GenericTest
 from sqlstream.project.configuration.reference_calls import ReferenceCall, read_call
 from sqlstream.project.configuration.trigger import invalid
 from sqlstream.project.configuration.validate import Path, SeenNames, validate_node
@@ -204,6 +205,17 @@ class Relationships(DataTestDocument):
     field: Text = Field(description="The column of the other table.")
 
 
+class GenericArguments(DataTestDocument):
+    """The keys of a generic test of the project: those of every data test, and its own, in fields with other names."""
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The given arguments by name."""
+        fields = type(self).model_fields.items()
+        given = {name: field.alias for name, field in fields if name in self.model_fields_set}
+        return {alias: getattr(self, name) for name, alias in given.items() if alias is not None}
+
+
 KINDS: dict[str, type[DataTestDocument]] = {
     "not_null": NotNull,
     "accepted_values": AcceptedValues,
@@ -239,8 +251,11 @@ _OTHER_NAMES = {
 
 @dataclass(frozen=True)
 class DataTest:
-    """A rule on the rows of a model, with its unique `name` in the model. `kind` is one of `KINDS`, `column` its
-    column, None for a rule on the whole row.
+    """A rule on the rows of a model, with its unique `name` in the model. `kind` is one of `KINDS` or the name of a
+    generic test, `column` its column, None for a rule on the whole row. `action_location` is that of `on_violation`.
+
+    The compiler renders generic tests: `query` selects the rows that fail. `fails_if` is its condition, None if it is
+    not only a filter; `not_plain` then says why. `references` are the other tables that it reads.
     """
 
     name: str
@@ -248,6 +263,16 @@ class DataTest:
     column: str | None
     document: DataTestDocument
     location: Location
+    action_location: Location | None = field(default=None, compare=False)
+    query: str | None = None
+    fails_if: str | None = None
+    not_plain: str = ""
+    references: tuple[ReferenceCall, ...] = ()
+
+    @property
+    def is_generic(self) -> bool:
+        """Whether the project defines the test."""
+        return isinstance(self.document, GenericArguments)
 
     @property
     def where(self) -> str | None:
@@ -266,8 +291,8 @@ class DataTest:
 
     @property
     def is_of_table(self) -> bool:
-        """Whether the test compares rows with others, so that only `sqlstream test --data` checks it."""
-        return self.kind in _OF_TABLES
+        """Whether the test is not about single rows, so that only `sqlstream test --data` checks it."""
+        return self.fails_if is None if self.is_generic else self.kind in _OF_TABLES
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -315,32 +340,75 @@ def _meets(failures: int, threshold: str) -> bool:
 
 
 def read_data_tests(
-    model: str, columns: Sequence[str], node: YamlMapping, path: Path, findings: list[Finding]
+    model: str,
+    columns: Sequence[str],
+    node: YamlMapping,
+    path: Path,
+    findings: list[Finding],
+    generic: Mapping[str, GenericTest] = {},
 ) -> tuple[DataTest, ...]:
-    """Returns the enabled data tests of a model: those of its `columns`, and its own. `path` leads to its entry."""
+    """Returns the enabled data tests of a model: those of its `columns`, and its own. `path` leads to its entry, and
+    `generic` are the tests that the project defines.
+    """
     found: list[DataTest] = []
     for column, at in [*((name, (*path, "columns", index)) for index, name in enumerate(columns)), (None, path)]:
         listed = follow(node, (*at, "data_tests"))
         for item in listed.items if isinstance(listed, YamlSequence) else ():
-            test = _read(model, column, item, findings)
+            test = _read(model, column, item, findings, generic)
             found += [test] if test is not None and test.document.config.enabled else []
     names = SeenNames(f"data tests of `{model}`")
     return tuple(test for test in found if names.add(test.name, test.location, findings))
 
 
-def _read(model: str, column: str | None, item: YamlNode, findings: list[Finding]) -> DataTest | None:
+def _read(
+    model: str, column: str | None, item: YamlNode, findings: list[Finding], generic: Mapping[str, GenericTest]
+) -> DataTest | None:
     kind, body, location = _parts(item)
-    document_class = KINDS.get(kind)
+    own = generic.get(kind)
+    document_class = KINDS.get(kind) if own is None else _document_of(own, column)
     if document_class is None:
-        findings.append(_unknown(kind, location))
+        findings.append(_unknown(kind, location, generic))
         return None
     document = validate_node(document_class, body, findings)
-    problem = None if document is None else _problem(document, kind, column, body)
+    if own is not None:
+        kind, problem = own.name, _generic_problem(own, column, body)
+    else:
+        problem = None if document is None else _problem(document, kind, column, body)
     if document is None or problem is not None:
         findings += [problem] if problem is not None else []
         return None
     default = "_".join(filter(None, (kind, model, column)))
-    return DataTest(document.name or default, kind, column, document, location)
+    action_location = locate(body, _path_of_action(document))
+    return DataTest(document.name or default, kind, column, document, location, action_location)
+
+
+def _path_of_action(document: DataTestDocument) -> Path:
+    return ("on_violation",) if document.on_violation is not None else ("config", "on_violation")
+
+
+def _document_of(test: GenericTest, column: str | None) -> type[GenericArguments]:
+    """Returns the document with the arguments of a generic test. That of a column gets the column from its place."""
+    names = [name for name in test.parameters if column is None or name != COLUMN]
+    # Other names for the fields, because an argument can have the name of a method of pydantic.
+    fields: dict[str, Any] = {
+        f"argument_{at}": (Any, Field(None if test.parameters[name] else ..., alias=name))
+        for at, name in enumerate(names)
+        if name not in DataTestDocument.model_fields
+    }
+    return create_model(f"Test_{test.name}", __base__=GenericArguments, **fields)
+
+
+def _generic_problem(test: GenericTest, column: str | None, body: YamlMapping) -> Finding | None:
+    reserved = next((name for name in test.parameters if name in DataTestDocument.model_fields), None)
+    if reserved is not None:
+        what = f"the data test `{test.name}` has a parameter `{reserved}`"
+        why = f"every data test has the key `{reserved}`, so no argument can have this name"
+        return Finding("data-test", what, why, "rename the parameter", test.location)
+    if column is not None and COLUMN not in test.parameters:
+        what = f"`{test.name}` cannot be a test of one column"
+        why = f"{test.location} defines it without the parameter `{COLUMN}`"
+        return Finding("invalid-value", what, why, "move it to `data_tests:` of the model", body.location)
+    return None
 
 
 def _parts(item: YamlNode) -> tuple[str, YamlMapping, Location]:
@@ -362,10 +430,10 @@ def _flat(body: YamlMapping) -> Iterator[YamlEntry]:
             yield entry
 
 
-def _unknown(kind: str, location: Location) -> Finding:
-    other = _OTHER_NAMES.get(kind)
-    fix = f"use {other}" if other is not None else did_you_mean(kind, list(KINDS))
-    why = f"the data tests are {quoted_list(list(KINDS), most=20)}"
+def _unknown(kind: str, location: Location, generic: Mapping[str, GenericTest]) -> Finding:
+    other, known = _OTHER_NAMES.get(kind), list(dict.fromkeys((*KINDS, *(test.name for test in generic.values()))))
+    fix = f"use {other}" if other is not None else did_you_mean(kind, known)
+    why = f"the data tests are {quoted_list(known, most=20)}, and those of {{% test %}} blocks in tests/generic/"
     return Finding("invalid-value", f"{given(kind)} is not a data test that sqlstream has", why, fix, location)
 
 
@@ -384,8 +452,7 @@ def _problem(document: DataTestDocument, kind: str, column: str | None, body: Ya
         return Finding("missing-key", f"`{kind}` has no limit", why, "add min_value, max_value or both", location)
     action = document.on_violation or document.config.on_violation
     if kind in _OF_TABLES and action != "warn":
-        path: Path = ("on_violation",) if document.on_violation is not None else ("config", "on_violation")
         what = f"`{kind}` cannot have on_violation: {action}"
         why = "a stream does not compare its rows with others, so only `sqlstream test --data` checks this test"
-        return Finding("data-test", what, why, "remove on_violation", locate(body, path))
+        return Finding("data-test", what, why, "remove on_violation", locate(body, _path_of_action(document)))
     return None

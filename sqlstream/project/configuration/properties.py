@@ -27,6 +27,7 @@ from sqlstream.project.yaml import Located, YamlMapping, entries_at, locate, pla
 
 if TYPE_CHECKING:
     from sqlstream.project.configuration.data_tests import DataTest
+    from sqlstream.project.configuration.generic_tests import GenericTest
 
 
 @dataclass(frozen=True)
@@ -87,10 +88,14 @@ NO_PROPERTIES = Properties("", "", (), {}, {}, {}, None)
 
 
 def collect_properties(
-    resources: Resources, kind: str, files: Collection[str], findings: list[Finding]
+    resources: Resources,
+    kind: str,
+    files: Collection[str],
+    findings: list[Finding],
+    generic: Mapping[str, GenericTest] = {},
 ) -> Mapping[str, Properties]:
     """Returns the properties of all models or seeds (`kind`, a key of the resources) by name: those of `files`, the
-    names of their files.
+    names of their files. `generic` are the data tests that the project defines.
 
     A second entry for one name is a finding, as in dbt.
     """
@@ -101,9 +106,11 @@ def collect_properties(
         written = resources.written[file]
         for index, entry in enumerate(entries):
             location = locate(node, (kind, index, "name"))
-            properties = _read(entry, node, written, (kind, index), location, findings)
+            properties = _read(entry, node, written, (kind, index), location, findings, generic)
             versions = entry.versions if isinstance(entry, ModelProperties) else ()
-            for each in _versions(entry, properties, node, written, files, findings) if versions else (properties,):
+            for each in (
+                _versions(entry, properties, node, written, files, findings, generic) if versions else (properties,)
+            ):
                 if names.add(each.name, each.location or location, findings):
                     collected[each.name] = each
     return collected
@@ -116,6 +123,7 @@ def _versions(
     written: YamlMapping,
     files: Collection[str],
     findings: list[Finding],
+    generic: Mapping[str, GenericTest],
 ) -> Iterator[Properties]:
     """Yields the properties of each version of a model, which begin with those of the `whole` model, as in dbt."""
     if not isinstance(entry, ModelProperties):
@@ -156,7 +164,7 @@ def _versions(
             written=combine_patches([whole.written, config_of(written, at, ModelConfig)]),
             location=locate(node, (*at, "v")),
             constraints=(*inherited, *_constraints(version, node, at)),
-            data_tests=(*tests, *_tests_of(name, version, node, at, findings)),
+            data_tests=(*tests, *_tests_of(name, version, node, at, findings, generic)),
             deprecated=_deprecated(version, node, at) or whole.deprecated,
             version=ModelVersion(entry.name, version.v, _release(version.v, latest)),
         )
@@ -209,6 +217,7 @@ def _read(
     path: Path,
     location: Location,
     findings: list[Finding],
+    generic: Mapping[str, GenericTest],
 ) -> Properties:
     check_names(entry.columns, node, path, findings)
     is_seed = isinstance(entry, SeedProperties)
@@ -226,7 +235,7 @@ def _read(
         config=config,
         written=config if written is node else configuration_of(written, path, model),
         location=location,
-        data_tests=_data_tests(entry, node, path, findings),
+        data_tests=_data_tests(entry, node, path, findings, generic),
         deprecated=_deprecated(entry, node, path),
     )
 
@@ -257,21 +266,30 @@ def _constraints(
 
 
 def _data_tests(
-    entry: ModelProperties | SeedProperties, node: YamlMapping, path: Path, findings: list[Finding]
+    entry: ModelProperties | SeedProperties,
+    node: YamlMapping,
+    path: Path,
+    findings: list[Finding],
+    generic: Mapping[str, GenericTest],
 ) -> tuple[DataTest, ...]:
     if isinstance(entry, SeedProperties) or not (entry.data_tests or any(each.data_tests for each in entry.columns)):
         return ()
-    return _tests_of(entry.name, entry, node, path, findings)
+    return _tests_of(entry.name, entry, node, path, findings, generic)
 
 
 def _tests_of(
-    name: str, entry: ModelProperties | VersionDocument, node: YamlMapping, path: Path, findings: list[Finding]
+    name: str,
+    entry: ModelProperties | VersionDocument,
+    node: YamlMapping,
+    path: Path,
+    findings: list[Finding],
+    generic: Mapping[str, GenericTest],
 ) -> tuple[DataTest, ...]:
     if not any(column.data_tests for column in entry.columns) and isinstance(entry, VersionDocument):
         return ()
     from sqlstream.project.configuration.data_tests import read_data_tests  # few projects need its documents
 
-    return read_data_tests(name, [column.name for column in entry.columns], node, path, findings)
+    return read_data_tests(name, [column.name for column in entry.columns], node, path, findings, generic)
 
 
 @dataclass(frozen=True)

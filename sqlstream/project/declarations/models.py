@@ -21,10 +21,10 @@ from sqlstream.project.values import Group, MacroFile, ModelFile
 from sqlstream.project.wording import quoted
 from sqlstream.project.yaml import locate
 
-MODELS, SEEDS, MACROS = "models", "seeds", "macros"
+MODELS, SEEDS, MACROS, GENERIC_TESTS = "models", "seeds", "macros", "tests/generic"
 """The project's folders."""
 
-_ENDINGS = {MODELS: (".sql", ".py"), SEEDS: (".csv",), MACROS: (".sql",)}
+_ENDINGS = {MODELS: (".sql", ".py"), SEEDS: (".csv",), MACROS: (".sql",), GENERIC_TESTS: (".sql",)}
 
 
 def find_files(files: ProjectFiles, folder: str, suffix: str, findings: list[Finding]) -> tuple[str, ...]:
@@ -72,8 +72,9 @@ def load_models(
 
 
 def load_macros(files: ProjectFiles, findings: list[Finding]) -> tuple[MacroFile, ...]:
-    """Returns the readable macro files, sorted by path."""
-    texts = ((path, files.try_read(path, findings)) for path in find_files(files, MACROS, ".sql", findings))
+    """Returns the readable macro files, sorted by path, and after them those of generic tests."""
+    paths = [path for folder in (MACROS, GENERIC_TESTS) for path in find_files(files, folder, ".sql", findings)]
+    texts = ((path, files.try_read(path, findings)) for path in paths)
     return tuple(MacroFile(path, text) for path, text in texts if text is not None)
 
 
@@ -153,7 +154,7 @@ def _not_a_name(name: str, path: str) -> Finding:
 _SNAPSHOTS = "sqlstream has no snapshots: read the changes as a stream and write them to a sink"
 _ANALYSES = "use a model without a sink, or show its rows with `sqlstream show --inline`"
 _PACKAGES = "sqlstream has no packages: copy the macros that you need into macros/"
-_TESTS = "sqlstream has no singular tests: use `data_tests:` of a model, or `unit_tests:` in YAML files"
+_TESTS = "sqlstream has no singular tests: use `data_tests:` of a model, also with a {% test %} block in tests/generic/"
 
 _ROOT_ENTRIES = {
     "analyses/": _ANALYSES,
@@ -170,16 +171,13 @@ _ROOT_ENTRIES = {
 def unread_files(files: ProjectFiles) -> list[Finding]:
     """Returns a warning for each file or folder that only dbt reads, one for a folder of tests."""
     found = [_unread(path, fix) for path, fix in _ROOT_ENTRIES.items() if files.exists(path.rstrip("/"))]
-    for folder in ("tests", "tests/generic"):
-        tests = [path for path in files.files_in(folder) if path.endswith(".sql")]
-        others = (
-            f", and neither {'is' if len(tests) == 2 else 'are'} {plural(len(tests) - 1, 'other file')} in the "
-            "same folder"
-            if len(tests) > 1
-            else ""
-        )
-        found += [_unread(tests[0], _TESTS, others)] if tests else []
-    return found
+    tests = [path for path in files.files_in("tests") if path.endswith(".sql")]
+    others = (
+        f", and neither {'is' if len(tests) == 2 else 'are'} {plural(len(tests) - 1, 'other file')} in the same folder"
+        if len(tests) > 1
+        else ""
+    )
+    return found + ([_unread(tests[0], _TESTS, others)] if tests else [])
 
 
 def _unread(path: str, fix: str, others: str = "") -> Finding:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import array, array_compact, coalesce, col, count, count_if, explode, expr, lit, struct, when
@@ -13,8 +15,8 @@ from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.project.configuration.data_tests import DataTest
 from sqlstream.project.databases.row_history import IS_CURRENT
 
-Parents = Mapping[str, tuple[DataFrame, str]]
-"""The rows of the other table of each test `relationships`, and the name of its column, by the name of the test."""
+Tables = Mapping[str, DataFrame]
+"""The rows of the other tables that a test reads, by the names of their views."""
 
 _NAME = "sqlstream: {} {}"
 """A column beside those of a model, which no model can have."""
@@ -25,18 +27,34 @@ ROWS = "n_records"
 """The column of the number of rows with the same values, as in dbt's test `unique`."""
 
 
-def count_failures(rows: DataFrame, tests: Sequence[DataTest], parents: Parents, *, history: bool) -> dict[str, int]:
-    """Returns the number of failures of each test by its name: rows, or of tests for unique values, as in dbt, the
-    values that several rows have. Reads the rows once for the tests of rows, and once for those of unique values.
+@dataclass(frozen=True)
+class TestedRows:
+    """The stored rows of the model `name`, and the other tables that its tests read, by the names of the tests.
 
-    In a `history`, `rows` have the column `is_current`, and only such rows must be unique.
+    With `has_history`, `rows` have the column `is_current`, and only such rows must be unique.
+    """
+
+    rows: DataFrame
+    name: str
+    tables: Mapping[str, Tables]
+    has_history: bool = False
+
+
+def count_failures(tested: TestedRows, tests: Sequence[DataTest]) -> dict[str, int]:
+    """Returns the number of failures of each test by its name: rows, or of tests for unique values, as in dbt, the
+    values that several rows have. Reads the rows once for the tests of rows, once for those of unique values, and once
+    for each generic test that is more than a condition.
+
     Raises: Spark's errors, for the first test that Spark cannot evaluate.
     """
+    rows, history = tested.rows, tested.has_history
     failures: dict[str, int] = {}
     checked, conditions = rows, {}
     for at, test in enumerate(tests):
-        if test.name in parents:
-            checked, conditions[test.name] = _with_parent(checked, test, *parents[test.name], at)
+        if _is_query(test):
+            failures[test.name] = _rows_of_query(tested, test).count()
+        elif test.parent is not None:
+            checked, conditions[test.name] = _with_parent(checked, test, tested, at)
         elif not test.keys:
             conditions[test.name] = ~expr(passes(test))
     if conditions:
@@ -50,25 +68,40 @@ def count_failures(rows: DataFrame, tests: Sequence[DataTest], parents: Parents,
     return failures
 
 
-def failures_of(rows: DataFrame, test: DataTest, parents: Parents, *, history: bool) -> DataFrame:
+def failures_of(tested: TestedRows, test: DataTest) -> DataFrame:
     """Returns the failures that `count_failures` counts: rows, or values with the number of their rows in `n_records`.
 
     Raises: Spark's errors.
     """
+    rows = tested.rows
+    if _is_query(test):
+        return _rows_of_query(tested, test)
     if test.keys:
         keys = [_column(_key(0, at)).alias(name) for at, name in enumerate(test.keys)]
-        return _repeated(rows, [test], history=history).select(*keys, _column(_COUNT).alias(ROWS))
-    if test.name not in parents:
+        return _repeated(rows, [test], history=tested.has_history).select(*keys, _column(_COUNT).alias(ROWS))
+    if test.parent is None:
         return rows.where(~expr(passes(test)))
-    checked, has_no_parent = _with_parent(rows, test, *parents[test.name], 0)
+    checked, has_no_parent = _with_parent(rows, test, tested, 0)
     return checked.where(has_no_parent).select(*map(_column, rows.columns))
 
 
-def _with_parent(
-    rows: DataFrame, test: DataTest, parent: DataFrame, field: str, number: int
-) -> tuple[DataFrame, Column]:
+def _is_query(test: DataTest) -> bool:
+    """Returns whether only the query of a generic test knows the rows that fail."""
+    return test.is_generic and test.is_of_table
+
+
+def _rows_of_query(tested: TestedRows, test: DataTest) -> DataFrame:
+    """Returns the rows that fail. The query reads temp views, which other tests replace: use the rows before."""
+    for view, table in {**tested.tables.get(test.name, {}), tested.name: tested.rows.where(_is_about(test))}.items():
+        table.createOrReplaceTempView(quote_identifier(view))
+    return tested.rows.sparkSession.sql(test.query or "")
+
+
+def _with_parent(rows: DataFrame, test: DataTest, tested: TestedRows, number: int) -> tuple[DataFrame, Column]:
     """Returns each of `rows` once, with its parent, and the condition of those that need one and have none."""
-    value, other = _column(test.column or ""), _column(field)
+    (parent,) = tested.tables[test.name].values()
+    keys: Any = test.document
+    value, other = _column(test.column or ""), _column(keys.field)
     kind = _common_type(rows, rows.select(value).schema[0].dataType, parent.select(other).schema[0].dataType)
     child_key, parent_key = _NAME.format("child", number), _NAME.format("parent", number)
     rows = rows.withColumn(child_key, when(_is_about(test), value).cast(kind))

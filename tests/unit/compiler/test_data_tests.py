@@ -329,3 +329,155 @@ def test_a_test_of_stored_rows_changes_no_query(tmp_path: Path) -> None:
     note = "-- sqlstream: data test unique_combination_of_columns_orders (test --data): "
     assert model.sql.splitlines()[3:] == [f"{note}`id`, `status` is unique, where id > 0"]
     assert without_tests(model.sql, model.file.data_tests) == plain.sql
+
+
+GENERIC = """
+{# {% test commented(model) %} #}
+{% test is_positive(model, column_name, minimum=0, names=['(', ")"]) %}
+  select * from {{ model }} where {{ column_name }} < {{ minimum }} -- small
+{% endtest %}
+{% data_test few(model, most) %}
+select count(*) as n from {{ model }} having count(*) > {{ most }}
+{% enddata_test %}
+{% test known(model, column_name, to) %}
+{{ config(severity='warn', limit=3) }}
+select m.* from {{ model }} m left join {{ to }} k on m.{{ column_name }} = k.id where k.id is null
+{% endtest %}
+{% test free(model, condition) %}{{ condition }}{% endtest %}
+"""
+
+
+def generic_test(root: Path, body: str) -> Path:
+    """Writes generic tests into the folder of dbt, and seeds that they read."""
+    for name, text in {"tests/generic/own.sql": body, "seeds/kinds.csv": "id\n1\n"}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("test", "condition"),
+    [
+        ("is_positive", "not (amount < 0 -- small\n)"),
+        ("shop.is_positive: {arguments: {minimum: 1.5}}", "not (amount < 1.5 -- small\n)"),
+        ("is_positive: {minimum: \"length('a\\\\b')\"}", r"not (amount < length('a\b') -- small" + "\n)"),
+    ],
+)
+def test_a_generic_test_that_only_filters_is_checked_in_the_stream(tmp_path: Path, test: str, condition: str) -> None:
+    """A row fails if the WHERE of the test is true; a null passes."""
+    columns = f"- name: amount\n  data_tests:\n    - {test}"
+    found = conditions(generic_test(tmp_path, GENERIC), columns)
+
+    assert found == {"is_positive_orders_amount": f"coalesce(({condition}\n), true)"}  # a comment ends with its line
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("select * from orders where id < 0", None),
+        ("select * from orders as o where tags[0] = 'where' or id < 0", None),
+        ("select id, amount from orders where id < 0", None),
+        ("select * from orders", "has no WHERE"),
+        ("select distinct id from orders where id < 0", "has DISTINCT"),
+        ("select id from orders where id < 0 group by id", "has GROUP BY"),
+        ("select id + 1 as n from orders where id < 0", "computes columns"),
+        ("select * from orders o where o.id < 0", "names the table in its condition"),
+        ("select * from orders join orders p on true where p.id < 0", "has JOIN"),
+        ("select * from orders where id in (select 1)", "has a subquery or a second SELECT"),
+        ("select * from orders where id < 0 union all select * from orders", "has a subquery or a second SELECT"),
+        ("select * from orders tablesample (5 rows) where id < 0", "does not read the model alone"),
+        ("select * from orders where id < 0 limit 3", "has LIMIT"),
+        ("from orders |> where id < 0", "is not a plain SELECT"),
+    ],
+)
+def test_only_a_plain_filter_is_checked_in_the_stream(tmp_path: Path, query: str, reason: str | None) -> None:
+    """Any other query is only for `test --data`, which the note in the compiled SQL says; the reason is known."""
+    own = f'- free:\n    arguments: {{condition: "{query}"}}'
+    (model,) = compiled(generic_test(tmp_path, GENERIC), own=own).models.values()
+    (test,) = model.file.data_tests
+
+    assert (test.query, test.not_plain) == (query, reason or "")
+    assert test.is_of_table == (reason is not None)
+    assert model.file.row_tests == (() if reason else (test,))
+    assert f"free_orders ({'test --data' if reason else 'warn'}): " in model.sql
+
+
+def test_a_generic_test_reads_other_tables_and_has_its_own_defaults(tmp_path: Path) -> None:
+    """An argument that calls ref() is this table; config() in the block is weaker than that in YAML."""
+    columns = "- name: id\n  data_tests:\n    - known: {to: ref('kinds'), config: {limit: 5}}"
+    (model,) = compiled(generic_test(tmp_path, GENERIC), columns).models.values()
+    (test,) = model.file.data_tests
+
+    assert (test.severity, test.limit) == ("warn", 5)
+    assert [each.parts for each in test.references] == [("kinds",)]
+
+
+def test_a_projects_own_test_replaces_the_built_in_one(tmp_path: Path) -> None:
+    """As in dbt, a test of the project with the name of a built-in one is used instead."""
+    body = "{% test not_null(model, column_name) %}select * from {{ model }} where {{ column_name }} = ''{% endtest %}"
+    found = conditions(generic_test(tmp_path, body), "- name: status\n  data_tests: [not_null]")
+
+    assert found == {"not_null_orders_status": "coalesce((not (status = '')), true)"}
+
+
+AT_COLUMN = "models/orders.yml:6:13"
+"""Where the first test of the first column is."""
+
+
+@pytest.mark.parametrize(
+    ("body", "test", "expected"),
+    [
+        (GENERIC, "is_positiv", f"invalid-value {AT_COLUMN}"),
+        (GENERIC, "is_positive: {minimun: 1}", "unknown-key models/orders.yml:6:27"),
+        (GENERIC, "known", f"missing-key {AT_COLUMN}"),
+        (GENERIC, "few: {most: 1}", f"invalid-value {AT_COLUMN}"),
+        (GENERIC, "known: {to: ref('kind')}", f"unknown-ref {AT_COLUMN}"),
+        (GENERIC, "known: {to: ref('kinds'), on_violation: drop}", "data-test models/orders.yml:6:53"),
+        (GENERIC, "known: {to: ref('kinds'), config: {on_violation: fail}}", "data-test models/orders.yml:6:62"),
+        (GENERIC, "is_positive: {minimum: 'rand()'}", f"data-test {AT_COLUMN}"),
+        (GENERIC, "is_positive: {minimum: 'amoun'}", f"unknown-column {AT_COLUMN}"),
+        ("{% test a(model, column_name) %}select {{ column_name }}x from {{ model }}{% endtest %}", "a", f"unknown-column {AT_COLUMN}"),
+        ("{% test a(model, column_name) %}select 'x from {{ model }}{% endtest %}", "a", f"sql-syntax {AT_COLUMN}"),
+        ("{% test a(model, column_name) %}  {% endtest %}", "a", f"data-test {AT_COLUMN}"),
+        ("{% test a(model, column_name) %}{{ nothing }}{% endtest %}", "a", "jinja-undefined tests/generic/own.sql:1:36"),
+        ("{% test a(model, column_name) %}{{ config(severty='warn') }}select 1{% endtest %}", "a", f"invalid-value {AT_COLUMN}"),
+        ("{% test a(model, column_name) %}drop table x{% endtest %}", "a", f"no-query {AT_COLUMN}"),
+        ("{% test a(model, column_name) %}select 1 from kinds{% endtest %}", "a", f"missing-ref {AT_COLUMN}"),
+        ("{% test a(model, column_name) %}select 1 from nowhere{% endtest %}", "a", f"missing-ref {AT_COLUMN}"),
+        ("{% test a(column_name) %}select 1{% endtest %}", "a", "data-test tests/generic/own.sql:1:9"),
+        ("{% test a(model, where, column_name) %}select 1{% endtest %}", "a", "data-test tests/generic/own.sql:1:9"),
+        ("{% test a(model) %}select 1", "a", "jinja-syntax tests/generic/own.sql:1:4"),
+        ("{% test a(model, column_name) %}{% endtest %}{% test a(model) %}{% endtest %}", "a", "duplicate-name tests/generic/own.sql:1:49"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_generic_test_is_located(tmp_path: Path, body: str, test: str, expected: str) -> None:
+    """Mistakes are errors of the compiler: at the test in YAML, or in the block where Jinja fails."""
+    found = findings(generic_test(tmp_path, body), f"- name: amount\n  data_tests:\n    - {test}")
+
+    assert expected in [each.split(": ")[0] for each in found]
+
+
+def test_a_block_can_disable_its_tests(tmp_path: Path) -> None:
+    """`enabled: false` in config() of the block is the default of its tests."""
+    body = "{% test a(model) %}{{ config(enabled=false) }}select * from {{ model }} where id < 0{% endtest %}"
+    own = "- a\n- a: {name: b, config: {enabled: true}}"
+
+    assert list(conditions(generic_test(tmp_path, body), own=own)) == ["b"]
+
+
+def test_a_test_block_in_a_model_is_refused(tmp_path: Path) -> None:
+    """The template of a model cannot define a test."""
+    with pytest.raises(FindingsError) as caught:
+        compiled(tmp_path, model="{% test a(model) %}select 1{% endtest %} select 1 as id")
+
+    (found,) = caught.value.findings
+    assert f"{found.code} {found.location}" == "jinja-syntax models/orders.sql:1:4"
+
+
+def test_a_changed_block_reaches_the_tests_that_use_it(tmp_path: Path) -> None:
+    """The cache renders a test again if its block changes."""
+    columns = "- name: amount\n  data_tests: [is_positive]"
+    conditions(generic_test(tmp_path, GENERIC), columns)
+    found = conditions(generic_test(tmp_path, GENERIC.replace("< {{ minimum", "<= {{ minimum")), columns)
+
+    assert "amount <= 0" in found["is_positive_orders_amount"]

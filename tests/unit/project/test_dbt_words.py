@@ -72,7 +72,7 @@ def test_the_hint_for_materialized_depends_on_its_value(value: str, word: str) -
         ({"snapshots/a.sql": "", "analyses/b.sql": "select 1"}, ["analyses:1:1", "snapshots:1:1"]),
         (
             {"tests/a.sql": "", "tests/b.sql": "", "tests/generic/c.sql": ""},
-            ["tests/a.sql:1:1", "tests/generic/c.sql:1:1"],
+            ["tests/a.sql:1:1"],
         ),
         ({"tests/fixtures/rows.sql": "select 1", "tests/models/t.yml": "unit_tests: []"}, []),
         (

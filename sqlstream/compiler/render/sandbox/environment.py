@@ -17,7 +17,9 @@ from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame, MacroRef
 from jinja2.environment import Template
 from jinja2.exceptions import TemplateSyntaxError
+from jinja2.ext import Extension
 from jinja2.lexer import Lexer, TokenStream
+from jinja2.parser import Parser
 from jinja2.runtime import Context, LoopContext, Macro, Undefined, new_context
 from jinja2.sandbox import SandboxedEnvironment
 from jinja2.utils import Cycler, Joiner
@@ -100,6 +102,29 @@ def _refusal(tag: str) -> Any:
         )
 
     return visit
+
+
+class GenericTestBlock(Extension):
+    """dbt's block `{% test name(model) %}`: a macro with the name `test_name`, in macros/ and tests/generic/."""
+
+    tags = {"test", "data_test"}  # noqa: RUF012 - as Jinja declares it
+
+    def parse(self, parser: Parser) -> nodes.Macro:
+        """Returns the macro. Raises: TemplateProblem in the template of a model."""
+        tag = next(parser.stream)
+        if not str(parser.name).startswith(("macros/", "tests/")):
+            raise TemplateProblem(
+                "jinja-syntax",
+                f"`{{% {tag.value} %}}` is not available in a model",
+                "a test is there for all models",
+                "move the block to a file in tests/generic/ or macros/",
+                tag.lineno - 1,
+            )
+        node = nodes.Macro(lineno=tag.lineno)
+        node.name = f"test_{parser.stream.expect('name').value}"
+        parser.parse_signature(node)
+        node.body = parser.parse_statements((f"name:end{tag.value}",), drop_needle=True)
+        return node
 
 
 class BoundedGenerator(CodeGenerator):
@@ -289,7 +314,7 @@ class TemplateEnvironment(SandboxedEnvironment):
             undefined=LocatedUndefined,
             keep_trailing_newline=True,
             optimized=False,
-            extensions=["jinja2.ext.do"],
+            extensions=["jinja2.ext.do", GenericTestBlock],
             cache_size=0,
         )
         self.limits = limits or RenderLimits()
