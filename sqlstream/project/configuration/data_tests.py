@@ -395,7 +395,9 @@ def _document_of(test: GenericTest, column: str | None) -> type[GenericArguments
         for at, name in enumerate(names)
         if name not in DataTestDocument.model_fields
     }
-    return create_model(f"Test_{test.name}", __base__=GenericArguments, **fields)
+    document = create_model(f"Test_{test.name}", __base__=GenericArguments, **fields)
+    document.called = f"the data test `{test.name}`"
+    return document
 
 
 def _generic_problem(test: GenericTest, column: str | None, body: YamlMapping) -> Finding | None:
@@ -433,7 +435,7 @@ def _flat(body: YamlMapping) -> Iterator[YamlEntry]:
 def _unknown(kind: str, location: Location, generic: Mapping[str, GenericTest]) -> Finding:
     other, known = _OTHER_NAMES.get(kind), list(dict.fromkeys((*KINDS, *(test.name for test in generic.values()))))
     fix = f"use {other}" if other is not None else did_you_mean(kind, known)
-    why = f"the data tests are {quoted_list(known, most=20)}, and those of {{% test %}} blocks in tests/generic/"
+    why = f"the data tests are {quoted_list(known, most=20)}; a {{% test %}} block defines others"
     return Finding("invalid-value", f"{given(kind)} is not a data test that sqlstream has", why, fix, location)
 
 

@@ -1,1 +1,0 @@
-{% test x(model) %}{% endtest %}
