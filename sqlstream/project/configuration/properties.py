@@ -49,7 +49,7 @@ class Constraint:
 
 @dataclass(frozen=True)
 class ModelVersion:
-    """The version `v` of the model `name`, which has a file for itself. `release` is how it compares with the latest
+    """The version `v` of the model `name`, in a separate file. `release` is how it compares with the latest
     version, which `ref('name')` reads.
     """
 
