@@ -277,9 +277,10 @@ def in_batches(histories: Mapping[str, Sequence[SourceHistory]]) -> Iterator[dic
 CODE, UNFINISHED, AGAIN = "cannot-backfill", "unfinished-backfill", "backfilled-files"
 
 
-def cannot_backfill(model: str, why: str, fix: str, location: Location) -> Finding:
-    """Returns the finding that a query cannot be backfilled."""
-    return Finding(CODE, f"{quoted(model)} cannot be backfilled", why, fix, location)
+def cannot_backfill(model: str, why: str, fix: str, location: Location, *, recomputes: bool = False) -> Finding:
+    """Returns the finding that a query cannot be backfilled, or that a range of it cannot be recomputed."""
+    what = "recomputed" if recomputes else "backfilled"
+    return Finding(CODE, f"{quoted(model)} cannot be {what}", why, fix, location)
 
 
 def beside(model: str) -> str:

@@ -1,4 +1,4 @@
-"""Which files of a file sink can become fewer, and the entry of the sink's log that lists the new files.
+"""Which files of a file sink can become fewer, and the entry of the sink's log that lists the files in their place.
 
 Spark's readers list the files of the last compact entry of the log (`9.compact`) and of all later entries. A compact
 entry is one file, so replacing it shows readers either all old files or all new ones: see CompactibleFileStreamLog,
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlstream.state.batch_logs import BatchLog
-from sqlstream.state.output_files import CommittedFile
+from sqlstream.state.output_files import CommittedFile, StoredFile
 
 MERGED_BYTES = 128_000_000
 """The intended size of a merged file (bytes): Spark's readers split larger ones."""
@@ -91,6 +91,25 @@ def merged_entry(entry: str, replaced: Sequence[str], merged: Sequence[MergedFil
         added.append({**like, "path": path, "size": file.size, "modificationTime": max(times)})
     texts = (json.dumps(line, separators=(",", ":"), ensure_ascii=False) for line in [*kept, *added])
     return "\n".join([entry.split("\n")[0], *texts])
+
+
+def recomputed_entry(log: BatchLog, replaced: Sequence[str], files: Sequence[tuple[str, StoredFile]]) -> str:
+    """Returns a compact entry after the whole `log`: its files without the `replaced` ones, and new `files` with their
+    URIs.
+    """
+    lines = [line for number in sorted(log.texts) for line in _lines(log.texts[number])]
+    gone = set(map(_base, replaced))
+    like = lines[-1] if lines else {**_NEW_FILE, "blockReplication": 1, "blockSize": 0}
+    kept = [line for line in lines if _base(str(line["path"])) not in gone]
+    added = [
+        {**like, **_NEW_FILE, "path": uri, "size": file.size, "modificationTime": file.modified} for uri, file in files
+    ]
+    texts = (json.dumps(line, separators=(",", ":"), ensure_ascii=False) for line in [*kept, *added])
+    return "\n".join(["v1", *texts])
+
+
+_NEW_FILE = {"isDir": False, "action": "add"}
+"""What each line of an entry says about a file (SinkFileStatus)."""
 
 
 def merge_record(replaced: Sequence[str], merged: Sequence[MergedFile]) -> str:

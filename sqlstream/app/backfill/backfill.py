@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,7 +18,8 @@ from sqlstream.state.batch_logs import FILES
 @dataclass(frozen=True)
 class BackfillRequest:
     """The history of a model to write, from `since` (inclusive) to `until` (exclusive), None for no limit. With
-    `dry_run`, nothing is written. With `only_complete`, only an interrupted backfill is completed.
+    `dry_run`, nothing is written. With `only_complete`, only an interrupted backfill is completed. With `replaces`, the
+    rows of the range are computed again instead, by their time in the column `by` (None: the only one).
     """
 
     project: ProjectRequest
@@ -27,6 +28,8 @@ class BackfillRequest:
     until: datetime | None = None
     dry_run: bool = False
     only_complete: bool = False
+    replaces: bool = False
+    by: str | None = None
 
     @property
     def times(self) -> TimeRange:
@@ -44,6 +47,8 @@ def backfill_arguments(request: BackfillRequest) -> dict[str, Any]:
         "from": since,
         "to": until,
         "full_range": not request.only_complete and since is None and until is None,
+        "replace": request.replaces,
+        "by": request.by,
     }
 
 
@@ -53,7 +58,15 @@ def read_backfill(arguments: Mapping[str, Any], project: ProjectRequest) -> Back
         None if arguments[name] is None else datetime.fromisoformat(arguments[name]) for name in ("from", "to")
     )
     only_complete = since is None and until is None and not arguments["full_range"]
-    return BackfillRequest(project, str(arguments["model"]), since, until, only_complete=only_complete)
+    return BackfillRequest(
+        project,
+        str(arguments["model"]),
+        since,
+        until,
+        only_complete=only_complete,
+        replaces=bool(arguments.get("replace")),
+        by=arguments.get("by"),
+    )
 
 
 def _milliseconds(moment: datetime | None) -> int | None:
@@ -74,9 +87,25 @@ class BackfilledBatch:
 
 
 @dataclass(frozen=True)
+class RecomputedRange:
+    """The rows of a range in a sink, by their time in `column`: how many there were, and how many have replaced them.
+    `files_before` and `files_after` count the files of a file sink, None for other sinks and for what a dry run does
+    not write.
+    """
+
+    sink: str
+    format: str
+    column: str
+    rows_before: int
+    rows_after: int
+    files_before: int | None = None
+    files_after: int | None = None
+
+
+@dataclass(frozen=True)
 class Backfilled:
-    """The batches of a backfill of a version of a query. With `dry_run`, nothing was written. `notes` are sentences
-    without a period.
+    """The batches of a backfill of a version of a query, or the rows that were `recomputed` instead. With `dry_run`,
+    nothing was written. `notes` are sentences without a period.
     """
 
     model: str
@@ -86,6 +115,7 @@ class Backfilled:
     batches: tuple[BackfilledBatch, ...]
     dry_run: bool = False
     notes: tuple[str, ...] = ()
+    recomputed: RecomputedRange | None = None
 
 
 SHOWN_FILES = 3
@@ -95,7 +125,18 @@ SHOWN_FILES = 3
 def backfilled_text(found: Backfilled) -> str:
     """Returns a line for each source of each batch, and one with the result."""
     lines = [line for batch in found.batches for line in _batch_lines(batch)]
-    return "\n".join([*lines, *(f"Note: {note}." for note in found.notes if found.batches), _result(found)])
+    if found.recomputed is not None:
+        lines += _recomputed_lines(found.recomputed)
+    return "\n".join([*lines, *(f"Note: {note}." for note in found.notes if lines), _result(found)])
+
+
+def _recomputed_lines(found: RecomputedRange) -> Iterator[str]:
+    yield f"sink `{found.sink}` ({found.format}), rows by `{found.column}`"
+    before, after = (
+        plural(rows, "row") + ("" if files is None else f" in {plural(files, 'file')}")
+        for rows, files in ((found.rows_before, found.files_before), (found.rows_after, found.files_after))
+    )
+    yield f"  {before} -> {after}"
 
 
 def _batch_lines(batch: BackfilledBatch) -> Iterator[str]:
@@ -128,6 +169,10 @@ def _moment(milliseconds: int) -> str:
 
 def _result(found: Backfilled) -> str:
     name, between = f"`{found.model}`, version {found.version}", _range_text(found)
+    if found.recomputed is not None:
+        if found.dry_run:
+            return f"Would recompute {name}{between}. Nothing was written."
+        return f"Recomputed {name}{between}. The next run continues the stream."
     if not found.batches:
         return f"Nothing to backfill of {name}{between}: the stream has read or will read everything there."
     count = plural(len(found.batches), "batch", "batches")
@@ -154,7 +199,9 @@ def backfilled_json(found: Backfilled) -> str:
         for batch in found.batches
     ]
     head = {"succeeded": True, "model": found.model, "version": found.version, "from": found.since, "to": found.until}
-    return json.dumps({**head, "dry_run": found.dry_run, "batches": batches, "notes": list(found.notes)}, indent=2)
+    replaced = None if found.recomputed is None else asdict(found.recomputed)
+    tail = {"batches": batches, "recomputed": replaced, "notes": list(found.notes)}
+    return json.dumps({**head, "dry_run": found.dry_run, **tail}, indent=2)
 
 
 def _source(history: SourceHistory) -> dict[str, object]:

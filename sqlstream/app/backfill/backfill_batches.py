@@ -47,7 +47,7 @@ from sqlstream.spark.storage.checkpoints import archive_entry
 from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.spark.storage.storage import SessionStorages, Storage, storage_for
 from sqlstream.spark.writing.databases.database import DatabaseError
-from sqlstream.spark.writing.micro_batches import SinkTarget
+from sqlstream.spark.writing.micro_batches import BatchWriter, SinkTarget
 from sqlstream.spark.writing.quarantine import quarantine_query_id, quarantine_target
 from sqlstream.spark.writing.writers import database_writer
 from sqlstream.state.backfills import (
@@ -147,20 +147,13 @@ class HistoryWriter:
     def _last_entries(self) -> tuple[str, str]:
         """Returns what the logs of offsets and of commits have about the last batch. Raises: OSError."""
         storage, checkpoint = self._storage
-        planned = _entry(storage, f"{checkpoint}/offsets/{self.last}", OFFSETS_LINES)
-        return planned, _entry(storage, f"{checkpoint}/commits/{self.last}", COMMITS_LINES)
+        return last_entries(storage, checkpoint, self.last)
 
     def _write_to_sink(self, backfill: Backfill, order: StartOrder) -> tuple[int | None, int | None]:
         storage, checkpoint = self._storage
         query_id = find_query_id(storage, checkpoint) or ""
         try:
-            query = start_query(replace(order, trigger=Trigger(kind="once")), self.checks.secrets)
-            try:
-                while not query.awaitTermination(POLL_SECONDS):  # type: ignore[arg-type] # also accepts fractions
-                    self.signals.check()
-            finally:
-                query.stop()
-            return _counts(query)
+            return _counts(run_once(order, self.checks.secrets, self.signals))
         except (StopRequestedError, FindingsError, DatabaseError, *SPARK_ERRORS) as error:
             if backfill.release is not None and storage.exists(f"{checkpoint}/commits/{backfill.batch}"):
                 if isinstance(error, StopRequestedError):
@@ -193,21 +186,10 @@ class HistoryWriter:
         return True
 
     def _failure(self, error: BaseException, backfill: Backfill) -> Exception:
-        if isinstance(error, StopRequestedError | FindingsError):
-            return error
-        if isinstance(error, DatabaseError):
-            return FindingsError([database_finding(self.query.query, error)])
-        model, secrets = self.query.query.model, self.checks.secrets
         kind = "backfill" if backfill.release is None else "release"
-        what = f"the {kind} of `{model.name}` failed in batch {backfill.batch}, which was taken back"
-        record = read_corrupt_record(error)
-        place = Place(model.file.location)
-        if record is not None:
-            return FindingsError([corrupt_record_finding(record, what, place, secrets, self.query.query.tables)])
-        fix = "fix the cause, and repeat the command"
-        return FindingsError(
-            [error_finding(error, code="query-failed", what=what, place=place, secrets=secrets, fix=fix)]
-        )
+        name = self.query.query.model.name
+        what = f"the {kind} of `{name}` failed in batch {backfill.batch}, which was taken back"
+        return batch_failure(self.query, self.checks.secrets, error, what)
 
     def _unfinished(self, backfill: Backfill) -> Finding:
         model = self.query.query.model
@@ -228,6 +210,35 @@ class HistoryWriter:
         return self.checks.storage_of(checkpoint_path(self.query.root, self.query.state.version))
 
 
+def run_once(
+    order: StartOrder, secrets: Secrets, signals: StopSignals, writer: BatchWriter | None = None
+) -> StreamingQuery:
+    """Runs the batch that has begun on the checkpoint of `order`, and returns the query, which has ended. With a
+    `writer`, that one gets the batch instead of the sinks. Raises: FindingsError, StopRequestedError, the errors of
+    sinks and of Spark.
+    """
+    query = start_query(replace(order, trigger=Trigger(kind="once")), secrets, writer)
+    try:
+        while not query.awaitTermination(POLL_SECONDS):  # type: ignore[arg-type] # also accepts fractions
+            signals.check()
+    finally:
+        query.stop()
+    return query
+
+
+def batch_failure(query: CheckedQuery, secrets: Secrets, error: BaseException, what: str) -> Exception:
+    """Returns the error to raise after a batch of `query` has failed with `error`. `what` says what failed."""
+    if isinstance(error, StopRequestedError | FindingsError):
+        return error
+    if isinstance(error, DatabaseError):
+        return FindingsError([database_finding(query.query, error)])
+    record, place = read_corrupt_record(error), Place(query.query.model.file.location)
+    if record is not None:
+        return FindingsError([corrupt_record_finding(record, what, place, secrets, query.query.tables)])
+    fix = "fix the cause, and repeat the command"
+    return FindingsError([error_finding(error, code="query-failed", what=what, place=place, secrets=secrets, fix=fix)])
+
+
 def _targets(order: StartOrder, checks: CheckContext, query_id: str) -> Iterator[tuple[SinkTarget, str]]:
     """Yields the sinks and the quarantine of a query, each with the id under which it records batches."""
     query, secrets = order.query, checks.secrets
@@ -246,6 +257,14 @@ def next_entry(planned: str, committed: str) -> str:
     settings["batchWatermarkMs"] = max(settings.get("batchWatermarkMs", 0), watermark)
     settings["batchTimestampMs"] = max(settings.get("batchTimestampMs", 0), round(time.time() * 1000))
     return "\n".join([version, json.dumps(settings, separators=(",", ":")), *offsets])
+
+
+def last_entries(storage: Storage, checkpoint: str, last: int) -> tuple[str, str]:
+    """Returns what the logs of offsets and of commits have about the batch `last`, which is committed. Raises: OSError,
+    Spark's errors.
+    """
+    planned = _entry(storage, f"{checkpoint}/offsets/{last}", OFFSETS_LINES)
+    return planned, _entry(storage, f"{checkpoint}/commits/{last}", COMMITS_LINES)
 
 
 def _entry(storage: Storage, path: str, lines: int) -> str:
@@ -289,7 +308,7 @@ class HistoryFinder:
         return {key: histories for key, histories in found.items() if histories}
 
     def _of(self, source: SourcePosition) -> list[SourceHistory]:
-        table = self._table(source)
+        table = self.table_of(source)
         if table is None or (source.offset is None and source.form == ""):
             return []
         if source.form == FILES:
@@ -303,7 +322,8 @@ class HistoryFinder:
             beside(self.query.query.model.name),
         )
 
-    def _table(self, source: SourcePosition) -> SourceTable | None:
+    def table_of(self, source: SourcePosition) -> SourceTable | None:
+        """Returns the table of a source of the checkpoint, None if it is unknown."""
         query = self.query.query
         tables = {table.full_name: table for table in query.compiled.tables_of(query.model.unique_id)}
         return tables.get(source.use.table) if source.use is not None else None
@@ -329,12 +349,12 @@ class HistoryFinder:
 
     def _records(self, source: SourcePosition, table: SourceTable) -> list[SourceHistory]:
         """Returns the offsets below those with which the stream began."""
-        first = self._first_offsets(source, table)
+        first = self.first_offsets(source, table)
         try:
             check_brokers(each for each in self.query.query.endpoints if each.what == table.described)
             since, until = self._limits(table, first)
         except (UnreachableError, *SPARK_ERRORS) as error:
-            raise FindingsError([self._unreadable(table, error)]) from error
+            raise FindingsError([self.unreadable(table, error)]) from error
         rounds = unread_records(first, since, until, self.log.histories(source.key))
         return [SourceHistory(table.full_name, KAFKA, start=start, end=stop) for start, stop in rounds]
 
@@ -347,7 +367,7 @@ class HistoryFinder:
         if self.times.since is not None:
             at = offsets_at(session, options, known, self.times.since)
             # without a record since then, a partition begins where the stream does: nothing of it is missing
-            since = _later(since, _with_defaults(at, first))
+            since = later_offsets(since, _with_defaults(at, first))
         until: Offsets = first
         if self.times.until is not None:
             at = offsets_at(session, options, known, self.times.until)
@@ -355,7 +375,8 @@ class HistoryFinder:
             until = _within(at, first)
         return since, until
 
-    def _unreadable(self, table: SourceTable, error: Exception) -> Finding:
+    def unreadable(self, table: SourceTable, error: Exception) -> Finding:
+        """Returns the finding that the history of a source cannot be read."""
         return error_finding(
             error,
             code="source-unreadable",
@@ -364,7 +385,8 @@ class HistoryFinder:
             secrets=self.secrets,
         )
 
-    def _first_offsets(self, source: SourcePosition, table: SourceTable) -> Offsets:
+    def first_offsets(self, source: SourcePosition, table: SourceTable) -> Offsets:
+        """Returns the offsets with which a source of Kafka began. Raises: FindingsError, OSError."""
         version = self.query.state.version
         storage, root = storage_for(self.query.root, self.runtime.session)
         # Kafka's source keeps the offsets with which it began as the entry 0 of a log: the version, then JSON
@@ -401,9 +423,13 @@ def _within(offsets: Offsets, first: Offsets) -> Offsets:
     }
 
 
-def _later(one: Offsets, other: Offsets) -> Offsets:
+def later_offsets(one: Offsets, other: Offsets) -> Offsets:
+    """Returns the later of two offsets of each partition of `one`."""
     return {
-        topic: {partition: max(offset, other[topic][partition]) for partition, offset in partitions.items()}
+        topic: {
+            partition: max(offset, other.get(topic, {}).get(partition, offset))
+            for partition, offset in partitions.items()
+        }
         for topic, partitions in one.items()
     }
 
@@ -433,7 +459,7 @@ def write_history(
     }
     for key, history in backfill.sources.items():
         if history.form == FILES:
-            texts[f"sources/{key}/0"] = _log_entry(history)
+            texts[f"sources/{key}/0"] = log_entry(history)
     write_texts(session, folder, texts)
 
 
@@ -448,7 +474,7 @@ def _end(history: SourceHistory | None, offset: Any) -> Any:
     return {"logOffset": 0} if history.form == FILES else history.end
 
 
-def _log_entry(history: SourceHistory) -> str:
+def log_entry(history: SourceHistory) -> str:
     """Returns the entry of a source's log that names the files (FileStreamSource.FileEntry)."""
     entries: list[Mapping[str, object]] = [
         {"path": file.uri, "timestamp": file.modified, "batchId": 0} for file in history.files

@@ -9,6 +9,7 @@ from functools import partial
 
 from sqlstream.app.backfill.backfill import Backfilled, BackfilledBatch, BackfillRequest, backfill_arguments
 from sqlstream.app.backfill.backfill_batches import HistoryFinder, HistoryWriter
+from sqlstream.app.backfill.recompute import Recomputation, check_outputs, not_recomputable
 from sqlstream.app.last_command import ShortCommand
 from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.loading.selected_queries import is_quarantine
@@ -44,11 +45,23 @@ def backfill_query(request: BackfillRequest) -> Backfilled:
     loaded = load(request.project)
     model = terminal_model(loaded, request.model)
     check_model(loaded, model)
-    purpose = f"{'plan the backfill of' if request.dry_run else 'backfill'} {model.name}"
+    if request.replaces:
+        check_outputs(loaded, model)
+    what = "recomputation" if request.replaces else "backfill"
+    does = "recompute rows of" if request.replaces else "backfill"
+    purpose = f"{f'plan the {what} of' if request.dry_run else does} {model.name}"
     with (
         nullcontext() if request.dry_run else _recorded(loaded, model, request),
         checked_query(loaded, model, request.project, purpose, writes=not request.dry_run) as found,
     ):
+        if request.replaces:
+            query, checks, _ = found
+            log = query.backfills(checks)
+            begun = log.unfinished(query.state.last_commit)
+            if begun is not None:
+                raise FindingsError([unfinished(model.name, begun, model.file.location)])
+            check_stream(query, checks, None, partial(not_recomputable, model))
+            return Recomputation(*found, request, log).run()
         return _Backfilling(*found, request).run()
 
 

@@ -12,13 +12,13 @@ from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.loading.selecting import select, terminal_models
 from sqlstream.app.maintain.maintain import Maintained, MaintainedSink, MaintainRequest, SinkSize
 from sqlstream.app.session.session import spark_for
-from sqlstream.app.session.target_storage import sink_path, storage_location, versioned_output
+from sqlstream.app.session.target_storage import storage_location, versioned_output
 from sqlstream.app.stored.stored_query import OutputFolder, StoredQuery, stored_query
+from sqlstream.app.stored.stream_readers import streams_of
 from sqlstream.compiler.compiled import Output
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
 from sqlstream.numbers import long_seconds_text, plural
-from sqlstream.project.files.paths import folder_of_pattern, join, plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.wording import quoted_list
 from sqlstream.spark.jvm.errors import error_finding
@@ -194,37 +194,13 @@ class _Maintaining:
             return "Spark has not compacted the log yet, which it does in each tenth batch"
         if has_deletions(log.texts[number]):
             return "the log has deleted files, which only an earlier Spark writes"
-        readers = self._streams_of(use, folder)
+        readers = streams_of(self.loaded, self.query.model, use, folder.path)
         if readers:
             verb = "reads" if len(readers) == 1 else "read"
             return f"{quoted_list(readers)} {verb} the files as a stream, and would read merged rows again"
         if not self.request.merges_files:
             return "its files are merged only with --merge-files"
         return None
-
-    def _streams_of(self, use: Output, folder: OutputFolder) -> list[str]:
-        """Returns the models of the project whose streams read files in the folder of the output."""
-        compiled, own = self.loaded.compiled, self.query.model
-        root = str(compiled.project.root)
-        folders = [plain_path("/", path) for path in (folder.path, sink_path(self.loaded, use.path or ""))]
-        found = []
-        for reader in compiled.models.values():
-            for table in compiled.tables_of(reader.unique_id):
-                if table.mode == "batch" or reader.name == own.name:
-                    continue
-                if table in compiled.stored.values():
-                    reads = compiled.writer_of(table).name == own.name
-                else:
-                    start = folder_of_pattern(join(root, table.path or ""), root, lambda _: False)
-                    reads = table.path is not None and any(_overlap(start, each) for each in folders)
-                if reads:
-                    found.append(reader.name)
-        return list(dict.fromkeys(found))
-
-
-def _overlap(one: str, other: str) -> bool:
-    """Returns whether one of two folders contains the other, or they are the same."""
-    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
 
 
 def _size_of(table: FormatTable) -> SinkSize:

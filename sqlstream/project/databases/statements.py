@@ -173,6 +173,25 @@ def apply_batch(layout: TableLayout, staging: str, *, replaces: bool) -> Iterato
     yield f"INSERT INTO {layout.table} ({', '.join(names)}) SELECT {', '.join(values)} FROM {staging} WHERE {kept}{end}"
 
 
+def count_range(layout: TableLayout, staging: str) -> str:
+    """Returns the query for the number of rows that `delete_range` removes."""
+    return f"SELECT COUNT(*) FROM {layout.table} WHERE {_in_range(layout, staging)}"
+
+
+def delete_range(layout: TableLayout, staging: str) -> str:
+    """Returns the statement that removes the rows of a range. The staging table has one row with the first value of the
+    only column of `layout` to remove, and one with the first value after them.
+    """
+    return f"DELETE FROM {layout.table} WHERE {_in_range(layout, staging)}"
+
+
+def _in_range(layout: TableLayout, staging: str) -> str:
+    (column,) = layout.columns
+    name = layout.dialect.quote(column.name)
+    value = column.stored.sql.format(name)
+    return f"{name} >= (SELECT MIN({value}) FROM {staging}) AND {name} < (SELECT MAX({value}) FROM {staging})"
+
+
 def keep_values(layout: TableLayout, staging: str) -> Iterator[str]:
     """Yields the statements that replace the values which the rows of a staging table do not have by those of the rows
     of the table with the same keys, null without one.

@@ -47,6 +47,11 @@ def add_empty_batch(session: SparkSession, log: Any, number: int) -> None:
     log.add(number, java_array(session, status))
 
 
+def is_compacted(log: Any, number: int) -> bool:
+    """Returns whether entry `number` of the `sink_log` has all files of the entries before it."""
+    return (number + 1) % int(log.compactInterval()) == 0
+
+
 def _file_format(session: SparkSession, name: str) -> Any:
     """Returns Spark's FileFormat, as `DataSource.providingClass` does."""
     conf = session._jsparkSession.sessionState().conf()  # noqa: SLF001

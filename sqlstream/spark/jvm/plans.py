@@ -89,12 +89,28 @@ def is_stateful(frame: DataFrame) -> bool:
 
 def keeps_state(node: Any) -> bool:
     """Returns whether a logical plan of a stream keeps state."""
-    children, name = seq_items(node.children()), node_class(node)
-    if name in STATEFUL_NODES and node.isStreaming():
-        return True
-    if name == "Join" and all(child.isStreaming() for child in children):  # a join with a static side keeps nothing
-        return True
-    return any(keeps_state(child) for child in children if child.isStreaming())
+    return _has_state(node) or any(keeps_state(child) for child in seq_items(node.children()) if child.isStreaming())
+
+
+def _has_state(node: Any) -> bool:
+    """Returns whether an operator itself keeps state."""
+    name = node_class(node)
+    if name == "Join":  # a join with a static side keeps nothing
+        return all(child.isStreaming() for child in seq_items(node.children()))
+    return name in STATEFUL_NODES and bool(node.isStreaming())
+
+
+def has_only_one_aggregation(frame: DataFrame) -> bool:
+    """Returns whether the state of the streaming `frame` is that of one aggregation, or DISTINCT. Over Connect: not
+    available.
+    """
+
+    def find() -> bool:
+        nodes = list(plan_nodes(analyzed(frame)))
+        groups = [node for node in nodes if node_class(node) in _GROUPS and node.isStreaming()]
+        return len(groups) == 1 and sum(map(_has_state, nodes)) == 1
+
+    return call_internal(frame.sparkSession, PLAN, find, lambda: False)
 
 
 def grouped_by_time(frame: DataFrame, stream: DataFrame) -> GroupedRows | None:

@@ -66,41 +66,45 @@ class StartOrder:
         return self.checkpoint is None
 
 
-def start_query(order: StartOrder, secrets: Secrets) -> StreamingQuery:
-    """Starts the query and returns it. Raises: FindingsError, Spark's errors."""
+def start_query(order: StartOrder, secrets: Secrets, writer: BatchWriter | None = None) -> StreamingQuery:
+    """Starts the query and returns it. With a `writer`, that one gets its batches instead of its sinks. Raises:
+    FindingsError, Spark's errors.
+    """
     query = order.query
     # the FAIR scheduler gives each pool its share of the cores
     set_pool(query.frame.sparkSession, query.model.config.pool or query.model.name)
     read_fresh_files(query.frame.sparkSession)
     frame = checked_rows(query.model, query.output, query.frame)
     target = SinkTarget(query.model, query.output, order.output, frame, secrets)
-    batches = _shared_writer(order, target) if order.also else batch_writer(target)
-    if query.marked is not None:
+    batches = writer
+    if writer is None:
+        batches = _shared_writer(order, target) if order.also else batch_writer(target)
+    if query.marked is not None and writer is None:
         target, batches = _with_quarantine(order, target, batches or writer_of(target, FileBatchWriter), query.marked)
     table = table_of(target) if batches is None else None
-    writer = (
+    stream = (
         _frame_to_write(target, batches, table)
         .writeStream.outputMode(query.model.config.output_mode)
         .options(**target.options)
         .queryName(query_name(query))
         .option("checkpointLocation", order.checkpoint)
     )
-    _check_trigger(writer, order)
-    writer = with_trigger(writer, order.trigger)
+    _check_trigger(stream, order)
+    stream = with_trigger(stream, order.trigger)
     if batches is not None:
-        return _start_batches(writer, batches, target, order.lock)
+        return _start_batches(stream, batches, target, order.lock)
     if table is not None:
-        return table.stream(writer)
+        return table.stream(stream)
     if query.output.partition_by:
-        writer = writer.partitionBy(*query.output.partition_by)
+        stream = stream.partitionBy(*query.output.partition_by)
     if query.output.python is not None:
-        return _start_python(writer, query)
+        return _start_python(stream, query)
     if query.output.format == TABLE and order.output:
         session = query.frame.sparkSession
         provider, kept = table_provider(session, order.output), table_options(session, order.output, target.options)
-        return (writer.format(provider) if provider else writer).options(**kept).toTable(order.output)
-    writer = writer.format(query.output.format)
-    return writer.start(order.output) if order.output else writer.start()
+        return (stream.format(provider) if provider else stream).options(**kept).toTable(order.output)
+    stream = stream.format(query.output.format)
+    return stream.start(order.output) if order.output else stream.start()
 
 
 def _frame_to_write(target: SinkTarget, batches: BatchWriter | None, table: FormatTable | None) -> DataFrame:

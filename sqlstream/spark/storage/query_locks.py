@@ -83,6 +83,10 @@ class NoLocks(QueryLocks):
     def add(self, storage: Storage, root: str, model: str, location: Location) -> None:
         """Does nothing."""
 
+    def of(self, root: str) -> HeldLock:  # noqa: ARG002 - as in QueryLocks
+        """Returns a lock that holds nothing, for a query that writes nothing."""
+        return KeptLock()
+
     def confirm(self, root: str, model: str, location: Location) -> None:
         """Does nothing."""
 

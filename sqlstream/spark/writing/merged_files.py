@@ -72,7 +72,7 @@ class Merging:
         number = last_compact(self.log)
         if number is None:
             return 0, ()
-        archive = self._free_archive()
+        archive = new_archive(self.storage, self.output)
         replaced: list[str] = []
         moves: list[tuple[str, str]] = []
         merged: list[MergedFile] = []
@@ -101,12 +101,6 @@ class Merging:
             self.storage.remove(f"{archive}/{_MERGING}")
         return len(replaced), tuple(left)
 
-    def _free_archive(self) -> str:
-        """Returns a new folder in the archive of the output."""
-        taken, moment = self.storage.names(archive_folder(self.output)), archive_moment()
-        names = (moment, *(f"{moment}-{number}" for number in range(2, len(taken) + 3)))
-        return f"{archive_folder(self.output)}/{next(name for name in names if name not in taken)}"
-
     def _rewrite(self, folder: SmallFolder, aside: str) -> None:
         """Writes the rows of the files of `folder` to the folder `aside`. Raises: Spark's errors."""
         rows = self._read(*(escaped(f"{self.output}/{name}") for name in folder.names))
@@ -133,6 +127,13 @@ class Merging:
         if self.storage.exists(f"{folder}/{checksum}"):
             self.storage.move(f"{folder}/{checksum}", f"{archive}/{log}/{checksum}")
         self.storage.write_text(path, text)
+
+
+def new_archive(storage: Storage, output: str) -> str:
+    """Returns a new folder in the archive of an output. Its name begins with the time."""
+    taken, moment = storage.names(archive_folder(output)), archive_moment()
+    names = (moment, *(f"{moment}-{number}" for number in range(2, len(taken) + 3)))
+    return f"{archive_folder(output)}/{next(name for name in names if name not in taken)}"
 
 
 def archive_replaced(

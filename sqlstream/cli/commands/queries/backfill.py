@@ -34,6 +34,8 @@ class _Moment(click.ParamType[datetime]):
 @click.option("--from", "since", type=_Moment(), metavar="TIME", help="First time to include, for example 2024-01-31.")
 @click.option("--to", "until", type=_Moment(), metavar="TIME", help="First time to exclude.")
 @click.option("--full-range", is_flag=True, help="Write all history, without --from and --to.")
+@click.option("--replace", is_flag=True, help="Recompute the rows of the range, and replace those in the sink.")
+@click.option("--by", metavar="COLUMN", help="With --replace: column with the time of a row (default: the only one).")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
 @output_option("A few lines, or one JSON object.")
 @click.argument("model", metavar="MODEL")
@@ -43,6 +45,8 @@ def backfill(
     since: datetime | None,
     until: datetime | None,
     full_range: bool,
+    replace: bool,
+    by: str | None,
     dry_run: bool,
     output: str,
     model: str,
@@ -52,16 +56,26 @@ def backfill(
 
     Each row is written once, also if the command is interrupted or repeated. Stop the run of MODEL first; its next run
     continues where it stopped. Without a range, completes a backfill that was interrupted.
+
+    With --replace, the rows of a range are computed again from everything that the stream has read, and replace those
+    that the sink has.
     """
     require_spark_system("backfill")
     if full_range and (since is not None or until is not None):
         raise UsageError("--full-range and --from or --to cannot be combined")
     if since is not None and until is not None and since >= until:
         raise UsageError("--from must be before --to")
+    if replace and (since is None or until is None):
+        raise UsageError("--replace needs --from and --to")
+    if by is not None and not replace:
+        raise UsageError("--by needs --replace")
     from sqlstream.app.backfill.backfill import BackfillRequest, backfilled_json, backfilled_text
     from sqlstream.app.backfill.backfill_query import backfill_query
 
     with refusals_printed(output, debug):
         has_range = full_range or since is not None or until is not None
-        found = backfill_query(BackfillRequest(project, model, since, until, dry_run, only_complete=not has_range))
+        request = BackfillRequest(
+            project, model, since, until, dry_run, only_complete=not has_range, replaces=replace, by=by
+        )
+        found = backfill_query(request)
     click.echo(backfilled_json(found) if output == "json" else backfilled_text(found))

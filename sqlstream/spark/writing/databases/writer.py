@@ -25,10 +25,12 @@ from sqlstream.project.databases.statements import (
     TableLayout,
     apply_batch,
     apply_history,
+    count_range,
     create_changes,
     create_table,
     create_tombstones,
     create_versions,
+    delete_range,
     drop_outdated,
     keep_values,
     record_deletes,
@@ -81,7 +83,7 @@ class DatabaseWriter:
         """
         layout = self._layout()
         with closing(self.database.connect()) as connection:
-            check_writable(connection, self.database, self._target.model, self._plain)
+            check_writable(connection, self.database, self._target.model, self.plain)
             self._records_output = self._create_records(connection)
             found = connection.find_table(self.database.table)
             if found is None:
@@ -119,7 +121,7 @@ class DatabaseWriter:
         """Checks that no other query than `query_id` has written the rows of the table. Raises: FindingsError,
         DatabaseError.
         """
-        problem = used_by_another(self.database, self._target.model, self._plain, query_id)
+        problem = used_by_another(self.database, self._target.model, self.plain, query_id)
         if problem is not None:
             raise FindingsError([problem])
 
@@ -139,7 +141,7 @@ class DatabaseWriter:
             found = connection.find_table(database.table)
             if found is not None:
                 check_table(self._target, database, layout.stored, found, old)
-            elif committed is None or awaits_switch(connection, database, self._plain):
+            elif committed is None or awaits_switch(connection, database, self.plain):
                 return
             else:
                 raise FindingsError([self._lost(f"the table {database.table} does not exist", committed)])
@@ -168,7 +170,7 @@ class DatabaseWriter:
         return lost_output(model.name, sink, problem, committed.last, model.location_of("sink"), more=more)
 
     @property
-    def _plain(self) -> str:
+    def plain(self) -> str:
         """The table that readers use."""
         return self._target.output.database_table or self.database.dialect.quote(self._target.model.query_id)
 
@@ -178,7 +180,7 @@ class DatabaseWriter:
         Raises: RefusedRowsError, DatabaseError, Spark's errors. The table then has all of the batch or nothing.
         """
         layout = self._layout()
-        record = self._record(batch.query_id, table_name(self._plain) if self._records_output else "")
+        record = self._record(batch.query_id, table_name(self.plain) if self._records_output else "")
         with closing(self.database.connect()) as connection:
             if self._target.model.streaming and _last_batch(connection.first(record.find)) >= batch.id:
                 logger.info("%s: batch %s is already in %s", batch.model, batch.id, self.database.table)
@@ -197,6 +199,37 @@ class DatabaseWriter:
                     connection.rollback()  # first: in MySQL, DROP TABLE commits the transaction
                     connection.drop_staging(staging)
                     connection.drop_staging(versions)
+
+    def replace_range(self, rows: DataFrame, limits: DataFrame, batch: MicroBatch) -> int:
+        """Replaces the rows of a range by `rows` in one transaction, and returns how many there were. The record of
+        batches stays. `limits` has one column: a row with its first value in the range, and one with the first after
+        it.
+
+        Raises: RefusedRowsError, DatabaseError, Spark's errors. The table then has the rows that it had.
+        """
+        layout, record = self._layout(), self._record(batch.query_id)
+        names = {name.lower() for name in limits.columns}
+        column = next(each for each in layout.columns if each.name.lower() in names)
+        ends = TableLayout(layout.dialect, layout.table, (column,), ())
+        staging, limited = self._staging(batch), self._staging(batch, "_limits")
+        with closing(self.database.connect()) as connection:
+            try:
+                connection.stage(rows.selectExpr(*staged_rows(layout, None)), layout, staging)
+                connection.stage(limits.selectExpr(*staged_rows(ends, None)), ends, limited)
+                connection.begin()
+                connection.first(record.lock(batch.model)[1])  # a run of this query in another process waits here
+                self._check_lengths(connection, layout, staging)
+                removed = connection.first(count_range(ends, limited))
+                connection.run(delete_range(ends, limited))
+                for statement in apply_batch(layout, staging, replaces=False):
+                    connection.run(statement)
+                connection.commit()
+                return int(str(removed[0])) if removed is not None else 0
+            finally:
+                with suppress(DatabaseError):  # as in `write`
+                    connection.rollback()
+                    connection.drop_staging(staging)
+                    connection.drop_staging(limited)
 
     def last_batch(self, query_id: str) -> int:
         """Returns the last batch of a query that the database has recorded, -1 without one. Raises: DatabaseError."""

@@ -1,0 +1,465 @@
+"""`sqlstream backfill --replace`: computes the rows of a range again, and replaces those in the sink in one step.
+
+The query runs on a temporary checkpoint that begins empty, and reads in one batch what its stream has read so far. A
+second batch, which reads nothing, has the watermark of the stream: it returns the windows that the stream has returned.
+
+A table of a database, Delta Lake or Iceberg then changes in one transaction, and the checkpoint of the query stays as
+it is. A file sink changes with an entry of its log, and only each tenth entry can list all files: empty batches lead up
+to it. So after a kill, the sink has the old or the new rows, and the next run continues the stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from sqlstream.app.backfill.backfill import Backfilled, BackfillRequest, RecomputedRange
+from sqlstream.app.backfill.backfill_batches import (
+    HistoryFinder,
+    batch_failure,
+    last_entries,
+    later_offsets,
+    log_entry,
+    next_entry,
+    run_once,
+)
+from sqlstream.app.loading.load import Loaded
+from sqlstream.app.plan.ready import CheckContext, CheckedQuery
+from sqlstream.app.replay.batch_entries import entry_of
+from sqlstream.app.replay.copies import temporary_folder, write_texts
+from sqlstream.app.replay.parts import static_names
+from sqlstream.app.session.signals import StopSignals
+from sqlstream.app.session.target_storage import storage_base
+from sqlstream.app.stored.stream_readers import streams_of
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.errors import Finding, FindingsError
+from sqlstream.project.files.paths import escaped
+from sqlstream.project.formats.formats import format_of
+from sqlstream.project.values import SourceTable
+from sqlstream.project.wording import quoted, quoted_list
+from sqlstream.spark.jvm.file_sink import is_compacted, sink_log
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.jvm.plans import has_only_one_aggregation
+from sqlstream.spark.reading.endpoints import UnreachableError, check_brokers
+from sqlstream.spark.reading.kafka_ends import first_and_end_offsets, offsets_at
+from sqlstream.spark.storage.checkpoints import read_sink_log
+from sqlstream.spark.storage.storage import SessionStorages, Storage, storage_for
+from sqlstream.spark.writing.databases.database import DatabaseError, used_by_another
+from sqlstream.spark.writing.micro_batches import RefusedRowsError, SinkTarget
+from sqlstream.spark.writing.outputs import checked_rows
+from sqlstream.spark.writing.recomputed_rows import (
+    NewFiles,
+    RangeWriter,
+    add_files,
+    replace_in_database,
+    replace_in_table,
+)
+from sqlstream.spark.writing.stored_rows import stored_rows
+from sqlstream.spark.writing.table_formats.table import queries_in
+from sqlstream.spark.writing.table_formats.table_writers import table_of
+from sqlstream.spark.writing.writers import database_writer
+from sqlstream.state.backfills import (
+    BackfillLog,
+    HistoryFile,
+    Offsets,
+    SourceHistory,
+    beside,
+    cannot_backfill,
+    released_path,
+)
+from sqlstream.state.batch_logs import DELTA, FILES, KAFKA, watermark_of
+from sqlstream.state.layout import checkpoint_path
+from sqlstream.state.lost_outputs import find_query_id
+from sqlstream.state.output_files import sort_files
+from sqlstream.state.replacements import (
+    ColumnRange,
+    NotReplaceableError,
+    column_range,
+    first_read,
+    folder_value,
+    initial_offsets,
+    removed_records,
+    time_column,
+    with_watermark,
+)
+from sqlstream.state.sources.positions import SourcePosition, read_position
+from sqlstream.times import utc_text
+
+_PARTS_OF_FILES = "Cannot delete file where some, but not all, rows match filter"
+"""What Iceberg says if the range does not consist of whole files (ManifestFilterManager)."""
+
+SHOWN_GONE = 3
+"""The number of files to name."""
+
+
+def not_recomputable(model: CompiledModel, why: str, fix: str) -> FindingsError:
+    """Returns the error that a range of a model cannot be recomputed."""
+    return FindingsError([cannot_backfill(model.name, why, fix, model.file.location, recomputes=True)])
+
+
+def check_outputs(loaded: Loaded, model: CompiledModel) -> None:
+    """Checks what is known of the sinks without Spark. Raises: FindingsError."""
+    refused, (use, *others) = partial(not_recomputable, model), model.outputs
+    if others:
+        why = f"its query writes to several sinks, {quoted_list([each.sink for each in model.outputs])}"
+        raise refused(f"{why}, which cannot change in one step", beside(model.name))
+    facts = format_of(use.format)
+    if not (facts.writes_files or facts.is_table or facts.is_database):
+        why = f"its sink {quoted(use.sink)} has the format {use.format}, in which rows cannot be replaced"
+        raise refused(why, beside(model.name))
+    if facts.writes_files and any(name.lower() == "retention" for name in use.options):
+        raise refused("its sink has the option `retention`, which counts the age of each file", beside(model.name))
+    readers = streams_of(loaded, model, use, use.path if use.table is None else use.table)
+    if readers:
+        verb = "reads" if len(readers) == 1 else "read"
+        why = f"{quoted_list(readers)} {verb} its output as a stream, and would get the rows twice or fail"
+        raise refused(why, f"build it and its readers anew: `sqlstream run --full-refresh --select {model.name}+`")
+
+
+@dataclass(frozen=True)
+class Recomputation:
+    """Recomputes the range of `request`. The query is checked, has no unfinished batch, and is locked unless nothing is
+    written. `log` has its backfills.
+    """
+
+    query: CheckedQuery
+    checks: CheckContext
+    signals: StopSignals
+    request: BackfillRequest
+    log: BackfillLog
+
+    def run(self) -> Backfilled:
+        """Replaces the rows, and returns how many. Raises: FindingsError, OSError, Spark's errors."""
+        found = self._range()
+        self._check_query()
+        self._check_sink()
+        self._check_released(found)
+        try:
+            return self._replaced(found)
+        except (RefusedRowsError, DatabaseError, *SPARK_ERRORS) as error:
+            what = f"the rows of `{self._model.name}` could not be recomputed; its sink has the rows that it had"
+            if isinstance(error, RefusedRowsError):
+                raise self._refused(str(error), "correct the rows in the model or in its sources") from error
+            raise batch_failure(self.query, self.checks.secrets, error, what) from error
+
+    def _replaced(self, found: ColumnRange) -> Backfilled:
+        model, dry_run = self._model, self.request.dry_run
+        facts = format_of(model.outputs[0].format)
+        adds_files = facts.writes_files and not dry_run
+        last = self._lead_up() if adds_files else self.query.state.last_commit
+        is_local = self.checks.loaded.compiled.project.target.is_local
+        with temporary_folder(self._session, None if is_local else storage_base(self.checks.loaded)) as folder:
+            rows = self._compute(folder, found, last)
+            self.signals.check()
+            before, after = -1, rows.count()
+            old = self._old_files(found) if facts.writes_files else ()
+            if dry_run or not facts.is_database:
+                before = self._stored(found)
+            done = RecomputedRange(
+                model.outputs[0].sink,
+                model.outputs[0].format,
+                found.column,
+                before,
+                after,
+                len(old) if facts.writes_files else None,
+            )
+            if not dry_run:
+                self._confirm()
+                done = self._write(rows, found, done, old, last)
+        since, until = utc_text(found.since), utc_text(found.until)
+        notes = tuple(self._notes(found, last))
+        return Backfilled(model.name, self.query.plan.version, since, until, (), dry_run, notes, done)
+
+    def _write(
+        self, rows: DataFrame, found: ColumnRange, done: RecomputedRange, old: tuple[str, ...], last: int
+    ) -> RecomputedRange:
+        """Replaces the rows in the sink. Raises: FindingsError, RefusedRowsError, DatabaseError, Spark's errors."""
+        target = self._target
+        writer, table = database_writer(target), table_of(target)
+        if writer is not None:
+            batch = target.batch(last, self._query_id)
+            return replace(done, rows_before=replace_in_database(target, writer, rows, found, batch))
+        if table is not None:
+            try:
+                replace_in_table(target, table, rows, found)
+            except SPARK_ERRORS as error:
+                if _PARTS_OF_FILES not in str(error):
+                    raise
+                why = "Iceberg replaces whole files, and some have rows of the range and others"
+                fix = "recompute whole partitions; without a date in partition_by, add one in a new version"
+                raise self._refused(why, fix) from error
+            return done
+        new = add_files(target, rows, old, self._confirm)
+        self._list(new, last + 1)
+        return replace(done, files_after=len(new.files))
+
+    def _list(self, new: NewFiles, number: int) -> None:
+        """Makes the new files visible with batch `number`, which reads nothing and returns no rows. The batch has begun
+        before its entry in the log of the sink exists: otherwise a run could give the number to new rows.
+        """
+        self._confirm()
+        self._begin(number)
+        new.list_in_log(number)
+        try:
+            self._run_begun()  # the sink has the batch, so Spark only commits it
+        except SPARK_ERRORS as error:
+            what = f"the rows of `{self._model.name}` were recomputed, but batch {number} was not committed"
+            raise batch_failure(self.query, self.checks.secrets, error, what) from error
+
+    def _lead_up(self) -> int:
+        """Adds empty batches until the next entry in the log of the sink lists all files, and the next batch returns no
+        rows. Returns the number of the last batch. Raises: FindingsError, OSError, Spark's errors.
+        """
+        last, log = self.query.state.last_commit, sink_log(self._session, self._target.path or "")
+        while True:
+            planned, committed = self._entries(last)
+            # with another watermark, the batch returns windows
+            is_quiet = not self._is_stateful or watermark_of(next_entry(planned, committed)) == watermark_of(planned)
+            if is_quiet and is_compacted(log, last + 1):
+                return last
+            self.signals.check()
+            self._confirm()
+            last += 1
+            self._begin(last)
+            self._run_begun()
+
+    def _begin(self, number: int) -> None:
+        """Begins a batch that reads nothing."""
+        storage, checkpoint = self._checkpoint
+        storage.write_text(f"{checkpoint}/offsets/{number}", next_entry(*self._entries(number - 1)))
+
+    def _compute(self, folder: str, found: ColumnRange, last: int) -> DataFrame:
+        """Returns the rows of the range, from everything that the stream has read up to batch `last`. They are stored
+        in `folder`. Raises: FindingsError, OSError, Spark's errors.
+        """
+        storage, checkpoint = self._checkpoint
+        planned, _ = self._entries(last)
+        sources, rows, own = self._sources(found), f"{folder}/rows", f"{folder}/checkpoint"
+        ends = [(key, _end(history)) for key, history in sources.items()]
+        texts: dict[str, str | None] = {
+            "metadata": storage.read_text(f"{checkpoint}/metadata"),
+            # without a watermark, no row is late
+            "offsets/0": with_watermark(entry_of(planned, ends), 0),
+        }
+        for key, history in sources.items():
+            if history is not None and history.form == FILES:
+                texts[f"sources/{key}/0"] = log_entry(history)
+            elif history is not None and history.form == KAFKA:
+                texts[f"sources/{key}/0"] = initial_offsets(history.start)
+        write_texts(self._session, own, texts)
+        order = replace(self.query.order(self.checks), checkpoint=own)
+        writer = RangeWriter(found.condition, rows, 1 if self._is_stateful else 0)
+        run_once(order, self.checks.secrets, self.signals, writer)
+        if self._is_stateful:
+            entry = with_watermark(entry_of(planned, ends), watermark_of(planned) or 0)
+            write_texts(self._session, own, {"offsets/1": entry})
+            run_once(order, self.checks.secrets, self.signals, writer)
+        return self._session.read.parquet(escaped(rows))
+
+    def _sources(self, found: ColumnRange) -> dict[str, SourceHistory | None]:
+        """Returns what the stream, and backfills, have read of each source, by its name or position in the checkpoint;
+        None for nothing. Raises: FindingsError, OSError, Spark's errors.
+        """
+        position = read_position(self.checks.storage_of, self.query.root, self.query.state.version)
+        finder = HistoryFinder(self.query, self.checks.runtime, self.checks.secrets, self.log, self.request.times)
+        return {source.key: self._source(finder, source, found) for source in position.sources}
+
+    def _source(self, finder: HistoryFinder, source: SourcePosition, found: ColumnRange) -> SourceHistory | None:
+        table = finder.table_of(source)
+        if source.offset is None:
+            return None
+        if table is not None and source.form == FILES and source.read is not None:
+            return self._files(table, source)
+        if table is not None and source.form == KAFKA:
+            return self._records(finder, table, source, found)
+        if table is not None and source.form == DELTA:
+            return SourceHistory(table.full_name, DELTA, end=source.offset)
+        name = quoted(source.key if table is None else table.full_name)
+        raise self._refused(f"what it has read of its source {name} cannot be read again", beside(self._model.name))
+
+    def _files(self, table: SourceTable, source: SourcePosition) -> SourceHistory:
+        known = {**(source.read or {})}
+        known.update((file.uri, file.modified) for done in self.log.histories(source.key) for file in done.files)
+        storages = SessionStorages(self._session)
+        gone = [uri for uri in known if not storages.exists(uri)]
+        if gone:
+            raise FindingsError([_gone(self._model, table, gone)])
+        files = sorted((HistoryFile(uri, modified) for uri, modified in known.items()), key=lambda file: file.modified)
+        return SourceHistory(table.full_name, FILES, tuple(files))
+
+    def _records(
+        self, finder: HistoryFinder, table: SourceTable, source: SourcePosition, found: ColumnRange
+    ) -> SourceHistory:
+        end: Offsets = source.offset
+        options, milliseconds = self.checks.secrets.resolve_all(table.options), int(found.since.timestamp() * 1000)
+        first = finder.first_offsets(source, table)
+        try:
+            check_brokers(each for each in self.query.query.endpoints if each.what == table.described)
+            earliest, _ = first_and_end_offsets(self._session, options, end)
+            known = {topic: sorted(partitions) for topic, partitions in end.items()}
+            at = offsets_at(self._session, options, known, milliseconds)
+        except (UnreachableError, *SPARK_ERRORS) as error:
+            raise FindingsError([finder.unreadable(table, error)]) from error
+        try:
+            start = first_read(first, earliest, list(self.log.histories(source.key)), end)
+        except NotReplaceableError as error:
+            raise self._refused(str(error), error.fix) from error
+        removed = removed_records(start, earliest, at, end)
+        if removed:
+            why = f"Kafka no longer has all records since --from of {quoted(table.full_name)}: {', '.join(removed)}"
+            raise self._refused(why, "let the range begin after the oldest record that Kafka still has")
+        return SourceHistory(table.full_name, KAFKA, start=later_offsets(start, earliest), end=end)
+
+    def _range(self) -> ColumnRange:
+        """Returns the rows to replace. Raises: FindingsError."""
+        request, model = self.request, self._model
+        if request.since is None or request.until is None:
+            raise self._refused("the range has no limits", "give --from and --to")
+        columns, use = self.query.query.identity.columns or (), model.outputs[0]
+        is_files = format_of(use.format).writes_files
+        try:
+            column = time_column(columns, use.partition_by, request.by, whole_partitions=is_files)
+            return column_range(column, request.since, request.until)
+        except NotReplaceableError as error:
+            raise self._refused(str(error), error.fix) from error
+
+    def _check_query(self) -> None:
+        """Checks that a batch returns the rows that the stream has written. Raises: FindingsError."""
+        if not self._is_stateful:
+            return
+        if self._model.config.output_mode != "append":
+            why = f"it keeps state in {self._model.config.output_mode} mode, and writes a group again when it changes"
+            raise self._refused(why, beside(self._model.name))
+        if not has_only_one_aggregation(self.query.query.frame):
+            why = "it keeps state other than that of one aggregation by time, so its rows depend on when others came"
+            raise self._refused(why, beside(self._model.name))
+
+    def _check_sink(self) -> None:
+        """Checks that the rows in the sink are those of this query only. Raises: FindingsError, Spark's errors."""
+        target = self._target
+        if target.output.path in self.query.state.published and format_of(target.output.format).writes_files:
+            why = "its plain path shows readers a copy of the log of the current version"
+            raise self._refused(why, beside(self._model.name))
+        writer, table = database_writer(target), table_of(target)
+        if writer is not None:
+            other = used_by_another(writer.database, self._model, writer.plain, self._query_id)
+            if other is not None:
+                why = f"other queries have written to the table {writer.database.table}, too"
+                raise self._refused(why, "give each query its own table, in a new version")
+        elif table is not None and table.exists():
+            others = [each for each in queries_in(table) if each != self._query_id]
+            if others:
+                why = f"other queries have written to its table, too: {', '.join(others)}"
+                raise self._refused(why, "give each query its own table, in a new version")
+
+    def _check_released(self, found: ColumnRange) -> None:
+        """Checks that no row of the range was released from quarantine: it would be lost. Raises: FindingsError."""
+        releases = self.log.releases(self.query.state.last_commit)
+        folders = [escaped(released_path(self.query.root, self.query.state.version, batch)) for batch in releases]
+        if not folders:
+            return
+        rows = self._session.read.parquet(*folders)
+        try:
+            number = rows.where(found.condition).count()
+        except AnalysisException:  # they were released without this column
+            number = rows.count()
+        if number:
+            why = f"{number} rows were released from its quarantine into the range, and would be left out again"
+            raise self._refused(why, "recompute the time before and after them")
+
+    def _old_files(self, found: ColumnRange) -> tuple[str, ...]:
+        """Returns the files of a file sink that have rows of the range. Raises: OSError, Spark's errors."""
+        storage, output = storage_for(self._target.path or "", self._session)
+        files = sort_files(storage.files(output), read_sink_log(storage, output), with_retention=False).committed
+        values = {file.name: folder_value(file.name, found.column) for file in files}
+        known = sorted({value for value in values.values() if value is not None})
+        if not known:
+            return ()
+        # Spark itself says which time a name means, as for its readers
+        texts = self._session.createDataFrame([(value,) for value in known], "text string")
+        typed = texts.selectExpr("text", f"cast(text as {found.type}) as `{found.column}`").where(found.condition)
+        chosen = {row["text"] for row in typed.collect()}
+        return tuple(name for name, value in values.items() if value in chosen)
+
+    def _stored(self, found: ColumnRange) -> int:
+        """Returns how many rows of the range the sink has. Raises: DatabaseError, Spark's errors."""
+        rows = stored_rows(self._target)
+        return 0 if rows is None else rows.where(found.condition).count()
+
+    def _notes(self, found: ColumnRange, last: int) -> Iterator[str]:
+        query, model = self.query.query, self._model
+        static = static_names(query.compiled, model)
+        if static:
+            yield f"{quoted_list(static)} {'is' if len(static) == 1 else 'are'} read as of now"
+        if query.marked is not None:
+            yield "rows that violate a data test with `quarantine` are left out, and not added to the quarantine"
+        watermark = watermark_of(self._entries(last)[0]) if self._is_stateful else None
+        if self._is_stateful and (watermark is None or watermark < found.until.timestamp() * 1000):
+            yield "windows that are still open are left to the stream"
+        models = query.compiled.models.values()
+        sinks = [each.sink for further in models if further.file.rows_of == model.name for each in further.outputs]
+        if sinks:
+            yield f"the sinks {quoted_list(sinks)} have separate queries and keep their rows"
+
+    def _run_begun(self) -> None:
+        run_once(self.query.order(self.checks), self.checks.secrets, self.signals)
+
+    def _entries(self, number: int) -> tuple[str, str]:
+        return last_entries(*self._checkpoint, number)
+
+    def _confirm(self) -> None:
+        self.checks.locks.confirm(self.query.lock_root, self._model.name, self._model.file.location)
+
+    @property
+    def _model(self) -> CompiledModel:
+        return self.query.query.model
+
+    @property
+    def _session(self) -> SparkSession:
+        return self.query.query.frame.sparkSession
+
+    @property
+    def _is_stateful(self) -> bool:
+        return self.query.query.identity.stateful
+
+    @property
+    def _refused(self) -> Callable[[str, str], FindingsError]:
+        return partial(not_recomputable, self._model)
+
+    @property
+    def _checkpoint(self) -> tuple[Storage, str]:
+        return self.checks.storage_of(checkpoint_path(self.query.root, self.query.state.version))
+
+    @cached_property
+    def _query_id(self) -> str:
+        return find_query_id(*self._checkpoint) or ""
+
+    @cached_property
+    def _target(self) -> SinkTarget:
+        order, query = self.query.order(self.checks), self.query.query
+        frame = checked_rows(query.model, query.output, query.frame)
+        return SinkTarget(query.model, query.output, order.output, frame, self.checks.secrets)
+
+
+def _end(history: SourceHistory | None) -> object:
+    if history is None:
+        return None
+    # the log of the temporary checkpoint has all files in its only entry
+    return {"logOffset": 0} if history.form == FILES else history.end
+
+
+def _gone(model: CompiledModel, table: SourceTable, files: list[str]) -> Finding:
+    """Returns the finding that files which the stream has read no longer exist."""
+    more = len(files) - SHOWN_GONE
+    named = ", ".join(files[:SHOWN_GONE]) + (f" and {more:,} more" if more > 0 else "")
+    return Finding(
+        "source-file-gone",
+        f"{quoted(model.name)} has read files of {quoted(table.full_name)} that no longer exist",
+        f"missing: {named}; without them, rows of the range could be lost",
+        "restore them at the same path, and repeat the command",
+        model.file.location,
+    )
