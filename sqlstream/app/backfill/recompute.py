@@ -48,10 +48,11 @@ from sqlstream.spark.reading.endpoints import UnreachableError, check_brokers
 from sqlstream.spark.reading.kafka_ends import first_and_end_offsets, offsets_at
 from sqlstream.spark.storage.checkpoints import read_sink_log
 from sqlstream.spark.storage.storage import SessionStorages, Storage, storage_for
-from sqlstream.spark.writing.databases.database import DatabaseError, used_by_another
-from sqlstream.spark.writing.micro_batches import RefusedRowsError, SinkTarget
+from sqlstream.spark.writing.databases.database import DatabaseError, other_models
+from sqlstream.spark.writing.micro_batches import BatchWriter, RefusedRowsError, SinkTarget
 from sqlstream.spark.writing.outputs import checked_rows
 from sqlstream.spark.writing.recomputed_rows import (
+    ListingWriter,
     NewFiles,
     RangeWriter,
     add_files,
@@ -203,11 +204,10 @@ class Recomputation:
         """
         self._confirm()
         self._begin(number)
-        new.list_in_log(number)
         try:
-            self._run_begun()  # the sink has the batch, so Spark only commits it
+            self._run_begun(ListingWriter(new))
         except SPARK_ERRORS as error:
-            what = f"the rows of `{self._model.name}` were recomputed, but batch {number} was not committed"
+            what = f"batch {number} of `{self._model.name}`, which replaces the recomputed rows, was not committed"
             raise batch_failure(self.query, self.checks.secrets, error, what) from error
 
     def _lead_up(self) -> int:
@@ -346,10 +346,10 @@ class Recomputation:
             raise self._refused(why, beside(self._model.name))
         writer, table = database_writer(target), table_of(target)
         if writer is not None:
-            other = used_by_another(writer.database, self._model, writer.plain, self._query_id)
-            if other is not None:
-                why = f"other queries have written to the table {writer.database.table}, too"
-                raise self._refused(why, "give each query its own table, in a new version")
+            others = other_models(writer.database, self._model, writer.plain)
+            if others:
+                why = f"{quoted_list(others)} {'has' if len(others) == 1 else 'have'} written to its table, too"
+                raise self._refused(why, "give each model its own table, in a new version")
         elif table is not None and table.exists():
             others = [each for each in queries_in(table) if each != self._query_id]
             if others:
@@ -405,8 +405,8 @@ class Recomputation:
         if sinks:
             yield f"the sinks {quoted_list(sinks)} have separate queries and keep their rows"
 
-    def _run_begun(self) -> None:
-        run_once(self.query.order(self.checks), self.checks.secrets, self.signals)
+    def _run_begun(self, writer: BatchWriter | None = None) -> None:
+        run_once(self.query.order(self.checks), self.checks.secrets, self.signals, writer)
 
     def _entries(self, number: int) -> tuple[str, str]:
         return last_entries(*self._checkpoint, number)

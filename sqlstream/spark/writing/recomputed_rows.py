@@ -88,6 +88,25 @@ class NewFiles:
         self.storage.write_text(f"{self.output}/{SINK_LOG}/{number}.compact", entry)
 
 
+class ListingWriter:
+    """Makes new files visible with a batch that returns no rows.
+
+    The batch runs first, because that writes the state of the query. If it is repeated after its entry in the log
+    exists, Spark's sink does not run it again.
+    """
+
+    def __init__(self, new: NewFiles) -> None:
+        self._new = new
+
+    def open(self) -> None:
+        """Does nothing."""
+
+    def write(self, rows: DataFrame, batch: MicroBatch) -> None:
+        """Runs the batch, and then adds the entry of the log. Raises: OSError, Spark's errors."""
+        discard(rows)
+        self._new.list_in_log(batch.id)
+
+
 def add_files(target: SinkTarget, rows: DataFrame, replaced: Sequence[str], confirm: Callable[[], None]) -> NewFiles:
     """Adds files with `rows` to the output of a file sink, without listing them. The archive gets a record of them and
     of the files that they replace, so that `maintain` archives those that the log does not list. `confirm` checks that

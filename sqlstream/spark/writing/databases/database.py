@@ -141,12 +141,32 @@ def used_by_another(database: Database, model: CompiledModel, plain: str, query_
         # an empty table can take the rows again
         if connection.first(f"SELECT 1 FROM {database.table} LIMIT 1") is None:
             return None
-        names = sorted({model.name, model.query_id})
-        found = connection.all(record.find_others(names, has_outputs=has_output_column(records)))
+        found = connection.all(record.find_others(_names(model), has_outputs=has_output_column(records)))
     if not found:
         return None
     ids, (_, writer, last) = [str(row[0]) for row in found], found[0]
     return table_in_use(model.name, database.table, record, ids, str(writer), int(str(last)), model.file.location)
+
+
+def other_models(database: Database, model: CompiledModel, plain: str) -> list[str]:
+    """Returns the models whose queries have written to the table that readers find at the name `plain`, without
+    `model`, whose versions have their own tables. Raises: DatabaseError.
+    """
+    record = BatchRecord(database.dialect, "", database.schema, table_name(plain))
+    connection, names = database.connect_existing(), _names(model)
+    if connection is None:
+        return []
+    with closing(connection):
+        records = connection.find_table(record.table)
+        if not has_output_column(records):
+            return []
+        writers = connection.all(record.find_others(names, has_outputs=True))
+    return sorted({str(row[1]) for row in writers} - set(names))
+
+
+def _names(model: CompiledModel) -> list[str]:
+    """Returns the names under which the queries of a model record their batches."""
+    return sorted({model.name, model.query_id})
 
 
 def has_output_column(records: FoundTable | None) -> bool:
