@@ -21,6 +21,7 @@ from sqlstream.app.backfill.backfill import BackfillRequest
 from sqlstream.app.backfill.backfill_query import backfill_query
 from sqlstream.app.request import ProjectRequest
 from sqlstream.spark.storage.local import LocalStorage
+from tests.services.kafka_topics import Message, Topic
 from tests.spark.conftest import ProjectFolder, bare_session
 
 DAYS = (
@@ -92,6 +93,44 @@ def amounts(folder: ProjectFolder) -> dict[int, int]:
     return found
 
 
+class KilledError(BaseException):
+    """Ends the command as a kill does: nothing catches it, and nothing is cleaned up."""
+
+
+def kill_at(monkeypatch: pytest.MonkeyPatch, method: str, is_last: Callable[[str], bool], *, after: bool) -> None:
+    """Kills the command before its first change of the storage with a path that `is_last`, or `after` it."""
+    original = getattr(LocalStorage, method)
+
+    def change(storage: LocalStorage, *paths: str) -> None:
+        if is_last(paths[-1] if method == "move" else paths[0]):
+            if after:
+                original(storage, *paths)
+            raise KilledError
+        original(storage, *paths)
+
+    monkeypatch.setattr(LocalStorage, method, change)
+
+
+def kill(
+    folder: ProjectFolder,
+    model: str,
+    since: datetime,
+    until: datetime,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    is_last: Callable[[str], bool],
+    *,
+    after: bool = False,
+) -> None:
+    """Recomputes a range, and is killed as `kill_at` says."""
+    request = BackfillRequest(ProjectRequest(folder.root, env=os.environ), model, since, until, replaces=True)
+    with monkeypatch.context() as patched:
+        kill_at(patched, method, is_last, after=after)
+        # Spark turns what a batch raises into its own error
+        with pytest.raises((KilledError, FindingsError)):
+            backfill_query(request)
+
+
 @pytest.mark.smoke
 def test_whole_partitions_are_replaced_and_the_stream_goes_on(shop: ProjectFolder) -> None:
     """Only the rows of the range change. Old files stay until `maintain` archives them; the next runs write each row
@@ -136,8 +175,10 @@ def test_whole_partitions_are_replaced_and_the_stream_goes_on(shop: ProjectFolde
 
 
 @pytest.mark.slow
-def test_closed_windows_are_recomputed(folder: ProjectFolder) -> None:
-    """The rows of closed windows get late rows, too; windows that are open are left to the stream, which adds them once."""
+def test_closed_windows_are_recomputed(folder: ProjectFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of closed windows get late rows, too; windows that are open are left to the stream, which adds them once.
+    After a kill, too, the stream has its state.
+    """
     folder.write({"models/hours.sql": HOURS})
     folder.batches("in/orders", [[order(1, 1, 1), order(2, 1, 3)], [order(3, 1, 6)]])
     assert folder.run("hours").succeeded
@@ -161,6 +202,13 @@ def test_closed_windows_are_recomputed(folder: ProjectFolder) -> None:
     folder.batches("in/orders", [[order(5, 1, 6), order(6, 2, 6)]], first=3)
     assert folder.run("hours").succeeded
     assert hours() == {"01": (2, 101), "03": (1, 1), "06": (2, 2)}
+
+    since, until = (datetime(2024, 1, day, tzinfo=UTC) for day in (1, 2))
+    kill(folder, "hours", since, until, monkeypatch, "write_text", lambda path: path.endswith(".compact"), after=True)
+    folder.batches("in/orders", [[order(7, 2, 6), order(8, 3, 6)]], first=4)
+    assert folder.run("hours").succeeded
+    rows = sorted((row["hour"][8:13], row["n"]) for row in stored(folder, "hours"))
+    assert rows == [("01 01", 2), ("01 03", 1), ("01 06", 2), ("02 06", 2)]
 
 
 @pytest.mark.slow
@@ -210,24 +258,6 @@ def test_rows_of_a_database_are_replaced_in_one_transaction(folder: ProjectFolde
     assert rows() == {10: -1, 11: -1, **{10 * day + i: 1 for day in (2, 3, 4, 5) for i in range(2)}}
 
 
-class KilledError(BaseException):
-    """Ends the command as a kill does: nothing catches it, and nothing is cleaned up."""
-
-
-def kill_at(monkeypatch: pytest.MonkeyPatch, method: str, is_last: Callable[[str], bool], *, after: bool) -> None:
-    """Kills the command before its first change of the storage with a path that `is_last`, or `after` it."""
-    original = getattr(LocalStorage, method)
-
-    def change(storage: LocalStorage, *paths: str) -> None:
-        if is_last(paths[-1] if method == "move" else paths[0]):
-            if after:
-                original(storage, *paths)
-            raise KilledError
-        original(storage, *paths)
-
-    monkeypatch.setattr(LocalStorage, method, change)
-
-
 @pytest.mark.slow
 def test_a_kill_at_any_change_leaves_old_or_new_rows(shop: ProjectFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the new entry of the log exists, the sink has the old rows, and after it the new ones. The next run goes on
@@ -236,7 +266,6 @@ def test_a_kill_at_any_change_leaves_old_or_new_rows(shop: ProjectFolder, monkey
     old = amounts(shop)
     new = {number: 1 if 20 <= number < 40 else amount for number, amount in old.items()}
     since, until = (datetime(2024, 1, day, tzinfo=UTC) for day in (2, 4))
-    request = BackfillRequest(ProjectRequest(shop.root, env=os.environ), "days", since, until, replaces=True)
     output = str(shop.root / "store/days/")
     changes: list[tuple[str, Callable[[str], bool]]] = [
         ("write_text", lambda path: path.endswith("offsets/7")),
@@ -248,21 +277,14 @@ def test_a_kill_at_any_change_leaves_old_or_new_rows(shop: ProjectFolder, monkey
         ("write_text", lambda path: path.endswith("9.compact")),
     ]
 
-    def kill(method: str, is_last: Callable[[str], bool], *, after: bool = False) -> None:
-        with monkeypatch.context() as patched:
-            kill_at(patched, method, is_last, after=after)
-            # Spark turns what a batch raises into its own error
-            with pytest.raises((KilledError, FindingsError)):
-                backfill_query(request)
-
     for method, is_last in changes:
-        kill(method, is_last)
+        kill(shop, "days", since, until, monkeypatch, method, is_last)
         assert amounts(shop) == old
     assert refusal(shop, "days")[1] == "its batch 9 has begun and is not committed"
     assert shop.run("days").succeeded
     assert amounts(shop) == old
 
-    kill("write_text", lambda path: path.endswith("19.compact"), after=True)
+    kill(shop, "days", since, until, monkeypatch, "write_text", lambda path: path.endswith("19.compact"), after=True)
     assert amounts(shop) == new
     add_days(shop, 6, 7)
     assert shop.run("days").succeeded
@@ -270,6 +292,54 @@ def test_a_kill_at_any_change_leaves_old_or_new_rows(shop: ProjectFolder, monkey
     assert amounts(shop) == new
     assert recompute(shop, "days")["recomputed"]["rows_before"] == 4
     assert amounts(shop) == new
+
+
+@pytest.mark.slow
+def test_records_of_kafka_are_read_again(folder: ProjectFolder, topic: Topic) -> None:
+    """The records that the stream has read are recomputed, and those before its first offsets are not. If Kafka may have
+    removed records of the range, it is refused.
+    """
+    options = f"{{kafka.bootstrap.servers: '{topic.servers}', subscribe: {topic.name}, startingOffsets: latest}}"
+    sql = "{{ config(sink='db') }} select cast(cast(value as string) as int) as id, -1 as amount, timestamp as ts from "
+    sql += "{{ source('bus', 'events') }}"
+    folder.write(
+        {
+            "models/_db.yml": "sinks: [{name: db, format: sqlite, path: '{{ model.name }}.sqlite'}]\n"
+            f"sources: [{{name: bus, tables: [{{name: events, format: kafka, options: {options}}}]}}]\n",
+            "models/flat.sql": sql,
+        }
+    )
+    start = datetime(2024, 1, 1, tzinfo=UTC)
+
+    def send(first: int, last: int) -> None:
+        times = [int(start.timestamp() * 1000) + number * 3_600_000 for number in range(first, last)]
+        messages = zip(range(first, last), times, strict=True)
+        topic.send_bytes([Message(str(number).encode(), None, number % 2, timestamp=ms) for number, ms in messages])
+        assert folder.run("flat").succeeded
+
+    send(0, 4)  # the stream begins after these
+    send(4, 40)
+    folder.write({"models/flat.sql": sql.replace("-1 as", "1 as")})
+    send(40, 42)
+
+    def rows() -> dict[int, int]:
+        with sqlite3.connect(folder.root / "store/flat.sqlite") as connection:
+            found = connection.execute("select id, amount from flat").fetchall()
+        assert len(dict(found)) == len(found)
+        return dict(found)
+
+    done = recompute(folder, "flat", "--from", "2024-01-01", "--to", "2024-01-02")["recomputed"]
+    assert (done["rows_before"], done["rows_after"]) == (20, 20)
+    expected = {number: (-1 if 24 <= number < 40 else 1) for number in range(4, 42)}
+    assert rows() == expected
+
+    topic.delete_records()
+    send(42, 44)
+    code, reason = refusal(folder, "flat", "--from", "2024-01-02", "--to", "2024-01-03")
+    assert (code, reason.startswith("Kafka no longer has all records since --from")) == ("cannot-backfill", True)
+    later = recompute(folder, "flat", "--from", "2024-01-02T19:30", "--to", "2024-01-03")["recomputed"]
+    assert (later["rows_before"], later["rows_after"]) == (0, 0)
+    assert rows() == expected | {42: 1, 43: 1}
 
 
 @pytest.mark.slow

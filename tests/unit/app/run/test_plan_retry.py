@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -252,6 +252,22 @@ def test_tests_and_backfills_are_repeated(root: Path) -> None:
     found = plan_retry(RetryRequest(ProjectRequest(root))).request
     assert isinstance(found, BackfillRequest)
     assert (found.model, found.since, found.until, found.only_complete) == ("a", backfill.since, None, False)
+    assert (found.replaces, found.by) == (False, None)
+
+    until = datetime(2024, 1, 2, tzinfo=UTC)
+    write_results(
+        root,
+        backfill_arguments(replace(backfill, until=until, replaces=True, by="ts")),
+        entry("a", "error", "backfill"),
+    )
+    recomputation = plan_retry(RetryRequest(ProjectRequest(root)))
+    assert isinstance(recomputation.request, BackfillRequest)
+    assert (recomputation.request.until, recomputation.request.replaces, recomputation.request.by) == (
+        until,
+        True,
+        "ts",
+    )
+    assert "--replace --by ts a" in recomputation.text
 
 
 def test_a_recorded_command_is_shown_as_it_could_be_written(root: Path) -> None:
