@@ -93,8 +93,8 @@ def amounts(folder: ProjectFolder) -> dict[int, int]:
     return found
 
 
-class KilledError(BaseException):
-    """Ends the command as a kill does: nothing catches it, and nothing is cleaned up."""
+class KilledError(Exception):
+    """Ends the command as a kill does: nothing of it is undone."""
 
 
 def kill_at(monkeypatch: pytest.MonkeyPatch, method: str, is_last: Callable[[str], bool], *, after: bool) -> None:

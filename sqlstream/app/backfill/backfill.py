@@ -182,8 +182,8 @@ def _result(found: Backfilled) -> str:
 
 
 def _range_text(found: Backfilled) -> str:
-    since = f" from {found.since}" if found.since else ""
-    return since + (f" to {found.until}" if found.until else "")
+    limits = [f"{word} {time}" for word, time in (("from", found.since), ("to", found.until)) if time]
+    return f", {' '.join(limits)}" if limits else ""
 
 
 def backfilled_json(found: Backfilled) -> str:
