@@ -10,7 +10,7 @@ to it. So after a kill, the sink has the old or the new rows, and the next run c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -139,22 +139,23 @@ class Recomputation:
         self._check_query()
         self._check_sink()
         self._check_released(found)
+        sources = self._sources(found)
         try:
-            return self._replaced(found)
+            return self._replaced(found, sources)
         except (RefusedRowsError, DatabaseError, *SPARK_ERRORS) as error:
             what = f"the rows of `{self._model.name}` could not be recomputed; its sink has the rows that it had"
             if isinstance(error, RefusedRowsError):
                 raise self._refused(str(error), "correct the rows in the model or in its sources") from error
             raise batch_failure(self.query, self.checks.secrets, error, what) from error
 
-    def _replaced(self, found: ColumnRange) -> Backfilled:
+    def _replaced(self, found: ColumnRange, sources: Mapping[str, SourceHistory | None]) -> Backfilled:
         model, dry_run = self._model, self.request.dry_run
         facts = format_of(model.outputs[0].format)
         adds_files = facts.writes_files and not dry_run
         last = self._lead_up() if adds_files else self.query.state.last_commit
         is_local = self.checks.loaded.compiled.project.target.is_local
         with temporary_folder(self._session, None if is_local else storage_base(self.checks.loaded)) as folder:
-            rows = self._compute(folder, found, last)
+            rows = self._compute(folder, found, sources, last)
             self.signals.check()
             before, after = -1, rows.count()
             old = self._old_files(found) if facts.writes_files else ()
@@ -232,13 +233,15 @@ class Recomputation:
         storage, checkpoint = self._checkpoint
         storage.write_text(f"{checkpoint}/offsets/{number}", next_entry(*self._entries(number - 1)))
 
-    def _compute(self, folder: str, found: ColumnRange, last: int) -> DataFrame:
-        """Returns the rows of the range, from everything that the stream has read up to batch `last`. They are stored
-        in `folder`. Raises: FindingsError, OSError, Spark's errors.
+    def _compute(
+        self, folder: str, found: ColumnRange, sources: Mapping[str, SourceHistory | None], last: int
+    ) -> DataFrame:
+        """Returns the rows of the range, from everything that the stream has read of its sources up to batch `last`.
+        They are stored in `folder`. Raises: FindingsError, OSError, Spark's errors.
         """
         storage, checkpoint = self._checkpoint
         planned, _ = self._entries(last)
-        sources, rows, own = self._sources(found), f"{folder}/rows", f"{folder}/checkpoint"
+        rows, own = f"{folder}/rows", f"{folder}/checkpoint"
         ends = [(key, _end(history)) for key, history in sources.items()]
         texts: dict[str, str | None] = {
             "metadata": storage.read_text(f"{checkpoint}/metadata"),
