@@ -100,3 +100,34 @@ def test_rows_within_files(folder: ProjectFolder) -> None:
     old = {10: -1, 11: -1, 20: -1, 21: -1, 30: 1, 31: 1}
     assert amounts(folder, "days_delta") == {**old, 21: 1}
     assert amounts(folder, "days_iceberg") == old
+
+
+@pytest.mark.slow
+def test_a_delta_table_is_read_up_to_the_version_of_the_stream(folder: ProjectFolder) -> None:
+    """The stream has read a snapshot and later commits. Its rows are computed again, and not those that it has not read
+    yet. The table itself cannot be recomputed, because a stream reads it.
+    """
+    source = (
+        "  - name: lake\n    tables:\n"
+        "      - {name: raw, format: delta, path: store/raw, schema: 'id int, amount int, day date'}\n"
+    )
+    sources = folder.root / "sources.yml"
+    raw = "{{ config(sink='delta') }} select id, amount, to_date(ts) as day from {{ source('shop', 'orders') }}"
+    copy = "{{ config(sink='delta') }} select id, -amount as amount, day from {{ source('lake', 'raw') }}"
+    folder.write({"sinks.yml": SINKS, "sources.yml": sources.read_text() + source, "models/raw.sql": raw})
+    folder.write({"models/copied_delta.sql": copy})
+    for first, select in ((1, "raw"), (2, "raw copied_delta"), (3, "raw copied_delta"), (4, "raw")):
+        add_days(folder, first, first + 1)
+        for name in select.split():
+            assert folder.run(name).succeeded
+        if first == 2:
+            folder.write({"models/copied_delta.sql": copy.replace("-amount as amount", "amount")})
+
+    done = backfill(folder, "copied_delta", "--from", "2024-01-01", "--to", "2024-02-01")["recomputed"]
+    refused = backfill(folder, "raw", *RANGE)
+
+    assert (done["rows_before"], done["rows_after"]) == (6, 6)
+    assert amounts(folder, "copied_delta") == {10 * day + i: 1 for day in range(1, 4) for i in range(2)}
+    assert [finding["code"] for finding in refused["findings"]] == ["cannot-backfill"]
+    assert folder.run("copied_delta").succeeded
+    assert amounts(folder, "copied_delta") == {10 * day + i: 1 for day in range(1, 5) for i in range(2)}
