@@ -8,7 +8,7 @@ IN_PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test test-all check corpus corpus-next fuzz kills chaos changes exactly-once sequences poison auto-cdc services faults registry data-contracts bench-check bench-compile bench-observers bench-plan bench-run bench-test bench-ui bench-connectors archive lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test test-all check corpus corpus-next fuzz kills chaos changes exactly-once sequences poison auto-cdc services faults registry data-contracts bench-check bench-compile bench-observers bench-plan bench-run bench-small-files bench-test bench-ui bench-connectors archive lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -58,6 +58,12 @@ bench-ui: .venv/ready
 # What runs cost beside scripts written by hand and Spark's own pipelines; takes an hour. BENCH="--part b c" measures less.
 bench-run: .venv/ready .venv-pipelines/ready
 	$(BIN)/python -m benchmarks.bench_run $(BENCH)
+
+# Files, bytes and the time of batches after 10,000 small batches into files, a database and Delta Lake, with and without
+# `sqlstream maintain`; takes hours. BENCH="--batches 1000" writes fewer.
+bench-small-files: .venv/ready .venv41/ready
+	$(BIN)/python -m benchmarks.bench_small_files --sinks files database $(BENCH)
+	$(BIN41)/python -m benchmarks.bench_small_files --sinks delta $(BENCH)
 
 # The time of batches in a run with the page, metrics and alerts on, beside one without, five times in turns; takes 15 minutes.
 bench-observers: .venv/ready

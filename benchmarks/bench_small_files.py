@@ -1,7 +1,7 @@
 """`make bench-small-files`: 10,000 batches of 50 rows into a sink, with and without `sqlstream maintain`.
 
-The batches are in ten runs. One side has `maintain --merge-files` after each run but the last, the other has not. Prints
-what the output has in the end, and how long a batch takes (Spark's triggerExecution, the median of a run without
+The batches are in ten runs. One side has `maintain --merge-files` after each run but the last, the other has not.
+Prints what the output has in the end, and how long a batch takes (Spark's triggerExecution, the median of a run without
 its first fifth) in the first run and in the last one.
 """
 
