@@ -326,3 +326,34 @@ def test_generic_tests_are_checked_in_the_stream_and_on_stored_rows(shop: Projec
     assert results["at_most_orders"]["shown"]["rows"] == [{"n": 6}]
     assert "no row from: select count(*) as n from orders" in results["at_most_orders"]["finding"]["why"]
     assert len(stored(shop.root / "target/data_tests/orders/is_odd_orders_id")) == 1
+
+
+def test_freshness_and_row_counts_as_in_the_docs(shop: ProjectFolder) -> None:
+    """The blocks of docs/data-tests.md about whole tables are true or false of the stored rows."""
+    page = (Path(__file__).parents[2] / "docs/data-tests.md").read_text(encoding="utf-8")
+    (block,) = (text.split("```")[0] for text in page.split("```text\n-- tests/generic/tables.sql\n")[1:])
+    tests = """models:
+  - name: orders
+    columns:
+      - name: ts
+        data_tests:
+          - is_fresh
+          - is_fresh: {name: newer_than_a_century, within: 1200 months}
+          - rows_in_each_hour
+          - rows_in_each_hour: {name: many, at_least: 1000}
+"""
+    shop.write(
+        {
+            "models/orders.sql": MODEL.replace("SINK", "lake"),
+            "models/orders.yml": tests,
+            "tests/generic/tables.sql": block,
+        }
+    )
+    assert shop.result().finding is None
+    assert check(shop)[1]["many"]["failures"] > 0
+    assert {name: result["status"] for name, result in check(shop)[1].items()} == {
+        "is_fresh_orders_ts": "fail",
+        "newer_than_a_century": "pass",
+        "rows_in_each_hour_orders_ts": "pass",
+        "many": "fail",
+    }
