@@ -15,6 +15,9 @@ from typing import Any
 from sqlstream.state.batch_logs import BatchLog
 from sqlstream.state.output_files import CommittedFile, StoredFile
 
+FORMATS = ("parquet", "orc")
+"""The formats whose files hold the names and types of their columns, so reading and writing them changes no row."""
+
 MERGED_BYTES = 128_000_000
 """The intended size of a merged file (bytes): Spark's readers split larger ones."""
 
@@ -104,6 +107,9 @@ def recomputed_entry(log: BatchLog, replaced: Sequence[str], files: Sequence[tup
     added = [
         {**like, **_NEW_FILE, "path": uri, "size": file.size, "modificationTime": file.modified} for uri, file in files
     ]
+    names = [_base(str(line["path"])) for line in [*kept, *added]]
+    if len(set(names)) < len(names) or len(kept) + len(gone) != len(lines):
+        raise OSError("two files of the output have the same name, so its log cannot say which one is replaced")
     texts = (json.dumps(line, separators=(",", ":"), ensure_ascii=False) for line in [*kept, *added])
     return "\n".join(["v1", *texts])
 

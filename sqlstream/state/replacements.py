@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from urllib.parse import unquote
 
 from sqlstream.compiler.sql.sql_text import quote_identifier
@@ -53,9 +53,9 @@ class ColumnRange:
 
     def _literal(self, time: datetime) -> str:
         if self.type == "date":
-            return f"DATE '{time:%Y-%m-%d}'"
+            return f"DATE '{time.date().isoformat()}'"
         # TIMESTAMP alone means what the setting spark.sql.timestampType says
-        text = f"{time:%Y-%m-%d %H:%M:%S.%f}"
+        text = time.replace(tzinfo=None).isoformat(" ", "microseconds")
         return f"TIMESTAMP_NTZ '{text}'" if self.type == "timestamp_ntz" else f"TIMESTAMP_LTZ '{text}Z'"
 
 
@@ -76,9 +76,10 @@ def column_range(column: OutputColumn, since: datetime, until: datetime) -> Colu
     first = datetime(since.year, since.month, since.day, tzinfo=UTC)
     last = datetime(until.year, until.month, until.day, tzinfo=UTC)
     if column.type == "date" and (since, until) != (first, last):
-        last += _DAY if until > last else timedelta(0)
+        last += _DAY if until > last and last.date() < date.max else timedelta(0)
         why = f"the range begins or ends within a day, and {quoted(column.name)} has whole days"
-        raise NotReplaceableError(why, f"recompute whole days: --from {first:%Y-%m-%d} --to {last:%Y-%m-%d}")
+        fix = f"recompute whole days: --from {first.date().isoformat()} --to {last.date().isoformat()}"
+        raise NotReplaceableError(why, fix)
     return ColumnRange(column.name, column.type, since, until)
 
 

@@ -16,7 +16,7 @@ from sqlstream.location import Location
 from sqlstream.numbers import bytes_text, long_seconds_text
 from sqlstream.state.batch_logs import SINK_LOG
 from sqlstream.state.checkpoints import ListedFiles, read_log
-from sqlstream.state.merged_files import last_compact
+from sqlstream.state.merged_files import FORMATS, last_compact
 
 RECENT, LEAST = 10, 5
 """The batches with files that count: the newest ones, and the fewest that are enough for an opinion."""
@@ -75,10 +75,13 @@ class LongLog:
 
 @dataclass(frozen=True)
 class FilesOfSink:
-    """What can be improved about the files of a sink, None if nothing."""
+    """What can be improved about the files of a sink, None if nothing. `can_merge`: `maintain` can merge files of the
+    format.
+    """
 
     small: SmallFiles | None
     log: LongLog | None
+    can_merge: bool
 
     def findings(self, model: str, location: Location) -> Iterator[Finding]:
         """Yields a warning for each problem of the sink, which is declared at `location`, as `model` uses it."""
@@ -86,15 +89,16 @@ class FilesOfSink:
         if self.small is not None:
             what = f"`{model}` writes small files to sink `{self.small.sink}`"
             why = f"{self.small.text}, and readers open each of them"
-            fix = f"{self.small.advice}; {merge} merges those that are there"
+            fix = f"{self.small.advice}; {merge} merges those that are there" if self.can_merge else self.small.advice
             yield Finding("small-files", what, why, fix, location, Severity.WARNING)
         if self.log is not None:
             what = f"sink `{self.log.sink}` has a long list of files of `{model}`"
-            fix = f"merge the files with {merge}, or begin a new output with `--full-refresh`"
+            refresh = f"begin a new output with `sqlstream run --full-refresh --select {model}`"
+            fix = f"merge the files with {merge}, or {refresh}" if self.can_merge else refresh
             yield Finding("small-files", what, self.log.text, fix, location, Severity.WARNING)
 
 
-def files_of_sink(sink: str, files: ListedFiles, folder: str) -> FilesOfSink:
+def files_of_sink(sink: str, format_name: str, files: ListedFiles, folder: str) -> FilesOfSink:
     """Returns what can be improved about the files of a sink in `folder`. Raises: OSError, Spark's errors."""
     log = read_log(files, f"{folder}/{SINK_LOG}", recent_entries)
     torn = log.torn()
@@ -102,7 +106,8 @@ def files_of_sink(sink: str, files: ListedFiles, folder: str) -> FilesOfSink:
     number = last_compact(log)
     sizes = {} if number is None else {file.name: file.size for file in files.files(log.folder)}
     size = sizes.get(log.names[number], 0) if number is not None else 0
-    return FilesOfSink(small, LongLog(sink, size) if size > LONG_LOG_BYTES else None)
+    long = LongLog(sink, size) if size > LONG_LOG_BYTES else None
+    return FilesOfSink(small, long, format_name.lower() in FORMATS)
 
 
 def small_files(sink: str, entries: Sequence[str]) -> SmallFiles | None:

@@ -336,8 +336,11 @@ def test_records_of_kafka_are_read_again(folder: ProjectFolder, topic: Topic) ->
     topic.delete_records()
     send(42, 44)
     code, reason = refusal(folder, "flat", "--from", "2024-01-02", "--to", "2024-01-03")
-    assert (code, reason.startswith("Kafka no longer has all records since --from")) == ("cannot-backfill", True)
-    later = recompute(folder, "flat", "--from", "2024-01-02T19:30", "--to", "2024-01-03")["recomputed"]
+    assert (code, reason.partition(": ")[0]) == (
+        "cannot-backfill",
+        "Kafka no longer has all records of `bus.events` since 1 day before --from",
+    )
+    later = recompute(folder, "flat", "--from", "2024-01-03T19:30", "--to", "2024-01-04")["recomputed"]
     assert (later["rows_before"], later["rows_after"]) == (0, 0)
     assert rows() == expected | {42: 1, 43: 1}
 
@@ -387,3 +390,56 @@ def test_what_cannot_be_recomputed_is_refused(folder: ProjectFolder) -> None:
     assert folder.invoke("backfill", "days", "--replace").code == 2
     assert folder.invoke("backfill", "days", "--full-range", "--by", "day").code == 2
     assert folder.committed("days") == {"0", "1", "2"}
+
+
+@pytest.mark.slow
+def test_ranges_that_overlap_keep_the_other_days(shop: ProjectFolder) -> None:
+    """Several days that were replaced together are separate afterwards: for another range, and for merged files."""
+    expected = {10 * day + i: (-1 if day == 1 else 1) for day in range(1, 6) for i in range(2)}
+    recompute(shop, "days", "--from", "2024-01-02", "--to", "2024-01-05")
+    assert amounts(shop) == expected
+    recompute(shop, "days", "--from", "2024-01-02", "--to", "2024-01-03")
+    assert amounts(shop) == expected
+    merged = shop.invoke("maintain", "--merge-files", "--retain", "1 millisecond")
+    assert merged.code == 0, merged.out + merged.err
+    assert amounts(shop) == expected
+    recompute(shop, "days", "--from", "2024-01-04", "--to", "2024-01-06")
+    assert amounts(shop) == expected
+
+
+@pytest.mark.slow
+def test_rows_that_could_leave_the_range_are_refused(folder: ProjectFolder) -> None:
+    """The column of the range must have the same values again: not the clock, a session or an aggregate, and no folders
+    whose names mean two times.
+    """
+    source = "from {{ source('shop', 'orders') }}"
+    table = "{{ config(sink='rows') }}\nselect "
+    models = {
+        "loads": f"{{{{ config(sink='lake', partition_by='day') }}}}\nselect id, current_date() as day {source}",
+        "recent": f"{table} id, ts {source} where ts > current_timestamp() - interval 100 years",
+        "sessions": f"{table} /*+ WATERMARK(ts, '1 hour') */ session_window.start as s, count(*) as n {source} "
+        "group by session_window(ts, '10 minutes'), kind",
+        "newest": f"{table} /*+ WATERMARK(ts, '1 hour') */ max(ts) as t, count(*) as n {source} "
+        "group by window(ts, '1 hour')",
+        "hours": f"{{{{ config(sink='lake', partition_by='hour') }}}}\nselect id, date_trunc('hour', ts) as hour {source}",
+        "quoted": f"{{{{ config(sink='lake', partition_by='text') }}}}\nselect id, to_date(ts) as text {source}",
+    }
+    folder.write({f"models/{name}.sql": text for name, text in models.items()})
+    folder.write({"models/_sinks.yml": "sinks: [{name: rows, format: sqlite, path: '{{ model.name }}.sqlite'}]"})
+    project = folder.root / "project.yml"
+    zone = "spark: {spark.sql.session.timeZone: America/New_York}"
+    assert "targets: {local: {" in project.read_text(), project.read_text()
+    project.write_text(project.read_text().replace("targets: {local: {", f"targets: {{local: {{{zone}, "))
+    add_days(folder, 1, 5)
+    assert folder.run().succeeded
+
+    def why(model: str, *more: str) -> str:
+        """Returns the reason with which a range of a model is refused."""
+        return refusal(folder, model, *RANGE, *more)[1]
+
+    assert why("loads").endswith("`day` cannot say which rows are in the range: it depends on the current time")
+    assert why("recent", "--by", "ts").endswith("it depends on the current time")
+    assert why("sessions", "--by", "s").endswith("it is a session, which late rows extend")
+    assert why("newest", "--by", "t").endswith("it is aggregated, so late rows change it")
+    assert "have times of America/New_York, of which one hour a year comes twice" in why("hours")
+    assert recompute(folder, "quoted")["recomputed"]["rows_after"] == 4

@@ -210,7 +210,7 @@ def check_stream(
     ledger, abandoned = query.state.ledger, query.state.abandoned
     if ledger is not None and abandoned is not None and describe_changes(ledger.identity, abandoned.identity):
         why = "a changed query was started on its checkpoint, and has committed nothing"
-        raise refused(why, f"run the present query first: {run}")
+        raise refused(why, f"let the present query commit a batch, for which its sources need new data: {run}")
     if plan.changes:
         why = f"it has changed since its last run: {'; '.join(plan.changes)}"
         fix = f"run the changed query first: {run}"

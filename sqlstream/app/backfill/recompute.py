@@ -10,8 +10,10 @@ to it. So after a kill, the sink has the old or the new rows, and the next run c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cached_property, partial
 
 from pyspark.errors import AnalysisException
@@ -36,14 +38,16 @@ from sqlstream.app.session.signals import StopSignals
 from sqlstream.app.session.target_storage import storage_base
 from sqlstream.app.stored.stream_readers import streams_of
 from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.numbers import plural
 from sqlstream.project.files.paths import escaped
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.spark.jvm.file_sink import is_compacted, sink_log
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
-from sqlstream.spark.jvm.plans import has_only_one_aggregation
+from sqlstream.spark.jvm.plans import has_only_one_aggregation, unstable_column
 from sqlstream.spark.reading.endpoints import UnreachableError, check_brokers
 from sqlstream.spark.reading.kafka_ends import first_and_end_offsets, offsets_at
 from sqlstream.spark.storage.checkpoints import read_sink_log
@@ -93,6 +97,15 @@ from sqlstream.times import utc_text
 _PARTS_OF_FILES = "Cannot delete file where some, but not all, rows match filter"
 """What Iceberg says if the range does not consist of whole files (ManifestFilterManager)."""
 
+_FIXED_ZONE = re.compile(r"(?i)(?:etc/)?(?:utc|gmt|z|uct|zulu)|(?:utc|gmt)?[+-]\d\d?(?::?\d\d)?")
+"""The time zones whose clocks never change."""
+
+_EARLIER = timedelta(days=1)
+"""How much earlier than its row a record can be: a date can begin before midnight in UTC."""
+
+_EARLIER_IN_GROUPS = timedelta(days=2)
+"""The same of a group, to which earlier records belong."""
+
 SHOWN_GONE = 3
 """The number of files to name."""
 
@@ -137,6 +150,7 @@ class Recomputation:
         """Replaces the rows, and returns how many. Raises: FindingsError, OSError, Spark's errors."""
         found = self._range()
         self._check_query()
+        self._check_column(found)
         self._check_sink()
         self._check_released(found)
         sources = self._sources(found)
@@ -298,7 +312,9 @@ class Recomputation:
         self, finder: HistoryFinder, table: SourceTable, source: SourcePosition, found: ColumnRange
     ) -> SourceHistory:
         end: Offsets = source.offset
-        options, milliseconds = self.checks.secrets.resolve_all(table.options), int(found.since.timestamp() * 1000)
+        earlier = _EARLIER_IN_GROUPS if self._is_stateful else _EARLIER
+        milliseconds = int((found.since.timestamp() - earlier.total_seconds()) * 1000)
+        options = self.checks.secrets.resolve_all(table.options)
         first = finder.first_offsets(source, table)
         try:
             check_brokers(each for each in self.query.query.endpoints if each.what == table.described)
@@ -313,8 +329,9 @@ class Recomputation:
             raise self._refused(str(error), error.fix) from error
         removed = removed_records(start, earliest, at, end)
         if removed:
-            why = f"Kafka no longer has all records since --from of {quoted(table.full_name)}: {', '.join(removed)}"
-            raise self._refused(why, "let the range begin after the oldest record that Kafka still has")
+            since = f"{plural(earlier.days, 'day')} before --from"
+            why = f"Kafka no longer has all records of {quoted(table.full_name)} since {since}: {', '.join(removed)}"
+            raise self._refused(why, "let the range begin that long after the oldest record that Kafka still has")
         return SourceHistory(table.full_name, KAFKA, start=later_offsets(start, earliest), end=end)
 
     def _range(self) -> ColumnRange:
@@ -340,6 +357,18 @@ class Recomputation:
         if not has_only_one_aggregation(self.query.query.frame):
             why = "it keeps state other than that of one aggregation by time, so its rows depend on when others came"
             raise self._refused(why, beside(self._model.name))
+
+    def _check_column(self, found: ColumnRange) -> None:
+        """Checks that the rows of the range are the same ones when they are computed again. Raises: FindingsError."""
+        why = unstable_column(self.query.query.frame, found.column)
+        fix = "name another column with --by, such as the time of the event"
+        if why is not None:
+            raise self._refused(f"{quoted(found.column)} cannot say which rows are in the range: {why}", fix)
+        zone = self._session.conf.get("spark.sql.session.timeZone") or ""
+        is_file = format_of(self._model.outputs[0].format).writes_files
+        if is_file and found.type == "timestamp" and not _FIXED_ZONE.fullmatch(zone):
+            why = f"the folders of {quoted(found.column)} have times of {zone}, of which one hour a year comes twice"
+            raise self._refused(why, "partition by a date or a timestamp_ntz in a new version")
 
     def _check_sink(self) -> None:
         """Checks that the rows in the sink are those of this query only. Raises: FindingsError, Spark's errors."""
@@ -383,9 +412,10 @@ class Recomputation:
         if not known:
             return ()
         # Spark itself says which time a name means, as for its readers
-        texts = self._session.createDataFrame([(value,) for value in known], "text string")
-        typed = texts.selectExpr("text", f"cast(text as {found.type}) as `{found.column}`").where(found.condition)
-        chosen = {row["text"] for row in typed.collect()}
+        name, folder = quote_identifier(found.column, always=True), "`sqlstream: folder`"
+        texts = self._session.createDataFrame([(value,) for value in known], f"{folder} string")
+        typed = texts.selectExpr(folder, f"cast({folder} as {found.type}) as {name}").where(found.condition)
+        chosen = {row[0] for row in typed.collect()}
         return tuple(name for name, value in values.items() if value in chosen)
 
     def _stored(self, found: ColumnRange) -> int:
@@ -400,6 +430,15 @@ class Recomputation:
             yield f"{quoted_list(static)} {'is' if len(static) == 1 else 'are'} read as of now"
         if query.marked is not None:
             yield "rows that violate a data test with `quarantine` are left out, and not added to the quarantine"
+        ledger = self.query.state.ledger
+        if ledger is not None and len(ledger.history) > 1:
+            name = quoted(found.column)
+            yield f"the query has changed before: if {name} was another one, rows of an event can be outside the range"
+            stored = stored_rows(self._target)
+            missing = f"{quote_identifier(found.column, always=True)} IS NULL"
+            nulls = 0 if stored is None else stored.where(missing).count()
+            if nulls:
+                yield f"{plural(nulls, 'row')} in the sink without a value in {name} stay: no range has them"
         watermark = watermark_of(self._entries(last)[0]) if self._is_stateful else None
         if self._is_stateful and (watermark is None or watermark < found.until.timestamp() * 1000):
             yield "windows that are still open are left to the stream"

@@ -27,11 +27,11 @@ from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.checkpoints import read_sink_log
 from sqlstream.spark.storage.query_locks import query_lock
 from sqlstream.spark.storage.storage import SessionStorages, storage_problems
-from sqlstream.spark.writing.merged_files import FORMATS, Merging, archive_replaced
+from sqlstream.spark.writing.merged_files import Merging, archive_replaced
 from sqlstream.spark.writing.table_formats.maintenance import maintain_table, table_size
 from sqlstream.spark.writing.table_formats.table import FormatTable, table_at
 from sqlstream.state.batch_logs import BatchLog
-from sqlstream.state.merged_files import has_deletions, last_compact, small_folders
+from sqlstream.state.merged_files import FORMATS, has_deletions, last_compact, small_folders
 from sqlstream.state.output_files import OutputFiles
 from sqlstream.state.small_files import LONG_LOG_BYTES, LongLog
 

@@ -215,7 +215,7 @@ class CheckedQuery:
         for output, identity, path in sinks:
             if identity.adds_files and path is not None:
                 with storage_problems(self.root, storage_location(checks.loaded, model), checks.secrets):
-                    files = files_of_sink(output.sink, *checks.storage_of(path))
+                    files = files_of_sink(output.sink, output.format, *checks.storage_of(path))
                 found += files.findings(model.name, output.location)
         return tuple(lowered(project, found))
 

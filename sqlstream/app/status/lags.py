@@ -86,7 +86,7 @@ class ProgressReader:
             is_logged = format_of(output.format).writes_files and model.streaming
             if path is None or not is_logged or model.writes_snapshots_to(output):
                 continue
-            found.append(files_of_sink(output.sink, *self.files_of(path)))
+            found.append(files_of_sink(output.sink, output.format, *self.files_of(path)))
         return tuple(found)
 
     def holder(self, model: CompiledModel, version: int) -> str | None:

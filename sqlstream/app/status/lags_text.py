@@ -66,7 +66,8 @@ def _version_lines(query: QueryProgress, version: VersionProgress, now: datetime
         if sink.small is not None:
             yield f"sink {sink.small.sink}: {sink.small.text}; {sink.small.advice}"
         if sink.log is not None:
-            yield f"sink {sink.log.sink}: {sink.log.text}; `sqlstream maintain --merge-files` makes it shorter"
+            merge = "; `sqlstream maintain --merge-files` makes it shorter" if sink.can_merge else ""
+            yield f"sink {sink.log.sink}: {sink.log.text}{merge}"
 
 
 def _beside(query: QueryProgress, version: VersionProgress) -> str:

@@ -24,13 +24,19 @@ def streams_of(loaded: Loaded, model: CompiledModel, use: Output, path: str | No
             if table in compiled.stored.values():
                 reads = compiled.writer_of(table).name == model.name
             elif table.table is not None:
-                reads = table.table in (use.table, path)
+                reads = any(_same_table(table.table, each) for each in (use.table, path) if each)
             else:
                 start = folder_of_pattern(join(root, table.path or ""), root, lambda _: False)
                 reads = table.path is not None and any(_overlap(start, each) for each in folders)
             if reads:
                 found.append(reader.name)
     return list(dict.fromkeys(found))
+
+
+def _same_table(one: str, other: str) -> bool:
+    """Returns whether two names can be those of one table; the catalog and the database can be left out."""
+    one, other = (f".{name.replace('`', '').lower()}" for name in (one, other))
+    return one.endswith(other) or other.endswith(one)
 
 
 def _overlap(one: str, other: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.errors import AnalysisException, PySparkException, UnsupportedOperationException
 from pyspark.sql import DataFrame
 
+from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.spark.jvm.gateway import (
     JVM_ERRORS,
     analyzed,
@@ -111,6 +112,28 @@ def has_only_one_aggregation(frame: DataFrame) -> bool:
         return len(groups) == 1 and sum(map(_has_state, nodes)) == 1
 
     return call_internal(frame.sparkSession, PLAN, find, lambda: False)
+
+
+def unstable_column(frame: DataFrame, column: str) -> str | None:
+    """Returns why a row of the streaming `frame` can have another value in `column`, or can be missing, if it is
+    computed again from the same data, as a sentence without a period; None if it cannot. Over Connect: not available.
+    """
+
+    def find() -> str | None:
+        pattern = java_class(frame.sparkSession, "org.apache.spark.sql.catalyst.trees.TreePattern").CURRENT_LIKE()
+        plan = _pruned(frame, analyzed(frame.select(quote_identifier(column))))
+        if plan.containsPattern(pattern):
+            return "it depends on the current time"
+        groups = [node for node in plan_nodes(plan) if node_class(node) == "Aggregate" and node.isStreaming()]
+        items = (item for node in groups for item in seq_items(node.aggregateExpressions()))
+        parts = (part for item in items for part in plan_nodes(item))
+        if any(node_class(part) == "AggregateExpression" for part in parts):
+            return "it is aggregated, so late rows change it"
+        if groups and "session_window" in str(plan.toString()):
+            return "it is a session, which late rows extend"
+        return None
+
+    return call_internal(frame.sparkSession, PLAN, find, lambda: "this Spark does not show how it is computed")
 
 
 def grouped_by_time(frame: DataFrame, stream: DataFrame) -> GroupedRows | None:

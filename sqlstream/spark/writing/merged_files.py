@@ -32,9 +32,6 @@ from sqlstream.state.merged_files import (
 )
 from sqlstream.state.output_files import OutputFiles
 
-FORMATS = ("parquet", "orc")
-"""The formats whose files hold the names and types of their columns, so reading and writing them changes no row."""
-
 _MERGING = "merging"
 """The folder in the archive of a merge for files that are not moved into the output yet."""
 

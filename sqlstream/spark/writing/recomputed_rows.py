@@ -6,8 +6,10 @@ then one new entry of its log, a compact one, lists them instead of the old file
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from uuid import uuid4
 
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import expr
@@ -24,6 +26,8 @@ from sqlstream.state.batch_logs import SINK_LOG
 from sqlstream.state.merged_files import MERGED_LOG, MergedFile, merge_record, recomputed_entry
 from sqlstream.state.output_files import StoredFile
 from sqlstream.state.replacements import ColumnRange
+
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 _WRITING = "recomputed"
 """The folder in the archive of an output for files that are not moved into the output yet."""
@@ -122,13 +126,23 @@ def add_files(target: SinkTarget, rows: DataFrame, replaced: Sequence[str], conf
     writer.partitionBy(*use.partition_by).save(aside)
     made = [file for file in storage.files(aside) if file.name.rpartition("/")[2].startswith("part-")]
     confirm()
-    record = merge_record(replaced, [MergedFile(file.name, file.size, "") for file in made])
+    named = {file.name: StoredFile(_with_new_id(file.name), file.size, file.modified) for file in made}
+    record = merge_record(replaced, [MergedFile(file.name, file.size, "") for file in named.values()])
     storage.write_text(f"{archive}/{MERGED_LOG}", record)
-    for file in made:
-        move_with_checksum(storage, f"{aside}/{file.name}", f"{output}/{file.name}")
+    for source, file in named.items():
+        move_with_checksum(storage, f"{aside}/{source}", f"{output}/{file.name}")
     storage.remove(aside)
-    files = tuple((_uri(target, f"{output}/{file.name}"), file) for file in made)
+    files = tuple((_uri(target, f"{output}/{file.name}"), file) for file in named.values())
     return NewFiles(target, storage, output, files, tuple(replaced))
+
+
+def _with_new_id(name: str) -> str:
+    """Returns the path of a file with another UUID. Spark's batch writer gives the files of all folders the same one,
+    and the log of a file sink knows files by their names alone.
+    """
+    folder, slash, base = name.rpartition("/")
+    found = _ID.sub(str(uuid4()), base, count=1)
+    return f"{folder}{slash}{found if found != base else f'part-{uuid4()}-{base}'}"
 
 
 def _uri(target: SinkTarget, path: str) -> str:

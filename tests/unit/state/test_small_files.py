@@ -85,7 +85,7 @@ class LongLogFiles:
 @pytest.mark.parametrize(("size", "is_long"), [(9_999_999, False), (25_000_000, True)])
 def test_a_long_log_is_found_without_reading_it(size: int, is_long: bool) -> None:
     """The size of the newest compact entry counts."""
-    found = files_of_sink("lake", LongLogFiles(size), "/out")
+    found = files_of_sink("lake", "parquet", LongLogFiles(size), "/out")
     findings = list(found.findings("orders", Location("sinks.yml", 2, 5)))
     assert (found.log is not None) is is_long
     assert [finding.why for finding in findings] == (

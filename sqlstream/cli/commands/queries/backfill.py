@@ -26,7 +26,10 @@ class _Moment(click.ParamType[datetime]):
             found = datetime.fromisoformat(str(value))
         except ValueError:
             self.fail(f"{value!r} is not a time such as 2024-01-31 or 2024-01-31T12:00:00+01:00.", param, ctx)
-        return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+        try:
+            return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        except OverflowError:
+            self.fail(f"{value!r} is before the year 1 or after the year 9999 in UTC.", param, ctx)
 
 
 @click.command("backfill")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import max as max_
 
-from sqlstream.compiler.sql.sql_text import quote_text
+from sqlstream.compiler.sql.sql_text import quote_identifier, quote_text
 from sqlstream.numbers import count_text, plural
 from sqlstream.spark.writing.table_formats.table import FormatTable, current_snapshots, query_of_snapshot
 
@@ -112,9 +112,9 @@ def _maintain_iceberg(table: FormatTable, retain_seconds: float | None) -> Itera
 
 def _catalog(table: FormatTable) -> str:
     """Returns the catalog of an Iceberg table."""
-    first = table.name.split(".")[0]
+    first = table.name.split(".")[0].strip("`")
     is_catalog = table.session.conf.get(f"spark.sql.catalog.{first}", None) is not None
-    return first if is_catalog else table.session.catalog.currentCatalog()
+    return quote_identifier(first if is_catalog else table.session.catalog.currentCatalog())
 
 
 def _last_batch_times(table: FormatTable) -> list[int]:
