@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -116,6 +117,8 @@ def _literal(value: object) -> str:
         return "[" + ", ".join(map(_literal, value)) + "]"
     if value is None or isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"('{value}'|float)"  # Jinja has no literal for it
     return str(value) if isinstance(value, int | float) else json.dumps(str(value), ensure_ascii=False)
 
 
@@ -133,16 +136,16 @@ def _with_defaults(test: DataTest, rendered: RenderedModel, findings: list[Findi
     from pydantic import ValidationError
 
     from sqlstream.project.configuration.data_tests import DataTestConfig
+    from sqlstream.project.configuration.validate import to_finding
 
     document = test.document
     given = {name: getattr(document.config, name) for name in document.config.model_fields_set}
     try:
         config = DataTestConfig.model_validate({**{key: each.value for key, each in rendered.config.items()}, **given})
     except ValidationError as error:
-        problem = error.errors()[0]
-        what = f"config() of the data test `{test.kind}`: `{'.'.join(map(str, problem['loc']))}` is wrong"
-        why = str(problem["msg"])
-        findings.append(Finding("invalid-value", what, why, "correct it in the block of the test", test.location))
+        for problem in error.errors(include_url=False):
+            found = to_finding(DataTestConfig, problem, lambda _path, _key: test.location)
+            findings.append(replace(found, message=f"config() of the data test `{test.kind}`: {found.message}"))
         return test
     return replace(test, document=document.model_copy(update={"config": config}))
 
