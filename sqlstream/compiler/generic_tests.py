@@ -57,7 +57,7 @@ def _rendered(file: ModelFile, test: DataTest, renderer: CachedRenderer, finding
         findings += [_at_test(found, call.path, test) for found in error.findings]
         return test
     findings += [_at_test(found, call.path, test) for found in rendered.findings]
-    query = rendered.sql.strip()
+    query = rendered.sql.strip().removesuffix(";").rstrip()
     try:
         word = command_word(read_sql(query))
         if word is not None:

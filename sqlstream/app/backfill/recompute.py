@@ -400,8 +400,9 @@ class Recomputation:
         except AnalysisException:  # they were released without this column
             number = rows.count()
         if number:
-            why = f"{number} rows were released from its quarantine into the range, and would be left out again"
-            raise self._refused(why, "recompute the time before and after them")
+            rows_were = f"{plural(number, 'row')} {'was' if number == 1 else 'were'}"
+            why = f"{rows_were} released from its quarantine into the range, and would be left out again"
+            raise self._refused(why, f"recompute the time before and after; for this one, {beside(self._model.name)}")
 
     def _old_files(self, found: ColumnRange) -> tuple[str, ...]:
         """Returns the files of a file sink that have rows of the range. Raises: OSError, Spark's errors."""

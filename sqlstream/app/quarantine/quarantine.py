@@ -114,7 +114,7 @@ def released_text(found: Released) -> str:
     if found.dry_run and found.rows + found.completed:
         lines.append(f"Would release {rows} of {name}. Nothing was written.")
     elif found.rows + found.completed == 0:
-        lines.append(f"Released no row of {name}.")
+        lines.append(f"{'Would release' if found.dry_run else 'Released'} no row of {name}.")
     else:
         lines.append(f"Released {rows} of {name}. The next run continues the stream.")
     return "\n".join(lines)

@@ -360,6 +360,7 @@ def generic_test(root: Path, body: str) -> Path:
     [
         ("is_positive", "not (amount < 0 -- small\n)"),
         ("shop.is_positive: {arguments: {minimum: 1.5}}", "not (amount < 1.5 -- small\n)"),
+        ("free: {condition: 'select * from orders where amount < 3 ; '}", "not (amount < 3)"),
         ("is_positive: {minimum: \"length('a\\\\b')\"}", r"not (amount < length('a\b') -- small" + "\n)"),
     ],
 )
