@@ -360,7 +360,6 @@ def generic_test(root: Path, body: str) -> Path:
     [
         ("is_positive", "not (amount < 0 -- small\n)"),
         ("shop.is_positive: {arguments: {minimum: 1.5}}", "not (amount < 1.5 -- small\n)"),
-        ("free: {condition: 'select * from orders where amount < 3 ; '}", "not (amount < 3)"),
         ("is_positive: {minimum: \"length('a\\\\b')\"}", r"not (amount < length('a\b') -- small" + "\n)"),
     ],
 )
@@ -411,6 +410,14 @@ def test_a_generic_test_reads_other_tables_and_has_its_own_defaults(tmp_path: Pa
 
     assert (test.severity, test.limit) == ("warn", 5)
     assert [each.parts for each in test.references] == [("kinds",)]
+
+
+def test_a_generic_test_can_end_with_a_semicolon(tmp_path: Path) -> None:
+    """One at the end begins no second statement."""
+    body = "{% test low(model, column_name) %}\nselect * from {{ model }} where {{ column_name }} < 3 ;\n{% endtest %}"
+    found = conditions(generic_test(tmp_path, body), "- name: amount\n  data_tests: [low]")
+
+    assert found == {"low_orders_amount": "coalesce((not (amount < 3)), true)"}
 
 
 def test_a_projects_own_test_replaces_the_built_in_one(tmp_path: Path) -> None:
