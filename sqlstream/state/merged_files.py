@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlstream.state.batch_logs import BatchLog
-from sqlstream.state.output_files import CommittedFile, StoredFile
+from sqlstream.state.output_files import CommittedFile, StoredFile, base_name
 
 FORMATS = ("parquet", "orc")
 """The formats whose files hold the names and types of their columns, so reading and writing them changes no row."""
@@ -59,10 +59,10 @@ def last_compact(log: BatchLog) -> int | None:
 
 def small_folders(entry: str, committed: Sequence[CommittedFile]) -> tuple[SmallFolder, ...]:
     """Returns the folders whose files become fewer, of the files that the compact `entry` lists."""
-    listed = {_base(str(line["path"])) for line in _lines(entry)}
+    listed = {base_name(str(line["path"])) for line in _lines(entry)}
     folders: dict[str, list[CommittedFile]] = {}
     for file in committed:
-        if _base(file.name) in listed and file.size < SMALL_BYTES:
+        if base_name(file.name) in listed and file.size < SMALL_BYTES:
             folders.setdefault(file.name.rpartition("/")[0], []).append(file)
     found = (SmallFolder(tuple(f.name for f in files), sum(f.size for f in files)) for files in folders.values())
     return tuple(folder for folder in found if folder.files_after < len(folder.names))
@@ -78,19 +78,19 @@ def merged_entry(entry: str, replaced: Sequence[str], merged: Sequence[MergedFil
 
     A merged file has the newest time of the last change among those of its folder: that of its newest rows.
     """
-    lines, gone = _lines(entry), {_base(name) for name in replaced}
-    by_name = {_base(str(line["path"])): line for line in lines}
-    kept = [line for line in lines if _base(str(line["path"])) not in gone]
+    lines, gone = _lines(entry), {base_name(name) for name in replaced}
+    by_name = {base_name(str(line["path"])): line for line in lines}
+    kept = [line for line in lines if base_name(str(line["path"])) not in gone]
     added = []
     for file in merged:
-        like = by_name[_base(file.first)]
+        like = by_name[base_name(file.first)]
         folder = str(like["path"]).rpartition("/")[0]
         times = [
             line["modificationTime"]
             for name, line in by_name.items()
             if name in gone and str(line["path"]).rpartition("/")[0] == folder
         ]
-        path = f"{folder}/{_base(file.name)}"
+        path = f"{folder}/{base_name(file.name)}"
         added.append({**like, "path": path, "size": file.size, "modificationTime": max(times)})
     texts = (json.dumps(line, separators=(",", ":"), ensure_ascii=False) for line in [*kept, *added])
     return "\n".join([entry.split("\n")[0], *texts])
@@ -101,13 +101,13 @@ def recomputed_entry(log: BatchLog, replaced: Sequence[str], files: Sequence[tup
     URIs.
     """
     lines = [line for number in sorted(log.texts) for line in _lines(log.texts[number])]
-    gone = set(map(_base, replaced))
+    gone = set(map(base_name, replaced))
     like = lines[-1] if lines else {**_NEW_FILE, "blockReplication": 1, "blockSize": 0}
-    kept = [line for line in lines if _base(str(line["path"])) not in gone]
+    kept = [line for line in lines if base_name(str(line["path"])) not in gone]
     added = [
         {**like, **_NEW_FILE, "path": uri, "size": file.size, "modificationTime": file.modified} for uri, file in files
     ]
-    names = [_base(str(line["path"])) for line in [*kept, *added]]
+    names = [base_name(str(line["path"])) for line in [*kept, *added]]
     if len(set(names)) < len(names) or len(kept) + len(gone) != len(lines):
         raise OSError("two files of the output have the same name, so its log cannot say which one is replaced")
     texts = (json.dumps(line, separators=(",", ":"), ensure_ascii=False) for line in [*kept, *added])
@@ -118,9 +118,9 @@ _NEW_FILE = {"isDir": False, "action": "add"}
 """What each line of an entry says about a file (SinkFileStatus)."""
 
 
-def merge_record(replaced: Sequence[str], merged: Sequence[MergedFile]) -> str:
-    """Returns the text of the record of a merge."""
-    return json.dumps({"replaced": list(replaced), "merged": [file.name for file in merged]}, indent=1)
+def merge_record(replaced: Sequence[str], added: Sequence[str]) -> str:
+    """Returns the text of the record of `added` files and of those that they replace."""
+    return json.dumps({"replaced": list(replaced), "merged": list(added)}, indent=1)
 
 
 def recorded_files(record: str) -> frozenset[str]:
@@ -131,7 +131,3 @@ def recorded_files(record: str) -> frozenset[str]:
 
 def _lines(entry: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in entry.split("\n")[1:] if line]
-
-
-def _base(path: str) -> str:
-    return path.rpartition("/")[2]

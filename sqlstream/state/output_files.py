@@ -96,16 +96,16 @@ def sort_files(stored: Sequence[StoredFile], log: BatchLog, *, with_retention: b
     """
     entries = _log_entries(log)
     data = [file for file in stored if not _is_hidden(file.name)]
-    committed = [file for file in data if _base(file.name) in entries]
-    others = [file for file in data if _base(file.name) not in entries]
-    spark = [file for file in others if _BY_SPARK.fullmatch(_base(file.name))]
+    committed = [file for file in data if base_name(file.name) in entries]
+    others = [file for file in data if base_name(file.name) not in entries]
+    spark = [file for file in others if _BY_SPARK.fullmatch(base_name(file.name))]
     oldest = min((entry.modified for entry in entries.values()), default=None)
     # `retention` removes the oldest entries from the log, so a file older than all entries may have been in one of
     # them.
     expired = {file for file in spark if with_retention and (oldest is None or file.modified < oldest)}
-    existing = {_base(file.name) for file in committed}
+    existing = {base_name(file.name) for file in committed}
     return OutputFiles(
-        tuple(CommittedFile(file.name, file.size, entries[_base(file.name)].batch) for file in committed),
+        tuple(CommittedFile(file.name, file.size, entries[base_name(file.name)].batch) for file in committed),
         tuple(file for file in spark if file not in expired),
         tuple(name for name in entries if name not in existing),
         len(others) - len(spark),
@@ -131,7 +131,7 @@ def _log_entries(log: BatchLog) -> Mapping[str, _Entry]:
     entries: dict[str, _Entry] = {}
     for number, line in lines:
         status = json.loads(line)
-        name = _base(status["path"])
+        name = base_name(status["path"])
         if status.get("action") == "delete":
             entries.pop(name, None)
         else:
@@ -140,7 +140,8 @@ def _log_entries(log: BatchLog) -> Mapping[str, _Entry]:
     return entries
 
 
-def _base(path: str) -> str:
+def base_name(path: str) -> str:
+    """Returns the name of a file, by which the log of a sink knows it: each has a UUID."""
     return path.rpartition("/")[2]
 
 

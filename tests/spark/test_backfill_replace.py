@@ -437,7 +437,7 @@ def test_rows_that_could_leave_the_range_are_refused(folder: ProjectFolder) -> N
         """Returns the reason with which a range of a model is refused."""
         return refusal(folder, model, *RANGE, *more)[1]
 
-    assert why("loads").endswith("`day` cannot say which rows are in the range: it depends on the current time")
+    assert why("loads").endswith("`day` cannot be the column of the range: it depends on the current time")
     assert why("recent", "--by", "ts").endswith("it depends on the current time")
     assert why("sessions", "--by", "s").endswith("it is a session, which late rows extend")
     assert why("newest", "--by", "t").endswith("it is aggregated, so late rows change it")

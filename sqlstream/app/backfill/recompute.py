@@ -10,7 +10,6 @@ to it. So after a kill, the sink has the old or the new rows, and the next run c
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -31,7 +30,7 @@ from sqlstream.app.backfill.backfill_batches import (
 )
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.plan.ready import CheckContext, CheckedQuery
-from sqlstream.app.replay.batch_entries import entry_of
+from sqlstream.app.replay.batch_entries import entry_of, gone_files
 from sqlstream.app.replay.copies import temporary_folder, write_texts
 from sqlstream.app.replay.parts import static_names
 from sqlstream.app.session.signals import StopSignals
@@ -39,10 +38,11 @@ from sqlstream.app.session.target_storage import storage_base
 from sqlstream.app.stored.stream_readers import streams_of
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.sql.sql_text import quote_identifier
-from sqlstream.errors import Finding, FindingsError
+from sqlstream.errors import FindingsError
 from sqlstream.numbers import plural
 from sqlstream.project.files.paths import escaped
 from sqlstream.project.formats.formats import format_of
+from sqlstream.project.formats.option_types import is_fixed_zone
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.spark.jvm.file_sink import is_compacted, sink_log
@@ -92,22 +92,17 @@ from sqlstream.state.replacements import (
     with_watermark,
 )
 from sqlstream.state.sources.positions import SourcePosition, read_position
+from sqlstream.state.spark_settings import TIME_ZONE
 from sqlstream.times import utc_text
 
 _PARTS_OF_FILES = "Cannot delete file where some, but not all, rows match filter"
 """What Iceberg says if the range does not consist of whole files (ManifestFilterManager)."""
-
-_FIXED_ZONE = re.compile(r"(?i)(?:etc/)?(?:utc|gmt|z|uct|zulu)|(?:utc|gmt)?[+-]\d\d?(?::?\d\d)?")
-"""The time zones whose clocks never change."""
 
 _EARLIER = timedelta(days=1)
 """How much earlier than its row a record can be: a date can begin before midnight in UTC."""
 
 _EARLIER_IN_GROUPS = timedelta(days=2)
 """The same of a group, to which earlier records belong."""
-
-SHOWN_GONE = 3
-"""The number of files to name."""
 
 
 def not_recomputable(model: CompiledModel, why: str, fix: str) -> FindingsError:
@@ -131,7 +126,7 @@ def check_outputs(loaded: Loaded, model: CompiledModel) -> None:
     if readers:
         verb = "reads" if len(readers) == 1 else "read"
         why = f"{quoted_list(readers)} {verb} its output as a stream, and would get the rows twice or fail"
-        raise refused(why, f"build it and its readers anew: `sqlstream run --full-refresh --select {model.name}+`")
+        raise refused(why, f"build it and its readers again: `sqlstream run --full-refresh --select {model.name}+`")
 
 
 @dataclass(frozen=True)
@@ -304,7 +299,8 @@ class Recomputation:
         storages = SessionStorages(self._session)
         gone = [uri for uri in known if not storages.exists(uri)]
         if gone:
-            raise FindingsError([_gone(self._model, table, gone)])
+            name, location = quoted(self._model.name), self._model.file.location
+            raise FindingsError([gone_files(name, gone, "leave the rows of the range as they are", location)])
         files = sorted((HistoryFile(uri, modified) for uri, modified in known.items()), key=lambda file: file.modified)
         return SourceHistory(table.full_name, FILES, tuple(files))
 
@@ -360,13 +356,13 @@ class Recomputation:
 
     def _check_column(self, found: ColumnRange) -> None:
         """Checks that the rows of the range are the same ones when they are computed again. Raises: FindingsError."""
-        why = unstable_column(self.query.query.frame, found.column)
-        fix = "name another column with --by, such as the time of the event"
-        if why is not None:
-            raise self._refused(f"{quoted(found.column)} cannot say which rows are in the range: {why}", fix)
-        zone = self._session.conf.get("spark.sql.session.timeZone") or ""
+        problem = unstable_column(self.query.query.frame, found.column)
+        if problem is not None:
+            why = f"{quoted(found.column)} cannot be the column of the range: {problem}"
+            raise self._refused(why, "name another column with --by, such as the time of the event")
+        zone = self._session.conf.get(TIME_ZONE) or ""
         is_file = format_of(self._model.outputs[0].format).writes_files
-        if is_file and found.type == "timestamp" and not _FIXED_ZONE.fullmatch(zone):
+        if is_file and found.type == "timestamp" and not is_fixed_zone(zone):
             why = f"the folders of {quoted(found.column)} have times of {zone}, of which one hour a year comes twice"
             raise self._refused(why, "partition by a date or a timestamp_ntz in a new version")
 
@@ -493,16 +489,3 @@ def _end(history: SourceHistory | None) -> object:
         return None
     # the log of the temporary checkpoint has all files in its only entry
     return {"logOffset": 0} if history.form == FILES else history.end
-
-
-def _gone(model: CompiledModel, table: SourceTable, files: list[str]) -> Finding:
-    """Returns the finding that files which the stream has read no longer exist."""
-    more = len(files) - SHOWN_GONE
-    named = ", ".join(files[:SHOWN_GONE]) + (f" and {more:,} more" if more > 0 else "")
-    return Finding(
-        "source-file-gone",
-        f"{quoted(model.name)} has read files of {quoted(table.full_name)} that no longer exist",
-        f"missing: {named}; without them, rows of the range could be lost",
-        "restore them at the same path, and repeat the command",
-        model.file.location,
-    )

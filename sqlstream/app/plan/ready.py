@@ -18,7 +18,6 @@ from sqlstream.app.session.signals import StopSignals
 from sqlstream.app.session.target_storage import storage_base, storage_location, versioned_output
 from sqlstream.app.stored.local_sources import header_findings
 from sqlstream.app.stored.stored_outputs import StoredOutputs, WrittenOutput
-from sqlstream.compiler.allowances import lowered
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.outputs import stages, stored_inputs
 from sqlstream.errors import Finding, FindingsError
@@ -210,14 +209,14 @@ class CheckedQuery:
         if self.plan.action is not Action.RESUME:
             return ()
         found: list[Finding] = []
-        project, model = checks.loaded.compiled.project, self.query.model
+        model = self.query.model
         sinks = zip(model.outputs, self.query.identity.by_sink, self.outputs(checks), strict=True)
         for output, identity, path in sinks:
             if identity.adds_files and path is not None:
                 with storage_problems(self.root, storage_location(checks.loaded, model), checks.secrets):
                     files = files_of_sink(output.sink, output.format, *checks.storage_of(path))
                 found += files.findings(model.name, output.location)
-        return tuple(lowered(project, found))
+        return tuple(found)
 
     def check_whole(self, checks: CheckContext) -> None:
         """Checks that the query can resume on its checkpoint without loss. Raises: FindingsError."""
@@ -369,7 +368,8 @@ def _check(checks: CheckContext, model: CompiledModel) -> CheckedQuery | StartRe
             ready.check_files(checks)
         except DatabaseError:
             ready = replace(ready, is_unchecked=True)  # the start of the query connects again, and retries
-        return replace(ready, warnings=ready.written_files(checks))
+        if not checks.adds_batches:
+            return replace(ready, warnings=ready.written_files(checks))
     return ready
 
 

@@ -168,15 +168,17 @@ def unknown_files(model: str, table: str, batch: int, location: Location) -> Fin
     )
 
 
-def gone_files(model: str, batch: int, files: Sequence[str], location: Location) -> Finding:
-    """Returns the finding that files of a batch no longer exist."""
+def gone_files(what: str, files: Sequence[str], otherwise: str, location: Location) -> Finding:
+    """Returns the finding that `what` has read files that no longer exist. `otherwise` is what can be done if they
+    cannot be restored.
+    """
     more = len(files) - SHOWN_FILES
     named = ", ".join(files[:SHOWN_FILES]) + (f" and {more:,} more" if more > 0 else "")
     return Finding(
         "source-file-gone",
-        f"batch {batch} of {quoted(model)} has read files that no longer exist",
+        f"{what} has read files that no longer exist",
         f"missing: {named}",
-        "restore them at the same path, or replay a batch whose files still exist",
+        f"restore them at the same path, or {otherwise}",
         location,
     )
 

@@ -356,7 +356,8 @@ class QueryReplay:
         storages = SessionStorages(self.runtime.session)
         gone = [file for file in files if not storages.exists(file)]
         if gone:
-            raise FindingsError([findings.gone_files(model, number, gone, place)])
+            what, otherwise = f"batch {number} of {quoted(model)}", "replay a batch whose files still exist"
+            raise FindingsError([findings.gone_files(what, gone, otherwise, place)])
 
     def nodes(self, entries: BatchEntries, limit: int) -> Iterator[ReplayedNode]:
         """Yields the sources, views and the model with at most `limit` rows each. Raises: FindingsError at the first

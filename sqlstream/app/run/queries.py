@@ -23,6 +23,7 @@ from sqlstream.app.show.live_tables import serving
 from sqlstream.app.state.repartition import check_migrations, migrate
 from sqlstream.app.stored.local_sources import empty_source_lines, is_small
 from sqlstream.app.versions.publisher import Publisher
+from sqlstream.compiler.allowances import lowered
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.declarations.on_corrupt import declared_sources
@@ -104,7 +105,8 @@ def _run_ready(
         notify(Notice(cluster.choice.why))
     for line in empty_source_lines(checks.loaded.compiled, [item.query.model for item in ready]):
         notify(Notice(line))
-    for warning in (warning for item in ready for warning in item.warnings):
+    warnings = [warning for item in ready for warning in item.warnings]
+    for warning in lowered(checks.loaded.compiled.project, warnings) if warnings else ():
         notify(WarningEmitted(warning))
     for item in ready:
         _notify_unusual(item, checks.request.parallel, notify)

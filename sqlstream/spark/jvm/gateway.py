@@ -581,8 +581,13 @@ def batch_plan(frame: DataFrame, output_mode: str, *, with_state: bool) -> Any:
 
 def has_current_time(frame: DataFrame) -> bool:
     """Returns whether `frame` calls `now()` or a similar function. Over Connect: not available."""
-    pattern = java_class(frame.sparkSession, "org.apache.spark.sql.catalyst.trees.TreePattern").CURRENT_LIKE()
-    return bool(analyzed(frame).containsPattern(pattern))
+    return calls_clock(frame.sparkSession, analyzed(frame))
+
+
+def calls_clock(session: SparkSession, plan: Any) -> bool:
+    """Returns whether an analyzed plan calls `now()` or a similar function. Over Connect: not available."""
+    pattern = java_class(session, "org.apache.spark.sql.catalyst.trees.TreePattern").CURRENT_LIKE()
+    return bool(plan.containsPattern(pattern))
 
 
 def frame_of_plan(frame: DataFrame, plan: Any) -> DataFrame:

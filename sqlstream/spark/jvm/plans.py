@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import AnalysisException, PySparkException, UnsupportedOperationException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.spark.jvm.gateway import (
     JVM_ERRORS,
     analyzed,
     batch_plan,
+    calls_clock,
     causes_of,
+    execution_of,
     frame_of_plan,
     is_jvm_gone,
     java_class,
@@ -85,12 +88,11 @@ def is_stateful(frame: DataFrame) -> bool:
     """Returns whether a streaming query of `frame` keeps state. Without access to the plan, it returns True for every
     stream, so that unsafe changes are refused.
     """
-    return call_internal(frame.sparkSession, PLAN, lambda: keeps_state(analyzed(frame)), lambda: frame.isStreaming)
+    return call_internal(frame.sparkSession, PLAN, lambda: _keeps_state(analyzed(frame)), lambda: frame.isStreaming)
 
 
-def keeps_state(node: Any) -> bool:
-    """Returns whether a logical plan of a stream keeps state."""
-    return _has_state(node) or any(keeps_state(child) for child in seq_items(node.children()) if child.isStreaming())
+def _keeps_state(node: Any) -> bool:
+    return _has_state(node) or any(_keeps_state(child) for child in seq_items(node.children()) if child.isStreaming())
 
 
 def _has_state(node: Any) -> bool:
@@ -120,9 +122,8 @@ def unstable_column(frame: DataFrame, column: str) -> str | None:
     """
 
     def find() -> str | None:
-        pattern = java_class(frame.sparkSession, "org.apache.spark.sql.catalyst.trees.TreePattern").CURRENT_LIKE()
         plan = _pruned(frame, analyzed(frame.select(quote_identifier(column))))
-        if plan.containsPattern(pattern):
+        if calls_clock(frame.sparkSession, plan):
             return "it depends on the current time"
         groups = [node for node in plan_nodes(plan) if node_class(node) == "Aggregate" and node.isStreaming()]
         items = (item for node in groups for item in seq_items(node.aggregateExpressions()))
@@ -136,13 +137,44 @@ def unstable_column(frame: DataFrame, column: str) -> str | None:
     return call_internal(frame.sparkSession, PLAN, find, lambda: "this Spark does not show how it is computed")
 
 
+def rows_of_failed_batch(query: StreamingQuery | None, frame: DataFrame, observation: str) -> DataFrame | None:
+    """Returns the rows that `observation` has observed in the last batch of `query`, or in the batch query `frame`
+    without one. They are read again. None if they depend on a state, which a second reading could change, or if this
+    Spark does not show the plan.
+    """
+
+    def find() -> DataFrame | None:
+        if query is None:
+            return _observed(frame, analyzed(frame), observation)
+        batch = execution_of(query).lastExecution()
+        if batch is None:
+            return None
+        # a restart of the query has its settings from the same session
+        session = SparkSession(frame.sparkSession.sparkContext, batch.sparkSession().cloneSession())
+        session.conf.set(_BATCH_CHECK, "false")
+        return _observed(session.range(0), batch.logical(), observation)
+
+    return call_internal(frame.sparkSession, "plan of a failed batch", find, lambda: None)
+
+
+_BATCH_CHECK = "spark.sql.streaming.unsupportedOperationCheck"
+"""The setting with which Spark refuses to run the plan of a stream, also that of one batch, without a query."""
+
+
+def _observed(frame: DataFrame, plan: Any, observation: str) -> DataFrame | None:
+    for node in plan_nodes(plan):
+        if node_class(node) == "CollectMetrics" and node.name() == observation:
+            return None if _keeps_state(node.child()) else frame_of_plan(frame, node.child())
+    return None
+
+
 def grouped_by_time(frame: DataFrame, stream: DataFrame) -> GroupedRows | None:
     """Returns the input rows of the aggregation by event time (or DISTINCT) in the static `frame`. None unless there is
     exactly one, without state below it in `stream`, the same query over streams. Over Connect: not available.
     """
     found = [node for node in plan_nodes(analyzed(frame)) if node_class(node) in _GROUPS]
     streaming = [node for node in plan_nodes(analyzed(stream)) if node_class(node) in _GROUPS]
-    if len(found) != 1 or len(streaming) != 1 or keeps_state(streaming[0].child()):
+    if len(found) != 1 or len(streaming) != 1 or _keeps_state(streaming[0].child()):
         return None
     (aggregate,) = found
     child = aggregate.child()

@@ -17,9 +17,9 @@ from sqlstream.numbers import span_text
 from sqlstream.project.configuration.resources import COMMENT_START
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.errors import LOST_IN_KAFKA, OTHER_RUN_MESSAGES, error_finding, fragment_of, own_error
-from sqlstream.spark.jvm.failed_batch import rows_of_failed_batch
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, causes_of
 from sqlstream.spark.jvm.internals import unfinished_batch
+from sqlstream.spark.jvm.plans import rows_of_failed_batch
 from sqlstream.spark.queries.connections import ask_servers, servers_of
 from sqlstream.spark.queries.prepare import PreparedQuery
 from sqlstream.spark.queries.query_run import QueryRun

@@ -30,7 +30,7 @@ from sqlstream.state.merged_files import (
     merged_entry,
     recorded_files,
 )
-from sqlstream.state.output_files import OutputFiles
+from sqlstream.state.output_files import OutputFiles, StoredFile, base_name
 
 _MERGING = "merging"
 """The folder in the archive of a merge for files that are not moved into the output yet."""
@@ -71,7 +71,7 @@ class Merging:
             return 0, ()
         archive = new_archive(self.storage, self.output)
         replaced: list[str] = []
-        moves: list[tuple[str, str]] = []
+        moved: dict[str, str] = {}
         merged: list[MergedFile] = []
         left: list[str] = []
         for position, folder in enumerate(folders):
@@ -82,17 +82,14 @@ class Merging:
                 left.append(f"{_shown(folder)}: {read_error(error).message}")
                 continue
             parent = folder.names[0].rpartition("/")[0]
-            for file in self.storage.files(aside):
-                if file.name.startswith("part-"):
-                    name = f"{parent}/{file.name}" if parent else file.name
-                    moves.append((f"{aside}/{file.name}", f"{self.output}/{name}"))
-                    merged.append(MergedFile(name, file.size, folder.names[0]))
+            for file in written_files(self.storage, aside):
+                name = f"{parent}/{file.name}" if parent else file.name
+                moved[f"{aside}/{file.name}"] = name
+                merged.append(MergedFile(name, file.size, folder.names[0]))
             replaced += folder.names
         if replaced:
             confirm()
-            self.storage.write_text(f"{archive}/{MERGED_LOG}", merge_record(replaced, merged))
-            for source, destination in moves:
-                move_with_checksum(self.storage, source, destination)
+            move_into_output(self.storage, self.output, archive, replaced, moved)
             self._replace_entry(number, merged_entry(self.log.texts[number], replaced, merged), archive)
         if self.storage.exists(f"{archive}/{_MERGING}"):
             self.storage.remove(f"{archive}/{_MERGING}")
@@ -131,6 +128,23 @@ def new_archive(storage: Storage, output: str) -> str:
     taken, moment = storage.names(archive_folder(output)), archive_moment()
     names = (moment, *(f"{moment}-{number}" for number in range(2, len(taken) + 3)))
     return f"{archive_folder(output)}/{next(name for name in names if name not in taken)}"
+
+
+def written_files(storage: Storage, folder: str) -> list[StoredFile]:
+    """Returns the files with rows that Spark has written to `folder`."""
+    return [file for file in storage.files(folder) if base_name(file.name).startswith("part-")]
+
+
+def move_into_output(
+    storage: Storage, output: str, archive: str, replaced: Sequence[str], moved: Mapping[str, str]
+) -> None:
+    """Moves new files, by their paths, to their names in the `output`, which no log lists yet. Before that, `archive`
+    gets the record of them and of the files that they replace, with which `archive_replaced` finds those that no log
+    lists in the end. Raises: OSError, Spark's errors.
+    """
+    storage.write_text(f"{archive}/{MERGED_LOG}", merge_record(replaced, list(moved.values())))
+    for source, name in moved.items():
+        move_with_checksum(storage, source, f"{output}/{name}")
 
 
 def archive_replaced(

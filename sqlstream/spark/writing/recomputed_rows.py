@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import expr
 
-from sqlstream.spark.storage.checkpoints import move_with_checksum, read_sink_log
+from sqlstream.spark.storage.checkpoints import read_sink_log
 from sqlstream.spark.storage.hadoop import hadoop_file_system
 from sqlstream.spark.storage.storage import Storage, storage_for
 from sqlstream.spark.writing.databases.writer import DatabaseWriter
-from sqlstream.spark.writing.merged_files import new_archive
+from sqlstream.spark.writing.merged_files import move_into_output, new_archive, written_files
 from sqlstream.spark.writing.micro_batches import MicroBatch, SinkTarget, column_of, discard, in_few_files
 from sqlstream.spark.writing.table_formats.table import FormatTable
 from sqlstream.spark.writing.table_formats.table_writers import create_or_extend
 from sqlstream.state.batch_logs import SINK_LOG
-from sqlstream.state.merged_files import MERGED_LOG, MergedFile, merge_record, recomputed_entry
+from sqlstream.state.merged_files import recomputed_entry
 from sqlstream.state.output_files import StoredFile
 from sqlstream.state.replacements import ColumnRange
 
@@ -124,13 +124,10 @@ def add_files(target: SinkTarget, rows: DataFrame, replaced: Sequence[str], conf
     use = target.output
     writer = in_few_files(rows, use).write.format(use.format).options(**target.options)
     writer.partitionBy(*use.partition_by).save(aside)
-    made = [file for file in storage.files(aside) if file.name.rpartition("/")[2].startswith("part-")]
+    made = written_files(storage, aside)
     confirm()
-    named = {file.name: StoredFile(_with_new_id(file.name), file.size, file.modified) for file in made}
-    record = merge_record(replaced, [MergedFile(file.name, file.size, "") for file in named.values()])
-    storage.write_text(f"{archive}/{MERGED_LOG}", record)
-    for source, file in named.items():
-        move_with_checksum(storage, f"{aside}/{source}", f"{output}/{file.name}")
+    named = {file.name: replace(file, name=_with_new_id(file.name)) for file in made}
+    move_into_output(storage, output, archive, replaced, {f"{aside}/{old}": file.name for old, file in named.items()})
     storage.remove(aside)
     files = tuple((_uri(target, f"{output}/{file.name}"), file) for file in named.values())
     return NewFiles(target, storage, output, files, tuple(replaced))

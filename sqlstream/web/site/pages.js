@@ -256,15 +256,13 @@ function outputsCard(node) {
 
 function guaranteeBadge(rows) {
   const sign = { "exactly once": "ok", "at least once": "warn" }[rows] || "idle";
-  return h(`span.badge.${sign}`, null, icon(sign === "idle" ? "info" : sign), rows);
+  return badge(sign, rows);
 }
 
 function guaranteesCard(node) {
   if (!node.guarantees?.length) return null;
   return card("Guarantees", h("p.muted", null, "How often a row arrives when runs fail and resume, for each mode of a query."),
-    h("div.scroll-x", { tabindex: 0, role: "region", "aria-label": "Table of guarantees" }, h("table.table", null,
-      h("thead", null, h("tr", null, ["Mode", "Rows", "Means"].map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", null, node.guarantees.map((each) => h("tr", null, h("td", null, each.mode), h("td", null, guaranteeBadge(each.rows)), h("td", null, each.means)))))));
+    dataTable("guarantees", ["Mode", "Rows", "Means"], node.guarantees.map((each) => [each.mode, guaranteeBadge(each.rows), each.means])));
 }
 
 function emissionCard(node) {

@@ -211,7 +211,7 @@ def test_a_wrong_selector_of_versions_has_a_hint(
 
 
 def test_ls_names_versions_as_dbt_does(compiled: CompiledProject) -> None:
-    """`ls` prints the model and its version, and each name selects what it stands for."""
+    """`ls` prints the model and its version, and each name selects what it names."""
     names = list_nodes(ProjectRequest(compiled.project.root), Selection(("orders",))).names
 
     assert names == ("shop.orders.v3", "shop.orders.v2", "shop.orders.v1")

@@ -54,7 +54,7 @@ export const CHARTS = [
     none: "This query keeps no state.",
   },
   {
-    id: "lost", title: "Late, quarantined and violating", unit: "rows per batch or interval", format: exact,
+    id: "lost", title: "Rows left out, and violations", unit: "rows per batch or interval", format: exact,
     series: [
       { name: "late_rows", label: "Late", color: "--chart-2", fill: true },
       { name: "quarantined_rows", label: "Quarantined", color: "--chart-3", dash: [5, 3] },
