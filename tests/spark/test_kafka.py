@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,32 @@ def test_a_process_that_ran_without_kafka_can_run_with_it(
     assert events.run("events").succeeded
 
     assert [row["value"] for row in read_parquet(events.root / "store/events")] == ['{"id": 1}']
+
+
+@pytest.mark.slow
+def test_quarantined_rows_have_their_offsets(events: ProjectFolder, topic: Topic) -> None:
+    """A row that violates a data test goes to the quarantine with its topic, partition and offset."""
+    options = f"{{kafka.bootstrap.servers: '{topic.servers}', subscribe: {topic.name}, startingOffsets: earliest}}"
+    sql = "select cast(value as string) as id, partition, offset from {{ source('bus', 'events') }}\n"
+    sql += "union all select cast(id as string), _kafka_partition, _kafka_offset from {{ source('bus', 'typed') }}"
+    tests = "{expression_is_true: {expression: id not like '%2%', on_violation: quarantine}}"
+    events.write(
+        {
+            "models/_bus.yml": f"sources: [{{name: bus, tables: [{{name: events, format: kafka, options: {options}}}, "
+            f"{{name: typed, format: kafka, value_format: json, schema: id int, options: {options}}}]}}]\n",
+            "models/_sinks.yml": "sinks: [{name: bad, format: json, path: bad}]\n",
+            "models/events.sql": f"{{{{ config(sink='lake', quarantine_sink='bad') }}}} {sql}",
+            "models/events.yml": f"models: [{{name: events, data_tests: [{tests}]}}]\n",
+        }
+    )
+    topic.send([{"id": number} for number in range(4)])
+    result = events.result("events")
+    assert (result.finding, result.rows_out) == (None, 6)
+    files = (events.root / "store/bad").rglob("*.json")
+    rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    assert sorted(row["_source"].pop("name") for row in rows) == ["bus.events", "bus.typed"]
+    places = [{"topic": topic.name, "partition": row["partition"], "offset": row["offset"]} for row in rows]
+    assert [row["_source"] for row in rows] == places
 
 
 @pytest.mark.smoke

@@ -82,6 +82,14 @@ def quarantined(folder: ProjectFolder, sink: str) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: row["id"])
 
 
+def file_of(source: dict[str, Any] | str) -> str:
+    """Returns the name of the file of a row; a database has the source as JSON."""
+    read: dict[str, Any] = json.loads(source) if isinstance(source, str) else source
+    assert {name for name, value in read.items() if value is not None} == {"name", "file"}
+    assert read["name"] == "shop.orders"
+    return str(read["file"]).rpartition("/in/orders/")[2]
+
+
 @pytest.mark.smoke
 @pytest.mark.parametrize("sink", ["files", "tables", "notes"])
 def test_each_row_is_in_the_sink_or_in_the_quarantine(shop: ProjectFolder, read_parquet: Rows, sink: str) -> None:
@@ -114,6 +122,7 @@ def test_each_row_is_in_the_sink_or_in_the_quarantine(shop: ProjectFolder, read_
     ]
     assert len({row["_query_id"] for row in rows}) == 1
     assert (rows[1]["kind"], rows[1]["amount"]) == ("b", -3)
+    assert [file_of(row["_source"]) for row in rows] == ["0.json", "0.json", "2.json", "2.json"]
     assert all(row["_quarantined_at"] for row in rows)
 
     if sink == "notes":
@@ -185,11 +194,59 @@ def test_groups_are_quarantined_after_the_state(shop: ProjectFolder) -> None:
     assert shop.result().finding is None
     with sqlite3.connect(shop.root / "store/orders.sqlite") as connection:
         assert list(connection.execute("select id, amount from orders order by id")) == [("-", 2), ("b", -3), ("c", 4)]
-    assert sorted((row["id"], row["amount"]) for row in quarantined(shop, "files")) == [
-        ("-", 93),
-        ("a", 100),
-        ("a", 101),
-        ("a", 111),
+    assert sorted((row["id"], row["amount"], row.get("_source")) for row in quarantined(shop, "files")) == [
+        ("-", 93, None),
+        ("a", 100, None),
+        ("a", 101, None),
+        ("a", 111, None),
+    ]
+
+
+@pytest.mark.slow
+def test_rows_come_with_their_files_through_views_and_joins(shop: ProjectFolder, read_parquet: Rows) -> None:
+    """The file of a row is known behind a view with a test, CTEs, a join with a seed and UNION ALL, and the rows of the
+    sink are those that they are without a quarantine.
+    """
+    sql = """{{ config(sink='lake', quarantine_sink='files') }}
+with known as (select * from {{ ref('view') }} v left join {{ ref('names') }} using (kind)),
+     doubled as (select id, kind, amount, title from known union all select -id, kind, amount, title from known k)
+select d.*, size(array(d.id, *)) as n from doubled d"""
+    tests = TESTS.replace("accepted_values: {values: [a, b], on_violation: warn}", "not_null: {name: kept}")
+    view = (
+        "  - name: view\n    data_tests: [{expression_is_true: {name: v, expression: id <> 2, on_violation: drop}}]\n"
+    )
+    shop.write(
+        {
+            "seeds/names.csv": "kind,title\na,first\nb,second\n",
+            "models/view.sql": "select id, kind, amount, id as x from {{ source('shop', 'orders') }}",
+            "models/orders.sql": sql.replace(", size(array(d.id, *)) as n", ""),
+            "models/orders.yml": tests + view,
+        }
+    )
+    assert shop.result().finding is None
+    assert sorted(row["id"] for row in read_parquet(shop.root / "store/orders")) == [
+        -10,
+        -7,
+        -6,
+        -4,
+        -1,
+        1,
+        4,
+        6,
+        7,
+        10,
+    ]
+    rows = quarantined(shop, "files")
+    assert [row["id"] for row in rows] == [-9, -8, -3, 3, 8, 9]
+    assert [file_of(row["_source"]) for row in rows] == [f"{at}.json" for at in (2, 2, 0, 0, 2, 2)]
+    assert not any("_sqlstream" in name for row in rows for name in row)
+
+    shop.rows("in/orders/4.json", [order(11, None, 11)], modified=4)
+    shop.write({"models/orders.sql": sql})
+    assert shop.result().finding is None
+    assert [(row["id"], row.get("_source")) for row in quarantined(shop, "files") if abs(row["id"]) == 11] == [
+        (-11, None),
+        (11, None),
     ]
 
 
@@ -216,7 +273,7 @@ def test_the_folder_of_a_query_is_no_quarantine(shop: ProjectFolder) -> None:
 
 
 def test_spark_checks_the_sink_of_a_quarantine(shop: ProjectFolder) -> None:
-    """A sink that cannot have the column `_errors` is refused before the query starts."""
+    """A sink that cannot have the columns `_errors` and `_source` is refused before the query starts."""
     shop.write(
         {
             "sinks.yml": "sinks:\n  - {name: lake, format: parquet, path: '{{ model.name }}'}\n  - {name: csv, format: csv, path: bad}\n"
@@ -225,7 +282,7 @@ def test_spark_checks_the_sink_of_a_quarantine(shop: ProjectFolder) -> None:
     shop.write({"models/orders.sql": MODEL.replace("QUARANTINE", "csv")})
     with pytest.raises(FindingsError) as caught:
         shop.run()
-    assert [found.code for found in caught.value.findings] == ["sink-schema"]
+    assert [found.code for found in caught.value.findings] == ["sink-schema", "sink-schema"]
 
 
 @pytest.mark.parametrize("history", [False, True])

@@ -17,9 +17,14 @@ NOTE = " sqlstream: data test "
 
 ERRORS, QUERY, QUERY_ID, BATCH = "_errors", "_query", "_query_id", "_batch"
 QUARANTINE_ID, QUARANTINED_AT = "_quarantine_id", "_quarantined_at"
+SOURCE = "_source"
+
+SOURCE_TYPE = "struct<name: string, file: string, topic: string, partition: int, offset: bigint>"
+"""Spark's type of the place of a row in its source."""
 
 QUARANTINE_COLUMNS: tuple[tuple[str, str], ...] = (
     (ERRORS, "array<struct<name: string, message: string, columns: array<string>>>"),
+    (SOURCE, SOURCE_TYPE),
     (QUERY, "string"),
     (QUERY_ID, "string"),
     (BATCH, "bigint"),

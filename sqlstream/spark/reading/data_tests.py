@@ -23,7 +23,9 @@ from pyspark.sql.functions import (
     when,
 )
 
+from sqlstream.compiler.origins import ORIGIN
 from sqlstream.compiler.rewrite.data_tests import ERRORS, kept_rows, passes, written
+from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.project.configuration.data_tests import DataTest
 from sqlstream.spark.reading.corrupt import is_good
 from sqlstream.state.runs.progress import TESTED_ROWS
@@ -40,11 +42,12 @@ def tested_rows(
     """Returns the rows of `frame` without those that a test leaves out. With a `counter`, Spark counts the rows, and
     the violations of each test under its name. A job on the rows fails at one that violates a test with `fail`.
     """
+    shown = _shown(frame)
     frame = _counted(frame, tests, counter)
     for condition in kept_rows(tests):
         frame = frame.filter(condition)
     for test in (test for test in tests if test.action == "fail"):
-        frame = frame.filter(is_good(_failing(model, test)))
+        frame = frame.filter(is_good(_failing(model, test, shown)))
     return frame
 
 
@@ -61,7 +64,7 @@ def marked_rows(
     if dropped:
         marked = marked.filter(col(ERRORS).isNotNull() | expr(" and ".join(dropped)))
     for test in (test for test in tests if test.action == "fail"):
-        marked = marked.filter(is_good(when(col(ERRORS).isNull(), _failing(model, test))))
+        marked = marked.filter(is_good(when(col(ERRORS).isNull(), _failing(model, test, _shown(frame)))))
     return marked
 
 
@@ -89,9 +92,14 @@ def _counted(frame: DataFrame, tests: tuple[DataTest, ...], counter: str | Obser
     return frame.observe(counter, count(lit(1)).alias(TESTED_ROWS), *counts)
 
 
-def _failing(model: str, test: DataTest) -> Column:
-    """Returns null for a row that passes `test`; for others the query fails."""
+def _shown(frame: DataFrame) -> Column:
+    """Returns a row of `frame` as JSON, for messages."""
+    return to_json(struct(*(quote_identifier(name, always=True) for name in frame.columns if name != ORIGIN)))
+
+
+def _failing(model: str, test: DataTest, shown: Column) -> Column:
+    """Returns null for a row that passes `test`; for others the query fails, with the row as `shown`."""
     place = test.location
     known = (VIOLATED, model, test.name, place.path, str(place.line), str(place.column), "")
-    text = concat(lit("\n".join(known)), to_json(struct("*")))
+    text = concat(lit("\n".join(known)), shown)
     return when(~expr(passes(test)), raise_error(text).cast("string"))

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import ast
 import traceback
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -15,6 +16,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.graph import seed_id
+from sqlstream.compiler.origins import ORIGIN, has_origin, origin_sql
 from sqlstream.compiler.python_models import FUNCTION, find_function, reference_calls
 from sqlstream.compiler.rewrite.deduplicate import key_columns
 from sqlstream.compiler.rules.contracts import contract_findings
@@ -27,11 +29,11 @@ from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.errors import error_finding, host_fix, read_error
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, command_in
 from sqlstream.spark.jvm.internals import call_internal
-from sqlstream.spark.jvm.plans import WATERMARK, AggregateCall, streaming_python_aggregates
+from sqlstream.spark.jvm.plans import WATERMARK, AggregateCall, is_stateful, streaming_python_aggregates
 from sqlstream.spark.reading.data_tests import marked_rows, tested_rows
 from sqlstream.spark.reading.python_code import pickle_by_value
 from sqlstream.spark.reading.seed_frames import open_seed
-from sqlstream.spark.reading.sources import Readers, SchemaError, quoted
+from sqlstream.spark.reading.sources import Readers, SchemaError, quoted, with_origin
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.ledger import SourceUse
 from sqlstream.state.runs.progress import TESTED
@@ -104,7 +106,19 @@ class NodeReader:
         """
         rows = self._untested(model, frames)
         counter = self._counter(model, rows)
-        return self._tested(model, rows, counter), marked_rows(rows, model.name, model.file.row_tests, counter)
+        tested = self._tested(model, rows.drop(ORIGIN), counter)
+        return tested, marked_rows(rows, model.name, model.file.row_tests, counter)
+
+    @contextmanager
+    def trying(self) -> Iterator[None]:
+        """Forgets the counters of the frames that the body has made, if it fails."""
+        counted, counters = set(self._counted), len(self.readers.counters)
+        try:
+            yield
+        except BaseException:
+            self._counted.intersection_update(counted)
+            del self.readers.counters[counters:]
+            raise
 
     def _untested(self, model: CompiledModel, frames: Sequence[DataFrame]) -> DataFrame:
         """Returns the analyzed DataFrame of `model`, before its data tests. Raises: FindingsError."""
@@ -118,7 +132,7 @@ class NodeReader:
         """Returns `frame`, the analyzed `model`, if it has the columns of its contract. Previews and unit tests may
         have others, such as `_metadata` or types of a sample. Raises: FindingsError.
         """
-        found = read_json_schema(frame.schema.json()) if model.has_contract else None
+        found = read_json_schema(frame.drop(ORIGIN).schema.json()) if model.has_contract else None
         if isinstance(found, Struct):
             columns = [Column(field.name, field.type) for field in found.fields]
             findings = contract_findings(self.compiled, model, columns)
@@ -345,25 +359,32 @@ def _not_a_frame(model: CompiledModel, given: object, line: int) -> Finding:
     )
 
 
+class _NotCarriedError(Exception):
+    """A query cannot carry the places of its rows, although its SQL looks as if it could."""
+
+
 @dataclass(frozen=True)
 class ViewBuilder:
     """Registers views for one query, in its own session.
 
     With source evolution, each path from the query to a stream needs a separate reader with a stable name. A temp view
     keeps the plan that it was created from. Therefore each view is registered again, with new readers, just before
-    Spark analyzes a text that reads it. `uses` are the readers; with `names_sources`, Spark gets their names.
+    Spark analyzes a text that reads it. `uses` are the readers; with `names_sources`, Spark gets their names. `carried`
+    is the SQL that carries the place of each row in its source, by the unique ids of models.
     """
 
     inputs: NodeReader
     uses: Sequence[SourceUse]
     names_sources: bool
+    carried: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     def build(self, model: CompiledModel, above: tuple[str, ...] = ()) -> DataFrame:
         """Returns the analyzed DataFrame of `model`; `above` are the views on the path from the query to it.
 
         Raises: FindingsError, at the location in the model that Spark reports.
         """
-        return self.inputs.with_contract(model, self.inputs.analyse(model, self._open_all(model, above)))
+        frame = self.inputs.analyse(self._carrying(model), self._open_all(model, above))
+        return self.inputs.with_contract(model, frame)
 
     def build_query(self, model: CompiledModel) -> tuple[DataFrame, DataFrame | None]:
         """Returns the analyzed DataFrame of `model`, whose query it is. If data tests quarantine rows, also one that
@@ -371,8 +392,24 @@ class ViewBuilder:
         """
         if not model.quarantine_tests:
             return self.build(model), None
-        frame, marked = self.inputs.analyse_marked(model, self._open_all(model, ()))
+        carried = origin_sql(self.inputs.compiled, model)
+        if carried:
+            with suppress(FindingsError, _NotCarriedError, *SPARK_ERRORS), self.inputs.trying():
+                return replace(self, carried=carried).build_marked(model)
+        return self.build_marked(model)
+
+    def build_marked(self, model: CompiledModel) -> tuple[DataFrame, DataFrame]:
+        """Returns the analyzed DataFrame of `model`, and one with the rows that data tests quarantine. Raises:
+        FindingsError; _NotCarriedError for a query with state that would carry `ORIGIN`, or would have it twice.
+        """
+        frame, marked = self.inputs.analyse_marked(self._carrying(model), self._open_all(model, ()))
+        if self.carried and (is_stateful(marked) or marked.columns.count(ORIGIN) != 1):
+            raise _NotCarriedError
         return self.inputs.with_contract(model, frame), marked
+
+    def _carrying(self, model: CompiledModel) -> CompiledModel:
+        sql = self.carried.get(model.unique_id)
+        return model if sql is None else replace(model, sql=sql)
 
     def _open_all(self, model: CompiledModel, above: tuple[str, ...]) -> list[DataFrame]:
         # open all inputs before the first is registered: views of their own inputs can have the same names
@@ -385,7 +422,8 @@ class ViewBuilder:
         if table is None:
             return self.inputs.open_seed(node_id)
         has_name = self.names_sources and table.mode == "stream"
-        return self.inputs.open_source(table, self._name(path) if has_name else None)
+        frame = self.inputs.open_source(table, self._name(path) if has_name else None)
+        return with_origin(frame, table) if self.carried and has_origin(table) else frame
 
     def _name(self, path: tuple[str, ...]) -> str:
         return next(use.name for use in self.uses if use.via == "/".join(path))

@@ -9,10 +9,12 @@ from pathlib import Path
 from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame, DataFrameReader, Observation, Row, SparkSession
-from pyspark.sql.functions import coalesce, col
+from pyspark.sql.functions import coalesce, col, lit, nullif, struct
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import DataType, StructType
 
+from sqlstream.compiler.origins import ORIGIN
+from sqlstream.compiler.rewrite.data_tests import SOURCE_TYPE
 from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.columns import Schema
@@ -21,6 +23,7 @@ from sqlstream.project.declarations.schema_changes import RESCUED, rescues
 from sqlstream.project.files.paths import escaped, has_special_characters, is_pattern, join
 from sqlstream.project.formats.file_options import CHANGE_FEED
 from sqlstream.project.formats.formats import format_of
+from sqlstream.project.messages.message_format import METADATA
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.fresh_files import refuse_doubled_files
 from sqlstream.spark.reading.corrupt import (
@@ -31,6 +34,7 @@ from sqlstream.spark.reading.corrupt import (
     corrupt_rows,
     good_rows,
     new_counters,
+    path_of_file,
     permissive_options,
     with_corrupt,
 )
@@ -316,6 +320,19 @@ class Readers:
             table.locations.get("path", table.location),
         )
         raise FindingsError([finding])
+
+
+def with_origin(frame: DataFrame, table: SourceTable) -> DataFrame:
+    """Returns the rows of a reader of `table`, a stream of files or Kafka, with the place of each in its source."""
+    places: dict[str, Column] = {"name": lit(table.full_name)}
+    if table.format == "kafka":
+        for name in ("topic", "partition", "offset"):
+            places[name] = col(METADATA[name].name if table.messages is not None else name)
+    else:
+        places["file"] = nullif(path_of_file(frame), lit(""))
+    fields = _struct(SOURCE_TYPE)
+    values = (places.get(each.name, lit(None)).cast(each.dataType).alias(each.name) for each in fields)
+    return frame.select("*", struct(*values).alias(ORIGIN))
 
 
 def delta_name(table: SourceTable, root: str) -> str:

@@ -14,7 +14,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, current_timestamp, expr, lit
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.rewrite.data_tests import BATCH, ERRORS, QUARANTINE_ID, QUARANTINED_AT, QUERY, QUERY_ID
+from sqlstream.compiler.origins import ORIGIN
+from sqlstream.compiler.rewrite.data_tests import (
+    BATCH,
+    ERRORS,
+    QUARANTINE_ID,
+    QUARANTINED_AT,
+    QUERY,
+    QUERY_ID,
+    SOURCE,
+    SOURCE_TYPE,
+)
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, cached, in_few_files
 from sqlstream.spark.writing.outputs import check_output
@@ -43,7 +53,10 @@ def quarantine_target(
 
 def _quarantined(marked: DataFrame, batch: MicroBatch) -> DataFrame:
     """Returns the rows of `marked` that violate a test, with the columns that a quarantine adds."""
-    return marked.where(col(ERRORS).isNotNull()).withColumns(
+    rows = marked.where(col(ERRORS).isNotNull())
+    is_known = ORIGIN in rows.columns
+    rows = rows.withColumn(SOURCE, (col(ORIGIN) if is_known else lit(None)).cast(SOURCE_TYPE)).drop(ORIGIN)
+    return rows.withColumns(
         {
             QUERY: lit(batch.model),
             QUERY_ID: lit(batch.query_id),
@@ -86,7 +99,7 @@ class QuarantineWriter:
     def write(self, rows: DataFrame, batch: MicroBatch) -> None:
         """Writes the rows, which have the column `ERRORS`. Raises: any error of a sink."""
         with cached(rows):
-            good = rows.where(col(ERRORS).isNull()).drop(ERRORS)
+            good = rows.where(col(ERRORS).isNull()).drop(ERRORS, ORIGIN)
             if self._released is not None:
                 good = good.unionByName(self._released)
             self._writer.write(self._check(good), batch)
