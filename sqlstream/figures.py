@@ -62,6 +62,13 @@ FIGURES = (
         "violations",
     ),
     Figure(
+        "quarantined_rows",
+        "bigint",
+        "sum",
+        "Rows that violate data tests and went to the quarantine of the model.",
+        "quarantined_rows",
+    ),
+    Figure(
         "input_rows_per_second",
         "double",
         "rate",

@@ -32,15 +32,15 @@ RAW = {**{name: name for name in ROLLED}, "duration_max_ms": "duration_ms", "res
 """How a value of a chart comes from a single batch."""
 
 QUARANTINED = "quarantined_rows"
-"""The rows of other queries: those that write the corrupt records of the query's sources."""
+"""The rows of the query in quarantine, and those of other queries: corrupt records of the query's sources."""
 
-NAMES = (*ROLLED, QUARANTINED)
+NAMES = tuple(ROLLED)
 
 
 @dataclass(frozen=True)
 class SeriesRequest:
     """Which values of a query to return, between two times (ms since 1970), in about `points` points. `quarantines`
-    are the queries whose output is `quarantined_rows`.
+    are the queries whose output counts as `quarantined_rows`, too.
     """
 
     query: int
@@ -108,8 +108,8 @@ def _raw(connection: sqlite3.Connection, request: SeriesRequest) -> Series:
         statement = "SELECT at_ms, 1 FROM events WHERE query = ? AND at_ms BETWEEN ? AND ? AND kind = 'restarted'"
         happened = connection.execute(statement, [request.query, request.from_ms, request.to_ms]).fetchall()
         found["restarts"] = _placed(times, happened)
-    if QUARANTINED in request.names:
-        found[QUARANTINED] = _placed(times, _quarantined(connection, request)) if request.quarantines else _none(times)
+    if QUARANTINED in found and request.quarantines:
+        found[QUARANTINED] = _added(found[QUARANTINED], _placed(times, _quarantined(connection, request)))
     return Series("batch", 0, [at / 1000 for at in times], found)
 
 
@@ -132,8 +132,8 @@ def _placed(times: Sequence[int], counted: Sequence[tuple[int, int]]) -> list[in
     return found
 
 
-def _none(times: Sequence[float]) -> list[Any]:
-    return [None] * len(times)
+def _added(own: Sequence[int | None], corrupt: Sequence[int]) -> list[int]:
+    return [(rows or 0) + more for rows, more in zip(own, corrupt, strict=True)]
 
 
 def _rolled(connection: sqlite3.Connection, request: SeriesRequest, size: int, step: int) -> Series:
@@ -144,10 +144,9 @@ def _rolled(connection: sqlite3.Connection, request: SeriesRequest, size: int, s
     rows = connection.execute(f"SELECT {columns} {condition}", [request.query, *span]).fetchall()
     times, *values = map(list, zip(*rows, strict=True)) if rows else ([] for _ in range(len(names) + 1))
     found = dict(zip(names, values, strict=True))
-    if QUARANTINED in request.names:
-        found[QUARANTINED] = _none(times)
-        if request.quarantines:
-            statement = f"SELECT at / {step} * {step}, coalesce(sum(rows_out), 0) {condition}"
-            each = [connection.execute(statement, [query, *span]) for query in request.quarantines]
-            found[QUARANTINED] = _placed(times, [row for rows in each for row in rows])
+    if QUARANTINED in found and request.quarantines:
+        statement = f"SELECT at / {step} * {step}, coalesce(sum(rows_out), 0) {condition}"
+        each = [connection.execute(statement, [query, *span]) for query in request.quarantines]
+        corrupt = _placed(times, [row for rows in each for row in rows])
+        found[QUARANTINED] = _added(found[QUARANTINED], corrupt)
     return Series("5m" if size == MINUTES_5 else "2h", step, times, found)

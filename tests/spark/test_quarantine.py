@@ -125,11 +125,18 @@ def test_each_row_is_in_the_sink_or_in_the_quarantine(shop: ProjectFolder, read_
     assert [file_of(row["_source"]) for row in rows] == ["0.json", "0.json", "2.json", "2.json"]
     assert all(row["_quarantined_at"] for row in rows)
 
+    (entry,) = json.loads((shop.root / "target/run_results.json").read_text())["results"]
+    assert entry["quarantined_rows"] == 4
+    status = shop.invoke("status")
+    assert "4 rows in quarantine; see `sqlstream quarantine show orders`" in status.out.splitlines()
+
     if sink == "notes":
         return
     (shop.root / "store/queries/orders/v1/checkpoint/commits/2").unlink()
     assert shop.result().batches == 1
     assert [row["id"] for row in quarantined(shop, sink)] == BAD
+    status = shop.invoke("status", "--output", "json")
+    assert json.loads(status.out)["checkpoints"][0]["versions"][0]["quarantined_rows"] == 4
     assert sorted(row["id"] for row in read_parquet(shop.root / "store/orders")) == GOOD
 
 

@@ -17,6 +17,7 @@ from sqlstream.state.backfills import BackfillLog, TimeRange, backfills_path, re
 from sqlstream.state.batch_logs import DELTA, FILES, KAFKA
 from sqlstream.state.checkpoints import read_versions, read_versions_file
 from sqlstream.state.layout import lease_path, lock_path, query_root, version_root
+from sqlstream.state.quarantined_rows import count_of_version, waiting_rows
 from sqlstream.state.query_versions import Versions
 from sqlstream.state.runs.lease_rules import lease_holder
 from sqlstream.state.small_files import FilesOfSink, files_of_sink
@@ -76,7 +77,10 @@ class ProgressReader:
         files, folder = self.files_of(root)
         log = readable_backfills(files.read_text(backfills_path(folder, version)))
         sources = (self._source(model, source, tables, log) for source in position.sources)
-        return VersionProgress(position, tuple(sources), holder=self.holder(model, version))
+        rows = None
+        if model.quarantine_tests:
+            rows = waiting_rows(files.read_text(count_of_version(folder, version)), log, position.batch)
+        return VersionProgress(position, tuple(sources), holder=self.holder(model, version), quarantined_rows=rows)
 
     def _sinks(self, model: CompiledModel, parts: Versions) -> tuple[FilesOfSink, ...]:
         """Returns the sinks to which the current version adds files. Raises: OSError, Spark's errors."""

@@ -62,6 +62,9 @@ def _version_lines(query: QueryProgress, version: VersionProgress, now: datetime
         yield ""
         yield _sources_table(version.sources, width)
     yield from (f"{source.name}: {source.problem}" for source in version.sources if source.problem)
+    if version.quarantined_rows:
+        show = f"see `sqlstream quarantine show {query.model}`"
+        yield f"{plural(version.quarantined_rows, 'row')} in quarantine; {show}"
     for sink in version.sinks:
         if sink.small is not None:
             yield f"sink {sink.small.sink}: {sink.small.text}; {sink.small.advice}"
@@ -162,6 +165,7 @@ def _version_json(version: VersionProgress, now: datetime) -> Mapping[str, Any]:
         "open_batch": position.open_batch,
         "watermark": None if watermark is None else epoch_text(watermark),
         "watermark_behind_seconds": None if watermark is None else max(round(now.timestamp() - watermark), 0),
+        "quarantined_rows": version.quarantined_rows,
         "problem": position.problem,
         "sources": [_source_json(source) for source in version.sources],
         "small_files": [

@@ -99,11 +99,12 @@ class LiveQuery:
             return batch.input_rows_per_second * batch.rows_out / batch.rows_in
         return 1000.0 * batch.rows_out / max(batch.duration_ms, 1)
 
-    def now(self, run: str | None, quarantined_rows: int | None, quarantines: Sequence[str]) -> dict[str, Any]:
+    def now(self, run: str | None, corrupt: int | None, quarantines: Sequence[str], *, tests: bool) -> dict[str, Any]:
         """Returns the query as the page shows it. `run` is the id of its run's invocation, and `quarantines` are the
-        queries that have written `quarantined_rows`.
+        queries that have written `corrupt` records of its sources. `tests`: data tests have a quarantine, too.
         """
         batch = self.batch
+        tested = (self.entry.get("quarantined_rows") or 0) if tests else None
         shown = {figure.name: getattr(batch, figure.name, None) for figure in FIGURES}
         if batch is not None and self.is_idle:
             shown["input_rows_per_second"] = 0.0
@@ -116,7 +117,8 @@ class LiveQuery:
             "heard_at": self.heard_at or None,
             "version": self.version,
             "data_tests": self.entry.get("data_tests") or {},
-            "quarantined_rows": quarantined_rows,
+            "quarantined_rows": None if tested is None and corrupt is None else (tested or 0) + (corrupt or 0),
+            "rows_in_quarantine": tested,
             "quarantines": list(quarantines),
             "output_rows_per_second": self.output_rate(),
             "lag": (batch.lag_by_unit if batch is not None else None) or self.lag,

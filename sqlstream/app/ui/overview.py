@@ -162,13 +162,16 @@ class Overviews:
         if query is None and shape.queries:
             return None
         live = self.live.queries.get((target or "", model))
+        has_tests = query is not None and query.entry.get("quarantine") is not None
         if live is None:
-            return LiveQuery(0, model, entry=_declared(query)).now(None, None, ()) if query is not None else None
+            if query is None:
+                return None
+            return LiveQuery(0, model, entry=_declared(query)).now(None, None, (), tests=has_tests)
         run = self.live.runs.get(live.run) if live.run is not None else None
         quarantines = query.quarantines if query is not None else ()
-        return live.now(run.invocation_id if run else None, self._quarantined(query, target), quarantines)
+        return live.now(run.invocation_id if run else None, self._corrupt(query, target), quarantines, tests=has_tests)
 
-    def _quarantined(self, query: QueryShape | None, target: str | None) -> int | None:
+    def _corrupt(self, query: QueryShape | None, target: str | None) -> int | None:
         """Returns the corrupt records of the sources of a query, None if none of them has a quarantine."""
         if query is None or not query.quarantines:
             return None

@@ -35,7 +35,7 @@ from sqlstream.state.identity import identity_of
 from sqlstream.state.ledger import InputIds, Ledger, OutputColumn, QueryIdentity, SourceUse
 from sqlstream.state.readers import source_uses
 from sqlstream.state.refusals import refresh_text
-from sqlstream.state.runs.progress import ROWS_OUT
+from sqlstream.state.runs.progress import QUARANTINED_ROWS, ROWS_OUT
 from sqlstream.state.signature.signature import FORMAT, StateSignature
 from sqlstream.state.spark_settings import (
     FROZEN_SETTINGS,
@@ -170,7 +170,7 @@ def prepare_query(
         tuple(readers.cached),
         ledger,
         secrets,
-        None if marked is None else marked.observe(ROWS_OUT, count_if(col(ERRORS).isNull()).alias("rows")),
+        None if marked is None else _with_counts_of_both(marked),
     )
 
 
@@ -225,6 +225,11 @@ def _build_frame(
 def _with_row_count(model: CompiledModel, frame: DataFrame) -> DataFrame:
     can_count = model.streaming and model.config.trigger.facts.has_micro_batches
     return frame.observe(ROWS_OUT, count(lit(1)).alias("rows")) if can_count else frame
+
+
+def _with_counts_of_both(marked: DataFrame) -> DataFrame:
+    is_good = col(ERRORS).isNull()
+    return marked.observe(ROWS_OUT, count_if(is_good).alias("rows"), count_if(~is_good).alias(QUARANTINED_ROWS))
 
 
 def frozen_settings(model: CompiledModel, runtime: SparkRuntime, ledger: Ledger | None) -> dict[str, str]:

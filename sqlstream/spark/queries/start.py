@@ -27,7 +27,7 @@ from sqlstream.spark.writing.catalog_tables import table_options, table_provider
 from sqlstream.spark.writing.kafka import written_rows
 from sqlstream.spark.writing.micro_batches import BatchWriter, SinkTarget, column_of, in_few_files
 from sqlstream.spark.writing.outputs import checked_rows
-from sqlstream.spark.writing.quarantine import QuarantineWriter, quarantine_target
+from sqlstream.spark.writing.quarantine import QuarantineCount, QuarantineWriter, quarantine_target
 from sqlstream.spark.writing.shared import FileBatchWriter, SharedWriter, writer_of
 from sqlstream.spark.writing.table_formats.table import FormatTable
 from sqlstream.spark.writing.table_formats.table_writers import prepare_table, table_of
@@ -130,7 +130,8 @@ def _with_quarantine(
     if order.released is not None:
         rows = marked.sparkSession.read.parquet(escaped(order.released))
         released = rows.select(*map(column_of, query.frame.columns))
-    return replace(target, frame=marked), QuarantineWriter(writer, check, quarantine, released)
+    count = QuarantineCount(marked.sparkSession, str(order.checkpoint))
+    return replace(target, frame=marked), QuarantineWriter(writer, check, quarantine, count, released)
 
 
 def _start_batches(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from uuid import UUID, uuid5
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, current_timestamp, expr, lit
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
@@ -26,9 +26,11 @@ from sqlstream.compiler.rewrite.data_tests import (
     SOURCE_TYPE,
 )
 from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.storage.storage import storage_for
 from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, cached, in_few_files
 from sqlstream.spark.writing.outputs import check_output
 from sqlstream.spark.writing.shared import refuse_logged_folder, writer_of
+from sqlstream.state.quarantined_rows import QuarantinedRows, quarantined_path, read_quarantined, with_batch
 
 _NO_BATCH = MicroBatch(0, "", "", "append", (), {})
 """A batch for the columns of a quarantine."""
@@ -86,15 +88,18 @@ class QuarantineWriter:
         writer: BatchWriter,
         check: Callable[[DataFrame], DataFrame],
         quarantine: SinkTarget,
+        count: QuarantineCount,
         released: DataFrame | None = None,
     ) -> None:
         self._writer, self._check, self._target, self._released = writer, check, quarantine, released
+        self._count = count
         self._quarantine = writer_of(quarantine, _BatchFolders)
 
     def open(self) -> None:
         """Prepares all sinks. Raises: FindingsError, Spark's errors."""
         self._writer.open()
         self._quarantine.open()
+        self._count.open()
 
     def write(self, rows: DataFrame, batch: MicroBatch) -> None:
         """Writes the rows, which have the column `ERRORS`. Raises: any error of a sink."""
@@ -104,8 +109,30 @@ class QuarantineWriter:
                 good = good.unionByName(self._released)
             self._writer.write(self._check(good), batch)
             quarantined = _quarantined(rows, batch)
-            if not quarantined.isEmpty():
+            number = quarantined.count()
+            if number:
                 self._quarantine.write(quarantined, self._target.batch(batch.id, quarantine_query_id(batch.query_id)))
+            self._count.add(batch, number)
+
+
+class QuarantineCount:
+    """Counts the rows in quarantine in a file beside the `checkpoint`, so that `status` need not read them."""
+
+    def __init__(self, session: SparkSession, checkpoint: str) -> None:
+        self._storage, path = storage_for(checkpoint, session)
+        self._path = quarantined_path(path.rpartition("/")[0])
+        self._known: QuarantinedRows | None = None
+
+    def open(self) -> None:
+        """Reads the count. Raises: OSError, Spark's errors."""
+        self._known = read_quarantined(self._storage.read_text(self._path))
+
+    def add(self, batch: MicroBatch, rows: int) -> None:
+        """Adds the rows of a batch, which Spark may repeat. Raises: OSError, Spark's errors."""
+        count = with_batch(self._known, batch.query_id, batch.id, rows)
+        if count is not None:
+            self._storage.write_text(self._path, count.to_json())
+            self._known = count
 
 
 class _BatchFolders:

@@ -20,6 +20,9 @@ from sqlstream.state.sources.lag import add_lags, source_lag
 ROWS_OUT = "sqlstream_rows_out"
 """The name of the observation on each terminal model. File sinks do not count the rows that they write."""
 
+QUARANTINED_ROWS = "quarantined"
+"""The name of the count of quarantined rows in that observation."""
+
 DROPPED = "sqlstream_dropped_"
 """The prefix of observations that count dropped corrupt records, one for each reader."""
 
@@ -89,7 +92,7 @@ class BatchProgress:
     `dropped_static` those of static tables; `rows_in` includes the others. `data_tests` has the rows that passed and
     failed each data test, as `model.test`. `new_field_rows` counts the records with fields that their sources do not
     declare, of sources with `schema_changes`; `new_fields` has the records with each of the most frequent ones, by
-    source and field.
+    source and field. `quarantined_rows` counts those that data tests sent to the quarantine of the model.
 
     Has each figure of `FIGURES` under its name, except those of the query.
     """
@@ -112,6 +115,7 @@ class BatchProgress:
     dropped_static: int = 0
     data_tests: Mapping[str, TestCount] = field(default_factory=dict)
     new_field_rows: int = 0
+    quarantined_rows: int = 0
     new_fields: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
@@ -241,6 +245,7 @@ def read_progress(
         dropped_static=_observed(observed, DROPPED_STATIC),
         data_tests=data_tests_in(observed),
         new_field_rows=_observed(observed, NEW_FIELDS),
+        quarantined_rows=(observed.get(ROWS_OUT) or {}).get(QUARANTINED_ROWS) or 0,
         new_fields=_new_fields(observed),
     )
 

@@ -144,6 +144,7 @@ class VersionProgress:
     `is_previous`: it was the current one before, and a process still runs it.
 
     `holder` is the process that has locked the version, None if there is none. `sinks` are those of files.
+    `quarantined_rows` are in quarantine and not released, None if they are not known.
     """
 
     position: VersionPosition
@@ -152,6 +153,7 @@ class VersionProgress:
     holder: str | None = None
     is_previous: bool = False
     sinks: tuple[FilesOfSink, ...] = ()
+    quarantined_rows: int | None = None
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ export const COLUMNS = [
   number("bytes", "State size", "Memory of the state", 64, (query) => query.state_bytes, bytes),
   number("late", "Late", "Rows that came too late and were dropped", 46, (query) => query.late_rows, short, null, "warn"),
   number("violations", "Violat.", "Violations of data tests, in this run", 52, (query) => query.violations, short, null, "warn"),
-  number("quarantined", "Quarant.", "Corrupt records of its sources in quarantine", 60, (query) => query.quarantined_rows, short, null, "warn"),
+  number("quarantined", "Quarant.", "Rows that violate data tests, and corrupt records of its sources, in quarantine in this run", 60, (query) => query.quarantined_rows, short, null, "warn"),
   {
     ...number("restarts", "Restarts", "Restarts after failures, in this run", 58, (query) => query.restarts, short, null, "warn"),
     tip: (query) => query.last_failure ? `last failure: ${query.last_failure.message}` : null,

@@ -45,7 +45,7 @@ export class Figures {
 const sum = (name) => (all) => all.reduce((total, query) => total + (query[name] || 0), 0);
 const quarantined = (all) => {
   const names = new Set(all.flatMap((query) => query.quarantines || [])); // several queries can read the same source
-  return all.reduce((total, query) => total + (names.has(query.model) ? query.rows_out || 0 : 0), 0);
+  return sum("rows_in_quarantine")(all) + all.reduce((total, query) => total + (names.has(query.model) ? query.rows_out || 0 : 0), 0);
 };
 const most = (name) => (all) => all.reduce((top, query) => (query[name] > (top ?? -1) ? query[name] : top), null);
 
@@ -56,7 +56,7 @@ const FIGURES = [
   ["behind", "Most behind", "The watermark that is the furthest behind the newest event of its query", (all) => seconds(most("watermark_lag_seconds")(all))],
   ["state", "State", "Rows and memory that all queries keep", (all) => `${short(sum("state_rows")(all))} rows · ${bytes(sum("state_bytes")(all))}`],
   ["late", "Late rows", "Rows that came too late, in the newest runs", (all) => short(sum("late_rows")(all))],
-  ["quarantined", "Quarantined", "Corrupt records that models wrote", (all) => short(quarantined(all))],
+  ["quarantined", "Quarantined", "Rows that violate data tests, and corrupt records, in quarantines", (all) => short(quarantined(all))],
   ["restarts", "Restarts", "Restarts after failures, in the newest runs", (all) => short(sum("restarts")(all))],
 ];
 

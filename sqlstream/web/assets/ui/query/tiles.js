@@ -16,7 +16,7 @@ const TILES = [
   ["state", "State", (now) => (known(now.state_rows) ? `${short(now.state_rows)} rows` : NONE), (now) => (known(now.state_bytes) ? bytes(now.state_bytes) : noneOr(now, "keeps no state")), (now) => exact(now.state_rows), "state_rows"],
   ["late", "Late rows", (now) => short(now.late_rows), (now) => (now.dropped_records ? `${short(now.dropped_records)} dropped` : "in this run"), (now) => exact(now.late_rows)],
   ["violations", "Violations", (now) => short(now.violations), (now) => testsText(now.data_tests), (now) => exact(now.violations)],
-  ["quarantined", "Quarantined", (now) => short(now.quarantined_rows), (now) => (known(now.quarantined_rows) ? "corrupt records" : "no quarantine"), (now) => exact(now.quarantined_rows)],
+  ["quarantined", "Quarantined", (now) => short(now.quarantined_rows), quarantinedText, (now) => exact(now.quarantined_rows)],
   ["restarts", "Restarts", (now) => short(now.restarts), (now) => (known(now.batches) ? `${short(now.batches)} batches` : "in this run"), (now) => now.last_failure && `last failure: ${now.last_failure.message}`],
 ];
 
@@ -28,6 +28,12 @@ function noneOr(now, text) {
 function testsText(tests) {
   const count = Object.keys(tests || {}).length;
   return count ? `of ${count} data test${count === 1 ? "" : "s"}` : "no data tests";
+}
+
+function quarantinedText(now) {
+  if (!known(now.quarantined_rows)) return "no quarantine";
+  if (!now.quarantines.length) return "rows of data tests";
+  return known(now.rows_in_quarantine) ? `${short(now.quarantined_rows - now.rows_in_quarantine)} corrupt records` : "corrupt records";
 }
 
 function headroom(now) {
