@@ -15,6 +15,7 @@ from sqlstream.compiler.graph import seed_id
 from sqlstream.compiler.outputs import resolve_unused, stored_tables
 from sqlstream.compiler.own_rows import (
     alerts_model,
+    late_row_models,
     metrics_model,
     own_columns,
     quarantine_columns,
@@ -46,17 +47,30 @@ def check_project(
     metrics, wrong = metrics_model(project, options)
     alerts, wrong_alerts = alerts_model(project, options)
     quarantines, wrong_quarantines = quarantine_models(project, options, assembled.models)
-    writers = [*assembled.models.values(), *filter(None, (metrics, alerts)), *quarantines.values()]
+    late_rows, wrong_late_rows = late_row_models(project, options, assembled.models)
+    beside = [*quarantines.values(), *late_rows.values()]
+    writers = [*assembled.models.values(), *filter(None, (metrics, alerts)), *beside]
     used = {output.sink for model in writers for output in model.outputs}
     unused, problems = resolve_unused(project, options, used)
     predictable = rules_apply(project.target)
     columns = {node: analysis.columns for node, analysis in analyses.items()} if predictable else {}
     stored = stored_tables(project.name, assembled.models, columns)
     compiled = CompiledProject(
-        project, graph, assembled.models, quiet(options), columns, unused, stored, metrics, alerts, quarantines
+        project,
+        graph,
+        assembled.models,
+        quiet(options),
+        columns,
+        unused,
+        stored,
+        metrics,
+        alerts,
+        quarantines,
+        late_rows,
     )
     written = _with_own_rows(compiled)
-    findings = [*assembled.findings, *problems, *wrong, *wrong_alerts, *wrong_quarantines, *check_models(written)]
+    misplaced = dict.fromkeys([*wrong, *wrong_alerts, *wrong_quarantines, *wrong_late_rows])  # two may have one sink
+    findings = [*assembled.findings, *problems, *misplaced, *check_models(written)]
     off = rules_off(project.target)
     findings += [] if off is None else [off]
     if predictable:
@@ -69,9 +83,10 @@ def check_project(
 
 def _with_own_rows(compiled: CompiledProject) -> CompiledProject:
     """Returns the project with the rows of metrics, alerts and quarantines as models, for the rules on sinks."""
-    if not compiled.own_rows and not compiled.quarantines:
+    beside = (*compiled.quarantines.values(), *compiled.late_rows.values())
+    if not compiled.own_rows and not beside:
         return compiled
-    models = {model.unique_id: model for model in (*compiled.own_rows, *compiled.quarantines.values())}
+    models = {model.unique_id: model for model in (*compiled.own_rows, *beside)}
     columns: dict[str, tuple[Column, ...] | None] = {rows.unique_id: own_columns(rows) for rows in compiled.own_rows}
     columns |= {
         rows.unique_id: quarantine_columns(compiled.columns.get(node)) for node, rows in compiled.quarantines.items()

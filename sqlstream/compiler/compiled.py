@@ -135,6 +135,11 @@ class CompiledModel:
         return tuple(test for test in tests if test.action == "quarantine")
 
     @property
+    def keeps_late_rows(self) -> bool:
+        """Whether rows behind the watermark go to `quarantine_sink`: only the query of the model itself writes them."""
+        return self.config.late_rows == "quarantine" and self.file.rows_of is None
+
+    @property
     def query_id(self) -> str:
         """The name of the query's checkpoint: the name of the model, or its previous name."""
         return self.config.previous_name or self.file.name
@@ -196,7 +201,8 @@ class CompiledProject:
     `options` are the options of the rendering. `columns` are the output columns of each model, None if unknown.
     `unused_outputs` are the outputs of sinks without a model, filled in for a placeholder model. `stored` are the
     stored outputs by unique id, as tables that queries read. `metrics` and `alerts` are the rows that runs write about
-    themselves, `quarantines` those that violate data tests, by the unique id of their model.
+    themselves, `quarantines` those that violate data tests, by the unique id of their model, and `late_rows` those that
+    come behind the watermark.
     """
 
     project: Project
@@ -209,6 +215,7 @@ class CompiledProject:
     metrics: CompiledModel | None = None
     alerts: CompiledModel | None = None
     quarantines: Mapping[str, CompiledModel] = field(default_factory=dict)
+    late_rows: Mapping[str, CompiledModel] = field(default_factory=dict)
 
     @property
     def own_rows(self) -> tuple[CompiledModel, ...]:
@@ -231,9 +238,13 @@ class CompiledProject:
         return {exposure_id(self.project.name, exposure.name): exposure for exposure in self.project.exposures}
 
     def outputs_of(self, model: CompiledModel) -> tuple[Output, ...]:
-        """Returns all outputs that the query of a model writes, including that of its quarantine."""
-        quarantine = self.quarantines.get(model.unique_id)
-        return (*model.outputs, *(quarantine.outputs if quarantine is not None else ()))
+        """Returns all outputs that the query of a model writes, including those of its quarantine."""
+        return (*model.outputs, *self.quarantine_outputs(model))
+
+    def quarantine_outputs(self, model: CompiledModel) -> tuple[Output, ...]:
+        """Returns the outputs for the rows that the query of a model leaves out: its quarantine, and its late rows."""
+        beside = (rows.get(model.unique_id) for rows in (self.quarantines, self.late_rows))
+        return tuple(output for each in beside if each is not None for output in each.outputs)
 
     def tables_of(self, unique_id: str) -> tuple[SourceTable, ...]:
         """Returns the source tables and stored outputs that the query of a node reads."""

@@ -1,5 +1,5 @@
-"""Rows that no model selects, as models with their sinks: the metrics and alerts of runs, and the quarantines of
-models. The query of a model writes each batch to its sinks, and then to its quarantine.
+"""Rows that no model selects, as models with their sinks: the metrics and alerts of runs, and the quarantines and late
+rows of models. The query of a model writes each batch to its sinks, and then to its quarantine.
 """
 
 from __future__ import annotations
@@ -68,13 +68,30 @@ def quarantine_models(
     project: Project, options: RenderOptions, models: Mapping[str, CompiledModel]
 ) -> tuple[dict[str, CompiledModel], list[Finding]]:
     """Returns the quarantines of `models` by the unique id of their model, and the findings about their sinks."""
+    names = {node: quarantine_name(model) for node, model in models.items() if model.quarantine_tests}
+    return _rows_in_quarantine(project, options, models, names)
+
+
+def late_row_models(
+    project: Project, options: RenderOptions, models: Mapping[str, CompiledModel]
+) -> tuple[dict[str, CompiledModel], list[Finding]]:
+    """Returns the late rows of `models` by the unique id of their model, and the findings about their sinks."""
+    names = {node: f"{model.query_id}__late" for node, model in models.items() if model.keeps_late_rows}
+    return _rows_in_quarantine(project, options, models, names)
+
+
+def _rows_in_quarantine(
+    project: Project, options: RenderOptions, models: Mapping[str, CompiledModel], names: Mapping[str, str]
+) -> tuple[dict[str, CompiledModel], list[Finding]]:
+    """Returns the rows with `names`, by the unique ids of their models, in the quarantine sinks of these models."""
     found: dict[str, CompiledModel] = {}
     findings: list[Finding] = []
-    for unique_id, model in models.items():
+    for unique_id, name in names.items():
+        model = models[unique_id]
         sink = model.config.quarantine_sink
-        if sink is None or model.output is None or not model.quarantine_tests:
+        if sink is None or model.output is None:
             continue
-        rows = _Rows(quarantine_name(model), "quarantine_sink", sink, model.location_of("quarantine_sink"))
+        rows = _Rows(name, "quarantine_sink", sink, model.location_of("quarantine_sink"))
         made, wrong = _rows_model(project, options, rows)
         findings += wrong
         if made is not None:

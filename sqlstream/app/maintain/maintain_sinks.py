@@ -96,10 +96,8 @@ class _Maintaining:
         folders = {folder.sink: folder for folder in self.query.outputs} if version else {}
         published = self.query.state.published
         outputs = [(use, versioned_output(self.loaded, use, version, published)) for use in model.outputs]
-        quarantine = self.loaded.compiled.quarantines.get(model.unique_id)
-        if quarantine is not None:
-            use = quarantine.outputs[0]
-            outputs.append((use, versioned_output(self.loaded, use, 1, ())))
+        beside = self.loaded.compiled.quarantine_outputs(model)
+        outputs += [(use, versioned_output(self.loaded, use, 1, ())) for use in beside]
         for position, (use, path) in enumerate(outputs):
             found = MaintainedSink(model.name, use.sink, use.format, path)
             is_quarantine = position >= len(model.outputs)

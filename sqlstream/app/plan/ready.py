@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
@@ -91,12 +91,20 @@ class CheckedQuery:
             self.outputs(checks)[1:],
             self.is_unchecked and self.plan.action is not Action.FRESH_EACH_RUN,
             self.quarantine(checks),
+            late=self.late_rows(checks),
         )
 
     def quarantine(self, checks: CheckContext) -> str | None:
         """Returns the path, URI or table of the quarantine, None without one. It has the rows of all versions."""
-        quarantine = self.query.compiled.quarantines.get(self.query.model.unique_id)
-        return versioned_output(checks.loaded, quarantine.outputs[0], 1, ()) if quarantine is not None else None
+        return self._beside(self.query.compiled.quarantines, checks)
+
+    def late_rows(self, checks: CheckContext) -> str | None:
+        """Returns the path, URI or table of the late rows, None without them. It has those of all versions."""
+        return self._beside(self.query.compiled.late_rows, checks)
+
+    def _beside(self, rows: Mapping[str, CompiledModel], checks: CheckContext) -> str | None:
+        found = rows.get(self.query.model.unique_id)
+        return versioned_output(checks.loaded, found.outputs[0], 1, ()) if found is not None else None
 
     def prepared_over(self, compiled: CompiledProject, checks: CheckContext) -> CheckedQuery:
         """Returns the query over the stored outputs of `compiled`. Raises: FindingsError."""

@@ -58,7 +58,7 @@ def build_manifest(compiled: CompiledProject, *, generated_at: str, invocation_i
 
 
 def _model(compiled: CompiledProject, model: CompiledModel) -> dict[str, Any]:
-    quarantine = compiled.quarantines.get(model.unique_id)
+    quarantine, late_rows = compiled.quarantines.get(model.unique_id), compiled.late_rows.get(model.unique_id)
     return {
         "resource_type": "model",
         "name": model.name,
@@ -85,6 +85,7 @@ def _model(compiled: CompiledProject, model: CompiledModel) -> dict[str, Any]:
         "output": None if model.output is None else _output(model.output),
         "further_outputs": [_output(output) for output in model.also],
         "quarantine": None if quarantine is None else _output(quarantine.outputs[0]),
+        "late_rows": None if late_rows is None else _output(late_rows.outputs[0]),
         "depends_on": list(compiled.graph.parents[model.unique_id]),
         "reads": {name: "stored" if stored else "view" for name, stored in compiled.models_read(model).items()},
         "compiled_path": model.compiled_path,

@@ -133,7 +133,14 @@ class ModelConfig(Document):
         "that arrives later does not bring it back; with `history`, all changes are kept for this time.",
     )
     quarantine_sink: Name | None = Field(
-        None, description="The sink for rows that violate a data test with `on_violation: quarantine`."
+        None,
+        description="The sink for rows that violate a data test with `on_violation: quarantine`, and for late rows "
+        "with `late_rows: quarantine`.",
+    )
+    late_rows: Literal["drop", "quarantine"] = Field(
+        "drop",
+        description="What happens to rows behind the watermark, which Spark leaves out: they are only counted, or "
+        "`quarantine` writes them to `quarantine_sink`, too.",
     )
     contract: ContractDocument = Field(
         default_factory=ContractDocument,

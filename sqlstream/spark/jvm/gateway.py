@@ -595,3 +595,12 @@ def frame_of_plan(frame: DataFrame, plan: Any) -> DataFrame:
     session = frame.sparkSession
     dataset = jvm_of(session).org.apache.spark.sql.classic.Dataset
     return DataFrame(dataset.ofRows(session._jsparkSession, plan), session)  # noqa: SLF001
+
+
+def static_frame(frame: DataFrame) -> DataFrame:
+    """Returns the rows of `frame`, a part of the plan of one batch, as a DataFrame that is no stream, and can be
+    written. Over Connect: not available.
+    """
+    java, session = _java_frame(frame), frame.sparkSession
+    rows = session._jsparkSession.internalCreateDataFrame(java.queryExecution().toRdd(), java.schema(), False)  # noqa: SLF001
+    return DataFrame(rows, session)

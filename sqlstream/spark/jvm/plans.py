@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.errors import AnalysisException, PySparkException, UnsupportedOperationException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -88,14 +89,15 @@ def is_stateful(frame: DataFrame) -> bool:
     """Returns whether a streaming query of `frame` keeps state. Without access to the plan, it returns True for every
     stream, so that unsafe changes are refused.
     """
-    return call_internal(frame.sparkSession, PLAN, lambda: _keeps_state(analyzed(frame)), lambda: frame.isStreaming)
+    return call_internal(frame.sparkSession, PLAN, lambda: keeps_state(analyzed(frame)), lambda: frame.isStreaming)
 
 
-def _keeps_state(node: Any) -> bool:
-    return _has_state(node) or any(_keeps_state(child) for child in seq_items(node.children()) if child.isStreaming())
+def keeps_state(node: Any) -> bool:
+    """Returns whether an operator or one below it keeps state. Over Connect: not available."""
+    return has_state(node) or any(keeps_state(child) for child in seq_items(node.children()) if child.isStreaming())
 
 
-def _has_state(node: Any) -> bool:
+def has_state(node: Any) -> bool:
     """Returns whether an operator itself keeps state."""
     name = node_class(node)
     if name == "Join":  # a join with a static side keeps nothing
@@ -111,7 +113,7 @@ def has_only_one_aggregation(frame: DataFrame) -> bool:
     def find() -> bool:
         nodes = list(plan_nodes(analyzed(frame)))
         groups = [node for node in nodes if node_class(node) in _GROUPS and node.isStreaming()]
-        return len(groups) == 1 and sum(map(_has_state, nodes)) == 1
+        return len(groups) == 1 and sum(map(has_state, nodes)) == 1
 
     return call_internal(frame.sparkSession, PLAN, find, lambda: False)
 
@@ -149,10 +151,7 @@ def rows_of_failed_batch(query: StreamingQuery | None, frame: DataFrame, observa
         batch = execution_of(query).lastExecution()
         if batch is None:
             return None
-        # a restart of the query has its settings from the same session
-        session = SparkSession(frame.sparkSession.sparkContext, batch.sparkSession().cloneSession())
-        session.conf.set(_BATCH_CHECK, "false")
-        return _observed(session.range(0), batch.logical(), observation)
+        return _observed(empty_frame_of(batch), batch.logical(), observation)
 
     return call_internal(frame.sparkSession, "plan of a failed batch", find, lambda: None)
 
@@ -161,10 +160,20 @@ _BATCH_CHECK = "spark.sql.streaming.unsupportedOperationCheck"
 """The setting with which Spark refuses to run the plan of a stream, also that of one batch, without a query."""
 
 
+def empty_frame_of(batch: Any) -> DataFrame:
+    """Returns an empty frame of a session that can run parts of the plan of `batch`, an execution of a streaming query,
+    without the query. Over Connect: not available.
+    """
+    # a restart of the query has its settings from the session of the batch
+    session = SparkSession(SparkContext.getOrCreate(), batch.sparkSession().cloneSession())
+    session.conf.set(_BATCH_CHECK, "false")
+    return session.range(0)
+
+
 def _observed(frame: DataFrame, plan: Any, observation: str) -> DataFrame | None:
     for node in plan_nodes(plan):
         if node_class(node) == "CollectMetrics" and node.name() == observation:
-            return None if _keeps_state(node.child()) else frame_of_plan(frame, node.child())
+            return None if keeps_state(node.child()) else frame_of_plan(frame, node.child())
     return None
 
 
@@ -174,7 +183,7 @@ def grouped_by_time(frame: DataFrame, stream: DataFrame) -> GroupedRows | None:
     """
     found = [node for node in plan_nodes(analyzed(frame)) if node_class(node) in _GROUPS]
     streaming = [node for node in plan_nodes(analyzed(stream)) if node_class(node) in _GROUPS]
-    if len(found) != 1 or len(streaming) != 1 or _keeps_state(streaming[0].child()):
+    if len(found) != 1 or len(streaming) != 1 or keeps_state(streaming[0].child()):
         return None
     (aggregate,) = found
     child = aggregate.child()
@@ -184,17 +193,17 @@ def grouped_by_time(frame: DataFrame, stream: DataFrame) -> GroupedRows | None:
     for index, attribute in enumerate(output):
         if attribute.exprId().id() in ids and attribute.metadata().contains(WATERMARK):
             is_window = attribute.dataType().typeName() == "struct"
-            return GroupedRows(frame_of_plan(frame, _in_last_window(frame, child)), index, is_window)
+            return GroupedRows(frame_of_plan(frame, in_last_window(frame, child)), index, is_window)
     return None
 
 
-def _in_last_window(frame: DataFrame, node: Any) -> Any:
-    """Returns the plan `node` with each row only once, in the last of its sliding windows. That is the first projection
-    of the Expand node of org.apache.spark.sql.catalyst.analysis.TimeWindowing.
+def in_last_window(frame: DataFrame, node: Any) -> Any:
+    """Returns the plan `node`, a part of that of `frame`, with each row only once, in the last of its sliding windows.
+    That is the first projection of the Expand node of org.apache.spark.sql.catalyst.analysis.TimeWindowing.
     """
     if node_class(node) == "Expand":
         node = node.copy(node.projections().take(1), node.output(), node.child())
-    return map_children(frame, node, lambda child: _in_last_window(frame, child))
+    return map_children(frame, node, lambda child: in_last_window(frame, child))
 
 
 def map_children(frame: DataFrame, node: Any, change: Callable[[Any], Any]) -> Any:

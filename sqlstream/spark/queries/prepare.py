@@ -27,6 +27,7 @@ from sqlstream.spark.reading.python_code import register_functions
 from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.reading.type_text import type_text
 from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.writing.late_rows import checked_late_rows
 from sqlstream.spark.writing.outputs import check_output
 from sqlstream.spark.writing.quarantine import check_quarantine
 from sqlstream.state.checkpoints import unrestartable
@@ -56,7 +57,8 @@ class PreparedQuery:
     `unrestartable` is the reason why the query cannot restart after a failure, None if it can. `counters` count records
     of its static tables, and in a batch model the rows of data tests. `endpoints` are the addresses to which it
     connects, and `tables` the sources that can have corrupt records. Spark keeps the rows of `cached` until `release`.
-    `marked` has the rows of `frame` and those that data tests quarantine, None if no test does.
+    `marked` has the rows of `frame` and those that data tests quarantine, None if no test does. `before_state` are the
+    rows that enter the state, None if late ones are not kept.
     """
 
     compiled: CompiledProject = field(repr=False)
@@ -72,6 +74,7 @@ class PreparedQuery:
     ledger: Ledger | None = field(default=None, repr=False)
     secrets: Secrets = field(default=Secrets({}), repr=False)
     marked: DataFrame | None = field(default=None, repr=False)
+    before_state: DataFrame | None = field(default=None, repr=False)
 
     @cached_property
     def input_ids(self) -> InputIds:
@@ -171,6 +174,7 @@ def prepare_query(
         ledger,
         secrets,
         None if marked is None else _with_counts_of_both(marked),
+        checked_late_rows(compiled, model, frame, secrets) if model.keeps_late_rows else None,
     )
 
 

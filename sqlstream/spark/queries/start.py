@@ -25,6 +25,7 @@ from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.locks import HeldLock
 from sqlstream.spark.writing.catalog_tables import table_options, table_provider
 from sqlstream.spark.writing.kafka import written_rows
+from sqlstream.spark.writing.late_rows import LateRowsWriter, late_target
 from sqlstream.spark.writing.micro_batches import BatchWriter, SinkTarget, column_of, in_few_files
 from sqlstream.spark.writing.outputs import checked_rows
 from sqlstream.spark.writing.quarantine import QuarantineCount, QuarantineWriter, quarantine_target
@@ -45,7 +46,7 @@ class StartOrder:
     in the further sinks of a query with `fan_out: shared`, in the order of the model's sinks. `is_unchecked`: the
     outputs must be checked before its first start, as before a restart. `quarantine` is the path, URI or table of the
     quarantine, None without one. `released` is the folder of Parquet files with rows of the quarantine that the first
-    batch writes to the sinks, too.
+    batch writes to the sinks, too. `late` is the path, URI or table of the late rows, None if they are not kept.
     """
 
     query: PreparedQuery
@@ -59,6 +60,7 @@ class StartOrder:
     is_unchecked: bool = False
     quarantine: str | None = None
     released: str | None = None
+    late: str | None = None
 
     @property
     def is_batch(self) -> bool:
@@ -81,6 +83,9 @@ def start_query(order: StartOrder, secrets: Secrets, writer: BatchWriter | None 
         batches = _shared_writer(order, target) if order.also else batch_writer(target)
     if query.marked is not None and writer is None:
         target, batches = _with_quarantine(order, target, batches or writer_of(target, FileBatchWriter), query.marked)
+    if query.before_state is not None and writer is None:
+        late = late_target(query.compiled, query.model, order.late, query.before_state, secrets)
+        batches = LateRowsWriter(batches or writer_of(target, FileBatchWriter), late)
     table = table_of(target) if batches is None else None
     stream = (
         _frame_to_write(target, batches, table)

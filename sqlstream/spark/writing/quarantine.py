@@ -32,17 +32,21 @@ from sqlstream.spark.writing.outputs import check_output
 from sqlstream.spark.writing.shared import refuse_logged_folder, writer_of
 from sqlstream.state.quarantined_rows import QuarantinedRows, quarantined_path, read_quarantined, with_batch
 
-_NO_BATCH = MicroBatch(0, "", "", "append", (), {})
+NO_BATCH = MicroBatch(0, "", "", "append", (), {})
 """A batch for the columns of a quarantine."""
 
 
 def check_quarantine(compiled: CompiledProject, model: CompiledModel, marked: DataFrame, secrets: Secrets) -> None:
     """Checks that the quarantine of `model` can take rows of `marked`, with Spark. Raises: FindingsError."""
-    quarantine = compiled.quarantines[model.unique_id]
+    check_place(compiled.quarantines[model.unique_id], model, marked, secrets)
+
+
+def check_place(place: CompiledModel, model: CompiledModel, marked: DataFrame, secrets: Secrets) -> None:
+    """Checks that `place` can take the rows of `marked` that the query of `model` leaves out. Raises: FindingsError."""
     # Spark checks the mode of the query, and the sink gets batches of new rows
-    config = quarantine.config.model_copy(update={"output_mode": model.config.output_mode})
-    for output in quarantine.outputs:
-        check_output(replace(quarantine, config=config), output, _quarantined(marked, _NO_BATCH), secrets)
+    config = place.config.model_copy(update={"output_mode": model.config.output_mode})
+    for output in place.outputs:
+        check_output(replace(place, config=config), output, quarantined(marked, NO_BATCH), secrets)
 
 
 def quarantine_target(
@@ -50,10 +54,10 @@ def quarantine_target(
 ) -> SinkTarget:
     """Returns the target of the quarantine of `model`, at `path` if its sink has one."""
     quarantine = compiled.quarantines[model.unique_id]
-    return SinkTarget(quarantine, quarantine.outputs[0], path, _quarantined(marked, _NO_BATCH), secrets)
+    return SinkTarget(quarantine, quarantine.outputs[0], path, quarantined(marked, NO_BATCH), secrets)
 
 
-def _quarantined(marked: DataFrame, batch: MicroBatch) -> DataFrame:
+def quarantined(marked: DataFrame, batch: MicroBatch) -> DataFrame:
     """Returns the rows of `marked` that violate a test, with the columns that a quarantine adds."""
     rows = marked.where(col(ERRORS).isNotNull())
     is_known = ORIGIN in rows.columns
@@ -69,11 +73,11 @@ def _quarantined(marked: DataFrame, batch: MicroBatch) -> DataFrame:
     )
 
 
-def quarantine_query_id(query_id: str) -> str:
-    """Returns the id under which the quarantine of a query records its batches: a database remembers one batch of each
-    id, and may have the table of the model, too.
+def quarantine_query_id(query_id: str, rows: str = "quarantine") -> str:
+    """Returns the id under which a query records the batches of `rows` that it leaves out: a database remembers one
+    batch of each id, and may have the table of the model, too.
     """
-    return str(uuid5(UUID(query_id), "quarantine"))
+    return str(uuid5(UUID(query_id), rows))
 
 
 class QuarantineWriter:
@@ -93,7 +97,7 @@ class QuarantineWriter:
     ) -> None:
         self._writer, self._check, self._target, self._released = writer, check, quarantine, released
         self._count = count
-        self._quarantine = writer_of(quarantine, _BatchFolders)
+        self._quarantine = writer_of(quarantine, BatchFolders)
 
     def open(self) -> None:
         """Prepares all sinks. Raises: FindingsError, Spark's errors."""
@@ -108,10 +112,10 @@ class QuarantineWriter:
             if self._released is not None:
                 good = good.unionByName(self._released)
             self._writer.write(self._check(good), batch)
-            quarantined = _quarantined(rows, batch)
-            number = quarantined.count()
+            bad = quarantined(rows, batch)
+            number = bad.count()
             if number:
-                self._quarantine.write(quarantined, self._target.batch(batch.id, quarantine_query_id(batch.query_id)))
+                self._quarantine.write(bad, self._target.batch(batch.id, quarantine_query_id(batch.query_id)))
             self._count.add(batch, number)
 
 
@@ -135,7 +139,7 @@ class QuarantineCount:
             self._known = count
 
 
-class _BatchFolders:
+class BatchFolders:
     """Writes the files of each batch to a separate folder, which a repeated batch replaces."""
 
     def __init__(self, target: SinkTarget, folder: str) -> None:

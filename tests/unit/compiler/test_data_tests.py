@@ -263,6 +263,40 @@ def test_the_sink_of_a_quarantine_is_checked(tmp_path: Path, model: str, sinks: 
     assert any(found in finding.message for finding in caught.value.findings), caught.value.findings
 
 
+LATE = "select count(*) as id from {{ source('shop', 'orders') }} group by id"
+
+
+@pytest.mark.parametrize(
+    ("config", "sql", "found"),
+    [
+        ("sink='out', output_mode='update'", LATE, "has no quarantine_sink"),
+        ("output_mode='update'", LATE, "`orders` is a view"),
+        ("sink='out', quarantine_sink='out', output_mode='complete'", LATE, "in complete mode each batch has all rows"),
+        ("sink='out', quarantine_sink='out'", "select 1 as id", "`orders` is a batch model"),
+        ("sink='out', quarantine_sink='out'", "select id from {{ source('shop', 'orders') }}", "but keeps no state"),
+    ],
+)
+def test_late_rows_need_a_state_and_a_query_of_batches(tmp_path: Path, config: str, sql: str, found: str) -> None:
+    """`late_rows: quarantine` needs a stream with a state, with micro-batches and with a sink for the rows."""
+    model = f"{{{{ config({config}, late_rows='quarantine') }}}}\n{sql}"
+    with pytest.raises(FindingsError) as caught:
+        compiled(tmp_path, model=model)
+    (finding,) = [each for each in caught.value.findings if each.code == "quarantine"]
+    assert found in finding.why
+    assert finding.location is not None
+    assert finding.location.path == "models/orders.sql"
+
+
+def test_late_rows_have_an_output_of_their_own(tmp_path: Path) -> None:
+    """Late rows have another name than the quarantine, and both need only one sink."""
+    config = "sink='out', quarantine_sink='out', late_rows='quarantine', output_mode='update'"
+    own = QUARANTINE.replace("quarantine", "warn")
+    found = compiled(tmp_path, own=own, model=f"{{{{ config({config}) }}}} {LATE}")
+    assert [(node, rows.name) for node, rows in found.late_rows.items()] == [("model.shop.orders", "orders__late")]
+    assert not found.quarantines
+    assert len(found.outputs_of(found.models["model.shop.orders"])) == 2
+
+
 def test_a_quarantine_is_part_of_the_manifest_and_of_kept_rows(tmp_path: Path) -> None:
     """Rows in quarantine are left out of the model; the quarantine has a name and an output of its own."""
     model = "{{ config(sink='out', quarantine_sink='out') }} select id from {{ source('shop', 'orders') }}"

@@ -258,51 +258,61 @@ def shared_triggers(compiled: CompiledProject) -> Problems:
 
 _OTHERWISE = "use on_violation: drop or fail"
 
+_NO_LATE_ROWS = "remove late_rows"
+
 
 @rule("quarantine")
 def misplaced_quarantines(compiled: CompiledProject) -> Problems:
     """Only a query of micro-batches can write rows to a quarantine."""
     for model in compiled.models.values():
-        problem = _misplaced_quarantine(model) if model.quarantine_tests else None
+        if model.keeps_late_rows:
+            problem = _misplaced_quarantine(model, _NO_LATE_ROWS)
+            if problem is None:
+                yield from _unfit_quarantine(compiled, model, compiled.late_rows.get(model.unique_id), _NO_LATE_ROWS)
+            else:
+                yield Problem(f"`{model.name}` cannot keep its late rows", *problem, model.location_of("late_rows"))
+        problem = _misplaced_quarantine(model, _OTHERWISE) if model.quarantine_tests else None
         if problem is not None:
             why, fix = problem
             for test in model.quarantine_tests:
                 message = f"the data test `{test.name}` of `{model.name}` cannot quarantine rows"
                 yield Problem(message, why, fix, test.location)
         elif model.quarantine_tests:
-            yield from _unfit_quarantine(compiled, model)
+            yield from _unfit_quarantine(compiled, model, compiled.quarantines.get(model.unique_id), _OTHERWISE)
 
 
-def _misplaced_quarantine(model: CompiledModel) -> tuple[str, str] | None:
-    """Returns why the tests of a model cannot quarantine rows, and what to do instead."""
+def _misplaced_quarantine(model: CompiledModel, otherwise: str) -> tuple[str, str] | None:
+    """Returns why the query of a model cannot write to a quarantine, and what to do instead, such as `otherwise`."""
     if model.output is None:
         why = f"`{model.name}` is a view, so no query writes its rows to a sink"
-        return why, f"{_OTHERWISE}; or give the model a sink, and read its rows with materialized='stored'"
+        return why, f"{otherwise}; or give the model a sink, and read its rows with materialized='stored'"
     if not model.streaming:
         why = f"`{model.name}` is a batch model, and only the micro-batches of a stream can be written to two sinks"
-        return why, _OTHERWISE
+        return why, otherwise
     if model.config.output_mode == "complete":
         why = "in complete mode each batch has all rows again, also those that are in the quarantine already"
-        return why, f"{_OTHERWISE}, or output_mode='update'"
+        return why, f"{otherwise}, or output_mode='update'"
     facts = model.config.trigger.facts
     if not facts.has_micro_batches:
         why = f"the query has a {facts.words} trigger, which has no micro-batches to write to two sinks"
-        return why, f"{_OTHERWISE}, or a micro-batch trigger such as trigger='1 second'"
+        return why, f"{otherwise}, or a micro-batch trigger such as trigger='1 second'"
     if model.config.quarantine_sink is None:
         why = f"`{model.name}` has no quarantine_sink for these rows"
         return why, "set quarantine_sink to one of the sinks in sinks.yml, in the model's config or in project.yml"
     return None
 
 
-def _unfit_quarantine(compiled: CompiledProject, model: CompiledModel) -> Iterator[Problem]:
-    quarantine = compiled.quarantines.get(model.unique_id)
+def _unfit_quarantine(
+    compiled: CompiledProject, model: CompiledModel, quarantine: CompiledModel | None, otherwise: str
+) -> Iterator[Problem]:
+    """Yields what is wrong with the sinks of a model and of its `quarantine`, and with its columns."""
     for output in model.outputs:
         needs = _unshared_sink(compiled, output)
         if needs:
             yield Problem(
                 f"`{model.name}` has a quarantine, so it cannot write to sink `{output.sink}`",
                 f"{needs} gets its rows from Spark, which writes to one sink in each query",
-                f"{_OTHERWISE}; or use a sink of files, Kafka, a database, Delta Lake or Iceberg",
+                f"{otherwise}; or use a sink of files, Kafka, a database, Delta Lake or Iceberg",
                 model.location_of("sink"),
             )
     for output in quarantine.outputs if quarantine is not None else ():

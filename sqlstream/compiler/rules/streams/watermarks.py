@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlstream.compiler.flow.nodes import Aggregate, EventTimeWatermark, Filter, Join, Node, Scan
+from sqlstream.compiler.flow.nodes import Aggregate, Deduplicate, EventTimeWatermark, Filter, Join, Node, Opaque, Scan
 from sqlstream.compiler.flow.type_rules import TIMESTAMP, may_be_event_time
 from sqlstream.compiler.rules.query import Problems, Query, is_stateful, is_stream_join, operator_rule, query_rule
 from sqlstream.compiler.rules.rule import QueryProblem
@@ -120,3 +120,17 @@ def _scans_with_late_rows(query: Query) -> Iterator[Scan]:
     """Yields what is read below a watermark below a stateful operator: only such an operator drops late rows."""
     marks = (mark for node in query.nodes if is_stateful(node) for mark in _watermarks(node.walk()))
     return (below for mark in marks for below in mark.walk() if isinstance(below, Scan))
+
+
+@query_rule("quarantine")
+def late_rows_without_state(query: Query) -> Problems:
+    """Only a query with a state leaves out rows that are late."""
+    if not query.terminal.keeps_late_rows:
+        return
+    if not any(is_stateful(node) or isinstance(node, Deduplicate | Opaque) for node in query.nodes):
+        yield QueryProblem(
+            query.node.where,
+            f"`{query.model}` has no late rows to keep",
+            "it sets late_rows: quarantine, but keeps no state: a row behind the watermark is a row like the others",
+            "remove late_rows",
+        )
